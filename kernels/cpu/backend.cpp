@@ -1,5 +1,6 @@
 // The CPU backend's table, and the function by which the core gets it. It is embedded in libyoke.
 #include "core/backend/ops.inc"
+#include "kernels/cpu/comm/engine.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/gemm.h"
 
@@ -28,7 +29,7 @@ static yoke_backend g_backend = {
     .graph_end = nullptr,
     .graph_launch = nullptr,
     .graph_destroy = nullptr,
-    .comm = nullptr,
+    .comm = nullptr,  // of the same
     .build_info = build_info,
     .after_fork = after_fork,
     .rest = rest_threads,
@@ -50,6 +51,7 @@ extern "C" __attribute__((visibility("hidden"))) yoke_status yoke_cpu_backend_ge
     describe_build(table->name);
     prepare_onednn();
     g_backend.kernels = table->kernels;
+    g_backend.comm = comm::engine(table->combine);
     *out = &g_backend;
     return YOKE_OK;
 }

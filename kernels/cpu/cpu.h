@@ -10,6 +10,7 @@
 
 #include "kernels/common/names.h"
 #include "kernels/common/scratch.h"
+#include "kernels/cpu/comm/combine.h"
 
 namespace yoke::cpu {
 
@@ -56,6 +57,7 @@ using Scratch = kernels::Scratch<g_host>;
 struct KernelTable {
     const yoke_kernel_fn *kernels;  // YOKE_OP_COUNT of them, null where an op has none
     const char *name;               // "AVX-512"
+    CombineFn combine;              // the arithmetic of collectives
 };
 
 // The level in use: the best the CPU has, or what YOKE_CPU_ISA asks for ("base", "v3" or "v4").

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -32,6 +33,12 @@ Told &told()
     return record;
 }
 
+std::map<std::string, std::string> &settings()
+{
+    thread_local std::map<std::string, std::string> ours;
+    return ours;
+}
+
 namespace {
 
 struct Opened {
@@ -55,11 +62,17 @@ yoke_status set_error(yoke_status status, int64_t, const char *message)
     return status;
 }
 
-void drop_log(int32_t, const char *) {}
+std::atomic<int> logged{0};
 
-const char *no_config(const char *)
+void count_log(int32_t, const char *)
 {
-    return nullptr;
+    ++logged;
+}
+
+const char *config(const char *key)
+{
+    const auto found = settings().find(key);
+    return found == settings().end() ? nullptr : found->second.c_str();
 }
 
 int32_t two_threads()
@@ -104,10 +117,15 @@ void scratch_free(void *, void *pointer, void *)
     freed_scratch().insert(scratch_sizes().extract(pointer));
 }
 
-const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,     drop_log,
-                         no_config,         two_threads,      scratch_alloc, scratch_free};
+const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,   count_log, config,
+                         two_threads,       scratch_alloc,    scratch_free};
 
 }  // namespace
+
+int log_lines()
+{
+    return logged.load();
+}
 
 void Contract::SetUp()
 {

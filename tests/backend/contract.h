@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ struct Told {
     std::string message;
 };
 Told &told();
+
+// What host->config tells the calling thread.
+std::map<std::string, std::string> &settings();
+
+// Lines that backends have logged.
+int log_lines();
 
 // One device of a backend, opened once for all tests.
 class Contract : public testing::TestWithParam<BackendUnderTest> {

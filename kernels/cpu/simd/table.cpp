@@ -24,7 +24,8 @@ static const yoke_kernel_fn kKernels[] = {YOKE_FOR_EACH_OP(YOKE_ENTRY, YOKE_NULL
 #define YOKE_ISA_NAME "baseline"
 #endif
 
+extern const CombineFn kCombine;
 extern const KernelTable kTable;
-const KernelTable kTable = {kKernels, YOKE_ISA_NAME};
+const KernelTable kTable = {kKernels, YOKE_ISA_NAME, kCombine};
 
 YOKE_SIMD_END

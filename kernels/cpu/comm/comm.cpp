@@ -1,0 +1,313 @@
+// The engine's table: arguments, groups of calls and the life of a communicator.
+#include "kernels/cpu/comm/comm.h"
+
+#include <sched.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "kernels/cpu/comm/engine.h"
+#include "kernels/cpu/comm/flow.h"
+
+namespace yoke::cpu::comm {
+
+constexpr int64_t kMostSpin = 50'000;
+
+Comm::Comm() = default;
+Comm::~Comm() = default;
+
+char *Room::reserve(size_t bytes)
+{
+    if (bytes > bytes_) {
+        data_.reset();
+        data_.reset(new char[bytes]);
+        bytes_ = bytes;
+    }
+    return data_.get();
+}
+
+bool Comm::is_all_shared() const
+{
+    for (int peer = 0; peer < size; ++peer)
+        if (peer != rank && !shares_with(peer)) return false;
+    return size > 1;
+}
+
+uint64_t dtype_bytes(yoke_dtype dtype)
+{
+    switch (dtype) {
+        case YOKE_F64:
+        case YOKE_I64:
+            return 8;
+        case YOKE_F32:
+        case YOKE_I32:
+            return 4;
+        case YOKE_F16:
+        case YOKE_BF16:
+            return 2;
+        default:
+            return 1;
+    }
+}
+
+bool can_reduce(yoke_dtype dtype, int32_t reduction)
+{
+    if (reduction == YOKE_REDUCE_MIN || reduction == YOKE_REDUCE_MAX) return true;
+    if (reduction < YOKE_REDUCE_SUM || reduction > YOKE_REDUCE_AVG) return false;
+    switch (dtype) {
+        case YOKE_F64:
+        case YOKE_F32:
+        case YOKE_F16:
+        case YOKE_BF16:
+            return true;
+        case YOKE_I64:
+        case YOKE_I32:
+        case YOKE_I8:
+        case YOKE_U8:
+            return reduction != YOKE_REDUCE_AVG;
+        default:
+            return false;
+    }
+}
+
+namespace {
+
+CombineFn g_combine = nullptr;
+
+// Allocations of the C++ library are all that can throw here.
+template <class F>
+yoke_status guarded(const char *call, const F &f)
+{
+    try {
+        return f();
+    } catch (const std::exception &) {
+        return fail(YOKE_E_OOM, "cpu: no host memory for %s", call);
+    }
+}
+
+Comm &comm_of(void *handle)
+{
+    return *static_cast<Comm *>(handle);
+}
+
+yoke_status unique_id(void *id)
+{
+    if (getrandom(id, YOKE_COMM_ID_BYTES, 0) != YOKE_COMM_ID_BYTES)
+        return fail(YOKE_E_IO, "cpu: the system gives no random numbers for the id of a group");
+    return YOKE_OK;
+}
+
+// Ranks that must share processors do not spin on one that another of them needs.
+int64_t most_spin(const Comm &comm)
+{
+    const size_t neighbours = comm.layout.nodes[comm.layout.node_of[comm.rank]].size();
+    cpu_set_t set;
+    const bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+    return known && static_cast<size_t>(CPU_COUNT(&set)) < neighbours ? 0 : kMostSpin;
+}
+
+yoke_status init(const yoke_comm_init *record, void **out)
+{
+    if (record->size < 1 || record->rank < 0 || record->rank >= record->size)
+        return fail(YOKE_E_VALUE, "cpu: there is no rank %d in a group of %d", record->rank,
+                    record->size);
+    return guarded("a communicator", [&] {
+        auto made = std::make_unique<Comm>();
+        made->combine = g_combine;
+        if (record->fault) {
+            record->fault->kind = YOKE_COMM_FAULT_NONE;
+            record->fault->rank = -1;
+        }
+        if (yoke_status status = connect(*made, *record)) return status;
+        made->most_spin_ns = made->spin_ns = most_spin(*made);
+        made->flow = std::make_unique<Flow>(*made);
+        *out = made.release();
+        return YOKE_OK;
+    });
+}
+
+yoke_status split(void *, const yoke_comm_init *record, void **out)
+{
+    return init(record, out);
+}
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
+
+bool is_message(int32_t op)
+{
+    return op == YOKE_COMM_SEND || op == YOKE_COMM_RECV;
+}
+
+bool has_peer(int32_t op)
+{
+    return is_message(op) || op == YOKE_COMM_REDUCE || op == YOKE_COMM_BROADCAST ||
+           op == YOKE_COMM_GATHER || op == YOKE_COMM_SCATTER;
+}
+
+bool reduces(int32_t op)
+{
+    return op == YOKE_COMM_ALL_REDUCE || op == YOKE_COMM_REDUCE || op == YOKE_COMM_REDUCE_SCATTER;
+}
+
+yoke_status check_call(const Comm &comm, const yoke_collective &call)
+{
+    if (call.op < 0 || call.op >= YOKE_COMM_OP_COUNT)
+        return fail(YOKE_E_UNSUPPORTED, "cpu: there is no collective number %d", call.op);
+    if (call.count < 0 ||
+        (call.op != YOKE_COMM_BARRIER && (call.dtype < YOKE_F64 || call.dtype > YOKE_F8_E5M2)))
+        return fail(YOKE_E_VALUE, "cpu: a collective of %lld elements of dtype number %d",
+                    (long long)call.count, call.dtype);
+    if (has_peer(call.op) && (call.peer < 0 || call.peer >= comm.size ||
+                              (is_message(call.op) && call.peer == comm.rank)))
+        return fail(YOKE_E_VALUE, "cpu: rank %d of %d has no peer %d", comm.rank, comm.size,
+                    call.peer);
+    if (reduces(call.op) && !can_reduce(call.dtype, call.reduction))
+        return fail(YOKE_E_TYPE, "cpu: reduction number %d is not defined for %s; cast it first",
+                    call.reduction, dtype_name(call.dtype));
+    if (comm.aborted.load()) {
+        if (call.fault) call.fault->kind = YOKE_COMM_FAULT_ABORTED;
+        return fail(YOKE_E_CANCELLED, "cpu: this communicator was aborted");
+    }
+    if (comm.has_failed)
+        return fail(YOKE_E_STATE, "cpu: an earlier call of this communicator has failed");
+    return YOKE_OK;
+}
+
+yoke_status run_one(Comm &comm, const yoke_collective &call)
+{
+    if (is_message(call.op)) return run_messages(comm, &call, 1);
+    return reduces(call.op) ? run_reduction(comm, call) : run_exchange(comm, call);
+}
+
+yoke_status call(void *handle, const yoke_collective *record)
+{
+    Comm &comm = comm_of(handle);
+    if (record->fault) {
+        record->fault->kind = YOKE_COMM_FAULT_NONE;
+        record->fault->rank = -1;
+    }
+    if (yoke_status status = check_call(comm, *record)) return status;
+    return guarded("a collective", [&] {
+        if (comm.group_depth == 0) return run_one(comm, *record);
+        comm.pending.push_back(*record);
+        comm.pending_signatures.push_back(*record->signature);
+        return YOKE_OK;
+    });
+}
+
+yoke_status group_begin(void *handle)
+{
+    ++comm_of(handle).group_depth;
+    return YOKE_OK;
+}
+
+// Messages that follow each other pass together, so that two ranks may send before either receives. Of the rest each is
+// a meeting of all ranks, which call them in the same order.
+yoke_status run_group(Comm &comm)
+{
+    auto &calls = comm.pending;
+    for (size_t i = 0; i < calls.size(); ++i) calls[i].signature = &comm.pending_signatures[i];
+    for (size_t i = 0, next; i < calls.size(); i = next) {
+        next = i + 1;
+        if (is_message(calls[i].op))
+            while (next < calls.size() && is_message(calls[next].op)) ++next;
+        const yoke_status status = is_message(calls[i].op) ? run_messages(comm, &calls[i], next - i)
+                                                           : run_one(comm, calls[i]);
+        if (!status) continue;
+        for (const yoke_collective &one : calls)
+            if (one.fault && calls[i].fault) *one.fault = *calls[i].fault;
+        return status;
+    }
+    return YOKE_OK;
+}
+
+yoke_status group_end(void *handle)
+{
+    Comm &comm = comm_of(handle);
+    if (comm.group_depth == 0) return fail(YOKE_E_STATE, "cpu: group_end without group_begin");
+    if (--comm.group_depth) return YOKE_OK;
+    const yoke_status status = guarded("a group of collectives", [&] { return run_group(comm); });
+    comm.pending.clear();
+    comm.pending_signatures.clear();
+    return status;
+}
+
+yoke_status abort(void *handle)
+{
+    Comm &comm = comm_of(handle);
+    comm.aborted.store(true);
+    wake_event(comm.event.get());
+    if (comm.bell) ring_always(*comm.bell);
+    return YOKE_OK;
+}
+
+void destroy(void *handle)
+{
+    delete static_cast<Comm *>(handle);
+}
+
+// ---- memory and what there is to tell -------------------------------------------------------------------------------
+
+yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
+{
+    if (bytes == 0 || bytes > UINT64_MAX / 2)
+        return fail(YOKE_E_VALUE, "cpu: mem_alloc of %llu bytes", (unsigned long long)bytes);
+    return guarded("shared memory", [&] { return make_region(comm_of(handle), bytes, pointer); });
+}
+
+yoke_status mem_free(void *handle, void *pointer, uint64_t bytes)
+{
+    return drop_region(comm_of(handle), pointer, bytes);
+}
+
+void describe(void *handle, char *text, uint64_t capacity)
+{
+    const Comm &comm = comm_of(handle);
+    int shared = 0, far = 0;
+    for (int peer = 0; peer < comm.size; ++peer) {
+        if (peer == comm.rank) continue;
+        ++(comm.shares_with(peer) ? shared : far);
+    }
+    snprintf(text, capacity, "rank %d of %d, %zu node%s: shared memory with %d, TCP with %d%s%s",
+             comm.rank, comm.size, comm.layout.nodes.size(),
+             comm.layout.nodes.size() == 1 ? "" : "s", shared, far,
+             comm.address.empty() ? "" : " from ", comm.address.c_str());
+}
+
+yoke_status async_error(void *, yoke_comm_fault *)
+{
+    return YOKE_OK;  // a call returns its own failure
+}
+
+constexpr yoke_backend_comm kEngine = {
+    .struct_size = sizeof(yoke_backend_comm),
+    .abi = YOKE_BACKEND_ABI,
+    .name = "cpu",
+    .is_late = 0,
+    .reserved = 0,
+    .unique_id = unique_id,
+    .init = init,
+    .split = split,
+    .call = call,
+    .group_begin = group_begin,
+    .group_end = group_end,
+    .abort = abort,
+    .destroy = destroy,
+    .mem_alloc = mem_alloc,
+    .mem_free = mem_free,
+    .describe = describe,
+    .async_error = async_error,
+    .after_fork = close_in_child,
+};
+
+}  // namespace
+
+const yoke_backend_comm *engine(CombineFn combine)
+{
+    g_combine = combine;
+    return &kEngine;
+}
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,111 @@
+// A communicator of the host engine, and what its parts hand to one another.
+//
+// The engine has no thread: the calling thread drives all links of its rank, first spinning for some microseconds, then
+// asleep until a peer, a socket or abort wakes it. A call is a Flow: for each peer a list of what goes there and what
+// is to come from there, made by its algorithm (exchange.cpp, reduce.cpp) and carried out by one loop for shared memory
+// and TCP alike (flow.cpp).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/comm/combine.h"
+#include "kernels/cpu/comm/doorbell.h"
+#include "kernels/cpu/comm/link.h"
+#include "kernels/cpu/comm/shared.h"
+#include "kernels/cpu/comm/wire.h"
+
+namespace yoke::cpu::comm {
+
+// Which ranks stand on one node. Nodes are in the order of their lowest ranks, ranks within one in theirs.
+struct Layout {
+    std::vector<std::vector<int>> nodes;
+    std::vector<int> node_of;   // by rank
+    std::vector<int> index_of;  // by rank: its place in its node
+
+    size_t fewest() const;  // ranks on a node
+    size_t most() const;
+};
+
+// Memory of mem_alloc: this rank's, and that of its local peers as it is mapped here.
+struct Region {
+    uint32_t number;
+    uint64_t bytes;
+    Mapping mine;
+    std::vector<Mapping> theirs;  // by rank; empty where nobody shares
+};
+
+// Memory for the length of a call, kept for the next one.
+class Room {
+public:
+    char *reserve(size_t bytes);
+
+private:
+    std::unique_ptr<char[]> data_;
+    size_t bytes_ = 0;
+};
+
+class Flow;
+
+struct Comm {
+    Comm();
+    ~Comm();
+
+    int rank = 0;
+    int size = 1;
+    Layout layout;
+    double patience_s = -1;  // of calls that bring no time of their own
+    CombineFn combine = nullptr;
+
+    // What wakes this rank; `bell` lies in its block of shared memory, where it has one.
+    Descriptor event;
+    Descriptor block;
+    Mapping block_head;
+    Bell *bell = nullptr;
+    std::vector<std::unique_ptr<Link>> links;  // by rank; null for this one
+    std::string address;                       // as describe tells it
+
+    std::atomic<bool> aborted{false};
+    bool has_failed = false;
+    int64_t spin_ns = 0;  // what a wait spins before it sleeps
+    int64_t most_spin_ns = 0;
+
+    std::vector<std::unique_ptr<Region>> regions;
+    uint32_t next_region = 0;
+
+    std::unique_ptr<Flow> flow;
+    Room staging, partials;
+    int group_depth = 0;
+    std::vector<yoke_collective> pending;  // of the open group
+    std::vector<yoke_comm_signature> pending_signatures;
+
+    bool shares_with(int peer) const { return links[peer] && links[peer]->is_shared_memory(); }
+    // Whether all ranks stand on one node and share memory.
+    bool is_all_shared() const;
+};
+
+uint64_t dtype_bytes(yoke_dtype dtype);
+// Whether the engine forms it: the core refuses the others, and so do we.
+bool can_reduce(yoke_dtype dtype, int32_t reduction);
+
+// connect.cpp: finds the peers and opens the links.
+yoke_status connect(Comm &comm, const yoke_comm_init &init);
+
+// One call's part of a communicator, by op.
+yoke_status run_exchange(Comm &comm, const yoke_collective &call);
+yoke_status run_reduction(Comm &comm, const yoke_collective &call);
+// Sends and receives of a group: none waits for another.
+yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count);
+// all_reduce where all ranks' tensors lie in memory that each of them reaches. *done is false where they do not;
+// *greeted is true if the ranks have exchanged their headers then.
+yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *greeted, bool *done);
+
+// regions.cpp
+yoke_status make_region(Comm &comm, uint64_t bytes, void **pointer);
+yoke_status drop_region(Comm &comm, void *pointer, uint64_t bytes);
+// The region in which a tensor lies, or null.
+const Region *find_region(const Comm &comm, const void *data, uint64_t bytes);
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,203 @@
+// How a communicator begins: every rank tells where it stands and which doors it has opened, then they connect, and
+// those that share memory hand each other their blocks.
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/cpu/comm/meeting.h"
+#include "kernels/cpu/comm/node.h"
+#include "kernels/cpu/comm/shm.h"
+#include "kernels/cpu/comm/swap.h"
+#include "kernels/cpu/comm/tcp.h"
+
+namespace yoke::cpu::comm {
+
+namespace {
+
+// What a rank keeps open until all have come.
+struct Entry {
+    Doors doors = {};
+    Descriptor tcp, local;
+};
+
+bool share(const Comm &comm, const std::vector<Place> &places, int a, int b)
+{
+    return comm.layout.node_of[a] == comm.layout.node_of[b] && places[a].shares_memory &&
+           places[b].shares_memory;
+}
+
+// In the block of rank `owner`, the number of the ring in which `writer` writes.
+int ring_of(const Comm &comm, int owner, int writer)
+{
+    const int index = comm.layout.index_of[writer];
+    return index - (index > comm.layout.index_of[owner]);
+}
+
+// On the address by which the peers know this host, or where that is another's (behind a translation), on all.
+yoke_status open_tcp(const yoke_comm_init &init, Entry *entry)
+{
+    Name name;
+    if (!init.address || !tcp_name(init.address, 0, &name))
+        return fail(YOKE_E_VALUE, "cpu: '%s' is no numeric address of this host",
+                    init.address ? init.address : "");
+    if (!listen_at(name, &entry->tcp)) {
+        tcp_name(strchr(init.address, ':') ? "::" : "0.0.0.0", 0, &name);
+        if (!listen_at(name, &entry->tcp))
+            return fail_system(YOKE_E_IO, "cpu: cannot listen on %s for the other ranks",
+                               init.address);
+    }
+    snprintf(entry->doors.address, sizeof entry->doors.address, "%s", init.address);
+    entry->doors.port = port_of(entry->tcp.get());
+    return YOKE_OK;
+}
+
+yoke_status open_local(Comm &comm, Entry *entry)
+{
+    uint64_t drawn[2] = {};
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+        return fail_system(YOKE_E_IO, "cpu: the system gives no random numbers");
+    snprintf(entry->doors.local, sizeof entry->doors.local, "yoke-%016llx%016llx",
+             static_cast<unsigned long long>(drawn[0]), static_cast<unsigned long long>(drawn[1]));
+    if (!listen_at(local_name(entry->doors.local), &entry->local))
+        return fail_system(YOKE_E_IO, "cpu: cannot listen for the other ranks of this machine");
+    const int rings =
+        static_cast<int>(comm.layout.nodes[comm.layout.node_of[comm.rank]].size()) - 1;
+    if (yoke_status status = make_shared(Block::bytes(rings), &comm.block)) return status;
+    if (yoke_status status = map_shared(comm.block.get(), 0, page_bytes(), &comm.block_head))
+        return status;
+    comm.bell = reinterpret_cast<Bell *>(comm.block_head.data());
+    return YOKE_OK;
+}
+
+yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_comm_init &init,
+                       Entry *entry)
+{
+    bool by_tcp = false, by_memory = false;
+    for (int peer = 0; peer < comm.size; ++peer) {
+        if (peer == comm.rank) continue;
+        (share(comm, places, comm.rank, peer) ? by_memory : by_tcp) = true;
+    }
+    comm.event.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!comm.event) return fail_system(YOKE_E_IO, "cpu: eventfd failed");
+    if (by_tcp)
+        if (yoke_status status = open_tcp(init, entry)) return status;
+    return by_memory ? open_local(comm, entry) : YOKE_OK;
+}
+
+yoke_status blame(const yoke_comm_init &init, yoke_status status, int32_t kind, int rank)
+{
+    if (init.fault) {
+        init.fault->kind = kind;
+        init.fault->rank = rank;
+    }
+    return status;
+}
+
+// Each pair's connection.
+yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector<Doors> &doors,
+                 const yoke_comm_init &init, Entry *entry, const Deadline &deadline,
+                 std::vector<Descriptor> *sockets)
+{
+    Cookie cookie;
+    memcpy(&cookie, init.id, sizeof cookie);
+    Meeting meeting(comm.rank, comm.size, cookie);
+    if (entry->tcp) meeting.listen(std::move(entry->tcp));
+    if (entry->local) meeting.listen(std::move(entry->local));
+    for (int peer = 0; peer < comm.size; ++peer) {
+        if (doors[peer].failed)
+            return blame(
+                init, fail(YOKE_E_COMM, "cpu: rank %d could not open its side of the group", peer),
+                YOKE_COMM_FAULT_DIED, peer);
+        if (peer > comm.rank) meeting.expect(peer);
+        if (peer >= comm.rank) continue;
+        Name name = local_name(doors[peer].local);
+        if (!share(comm, places, comm.rank, peer) &&
+            !tcp_name(doors[peer].address, doors[peer].port, &name))
+            return fail(YOKE_E_VALUE, "cpu: rank %d gave '%.63s', which is no address", peer,
+                        doors[peer].address);
+        meeting.seek(peer, name);
+    }
+    int missing = -1;
+    if (yoke_status status = meeting.run(deadline, init.timeout_s, &missing))
+        return blame(init, status, YOKE_COMM_FAULT_LATE, missing);
+    for (int peer = 0; peer < comm.size; ++peer) sockets->push_back(meeting.take(peer));
+    return YOKE_OK;
+}
+
+yoke_status join_memory(Comm &comm, int peer, Descriptor *theirs, Descriptor socket)
+{
+    Block mine, other;
+    Mapping in, out;
+    const int inward = ring_of(comm, comm.rank, peer), outward = ring_of(comm, peer, comm.rank);
+    yoke_status status = mine.map(comm.block.get(), inward);
+    if (!status) status = mine.map_ring(comm.block.get(), inward, &in);
+    if (!status) status = other.map(theirs[0].get(), outward);
+    if (!status) status = other.map_ring(theirs[0].get(), outward, &out);
+    if (status) return status;
+    comm.links[peer] =
+        std::make_unique<ShmLink>(std::move(mine), std::move(in), std::move(other), std::move(out),
+                                  std::move(theirs[1]), std::move(socket));
+    return YOKE_OK;
+}
+
+yoke_status open_links(Comm &comm, const std::vector<Place> &places,
+                       std::vector<Descriptor> &sockets, const yoke_comm_init &init,
+                       const Deadline &deadline)
+{
+    Swap swap(comm, deadline, init.timeout_s, init.fault);
+    for (int peer = 0; peer < comm.size; ++peer) {
+        if (peer == comm.rank) continue;
+        if (share(comm, places, comm.rank, peer)) {
+            swap.with(peer, sockets[peer].get());
+            continue;
+        }
+        prepare_stream(sockets[peer].get());
+        comm.links[peer] = std::make_unique<TcpLink>(std::move(sockets[peer]));
+    }
+    if (!comm.block) return YOKE_OK;
+    const SwapNote note = {0, 0};
+    if (yoke_status status = swap.run(note, {comm.block.get(), comm.event.get()})) return status;
+    for (int peer = 0; peer < comm.size; ++peer) {
+        if (peer == comm.rank || !share(comm, places, comm.rank, peer)) continue;
+        if (yoke_status status =
+                join_memory(comm, peer, swap.descriptors(peer), std::move(sockets[peer])))
+            return status;
+    }
+    return YOKE_OK;
+}
+
+}  // namespace
+
+yoke_status connect(Comm &comm, const yoke_comm_init &init)
+{
+    const Deadline deadline(init.timeout_s);
+    const auto size = static_cast<size_t>(init.size);
+    comm.rank = init.rank;
+    comm.size = init.size;
+    comm.patience_s = init.timeout_s;
+    comm.links.resize(size);
+    const Place place = this_place();
+    std::vector<Place> places(size);
+    if (yoke_status status = init.all_gather(init.user, &place, sizeof place, places.data()))
+        return status;
+    comm.layout = layout_of(places.data(), init.size);
+
+    Entry entry;
+    std::vector<Doors> doors(size);
+    const yoke_status opened = open_doors(comm, places, init, &entry);
+    entry.doors.failed = opened != YOKE_OK;  // the others are told at once
+    const yoke_status told =
+        init.all_gather(init.user, &entry.doors, sizeof entry.doors, doors.data());
+    if (opened || told) return opened ? opened : told;
+    comm.address = entry.doors.address;
+
+    std::vector<Descriptor> sockets;
+    if (yoke_status status = meet(comm, places, doors, init, &entry, deadline, &sockets))
+        return status;
+    return open_links(comm, places, sockets, init, deadline);
+}
+
+}  // namespace yoke::cpu::comm

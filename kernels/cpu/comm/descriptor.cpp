@@ -1,0 +1,62 @@
+#include "kernels/cpu/comm/descriptor.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+namespace yoke::cpu::comm {
+
+// A bit for each descriptor, in memory that the system gives where it is touched. No lock, which a fork could catch
+// another thread holding. Linux hands out no number above the default of fs.nr_open, which is 2^20.
+constexpr int kMostDescriptors = 1 << 20;
+static std::atomic<uint64_t> g_ours[kMostDescriptors / 64];
+static std::atomic<uint32_t> g_generation{0};
+
+static void mark(int fd, bool is_ours)
+{
+    if (fd < 0 || fd >= kMostDescriptors) return;
+    const uint64_t bit = uint64_t{1} << (fd % 64);
+    if (is_ours)
+        g_ours[fd / 64].fetch_or(bit);
+    else
+        g_ours[fd / 64].fetch_and(~bit);
+}
+
+uint32_t generation()
+{
+    return g_generation.load(std::memory_order_relaxed);
+}
+
+void close_in_child()
+{
+    g_generation.fetch_add(1);
+    const long most = sysconf(_SC_OPEN_MAX);
+    const int words =
+        (most > 0 && most < kMostDescriptors ? static_cast<int>(most) + 63 : kMostDescriptors) / 64;
+    for (int word = 0; word < words; ++word)
+        for (uint64_t bits = g_ours[word].exchange(0); bits; bits &= bits - 1)
+            close(word * 64 + __builtin_ctzll(bits));
+}
+
+Descriptor &Descriptor::operator=(Descriptor &&other) noexcept
+{
+    if (this == &other) return *this;
+    reset();
+    fd_ = other.fd_;
+    generation_ = other.generation_;
+    other.fd_ = -1;
+    return *this;
+}
+
+void Descriptor::reset(int fd)
+{
+    if (fd_ >= 0 && generation_ == generation()) {
+        mark(fd_, false);  // before the number can be somebody else's
+        close(fd_);
+    }
+    fd_ = fd;
+    generation_ = generation();
+    mark(fd, true);
+}
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,13 @@
+// The host engine of collectives, as the backend's table gets it: over shared memory inside a node and TCP between
+// nodes.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "kernels/cpu/comm/combine.h"
+
+namespace yoke::cpu::comm {
+
+// `combine` is that of the instruction set in use.
+const yoke_backend_comm *engine(CombineFn combine);
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,278 @@
+// The calls that move elements as they are.
+//
+// A part that must reach every rank of other nodes crosses to each node once, to one rank there (its carrier), which
+// hands it on to its neighbours as it comes. What is of different content for every pair goes straight.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/comm/flow.h"
+
+namespace yoke::cpu::comm {
+
+namespace {
+
+// One call with the sizes that its algorithm asks for.
+struct Exchange {
+    Comm &comm;
+    Flow &flow;
+    const yoke_collective &call;
+    uint64_t bytes = static_cast<uint64_t>(call.count) * dtype_bytes(call.dtype);  // of one part
+    const char *in = static_cast<const char *>(call.in);
+    char *out = static_cast<char *>(call.out);
+    int rank = comm.rank;
+
+    const char *in_part(int i) const { return in + static_cast<uint64_t>(i) * bytes; }
+    char *out_part(int i) const { return out + static_cast<uint64_t>(i) * bytes; }
+    template <class F>
+    void each_peer(const F &f) const
+    {
+        for (int i = 1; i < comm.size; ++i) f((rank + i) % comm.size);
+    }
+    // Headers both ways with everyone: who does not come, or calls something else, is known by all.
+    void greet_all() const
+    {
+        each_peer([&](int peer) {
+            flow.send_header(peer);
+            flow.expect_header(peer);
+        });
+    }
+    // Of a part that comes from `source`, what has arrived goes on to `peer`.
+    void forward(int peer, int source, const char *data, uint64_t size) const
+    {
+        for (uint64_t at = 0; at < size; at += kChunkBytes) {
+            const uint64_t now = std::min<uint64_t>(kChunkBytes, size - at);
+            flow.send(peer, data + at, now, &flow.lane(source).stored, at + now);
+        }
+    }
+};
+
+void move_part(void *to, const void *from, uint64_t bytes)
+{
+    if (bytes && to != from) memmove(to, from, bytes);
+}
+
+// The rank on `node` that takes part `source` for it.
+int carrier(const Layout &layout, size_t node, int source)
+{
+    const auto &ranks = layout.nodes[node];
+    return ranks[static_cast<size_t>(layout.index_of[source]) % ranks.size()];
+}
+
+// ---- all_gather -----------------------------------------------------------------------------------------------------
+
+// Whether `sender` is the one from which `receiver` gets the part of `source`.
+bool brings(const Layout &layout, int sender, int receiver, int source)
+{
+    if (source == receiver) return false;
+    const auto node = static_cast<size_t>(layout.node_of[receiver]);
+    if (layout.node_of[source] == layout.node_of[receiver]) return sender == source;
+    const int taker = carrier(layout, node, source);
+    return taker == receiver ? sender == source : sender == taker;
+}
+
+// The steps of one link, in the order of the parts, a rank's own first: others wait for theirs to come.
+void all_gather_steps(const Exchange &x, int sender, int receiver, int peer)
+{
+    const Layout &layout = x.comm.layout;
+    for (int i = 0; i < x.comm.size; ++i) {
+        const int source = i == 0 ? sender : i <= sender ? i - 1 : i;
+        if (!brings(layout, sender, receiver, source)) continue;
+        if (peer == sender)
+            x.flow.receive(peer, x.out_part(source), x.bytes);
+        else if (source == sender)
+            x.flow.send(peer, x.out_part(source), x.bytes);
+        else
+            x.forward(peer, source, x.out_part(source), x.bytes);
+    }
+}
+
+yoke_status all_gather(const Exchange &x)
+{
+    move_part(x.out_part(x.rank), x.in, x.bytes);
+    x.greet_all();
+    x.each_peer([&](int peer) {
+        all_gather_steps(x, x.rank, peer, peer);
+        all_gather_steps(x, peer, x.rank, peer);
+    });
+    return x.flow.run();
+}
+
+// ---- broadcast ------------------------------------------------------------------------------------------------------
+
+// The root gives each of the others one slice, and these give it to one another, so that the root sends every byte
+// once.
+struct Slices {
+    uint64_t bytes, each;
+    Slices(uint64_t whole, size_t others)
+        : bytes(whole), each((whole / others + kChunkBytes - 1) / kChunkBytes * kChunkBytes)
+    {
+    }
+    uint64_t begin(size_t i) const { return std::min(bytes, i * each); }
+    uint64_t size(size_t i) const { return begin(i + 1) - begin(i); }
+};
+
+void broadcast_root_steps(const Exchange &x, const std::vector<int> &others)
+{
+    const Slices slices(x.bytes, others.size());
+    for (size_t i = 0; i < others.size(); ++i) {
+        x.flow.send_header(others[i]);
+        x.flow.send(others[i], x.out + slices.begin(i), slices.size(i));
+    }
+}
+
+void broadcast_other_steps(const Exchange &x, int root, const std::vector<int> &others)
+{
+    const Slices slices(x.bytes, others.size());
+    const auto me =
+        static_cast<size_t>(std::find(others.begin(), others.end(), x.rank) - others.begin());
+    x.flow.expect_header(root);
+    x.flow.receive(root, x.out + slices.begin(me), slices.size(me));
+    for (size_t i = 0; i < others.size(); ++i) {
+        if (i == me) continue;
+        x.flow.send_header(others[i]);
+        x.flow.expect_header(others[i]);
+        x.forward(others[i], root, x.out + slices.begin(me), slices.size(me));
+        x.flow.receive(others[i], x.out + slices.begin(i), slices.size(i));
+    }
+}
+
+yoke_status broadcast_among(const Exchange &x, int root, const std::vector<int> &team)
+{
+    std::vector<int> others;
+    for (int rank : team)
+        if (rank != root) others.push_back(rank);
+    if (others.empty()) return YOKE_OK;
+    if (x.rank == root)
+        broadcast_root_steps(x, others);
+    else
+        broadcast_other_steps(x, root, others);
+    return x.flow.run();
+}
+
+yoke_status broadcast_small(const Exchange &x)
+{
+    if (x.rank != x.call.peer) {
+        x.flow.expect_header(x.call.peer);
+        x.flow.receive(x.call.peer, x.out, x.bytes);
+        return x.flow.run();
+    }
+    x.each_peer([&](int peer) {
+        x.flow.send_header(peer);
+        x.flow.send(peer, x.out, x.bytes);
+    });
+    return x.flow.run();
+}
+
+// To one rank of each node, then inside.
+yoke_status broadcast(const Exchange &x)
+{
+    if (x.bytes <= kChunkBytes) return broadcast_small(x);
+    const Layout &layout = x.comm.layout;
+    const int root = x.call.peer, home = layout.node_of[root];
+    std::vector<int> leaders;
+    for (size_t node = 0; node < layout.nodes.size(); ++node)
+        leaders.push_back(static_cast<int>(node) == home ? root : layout.nodes[node][0]);
+    const auto mine = static_cast<size_t>(layout.node_of[x.rank]);
+    if (leaders[mine] == x.rank)
+        if (yoke_status status = broadcast_among(x, root, leaders)) return status;
+    x.flow.next();
+    return broadcast_among(x, leaders[mine], layout.nodes[mine]);
+}
+
+// ---- what goes straight ---------------------------------------------------------------------------------------------
+
+yoke_status gather(const Exchange &x)
+{
+    const int root = x.call.peer;
+    if (x.rank != root) {
+        x.flow.send_header(root);
+        x.flow.send(root, x.in, x.bytes);
+        return x.flow.run();
+    }
+    move_part(x.out_part(root), x.in, x.bytes);
+    x.each_peer([&](int peer) {
+        x.flow.expect_header(peer);
+        x.flow.receive(peer, x.out_part(peer), x.bytes);
+    });
+    return x.flow.run();
+}
+
+yoke_status scatter(const Exchange &x)
+{
+    const int root = x.call.peer;
+    if (x.rank != root) {
+        x.flow.expect_header(root);
+        x.flow.receive(root, x.out, x.bytes);
+        return x.flow.run();
+    }
+    x.each_peer([&](int peer) {
+        x.flow.send_header(peer);
+        x.flow.send(peer, x.in_part(peer), x.bytes);
+    });
+    if (yoke_status status = x.flow.run()) return status;
+    move_part(x.out, x.in_part(root), x.bytes);  // last: it may take the place of another's part
+    return YOKE_OK;
+}
+
+// In place what comes would take the place of what has not gone.
+yoke_status all_to_all(Exchange &x)
+{
+    if (x.in == x.out && x.bytes) {
+        const uint64_t whole = x.bytes * static_cast<uint64_t>(x.comm.size);
+        char *copy = x.comm.staging.reserve(whole);
+        memcpy(copy, x.in, whole);
+        x.in = copy;
+    }
+    x.greet_all();
+    x.each_peer([&](int peer) {
+        x.flow.send(peer, x.in_part(peer), x.bytes);
+        x.flow.receive(peer, x.out_part(peer), x.bytes);
+    });
+    move_part(x.out_part(x.rank), x.in_part(x.rank), x.bytes);
+    return x.flow.run();
+}
+
+}  // namespace
+
+yoke_status run_exchange(Comm &comm, const yoke_collective &call)
+{
+    Flow &flow = *comm.flow;
+    flow.begin(call);
+    Exchange x{comm, flow, call};
+    switch (call.op) {
+        case YOKE_COMM_BARRIER:
+            x.greet_all();
+            return flow.run();
+        case YOKE_COMM_BROADCAST:
+            return broadcast(x);
+        case YOKE_COMM_ALL_GATHER:
+            return all_gather(x);
+        case YOKE_COMM_GATHER:
+            return gather(x);
+        case YOKE_COMM_SCATTER:
+            return scatter(x);
+        default:
+            return all_to_all(x);
+    }
+}
+
+yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count)
+{
+    Flow &flow = *comm.flow;
+    flow.begin(calls[0]);
+    for (size_t i = 0; i < count; ++i) {
+        const yoke_collective &call = calls[i];
+        const uint64_t bytes = static_cast<uint64_t>(call.count) * dtype_bytes(call.dtype);
+        Header &header = i == 0 ? flow.header() : flow.add_header(*call.signature);
+        if (call.op == YOKE_COMM_SEND) {
+            flow.send_header(call.peer, header);
+            flow.send(call.peer, call.in, bytes);
+        } else {
+            flow.expect_header(call.peer, header);
+            flow.receive(call.peer, call.out, bytes);
+        }
+    }
+    return flow.run();
+}
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,232 @@
+#include "kernels/cpu/comm/flow.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke::cpu::comm {
+
+void Flow::begin(const yoke_collective &call)
+{
+    timeout_s_ = call.timeout_s;
+    deadline_ = Deadline(call.timeout_s);
+    fault_ = call.fault;
+    headers_.clear();
+    add_header(*call.signature);
+    next();
+}
+
+void Flow::next()
+{
+    for (Lane &lane : lanes_) {
+        lane.out.clear();
+        lane.in.clear();
+        lane.out_at = lane.in_at = 0;
+        lane.out_done = lane.in_done = lane.stored = 0;
+    }
+    used_.clear();
+    chunks_.clear();
+    team_.clear();
+    combined_ = 0;
+    mismatched_ = -1;
+}
+
+Header &Flow::add_header(const yoke_comm_signature &signature)
+{
+    headers_.emplace_back();
+    headers_.back().signature = signature;
+    return headers_.back();
+}
+
+// ---- steps ----------------------------------------------------------------------------------------------------------
+
+static Lane &use(Lane &lane, const Comm &comm, int peer, std::vector<int> &used)
+{
+    if (!lane.is_open()) {
+        lane.link = comm.links[static_cast<size_t>(peer)].get();
+        used.push_back(peer);
+    }
+    return lane;
+}
+
+void Flow::send_header(int peer, Header &header)
+{
+    send(peer, &header, sizeof header);
+}
+
+void Flow::expect_header(int peer, Header &header)
+{
+    use(lane(peer), comm_, peer, used_)
+        .in.push_back({reinterpret_cast<char *>(&header), sizeof header, Take::kHeader});
+}
+
+void Flow::send(int peer, const void *data, uint64_t bytes, const uint64_t *gate, uint64_t at_least)
+{
+    if (!bytes) return;
+    use(lane(peer), comm_, peer, used_)
+        .out.push_back({static_cast<const char *>(data), bytes, gate, at_least});
+}
+
+void Flow::receive(int peer, void *data, uint64_t bytes)
+{
+    if (!bytes) return;
+    use(lane(peer), comm_, peer, used_)
+        .in.push_back({static_cast<char *>(data), bytes, Take::kStore});
+}
+
+void Flow::combine(int peer, uint64_t bytes)
+{
+    use(lane(peer), comm_, peer, used_).in.push_back({nullptr, bytes, Take::kCombine});
+}
+
+void Flow::combine_from(std::vector<int> team, const Combination &how)
+{
+    team_ = std::move(team);
+    how_ = how;
+    inputs_.resize(team_.size());
+    how_.inputs = inputs_.data();
+    how_.input_count = static_cast<int32_t>(team_.size());
+}
+
+// ---- moving ---------------------------------------------------------------------------------------------------------
+
+// Gives the link what may go: steps one behind the other in one write, so that a small message is one system call.
+bool Flow::push(Lane &lane)
+{
+    constexpr int kMostParts = 8;
+    iovec parts[kMostParts + 1];
+    int count = 0;
+    uint64_t done = lane.out_done;
+    for (size_t at = lane.out_at; at < lane.out.size() && count < kMostParts; ++at, done = 0) {
+        const OutStep &step = lane.out[at];
+        if (step.gate && *step.gate < step.at_least) break;
+        const uint64_t whole = padded(step.bytes);
+        if (done < step.bytes)
+            parts[count++] = {const_cast<char *>(step.data) + done, step.bytes - done};
+        if (whole > step.bytes) parts[count++] = {nullptr, whole - std::max(done, step.bytes)};
+    }
+    if (!count) return false;
+    size_t sent = lane.link->write(parts, count);
+    const bool moved = sent > 0;
+    while (sent) {
+        const uint64_t rest = padded(lane.out[lane.out_at].bytes) - lane.out_done;
+        const uint64_t now = std::min<uint64_t>(rest, sent);
+        sent -= now;
+        lane.out_done += now;
+        if (now < rest) break;
+        ++lane.out_at;
+        lane.out_done = 0;
+    }
+    return moved;
+}
+
+bool Flow::take_header(int peer, Lane &lane)
+{
+    const char *there = lane.link->peek(sizeof(Header));
+    if (!there) return false;
+    memcpy(&lane.header, there, sizeof(Header));
+    const Header &expected = *reinterpret_cast<Header *>(lane.in[lane.in_at].data);
+    const bool same =
+        lane.header.mark == kHeaderMark &&
+        !memcmp(&lane.header.signature, &expected.signature, sizeof(yoke_comm_signature));
+    if (!same) {
+        if (mismatched_ < 0) mismatched_ = peer;
+        return false;
+    }
+    lane.link->consume(sizeof(Header));
+    ++lane.in_at;
+    return true;
+}
+
+bool Flow::pull(int peer, Lane &lane)
+{
+    bool moved = false;
+    while (lane.awaits() && mismatched_ < 0) {
+        const InStep &step = lane.in[lane.in_at];
+        if (step.take == Take::kCombine) break;
+        if (step.take == Take::kHeader) {
+            if (!take_header(peer, lane)) break;
+            moved = true;
+            continue;
+        }
+        const bool stores = lane.in_done < step.bytes;
+        const size_t now =
+            stores ? lane.link->read(step.data + lane.in_done, step.bytes - lane.in_done)
+                   : lane.link->skip(padded(step.bytes) - lane.in_done);
+        if (stores) lane.stored += now;
+        lane.in_done += now;
+        moved |= now > 0;
+        if (lane.in_done == padded(step.bytes)) {
+            ++lane.in_at;
+            lane.in_done = 0;
+        } else if (!now) {
+            break;
+        }
+    }
+    return moved;
+}
+
+// Combines the next chunk, once that of every rank is there. It is read where the link has it.
+bool Flow::combine_next()
+{
+    if (combined_ == chunks_.size()) return false;
+    const Chunk &chunk = chunks_[combined_];
+    for (size_t i = 0; i < team_.size(); ++i) {
+        inputs_[i] = chunk.own;
+        if (team_[i] == comm_.rank) continue;
+        Lane &from = lane(team_[i]);
+        if (!from.awaits() || from.in[from.in_at].take != Take::kCombine) return false;
+        inputs_[i] = from.link->peek(padded(from.in[from.in_at].bytes));
+        if (!inputs_[i]) return false;
+    }
+    how_.out = chunk.out;
+    how_.count = chunk.count;
+    comm_.combine(how_);
+    for (int peer : team_) {
+        if (peer == comm_.rank) continue;
+        Lane &from = lane(peer);
+        from.link->consume(padded(from.in[from.in_at].bytes));
+        ++from.in_at;
+    }
+    ++combined_;
+    return true;
+}
+
+bool Flow::move()
+{
+    bool moved = false;
+    for (int peer : used_)
+        if (lane(peer).sends()) moved |= push(lane(peer));
+    for (int peer : used_)
+        if (lane(peer).awaits()) moved |= pull(peer, lane(peer));
+    while (mismatched_ < 0 && combine_next()) {
+        moved = true;
+        for (int peer : used_) {  // what this has let go, while it lies in the cache
+            if (lane(peer).sends()) push(lane(peer));
+            if (lane(peer).awaits()) pull(peer, lane(peer));
+        }
+    }
+    return moved;
+}
+
+bool Flow::is_open() const
+{
+    if (combined_ < chunks_.size()) return true;
+    for (int peer : used_)
+        if (lanes_[static_cast<size_t>(peer)].is_open()) return true;
+    return false;
+}
+
+yoke_status Flow::run()
+{
+    for (unsigned passes = 0; is_open(); ++passes) {
+        const bool moved = move();
+        if (mismatched_ >= 0) return fail_with(YOKE_COMM_FAULT_MISMATCH, mismatched_);
+        if (moved && passes % 16) continue;
+        if (yoke_status status = check()) return status;
+        if (moved || !is_open()) continue;
+        if (yoke_status status = wait()) return status;
+    }
+    return YOKE_OK;
+}
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,204 @@
+#include "kernels/cpu/comm/meeting.h"
+
+#include <errno.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/comm/failure.h"
+
+namespace yoke::cpu::comm {
+
+constexpr int64_t kMilli = 1'000'000;
+constexpr int64_t kPause = 50 * kMilli;        // before a connection is tried again
+constexpr int64_t kPatience = 5'000 * kMilli;  // with a guest who says nothing
+constexpr size_t kMostGuests = 256;
+
+// ---- proofs ---------------------------------------------------------------------------------------------------------
+
+Hello Meeting::hello_to(int peer) const
+{
+    Hello hello;
+    hello.cookie = cookie_;
+    hello.from = rank_;
+    hello.to = peer;
+    return hello;
+}
+
+// Looks at all bytes of the cookie, wherever the first wrong one is.
+bool Meeting::is_ours(const Hello &hello, int from) const
+{
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof(Cookie); ++i)
+        wrong |= static_cast<unsigned>(hello.cookie.bytes[i] ^ cookie_.bytes[i]);
+    return !wrong && hello.mark == kHelloMark && hello.to == rank_ && hello.from == from &&
+           hello.lane == 0;
+}
+
+Got Meeting::read_hello(int socket, Reading *reading)
+{
+    char *to = reinterpret_cast<char *>(&reading->hello) + reading->bytes;
+    const ssize_t got = recv(socket, to, sizeof(Hello) - reading->bytes, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return Got::kNothingNow;
+    if (got <= 0) return Got::kEnd;
+    reading->bytes += static_cast<size_t>(got);
+    return reading->bytes == sizeof(Hello) ? Got::kAll : Got::kNothingNow;
+}
+
+// ---- those we go to -------------------------------------------------------------------------------------------------
+
+void Meeting::seek(int peer, const Name &name)
+{
+    Peer &one = peers_[static_cast<size_t>(peer)];
+    one.name = name;
+    one.state = State::kPausing;
+}
+
+void Meeting::pause(Peer &peer, int64_t now)
+{
+    peer.socket.reset();
+    peer.state = State::kPausing;
+    peer.again = now + kPause;
+}
+
+void Meeting::connect_to(Peer &peer, int64_t now)
+{
+    peer.reading = {};
+    if (start_connect(peer.name, &peer.socket))
+        peer.state = State::kConnecting;
+    else
+        pause(peer, now);
+}
+
+// One step with a peer that we connect to, if its socket is ready for it.
+void Meeting::go_on(int number, int64_t now)
+{
+    Peer &peer = peers_[static_cast<size_t>(number)];
+    if (peer.state == State::kPausing && now >= peer.again) connect_to(peer, now);
+    if (peer.state == State::kConnecting) {
+        pollfd writable = {peer.socket.get(), POLLOUT, 0};
+        if (poll(&writable, 1, 0) <= 0) return;
+        int error = 0;
+        socklen_t bytes = sizeof error;
+        getsockopt(peer.socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+        const Hello hello = hello_to(number);
+        if (error || !send_whole(peer.socket.get(), &hello, sizeof hello)) return pause(peer, now);
+        peer.state = State::kGreeting;
+    }
+    if (peer.state == State::kGreeting) {
+        const Got got = read_hello(peer.socket.get(), &peer.reading);
+        if (got == Got::kNothingNow) return;
+        if (got == Got::kEnd || !is_ours(peer.reading.hello, number)) return pause(peer, now);
+        peer.state = State::kDone;
+    }
+}
+
+// ---- those who come -------------------------------------------------------------------------------------------------
+
+void Meeting::drop(const Guest &guest, int rank, const char *why)
+{
+    sockaddr_storage from = {};
+    socklen_t bytes = sizeof from;
+    char host[64] = "this machine", service[16] = "";
+    if (getpeername(guest.socket.get(), reinterpret_cast<sockaddr *>(&from), &bytes) == 0 &&
+        from.ss_family != AF_UNIX)
+        getnameinfo(reinterpret_cast<sockaddr *>(&from), bytes, host, sizeof host, service,
+                    sizeof service, NI_NUMERICHOST | NI_NUMERICSERV);
+    warn("cpu: rank %d dropped a connection from %s %s while the ranks connect: it %s", rank, host,
+         service, why);
+}
+
+void Meeting::admit(const Descriptor &door, int64_t now)
+{
+    for (;;) {
+        Guest guest;
+        guest.socket.reset(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!guest.socket) return;
+        guest.until = now + kPatience;
+        if (guests_.size() == kMostGuests) {
+            drop(guests_.front(), rank_, "said nothing, and others came");
+            guests_.erase(guests_.begin());
+        }
+        guests_.push_back(static_cast<Guest &&>(guest));
+    }
+}
+
+// Whether the guest is still one.
+bool Meeting::hear(Guest &guest, int64_t now)
+{
+    const Got got = read_hello(guest.socket.get(), &guest.reading);
+    if (got == Got::kNothingNow) {
+        if (now < guest.until) return true;
+        drop(guest, rank_, "said too little for five seconds");
+        return false;
+    }
+    const Hello &hello = guest.reading.hello;
+    const bool is_ranks = got == Got::kAll && hello.from >= 0 &&
+                          hello.from < static_cast<int>(peers_.size()) &&
+                          is_ours(hello, hello.from);
+    if (!is_ranks) {
+        drop(guest, rank_, got == Got::kEnd ? "left" : "does not belong to this group");
+        return false;
+    }
+    Peer &peer = peers_[static_cast<size_t>(hello.from)];
+    const Hello answer = hello_to(hello.from);
+    if (peer.state != State::kExpected || !send_whole(guest.socket.get(), &answer, sizeof answer))
+        return false;
+    peer.socket = static_cast<Descriptor &&>(guest.socket);
+    peer.state = State::kDone;
+    return false;
+}
+
+// ---- the loop -------------------------------------------------------------------------------------------------------
+
+int Meeting::lowest_missing() const
+{
+    for (size_t i = 0; i < peers_.size(); ++i)
+        if (peers_[i].state != State::kDone) return static_cast<int>(i);
+    return -1;
+}
+
+void Meeting::wait(const Deadline &deadline, int64_t now)
+{
+    int64_t most = deadline.left(10'000 * kMilli);
+    polled_.clear();
+    for (const Descriptor &door : doors_) polled_.push_back({door.get(), POLLIN, 0});
+    for (const Guest &guest : guests_) {
+        polled_.push_back({guest.socket.get(), POLLIN, 0});
+        most = std::min(most, std::max<int64_t>(guest.until - now, 0));
+    }
+    for (const Peer &peer : peers_) {
+        if (peer.state == State::kPausing)
+            most = std::min(most, std::max<int64_t>(peer.again - now, 0));
+        if (peer.state == State::kConnecting || peer.state == State::kGreeting)
+            polled_.push_back(
+                {peer.socket.get(),
+                 static_cast<short>(peer.state == State::kGreeting ? POLLIN : POLLOUT), 0});
+    }
+    const timespec time = {static_cast<time_t>(most / 1'000'000'000),
+                           static_cast<long>(most % 1'000'000'000)};
+    ppoll(polled_.data(), polled_.size(), &time, nullptr);
+}
+
+yoke_status Meeting::run(const Deadline &deadline, double timeout_s, int *missing)
+{
+    for (;;) {
+        const int64_t now = now_ns();
+        for (const Descriptor &door : doors_) admit(door, now);
+        std::erase_if(guests_, [&](Guest &guest) { return !hear(guest, now); });
+        for (size_t i = 0; i < peers_.size(); ++i) go_on(static_cast<int>(i), now);
+        const int lowest = lowest_missing();
+        if (lowest < 0) return YOKE_OK;
+        if (deadline.passed()) {
+            *missing = lowest;
+            return fail(YOKE_E_TIMEOUT,
+                        "cpu: rank %d and rank %d did not connect to each other within %g s", rank_,
+                        lowest, timeout_s);
+        }
+        wait(deadline, now);
+    }
+}
+
+}  // namespace yoke::cpu::comm

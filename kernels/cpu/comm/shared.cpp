@@ -1,0 +1,82 @@
+#include "kernels/cpu/comm/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace yoke::cpu::comm {
+
+Mapping &Mapping::operator=(Mapping &&other) noexcept
+{
+    if (this == &other) return *this;
+    reset();
+    data_ = other.data_;
+    bytes_ = other.bytes_;
+    generation_ = other.generation_;
+    other.data_ = nullptr;
+    other.bytes_ = 0;
+    return *this;
+}
+
+void Mapping::reset()
+{
+    if (data_ && generation_ == generation()) munmap(data_, bytes_);
+    data_ = nullptr;
+    bytes_ = 0;
+}
+
+size_t page_bytes()
+{
+    return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+yoke_status make_shared(size_t bytes, Descriptor *out)
+{
+    Descriptor fd(memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!fd) return fail_system(YOKE_E_OOM, "cpu: memfd_create failed");
+    int code;
+    do code = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+    while (code == EINTR);
+    errno = code;
+    if (code || fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        return fail_system(YOKE_E_OOM, "cpu: no %zu bytes of shared memory", bytes);
+    *out = static_cast<Descriptor &&>(fd);
+    return YOKE_OK;
+}
+
+bool can_share()
+{
+    return static_cast<bool>(
+        Descriptor(memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+}
+
+yoke_status map_shared(int fd, size_t offset, size_t bytes, Mapping *out)
+{
+    void *data =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+    if (data == MAP_FAILED)
+        return fail_system(YOKE_E_OOM, "cpu: cannot map %zu bytes of shared memory", bytes);
+    madvise(data, bytes, MADV_DONTFORK);
+    *out = Mapping(data, bytes);
+    return YOKE_OK;
+}
+
+yoke_status map_mirrored(int fd, size_t offset, size_t bytes, Mapping *out)
+{
+    void *room = mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return fail_system(YOKE_E_OOM, "cpu: no room for %zu bytes of addresses", 2 * bytes);
+    Mapping mapping(room, 2 * bytes);
+    for (int half = 0; half < 2; ++half) {
+        char *at = mapping.data() + half * bytes;
+        if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                 static_cast<off_t>(offset)) == MAP_FAILED)
+            return fail_system(YOKE_E_OOM, "cpu: cannot map %zu bytes of shared memory", bytes);
+    }
+    madvise(room, 2 * bytes, MADV_DONTFORK);
+    *out = static_cast<Mapping &&>(mapping);
+    return YOKE_OK;
+}
+
+}  // namespace yoke::cpu::comm

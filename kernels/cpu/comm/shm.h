@@ -1,0 +1,62 @@
+// Links through shared memory: to ranks of the same node.
+//
+// Each rank owns one block of shared memory, which all its local peers map: its doorbell, and for each of them a ring
+// in which that one writes to it. A Unix socket stands beside each link: it has carried the descriptors, and its end
+// tells that the peer is dead.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cpu/comm/doorbell.h"
+#include "kernels/cpu/comm/link.h"
+#include "kernels/cpu/comm/ring.h"
+
+namespace yoke::cpu::comm {
+
+// The block of one rank, as it is mapped here.
+class Block {
+public:
+    static size_t bytes(int rings) { return page_bytes() + rings * (page_bytes() + kRingBytes); }
+
+    // The first page and the control words of ring number `ring` of a block.
+    yoke_status map(int fd, int ring);
+    yoke_status map_ring(int fd, int ring, Mapping *out) const;
+    Bell &bell() const { return *reinterpret_cast<Bell *>(head_.data()); }
+    RingWords *words() const { return reinterpret_cast<RingWords *>(words_.data()); }
+
+private:
+    Mapping head_, words_;
+};
+
+// Sends through a ring in the peer's block, receives from one in this rank's.
+class ShmLink final : public Link {
+public:
+    // `mine` and `theirs` are the two blocks, with the words of the two rings.
+    ShmLink(Block mine, Mapping inward, Block theirs, Mapping outward, Descriptor event,
+            Descriptor peer)
+        : mine_(std::move(mine)),
+          theirs_(std::move(theirs)),
+          in_(mine_.words(), std::move(inward)),
+          out_(theirs_.words(), std::move(outward)),
+          event_(std::move(event)),
+          peer_(std::move(peer))
+    {
+    }
+
+    size_t write(const iovec *parts, int count) override;
+    const char *peek(size_t bytes) override;
+    void consume(size_t bytes) override;
+    size_t read(char *to, size_t bytes) override;
+    size_t skip(size_t bytes) override;
+    int socket() const override { return peer_.get(); }
+    bool is_shared_memory() const override { return true; }
+
+private:
+    Block mine_, theirs_;
+    RingReader in_;
+    RingWriter out_;
+    Descriptor event_;  // the peer's
+    Descriptor peer_;
+};
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,41 @@
+// Sockets by name: what connect.cpp needs of them.
+//
+// Contract: every socket here neither blocks nor outlives an exec.
+#pragma once
+
+#include <sys/socket.h>
+
+#include "kernels/cpu/comm/descriptor.h"
+
+namespace yoke::cpu::comm {
+
+// Where a socket listens or connects to.
+struct Name {
+    sockaddr_storage storage = {};
+    socklen_t bytes = 0;
+
+    const sockaddr *address() const { return reinterpret_cast<const sockaddr *>(&storage); }
+};
+
+// "10.0.0.7", "::1", "fe80::1%eth0"; false where it is no numeric address.
+bool tcp_name(const char *address, uint16_t port, Name *out);
+// An abstract name: no file, nothing left when all who have it are gone.
+Name local_name(const char *text);
+
+// False with errno.
+bool listen_at(const Name &name, Descriptor *out);
+uint16_t port_of(int socket);
+// The connection may be under way still; with errno where it cannot be.
+bool start_connect(const Name &name, Descriptor *out);
+void prepare_stream(int socket);
+
+// Whether all of it was sent: of the first bytes of a connection, which fit its buffer.
+bool send_whole(int socket, const void *data, size_t bytes);
+// A message with descriptors beside it.
+bool send_descriptors(int socket, const void *data, size_t bytes, const int *descriptors,
+                      int count);
+enum class Got { kAll, kNothingNow, kEnd };
+// The whole message, which one call of send_descriptors has sent, with its descriptors.
+Got receive_descriptors(int socket, void *data, size_t bytes, Descriptor *descriptors, int count);
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,88 @@
+#include "kernels/cpu/comm/swap.h"
+
+#include <errno.h>
+#include <poll.h>
+
+namespace yoke::cpu::comm {
+
+yoke_status Swap::blame(yoke_status status, int32_t kind, int peer)
+{
+    comm_.has_failed = true;
+    if (fault_) {
+        fault_->kind = kind;
+        fault_->rank = peer;
+    }
+    return status;
+}
+
+yoke_status Swap::step(int peer, const SwapNote &note, const Pair &ours, bool *open)
+{
+    Side &side = sides_[static_cast<size_t>(peer)];
+    if (side.socket < 0 || (side.has_sent && side.has_come)) return YOKE_OK;
+    const int count = ours.second < 0 ? 1 : 2;
+    bool has_ended = false;
+    if (!side.has_sent) {
+        const int both[2] = {ours.first, ours.second};
+        side.has_sent = send_descriptors(side.socket, &note, sizeof note, both, count);
+        has_ended = !side.has_sent && errno != EAGAIN && errno != EINTR;
+    }
+    if (!side.has_come && !has_ended) {
+        const Got got =
+            receive_descriptors(side.socket, &side.note, sizeof side.note, side.theirs, count);
+        side.has_come = got == Got::kAll;
+        has_ended = got == Got::kEnd;
+    }
+    if (has_ended)
+        return blame(fail(YOKE_E_COMM, "cpu: the connection to rank %d has ended", peer),
+                     YOKE_COMM_FAULT_DIED, peer);
+    if (side.has_come && (side.note.number != note.number || side.note.bytes != note.bytes))
+        return blame(
+            fail(YOKE_E_COMM,
+                 "cpu: this rank shares %llu bytes as its block %llu, rank %d %llu as its %llu",
+                 (unsigned long long)note.bytes, (unsigned long long)note.number, peer,
+                 (unsigned long long)side.note.bytes, (unsigned long long)side.note.number),
+            YOKE_COMM_FAULT_MISMATCH, peer);
+    *open |= !side.has_sent || !side.has_come;
+    return YOKE_OK;
+}
+
+yoke_status Swap::wait()
+{
+    std::vector<pollfd> polled;
+    int late = -1;
+    for (size_t i = 0; i < sides_.size(); ++i) {
+        const Side &side = sides_[i];
+        if (side.socket < 0 || (side.has_sent && side.has_come)) continue;
+        if (late < 0) late = static_cast<int>(i);
+        polled.push_back(
+            {side.socket,
+             static_cast<short>((side.has_come ? 0 : POLLIN) | (side.has_sent ? 0 : POLLOUT)), 0});
+    }
+    if (comm_.aborted.load())
+        return blame(fail(YOKE_E_CANCELLED, "cpu: sharing memory was aborted"),
+                     YOKE_COMM_FAULT_ABORTED, -1);
+    if (deadline_.passed())
+        return blame(fail(YOKE_E_TIMEOUT, "cpu: rank %d did not share its memory within %g s", late,
+                          timeout_s_),
+                     YOKE_COMM_FAULT_LATE, late);
+    polled.push_back({comm_.event.get(), POLLIN, 0});
+    const int64_t most = deadline_.left(10'000'000'000);
+    const timespec time = {static_cast<time_t>(most / 1'000'000'000),
+                           static_cast<long>(most % 1'000'000'000)};
+    if (ppoll(polled.data(), polled.size(), &time, nullptr) > 0 && polled.back().revents)
+        drain_event(comm_.event.get());
+    return YOKE_OK;
+}
+
+yoke_status Swap::run(const SwapNote &note, const Pair &ours)
+{
+    for (;;) {
+        bool open = false;
+        for (int peer = 0; peer < comm_.size; ++peer)
+            if (yoke_status status = step(peer, note, ours, &open)) return status;
+        if (!open) return YOKE_OK;
+        if (yoke_status status = wait()) return status;
+    }
+}
+
+}  // namespace yoke::cpu::comm

@@ -1,0 +1,54 @@
+// Hands descriptors to the ranks that share memory with this one, and takes theirs: at the beginning, and by mem_alloc.
+#pragma once
+
+#include "kernels/cpu/comm/clock.h"
+#include "kernels/cpu/comm/comm.h"
+#include "kernels/cpu/comm/sockets.h"
+
+namespace yoke::cpu::comm {
+
+// What goes with them, alike on all ranks.
+struct SwapNote {
+    uint64_t number;
+    uint64_t bytes;
+};
+
+class Swap {
+public:
+    Swap(Comm &comm, const Deadline &deadline, double timeout_s, yoke_comm_fault *fault)
+        : comm_(comm),
+          deadline_(deadline),
+          timeout_s_(timeout_s),
+          fault_(fault),
+          sides_(static_cast<size_t>(comm.size))
+    {
+    }
+
+    void with(int peer, int socket) { sides_[static_cast<size_t>(peer)].socket = socket; }
+    // Ours to each peer, and as many of theirs; the second may be -1.
+    struct Pair {
+        int first, second;
+    };
+    yoke_status run(const SwapNote &note, const Pair &ours);
+    Descriptor *descriptors(int peer) { return sides_[static_cast<size_t>(peer)].theirs; }
+
+private:
+    struct Side {
+        int socket = -1;
+        bool has_sent = false, has_come = false;
+        SwapNote note = {};
+        Descriptor theirs[2];
+    };
+
+    yoke_status step(int peer, const SwapNote &note, const Pair &ours, bool *open);
+    yoke_status wait();
+    yoke_status blame(yoke_status status, int32_t kind, int peer);
+
+    Comm &comm_;
+    const Deadline &deadline_;
+    double timeout_s_;
+    yoke_comm_fault *fault_;
+    std::vector<Side> sides_;
+};
+
+}  // namespace yoke::cpu::comm

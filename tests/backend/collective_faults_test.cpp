@@ -1,0 +1,256 @@
+// How a call fails: with the rank that is to blame and what that rank called.
+#include "ranks.h"
+
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace yoke::test {
+
+using Faults = Collectives;
+YOKE_ON_EVERY_BACKEND(Faults);
+
+namespace {
+
+constexpr int64_t kCount = 50'000;  // more than what goes in one message
+
+struct Sum {
+    std::vector<float> in = std::vector<float>(kCount, 1), out = std::vector<float>(kCount, -7);
+
+    yoke_status run(Rank &rank)
+    {
+        told() = {};
+        return rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, kCount, in.data(), out.data(), -1,
+                        YOKE_REDUCE_SUM);
+    }
+    bool is_untouched() const { return out == std::vector<float>(kCount, -7); }
+};
+
+const std::vector<Ranks> &ways()
+{
+    static const std::vector<Ranks> all = {{2}, {2, false}, {2, true, {"a", "b"}}};
+    return all;
+}
+
+}  // namespace
+
+TEST_P(Faults, RanksThatCallDifferentlyAreToldWhatTheOtherCalled)
+{
+    using Lie = std::function<void(yoke_comm_signature &)>;
+    const std::vector<Lie> lies = {
+        [](auto &s) { s.group = 78; },         [](auto &s) { s.sequence = 9; },
+        [](auto &s) { s.count = kCount - 1; }, [](auto &s) { s.op = YOKE_COMM_REDUCE; },
+        [](auto &s) { s.dtype = YOKE_I32; },   [](auto &s) { s.reduction = YOKE_REDUCE_MAX; },
+        [](auto &s) { s.root = 0; },
+    };
+    for (const Ranks &ranks : ways())
+        for (const Lie &lie : lies)
+            run(ranks, [&](Rank &r) {
+                yoke_comm_signature true_one{}, false_one{};
+                r.lie = [&](yoke_comm_signature &said) {
+                    true_one = false_one = said;
+                    lie(false_one);
+                    if (r.rank == 1) said = false_one;
+                };
+                Sum sum;
+                expect_failure(YOKE_E_COMM, sum.run(r), "all_reduce");
+                EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_MISMATCH);
+                EXPECT_EQ(r.fault.rank, 1 - r.rank);
+                const yoke_comm_signature &theirs = r.rank == 0 ? false_one : true_one;
+                EXPECT_EQ(memcmp(&r.fault.theirs, &theirs, sizeof theirs), 0);
+                EXPECT_TRUE(sum.is_untouched());
+                expect_failure(YOKE_E_STATE, sum.run(r), "the next call");
+            });
+}
+
+TEST_P(Faults, ARankThatSendsWhereAnotherReducesIsNamed)
+{
+    for (const Ranks &ranks : ways())
+        run(ranks, [&](Rank &r) {
+            Sum sum;
+            if (r.rank == 1) {
+                expect_failure(YOKE_E_COMM, sum.run(r), "all_reduce");
+                EXPECT_EQ(r.fault.theirs.op, YOKE_COMM_SEND);
+            } else {
+                float one = 1;
+                EXPECT_DONE(r.run(YOKE_COMM_SEND, YOKE_F32, 1, &one, nullptr, 1));
+            }
+        });
+}
+
+TEST_P(Faults, AbortEndsAPendingCallAndAllLaterOnes)
+{
+    for (const Ranks &ranks : ways())
+        run(ranks, [&](Rank &r) {
+            ASSERT_DONE(r.barrier());
+            if (r.rank == 0) {
+                std::thread other([&] {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                    EXPECT_DONE(r.engine.abort(r.comm));
+                });
+                for (int i = 0; i < 2; ++i) {
+                    Sum sum;
+                    expect_failure(YOKE_E_CANCELLED, sum.run(r), "all_reduce");
+                    EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_ABORTED);
+                    EXPECT_EQ(r.fault.rank, -1);
+                }
+                other.join();
+            }
+            r.meet();
+        });
+}
+
+TEST_P(Faults, ARankThatLeavesIsNamed)
+{
+    for (Ranks ranks : ways()) {
+        ranks.size = 3;
+        if (!ranks.nodes.empty()) ranks.nodes = {"a", "b", "b"};
+        run(ranks, [&](Rank &r) {
+            ASSERT_DONE(r.barrier());
+            if (r.rank == 1) return r.destroy();
+            Sum sum;
+            expect_failure(YOKE_E_COMM, sum.run(r), "all_reduce");
+            EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_DIED);
+            EXPECT_EQ(r.fault.rank, 1);
+        });
+    }
+}
+
+TEST_P(Faults, TheLowestRankThatDoesNotComeInTimeIsNamed)
+{
+    for (Ranks ranks : ways()) {
+        ranks.size = 4;
+        if (!ranks.nodes.empty()) ranks.nodes = {"a", "a", "b", "b"};
+        run(ranks, [&](Rank &r) {
+            ASSERT_DONE(r.barrier());
+            if (r.rank == 0 || r.rank == 2) {
+                r.timeout_s = 0.15;
+                Sum sum;
+                const auto start = std::chrono::steady_clock::now();
+                expect_failure(YOKE_E_TIMEOUT, sum.run(r), "all_reduce");
+                EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(150));
+                EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_LATE);
+                EXPECT_EQ(r.fault.rank, 1);
+            }
+            r.meet();
+        });
+    }
+}
+
+TEST_P(Faults, ARankThatDoesNotConnectIsNamed)
+{
+    with_uninitialised_ranks(*table_->comm, device_, {2}, [&](Rank &r) {
+        if (r.rank == 1) {  // tells nothing of itself, and comes not
+            r.meet();
+            r.meet();
+            return;
+        }
+        told() = {};
+        r.timeout_s = 0.1;
+        expect_failure(YOKE_E_TIMEOUT, r.init(), "init");
+        EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_LATE);
+        EXPECT_EQ(r.fault.rank, 1);
+    });
+}
+
+// ---- processes ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// An all_gather of two processes over a pair of sockets.
+struct Process {
+    int rank, socket;
+
+    static yoke_status gather(void *user, const void *mine, uint64_t bytes, void *all)
+    {
+        const Process &self = *static_cast<Process *>(user);
+        char *to = static_cast<char *>(all),
+             *theirs = to + static_cast<uint64_t>(1 - self.rank) * bytes;
+        memcpy(to + static_cast<uint64_t>(self.rank) * bytes, mine, bytes);
+        if (write(self.socket, mine, bytes) != static_cast<ssize_t>(bytes)) return YOKE_E_IO;
+        for (uint64_t got = 0; got < bytes;) {
+            const ssize_t now = read(self.socket, theirs + got, bytes - got);
+            if (now <= 0) return YOKE_E_IO;
+            got += static_cast<uint64_t>(now);
+        }
+        return YOKE_OK;
+    }
+
+    void *init(const yoke_backend_comm &engine, const char *id)
+    {
+        yoke_comm_init record{};
+        record.struct_size = sizeof record;
+        record.rank = rank;
+        record.size = 2;
+        record.id = id;
+        record.address = "127.0.0.1";
+        record.timeout_s = 20;
+        record.all_gather = gather;
+        record.user = this;
+        void *comm = nullptr;
+        EXPECT_DONE(engine.init(&record, &comm));
+        return comm;
+    }
+};
+
+yoke_status barrier(const yoke_backend_comm &engine, void *comm, yoke_comm_fault *fault)
+{
+    yoke_comm_signature signature{};
+    yoke_collective record{};
+    record.struct_size = sizeof record;
+    record.op = YOKE_COMM_BARRIER;
+    record.signature = &signature;
+    record.peer = -1;
+    record.timeout_s = 20;
+    record.fault = fault;
+    return engine.call(comm, &record);
+}
+
+}  // namespace
+
+TEST_P(Faults, AProcessThatIsKilledIsNamedThoughItsChildLives)
+{
+    const yoke_backend_comm &engine = *table_->comm;
+    for (const char *shares : {"1", "0"}) {
+        settings() = {{"YOKE_COMM_SHM", shares}};
+        int sockets[2];
+        char id[YOKE_COMM_ID_BYTES];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+        ASSERT_DONE(engine.unique_id(id));
+        const pid_t killed = fork();
+        if (killed == 0) {
+            alarm(20);
+            void *comm = Process{1, sockets[1]}.init(engine, id);
+            if (barrier(engine, comm, nullptr)) _exit(1);
+            if (fork() == 0) {
+                alarm(20);
+                engine.after_fork();
+                const pid_t self = getpid();
+                if (write(sockets[1], &self, sizeof self) != sizeof self) _exit(1);
+            }
+            for (;;) pause();
+        }
+        void *comm = Process{0, sockets[0]}.init(engine, id);
+        ASSERT_NE(comm, nullptr);
+        yoke_comm_fault fault{};
+        EXPECT_DONE(barrier(engine, comm, &fault));
+        pid_t grandchild = 0;
+        ASSERT_EQ(read(sockets[0], &grandchild, sizeof grandchild), ssize_t{sizeof grandchild});
+        kill(killed, SIGKILL);
+        expect_failure(YOKE_E_COMM, barrier(engine, comm, &fault), "barrier");
+        EXPECT_EQ(fault.kind, YOKE_COMM_FAULT_DIED);
+        EXPECT_EQ(fault.rank, 1);
+        engine.destroy(comm);
+        waitpid(killed, nullptr, 0);
+        kill(grandchild, SIGKILL);
+        close(sockets[0]);
+        close(sockets[1]);
+    }
+    settings().clear();
+}
+
+}  // namespace yoke::test

@@ -1,0 +1,194 @@
+// How a group begins, among strangers too, and what it leaves behind: nothing.
+#include "ranks.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+namespace yoke::test {
+
+using Start = Collectives;
+YOKE_ON_EVERY_BACKEND(Start);
+
+namespace {
+
+void expect_sum_of_ones(Rank &r)
+{
+    float one = 1, sum = 0;
+    ASSERT_DONE(r.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 1, &one, &sum, -1, YOKE_REDUCE_SUM));
+    EXPECT_EQ(sum, static_cast<float>(r.size));
+}
+
+// Those who come to every door of this process: one says nothing, one leaves at once, others send what is no proof.
+class Strangers {
+public:
+    ~Strangers()
+    {
+        for (int fd : open_) close(fd);
+    }
+
+    void come()
+    {
+        for (int door = 3; door < 1024; ++door) {
+            int listens = 0;
+            socklen_t bytes = sizeof listens;
+            if (getsockopt(door, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) || !listens) continue;
+            visit(door, 0, true);
+            visit(door, 0, false);
+            visit(door, 48, true);
+            visit(door, 48, false);
+            visit(door, 4096, false);
+            ++doors;
+        }
+    }
+    int doors = 0;
+
+private:
+    void visit(int door, size_t bytes, bool stays)
+    {
+        sockaddr_storage name;
+        socklen_t size = sizeof name;
+        getsockname(door, reinterpret_cast<sockaddr *>(&name), &size);
+        const int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr *>(&name), size), 0) << strerror(errno);
+        const std::string garbage(bytes, 'g');
+        EXPECT_EQ(send(fd, garbage.data(), bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+        if (stays)
+            open_.push_back(fd);
+        else
+            close(fd);
+    }
+    std::vector<int> open_;
+};
+
+size_t open_descriptors()
+{
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (readdir(folder)) ++count;
+    closedir(folder);
+    return count;
+}
+
+size_t shared_mappings()
+{
+    std::ifstream maps("/proc/self/maps");
+    size_t count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find("memfd:") != line.npos;
+    return count;
+}
+
+}  // namespace
+
+TEST_P(Start, StrangersAtTheDoorsAreDroppedAndLogged)
+{
+    for (bool shares_memory : {true, false}) {
+        Strangers strangers;
+        const int before = log_lines();
+        Ranks ranks;
+        ranks.size = 3;
+        ranks.shares_memory = shares_memory;
+        with_uninitialised_ranks(*table_->comm, device_, ranks, [&](Rank &r) {
+            int gathers = 0;
+            // The doors are open when the second round begins, and the ranks go to them when it has ended.
+            r.after_gather = [&] {
+                if (++gathers == 2 && r.rank == 0) strangers.come();
+                if (gathers == 2) r.meet();
+            };
+            ASSERT_DONE(r.init());
+            expect_sum_of_ones(r);
+            r.meet();
+        });
+        EXPECT_GE(strangers.doors, 3);
+        EXPECT_GE(log_lines() - before, 3);
+    }
+}
+
+TEST_P(Start, RanksMeetOverIpv6)
+{
+    const int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (probe < 0) GTEST_SKIP() << "this system has no IPv6";
+    close(probe);
+    run({3, false, {}, 20, "::1"}, expect_sum_of_ones);
+}
+
+TEST_P(Start, AnAddressThatIsNoneEndsTheStartOnEveryRank)
+{
+    with_uninitialised_ranks(*table_->comm, device_, {2, false, {}, 5, "nowhere"}, [&](Rank &r) {
+        told() = {};
+        expect_failure(YOKE_E_VALUE, r.init(), "init");
+    });
+}
+
+TEST_P(Start, APartOfAGroupIsAGroup)
+{
+    char id[YOKE_COMM_ID_BYTES];
+    ASSERT_DONE(table_->comm->unique_id(id));
+    Ranks few{2};
+    Rendezvous rendezvous(2);
+    run({3}, [&](Rank &r) {
+        if (r.rank == 1) return;
+        Rank child(r.engine, device_, r.rank / 2, few, rendezvous, id);
+        ASSERT_DONE(r.split(id, child));
+        expect_sum_of_ones(child);
+        char text[128] = "";
+        child.engine.describe(child.comm, text, sizeof text);
+        EXPECT_NE(std::string(text).find("of 2"), std::string::npos) << text;
+        child.meet();
+    });
+}
+
+TEST_P(Start, NothingIsLeftOpenOrMapped)
+{
+    size_t descriptors = 0, mappings = 0;
+    for (int cycle = 0; cycle < 20; ++cycle) {
+        for (const Ranks &ranks : {Ranks{3}, Ranks{2, false}})
+            run(ranks, [&](Rank &r) {
+                void *memory = nullptr;
+                ASSERT_DONE(r.engine.mem_alloc(r.comm, 5000, &memory));
+                if (r.rank == 0) r.lie = [](yoke_comm_signature &said) { said.group = 5; };
+                float one = 1, sum = 0;
+                EXPECT_NE(r.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 1, &one, &sum, -1, YOKE_REDUCE_SUM),
+                          YOKE_OK);
+            });
+        if (cycle == 0) {
+            descriptors = open_descriptors();
+            mappings = shared_mappings();
+        }
+    }
+    EXPECT_EQ(open_descriptors(), descriptors);
+    EXPECT_EQ(shared_mappings(), mappings);
+    EXPECT_EQ(mappings, 0u);
+}
+
+TEST_P(Start, AForkedChildKeepsNothingOpen)
+{
+    const size_t before = open_descriptors();
+    run({2}, [&](Rank &r) {
+        ASSERT_DONE(r.barrier());
+        if (r.rank == 0) {
+            EXPECT_GT(open_descriptors(), before);
+            const pid_t child = fork();
+            if (child == 0) {
+                r.engine.after_fork();
+                const bool is_clean = open_descriptors() == before && shared_mappings() == 0;
+                // What it inherited it may let go, which takes nothing from it.
+                const int reused = open("/dev/null", O_RDONLY | O_CLOEXEC);
+                r.engine.destroy(r.comm);
+                _exit(is_clean && fcntl(reused, F_GETFD) >= 0 ? 0 : 1);
+            }
+            int status = 1;
+            waitpid(child, &status, 0);
+            EXPECT_EQ(status, 0);
+        }
+        r.meet();
+        expect_sum_of_ones(r);
+    });
+}
+
+}  // namespace yoke::test

@@ -1,0 +1,104 @@
+// ranks.h: several ranks of a group in one process, each a thread, over an engine's table.
+//
+// The tables are spoken to as the core does: ids and addresses go round by an all_gather of ours, calls carry a
+// signature that is counted here. What a rank's body expects fails the test with the rank's number.
+#pragma once
+
+#include "contract.h"
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+
+namespace yoke::test {
+
+// An all_gather among threads, for init.
+class Rendezvous {
+public:
+    explicit Rendezvous(int size) : size_(size), board_(static_cast<size_t>(size)) {}
+    yoke_status gather(int rank, const void *mine, uint64_t bytes, void *all);
+    void meet(int rank) { gather(rank, nullptr, 0, nullptr); }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int size_, came_ = 0, left_ = 0;
+    std::vector<std::string> board_;
+};
+
+// How a group is laid out.
+struct Ranks {
+    int size = 2;
+    bool shares_memory = true;
+    std::vector<const char *> nodes = {};  // by rank; none: all on this one
+    double timeout_s = 20;
+    const char *address = "127.0.0.1";
+};
+
+// One rank's side of a group.
+class Rank {
+public:
+    Rank(const yoke_backend_comm &engine, void *device, int rank, const Ranks &ranks,
+         Rendezvous &rendezvous, const void *id);
+    ~Rank();
+
+    yoke_status init();
+    // Makes `child`, which has the same numbers, a part of this one's group.
+    yoke_status split(const void *id, Rank &child);
+    yoke_status call(yoke_collective &record);
+    yoke_status run(int32_t op, yoke_dtype dtype, int64_t count, const void *in, void *out,
+                    int32_t peer = -1, int32_t reduction = -1);
+    yoke_status barrier() { return run(YOKE_COMM_BARRIER, 0, 0, nullptr, nullptr); }
+    void destroy();
+    void meet() { rendezvous_.meet(rank); }
+
+    const int rank, size;
+    const yoke_backend_comm &engine;
+    void *comm = nullptr;
+    yoke_comm_fault fault = {};
+    double timeout_s;
+    // Put in place of what the next call would say of itself.
+    std::function<void(yoke_comm_signature &)> lie;
+    // Runs when an all_gather of init has ended.
+    std::function<void()> after_gather;
+
+private:
+    yoke_status init(const void *id,
+                     const std::function<yoke_status(const yoke_comm_init &)> &make);
+    yoke_comm_signature sign(const yoke_collective &record);
+
+    void *device_;
+    const Ranks &ranks_;
+    Rendezvous &rendezvous_;
+    const void *id_;
+    uint64_t calls_ = 0;
+    std::map<int32_t, uint64_t> sent_, received_;
+};
+
+using Body = std::function<void(Rank &)>;
+
+// Runs the body in a thread for each rank, with or without a communicator that is ready.
+void with_ranks(const yoke_backend_comm &engine, void *device, const Ranks &ranks,
+                const Body &body);
+void with_uninitialised_ranks(const yoke_backend_comm &engine, void *device, const Ranks &ranks,
+                              const Body &body);
+
+// A backend whose table has an engine that is done when a call returns, so that ranks can be threads over host memory.
+class Collectives : public Contract {
+protected:
+    void SetUp() override;
+    void run(const Ranks &ranks, const Body &body)
+    {
+        with_ranks(*table_->comm, device_, ranks, body);
+    }
+};
+
+// ---- elements -------------------------------------------------------------------------------------------------------
+
+extern const yoke_dtype kDtypes[11];
+uint64_t bytes_of(yoke_dtype dtype);
+// Elements of a dtype from numbers, and back.
+std::string encode(yoke_dtype dtype, const std::vector<double> &values);
+std::vector<double> decode(yoke_dtype dtype, const std::string &bytes);
+
+}  // namespace yoke::test
