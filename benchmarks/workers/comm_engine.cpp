@@ -85,7 +85,7 @@ public:
         char ids[2][YOKE_COMM_ID_BYTES], id[YOKE_COMM_ID_BYTES];
         check(engine.unique_id(id) == YOKE_OK, "unique_id");
         all_gather(&side, id, sizeof id, ids);
-        yoke_comm_init init = {};
+        yoke_comm_member init = {};
         init.struct_size = sizeof init;
         init.rank = side.rank;
         init.size = 2;

@@ -85,14 +85,15 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
     if (timeout_s != 0) how.timeout_s = timeout_s;
     check_seconds(how.timeout_s, "timeout", call);
     Members members;
+    const HostNode node = read_node();
     for (int32_t rank = 0; rank < size; ++rank) {
         Arrival arrival;
         arrival.rank = arrival.local_rank = rank;
         arrival.size = arrival.local_size = size;
-        arrival.host = this_node().host;
+        arrival.host = node.host;
         arrival.process = getpid();
-        arrival.node = this_node().identity;
-        arrival.memory = this_node().memory;
+        arrival.node = node.identity;
+        arrival.memory = node.memory;
         arrival.address = "127.0.0.1";
         members.ranks.push_back(std::move(arrival));
     }

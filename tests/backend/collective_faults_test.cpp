@@ -182,7 +182,7 @@ struct Process {
 
     void *init(const yoke_backend_comm &engine, const char *id)
     {
-        yoke_comm_init record{};
+        yoke_comm_member record{};
         record.struct_size = sizeof record;
         record.rank = rank;
         record.size = 2;

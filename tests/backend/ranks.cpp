@@ -53,17 +53,17 @@ void Rank::destroy()
 
 yoke_status Rank::init()
 {
-    return init(id_, [&](const yoke_comm_init &record) { return engine.init(&record, &comm); });
+    return init(id_, [&](const yoke_comm_member &record) { return engine.init(&record, &comm); });
 }
 
 yoke_status Rank::split(const void *id, Rank &child)
 {
     return child.init(
-        id, [&](const yoke_comm_init &record) { return engine.split(comm, &record, &child.comm); });
+        id, [&](const yoke_comm_member &record) { return engine.split(comm, &record, &child.comm); });
 }
 
 yoke_status Rank::init(const void *id,
-                       const std::function<yoke_status(const yoke_comm_init &)> &make)
+                       const std::function<yoke_status(const yoke_comm_member &)> &make)
 {
     settings().clear();
     if (!ranks_.shares_memory) settings()["YOKE_COMM_SHM"] = "0";
@@ -71,7 +71,7 @@ yoke_status Rank::init(const void *id,
         settings()["YOKE_COMM_TEST_NODE"] = ranks_.nodes[static_cast<size_t>(rank)];
     fault = {};
     fault.struct_size = sizeof fault;
-    yoke_comm_init record{};
+    yoke_comm_member record{};
     record.struct_size = sizeof record;
     record.rank = rank;
     record.size = size;

@@ -64,7 +64,7 @@ public:
 
 private:
     yoke_status init(const void *id,
-                     const std::function<yoke_status(const yoke_comm_init &)> &make);
+                     const std::function<yoke_status(const yoke_comm_member &)> &make);
     yoke_comm_signature sign(const yoke_collective &record);
 
     void *device_;

@@ -108,7 +108,7 @@ int64_t most_spin(const Comm &comm)
     return known && static_cast<size_t>(CPU_COUNT(&set)) < neighbours ? 0 : kMostSpin;
 }
 
-yoke_status init(const yoke_comm_init *record, void **out)
+yoke_status init(const yoke_comm_member *record, void **out)
 {
     if (record->size < 1 || record->rank < 0 || record->rank >= record->size)
         return fail(YOKE_E_VALUE, "cpu: there is no rank %d in a group of %d", record->rank,
@@ -128,7 +128,7 @@ yoke_status init(const yoke_comm_init *record, void **out)
     });
 }
 
-yoke_status split(void *, const yoke_comm_init *record, void **out)
+yoke_status split(void *, const yoke_comm_member *record, void **out)
 {
     return init(record, out);
 }

@@ -91,7 +91,7 @@ uint64_t dtype_bytes(yoke_dtype dtype);
 bool can_reduce(yoke_dtype dtype, int32_t reduction);
 
 // connect.cpp: finds the peers and opens the links.
-yoke_status connect(Comm &comm, const yoke_comm_init &init);
+yoke_status connect(Comm &comm, const yoke_comm_member &init);
 
 // One call's part of a communicator, by op.
 yoke_status run_exchange(Comm &comm, const yoke_collective &call);

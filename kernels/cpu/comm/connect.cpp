@@ -37,7 +37,7 @@ int ring_of(const Comm &comm, int owner, int writer)
 }
 
 // On the address by which the peers know this host, or where that is another's (behind a translation), on all.
-yoke_status open_tcp(const yoke_comm_init &init, Entry *entry)
+yoke_status open_tcp(const yoke_comm_member &init, Entry *entry)
 {
     Name name;
     if (!init.address || !tcp_name(init.address, 0, &name))
@@ -72,7 +72,7 @@ yoke_status open_local(Comm &comm, Entry *entry)
     return YOKE_OK;
 }
 
-yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_comm_init &init,
+yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_comm_member &init,
                        Entry *entry)
 {
     bool by_tcp = false, by_memory = false;
@@ -87,7 +87,7 @@ yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_
     return by_memory ? open_local(comm, entry) : YOKE_OK;
 }
 
-yoke_status blame(const yoke_comm_init &init, yoke_status status, int32_t kind, int rank)
+yoke_status blame(const yoke_comm_member &init, yoke_status status, int32_t kind, int rank)
 {
     if (init.fault) {
         init.fault->kind = kind;
@@ -98,7 +98,7 @@ yoke_status blame(const yoke_comm_init &init, yoke_status status, int32_t kind, 
 
 // Each pair's connection.
 yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector<Doors> &doors,
-                 const yoke_comm_init &init, Entry *entry, const Deadline &deadline,
+                 const yoke_comm_member &init, Entry *entry, const Deadline &deadline,
                  std::vector<Descriptor> *sockets)
 {
     Cookie cookie;
@@ -144,7 +144,7 @@ yoke_status join_memory(Comm &comm, int peer, Descriptor *theirs, Descriptor soc
 }
 
 yoke_status open_links(Comm &comm, const std::vector<Place> &places,
-                       std::vector<Descriptor> &sockets, const yoke_comm_init &init,
+                       std::vector<Descriptor> &sockets, const yoke_comm_member &init,
                        const Deadline &deadline)
 {
     Swap swap(comm, deadline, init.timeout_s, init.fault);
@@ -171,7 +171,7 @@ yoke_status open_links(Comm &comm, const std::vector<Place> &places,
 
 }  // namespace
 
-yoke_status connect(Comm &comm, const yoke_comm_init &init)
+yoke_status connect(Comm &comm, const yoke_comm_member &init)
 {
     const Deadline deadline(init.timeout_s);
     const auto size = static_cast<size_t>(init.size);
