@@ -110,6 +110,11 @@ void SocketAddress::set_port(uint16_t port) noexcept
     reinterpret_cast<sockaddr_in &>(storage).sin_port = htons(port);
 }
 
+bool is_loopback(std::string_view host)
+{
+    return host.substr(0, 4) == "127." || host == "::1";
+}
+
 std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadline deadline)
 {
     const std::string service = std::to_string(port);

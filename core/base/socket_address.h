@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace yoke {
@@ -30,6 +31,9 @@ struct SocketAddress {
     static SocketAddress any(int family, uint16_t port);
     static SocketAddress of(const sockaddr *address, socklen_t length);
 };
+
+// Of a number as host() gives it: whether it leads nowhere but to the same host.
+bool is_loopback(std::string_view host);
 
 // All addresses of a name or number. Raises YOKE_E_COMM with the resolver's reason, and YOKE_E_TIMEOUT where it does
 // not answer in time: it is asked in a thread of its own.

@@ -30,7 +30,8 @@ Guest::Guest(StoreHall &hall, Socket socket)
     : hall_(hall),
       table_(hall.shared_table()),
       channel_(std::move(socket)),
-      address_(channel_.socket().remote().text())
+      address_(channel_.socket().remote().text()),
+      reached_at_(channel_.socket().local().host())
 {
     channel_.socket().set_no_delay();
 }
@@ -98,6 +99,8 @@ bool Guest::greet(wire::Reader &frame)
                 hall_.options().about.c_str(), wire::kVersion, static_cast<long long>(version)));
     if (!frame.is_whole() || rank < 0 || rank > INT32_MAX) return false;
     if (cookie != hall_.options().cookie) return refuse(Kind::kOtherJob, hall_.options().about);
+    if (hall_.is_complete())
+        return refuse(Kind::kOtherJob, hall_.options().about + ", whose ranks are all there");
     const std::string why = hall_.admit(*this, static_cast<int32_t>(rank), about);
     if (!why.empty()) return refuse(Kind::kRefused, why);
     answer(wire::Writer(Kind::kWelcome));

@@ -25,6 +25,9 @@ public:
     int32_t rank() const noexcept { return rank_.load(); }  // from any thread
     const std::string &about() const noexcept { return about_; }
     const std::string &address() const noexcept { return address_; }
+    // Our end of the connection, and whether that is on this host alone.
+    const std::string &reached_at() const noexcept { return reached_at_; }
+    bool is_local() const noexcept { return is_loopback(reached_at_); }
     double age_s() const;
     double silent_s() const;
     void count_as_heard() noexcept { channel_.count_as_heard(); }
@@ -62,7 +65,7 @@ private:
     StoreHall &hall_;  // in the watch thread alone; whoever sets a key may come when it has gone
     const std::shared_ptr<HashStore> table_;
     Channel channel_;
-    const std::string address_;
+    const std::string address_, reached_at_;
     const Deadline::Clock::time_point since_ = Deadline::Clock::now();
     std::atomic<int32_t> rank_{kStranger};
     std::string about_;

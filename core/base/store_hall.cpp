@@ -105,7 +105,8 @@ void StoreHall::look_for_silence(Guest &guest)
     const double silent_s = guest.silent_s();
     const bool is_silent = silent_s > options_.silence_s;
     if (std::exchange(guest.is_silent, is_silent) == is_silent) return;
-    tell(is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, guest.rank(), "", silent_s);
+    tell(is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, guest.rank(), guest.about(), "",
+         silent_s);
 }
 
 std::shared_ptr<Guest> StoreHall::other_of(const Guest &guest, int32_t rank)
@@ -128,11 +129,11 @@ std::string StoreHall::admit(Guest &guest, int32_t rank, const std::string &abou
         const std::string why =
             format("rank %d is there twice: %s and %s; give each process a rank of its own", rank,
                    first.c_str(), about.c_str());
-        tell(PeerEvent::kRefused, rank, why);
+        tell(PeerEvent::kRefused, rank, about, why);
         return why;
     }
     guest.be_rank(rank, about);
-    tell(PeerEvent::kJoined, rank, guest.address());
+    tell(PeerEvent::kJoined, rank, about, guest.address());
     return "";
 }
 
@@ -151,7 +152,7 @@ void StoreHall::end(Guest &guest, PeerEvent::Kind kind, const std::string &how) 
             "the store of rank 0 dropped a connection from %s, which is none of a rank of this job: %s",
             guest.address().c_str(), how.c_str());
     else if (!other_of(guest, rank))
-        tell(kind, rank, how);
+        tell(kind, rank, guest.about(), how);
 }
 
 StoreHall::Guests StoreHall::all()
@@ -167,15 +168,25 @@ size_t StoreHall::count_ranks() const
     return count;
 }
 
+std::string StoreHall::reached_at()
+{
+    std::string reached;
+    for (const auto &guest : all())
+        if (guest->rank() != Guest::kStranger && (reached.empty() || !guest->is_local()))
+            reached = guest->reached_at();
+    return reached;
+}
+
 bool StoreHall::wait_until_left(Deadline deadline)
 {
     std::unique_lock lock(mutex_);
     return left_.wait_until(lock, deadline.at(), [&] { return count_ranks() == 0; });
 }
 
-void StoreHall::tell(PeerEvent::Kind kind, int32_t rank, const std::string &how, double silent_s)
+void StoreHall::tell(PeerEvent::Kind kind, int32_t rank, const std::string &about,
+                     const std::string &how, double silent_s)
 {
-    if (options_.observer) options_.observer({kind, rank, silent_s, how});
+    if (options_.observer) options_.observer({kind, rank, silent_s, about, how});
 }
 
 StoreServer::StoreServer(Socket listening, PeerOptions options)
@@ -197,6 +208,16 @@ const std::shared_ptr<HashStore> &StoreServer::table() const noexcept
 SocketAddress StoreServer::address() const
 {
     return hall_->address();
+}
+
+void StoreServer::close_to_newcomers() noexcept
+{
+    hall_->close_to_newcomers();
+}
+
+std::string StoreServer::reached_at() const
+{
+    return hall_->reached_at();
 }
 
 bool StoreServer::wait_until_left(Deadline deadline)

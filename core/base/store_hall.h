@@ -27,6 +27,9 @@ public:
 
     const std::shared_ptr<HashStore> &shared_table() const noexcept { return table_; }
     SocketAddress address() const { return listening_.local(); }
+    void close_to_newcomers() noexcept { is_complete_.store(true); }
+    bool is_complete() const noexcept { return is_complete_.load(); }
+    std::string reached_at();
     bool wait_until_left(Deadline deadline);
 
 private:
@@ -39,11 +42,13 @@ private:
     std::shared_ptr<Guest> other_of(const Guest &guest, int32_t rank);
     Guests all();
     size_t count_ranks() const;  // under the lock
-    void tell(PeerEvent::Kind kind, int32_t rank, const std::string &how, double silent_s = 0);
+    void tell(PeerEvent::Kind kind, int32_t rank, const std::string &about, const std::string &how,
+              double silent_s = 0);
 
     Socket listening_;
     const PeerOptions options_;
     const std::shared_ptr<HashStore> table_;
+    std::atomic<bool> is_complete_{false};
     uint64_t watched_ = 0;
     bool is_paused_ = false;  // no descriptor was left; accepts again at the next tick
     std::mutex mutex_;

@@ -15,10 +15,12 @@ struct HostStoreFunctions {
     yoke_status (*get)(void *user, const char *key, double seconds,
                        void (*take)(void *taker, const void *value, uint64_t bytes),
                        void *taker) = nullptr;
+    yoke_status (*add)(void *user, const char *key, int64_t delta, int64_t *sum) = nullptr;
+    // These may be null. Waits until all keys are there; without it each is asked for.
     yoke_status (*wait)(void *user, const char *const *keys, int64_t count,
                         double seconds) = nullptr;
-    yoke_status (*add)(void *user, const char *key, int64_t delta, int64_t *sum) = nullptr;
-    void (*drop)(void *user) = nullptr;  // after the last call; may be null
+    yoke_status (*remove)(void *user, const char *key) = nullptr;
+    void (*drop)(void *user) = nullptr;  // after the last call
 };
 
 std::shared_ptr<Store> make_host_store(const HostStoreFunctions &functions);

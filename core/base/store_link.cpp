@@ -202,7 +202,7 @@ void ClientStore::Link::on_tick(double late_s) noexcept
 
 void ClientStore::Link::tell(PeerEvent::Kind kind, const std::string &how, double silent_s)
 {
-    if (options_.observer) options_.observer({kind, 0, silent_s, how});
+    if (options_.observer) options_.observer({kind, 0, silent_s, "", how});
 }
 
 }  // namespace yoke

@@ -19,12 +19,13 @@ struct PeerEvent {
     };
     Kind kind;
     int32_t rank;
-    double silent_s;  // of kSilent
-    std::string how;  // "Connection reset by peer"; of kRefused who both are
+    double silent_s;    // of kSilent
+    std::string about;  // its process: "host a, process 17"; "" where it is rank 0's
+    std::string how;    // "Connection reset by peer"; of kRefused who both are
 };
 
-// Called in the watch thread, with no lock held; returns soon. It may call when_set of any store, and all of rank 0's
-// table that does not wait.
+// Called in the watch thread, with no lock held, until the end of its server or client; returns soon. It may call
+// when_set of any store, and all of rank 0's table that does not wait.
 using PeerObserver = std::function<void(const PeerEvent &)>;
 
 struct PeerOptions {

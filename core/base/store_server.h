@@ -28,6 +28,10 @@ public:
     // The table, for rank 0 itself.
     const std::shared_ptr<HashStore> &table() const noexcept;
     SocketAddress address() const;
+    // From now on whoever comes is told that the job has all its ranks.
+    void close_to_newcomers() noexcept;
+    // This host's address as ranks have reached it, one that other hosts have used if there is one; "" before any has.
+    std::string reached_at() const;
     // Until every rank that joined has left or died; false where the deadline passes before.
     bool wait_until_left(Deadline deadline);
 

@@ -47,14 +47,15 @@ void read_query(std::string_view query, const std::string &url, Source &source)
 void read_host(std::string_view text, const std::string &url, Source &source)
 {
     const size_t colon = text.rfind(':');
-    const auto port = colon == text.npos ? std::nullopt : parsed<uint16_t>(text.substr(colon + 1));
+    const uint16_t port =
+        colon == text.npos ? 0 : parsed<uint16_t>(text.substr(colon + 1)).value_or(0);
     std::string_view host = text.substr(0, colon);
     const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
     if (in_brackets) host = host.substr(1, host.size() - 2);
     const bool is_number = host.find(':') != host.npos;
-    if (!port || *port == 0 || host.empty() || is_number != in_brackets) fail_url(url);
+    if (port == 0 || host.empty() || is_number != in_brackets) fail_url(url);
     source.hosts = {"init_method", {std::string(host)}};
-    source.port = {"init_method", *port};
+    source.port = {"init_method", port};
 }
 
 // What the call was given, and the path of file://.

@@ -80,4 +80,18 @@ std::vector<Interface> InterfaceChoice::among(const std::vector<Interface> &all)
     return accepted;
 }
 
+std::string host_address(const InterfaceChoice &choice, int family)
+{
+    const std::vector<Interface> all = host_interfaces();
+    const auto others = InterfaceChoice::read("", "^docker,lo");
+    std::vector<Interface> fit = choice.empty() ? std::vector<Interface>() : choice.among(all);
+    if (choice.empty())
+        for (const Interface &one : all)
+            if (others.accepts(one.name)) fit.push_back(one);
+    if (fit.empty()) return "127.0.0.1";
+    for (const Interface &one : fit)
+        if (one.address.family() == family) return one.address.host();
+    return fit[0].address.host();
+}
+
 }  // namespace yoke

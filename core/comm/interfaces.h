@@ -35,4 +35,8 @@ private:
     std::vector<std::string> names_;
 };
 
+// An address by which other hosts may reach this one: on the chosen networks, else on the first that is neither
+// loopback nor a container's bridge, of that family if there is one.
+std::string host_address(const InterfaceChoice &choice, int family);
+
 }  // namespace yoke

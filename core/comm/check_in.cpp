@@ -1,0 +1,260 @@
+#include "core/comm/check_in.h"
+
+#include "core/base/error.h"
+#include "core/base/socket_address.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+constexpr char kField = '\x1f', kRecord = '\x1e';
+constexpr char kNote = '!';  // in front of what is no arrival
+constexpr const char *kVerdict = "verdict", *kCount = "arrivals";
+// After a deadline, in which ranks agree about what they tell of it.
+constexpr double kGrace = 0.1;
+
+std::string arrival_key(int64_t number)
+{
+    return "arrival/" + std::to_string(number);
+}
+
+std::vector<std::string> split(std::string_view text, char at)
+{
+    std::vector<std::string> parts;
+    for (;;) {
+        const size_t end = text.find(at);
+        parts.emplace_back(text.substr(0, end));
+        if (end == text.npos) return parts;
+        text.remove_prefix(end + 1);
+    }
+}
+
+void add_to_list(Store &store, const std::string &text, Deadline deadline)
+{
+    store.set(arrival_key(store.add(kCount, 1, deadline) - 1), text, deadline);
+}
+
+std::string encode_verdict(const CheckIn::Verdict &verdict)
+{
+    return std::to_string(verdict.status) + kField + verdict.text;
+}
+
+CheckIn::Verdict decode_verdict(const std::string &text)
+{
+    const size_t end = text.find(kField);
+    const auto status = parsed<int32_t>(std::string_view(text).substr(0, end));
+    if (status && end != text.npos) return {*status, text.substr(end + 1)};
+    return {YOKE_E_COMM, "comm.init: the store holds no verdict of Yoke's but other data"};
+}
+
+// Each among those of its node, in the order of ranks, unless every rank's launcher said it.
+void number_locally(std::vector<Arrival> &all)
+{
+    const auto is_told = [](const Arrival &one) {
+        return one.local_rank >= 0 && one.local_size > 0;
+    };
+    if (std::all_of(all.begin(), all.end(), is_told)) return;
+    for (Arrival &one : all) {
+        one.local_rank = one.local_size = 0;
+        for (const Arrival &other : all) {
+            one.local_rank += other.node == one.node && other.rank < one.rank;
+            one.local_size += other.node == one.node;
+        }
+    }
+}
+
+// A loopback address is of use to its own host alone, where rank 0 has the same addresses.
+void mend_addresses(std::vector<Arrival> &all)
+{
+    for (Arrival &one : all)
+        if (is_loopback(one.address) && one.node == all[0].node) one.address = all[0].address;
+}
+
+std::string encode_all(std::vector<Arrival> all)
+{
+    std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.rank < b.rank; });
+    number_locally(all);
+    mend_addresses(all);
+    std::string text;
+    for (const Arrival &one : all)
+        text += (text.empty() ? "" : std::string(1, kRecord)) + one.encode();
+    return text;
+}
+
+std::vector<Arrival> decode_all(const std::string &text)
+{
+    std::vector<Arrival> all;
+    for (const std::string &record : split(text, kRecord))
+        if (auto arrival = Arrival::decode(record)) all.push_back(std::move(*arrival));
+    return all;
+}
+
+bool is_same_process(const Arrival &one, const Arrival &other)
+{
+    return one.process == other.process && one.host == other.host && one.memory == other.memory;
+}
+
+}  // namespace
+
+std::string Arrival::encode() const
+{
+    std::string text;
+    for (const std::string &field :
+         {std::to_string(rank), std::to_string(size), host, std::to_string(process), node, memory,
+          address, build, device, std::to_string(local_rank), std::to_string(local_size)}) {
+        if (!text.empty()) text += kField;
+        for (const char c : field) text += c == kField || c == kRecord ? '?' : c;
+    }
+    return text;
+}
+
+std::optional<Arrival> Arrival::decode(std::string_view text)
+{
+    const std::vector<std::string> fields = split(text, kField);
+    if (fields.size() != 11) return std::nullopt;
+    const auto number = [&](size_t i) { return parsed<int32_t>(fields[i]).value_or(-1); };
+    Arrival made{number(0), number(1), fields[2], parsed<int64_t>(fields[3]).value_or(0),
+                 fields[4], fields[5], fields[6], fields[7],
+                 fields[8], number(9), number(10)};
+    return made.rank >= 0 ? std::optional(std::move(made)) : std::nullopt;
+}
+
+std::string describe_process(const Arrival &arrival)
+{
+    return format("host %s, process %lld", arrival.host.c_str(),
+                  static_cast<long long>(arrival.process));
+}
+
+std::string describe(const Arrival &arrival)
+{
+    return format("rank %d (%s)", arrival.rank, describe_process(arrival).c_str());
+}
+
+void CheckIn::refuse(Store &store, const std::string &why, Deadline deadline)
+{
+    store.set_once(kVerdict, encode_verdict({YOKE_E_COMM, why}), deadline);
+    add_to_list(store, std::string(1, kNote), deadline);  // whoever reads the list looks up
+}
+
+// Why it cannot be a rank of the job that this process is of; "" where it can.
+std::string CheckIn::fault_of(const Arrival &newcomer) const
+{
+    if (newcomer.size != self_.size)
+        return format(
+            "comm.init: %s was told that the job has %d ranks, %s that it has %d; give all the same WORLD_SIZE",
+            describe(self_).c_str(), self_.size, describe(newcomer).c_str(), newcomer.size);
+    if (newcomer.rank >= newcomer.size)
+        return format(
+            "comm.init: %s is no rank of a job of %d, whose ranks are 0 to %d; see its RANK",
+            describe(newcomer).c_str(), newcomer.size, newcomer.size - 1);
+    if (newcomer.build != self_.build)
+        return format("comm.init: %s runs %s, %s runs %s; give all ranks one build of Yoke",
+                      describe(self_).c_str(), self_.build.c_str(), describe(newcomer).c_str(),
+                      newcomer.build.c_str());
+    for (const Arrival &other : come_)
+        if (other.rank == newcomer.rank)
+            return format(
+                "comm.init: rank %d is there twice: %s and %s; give each process a RANK of its own, and each job a port of its own",
+                newcomer.rank, describe_process(other).c_str(), describe_process(newcomer).c_str());
+    return "";
+}
+
+CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
+{
+    constexpr int32_t kMost = 16;
+    std::string missing, there;
+    int32_t count = 0;
+    for (int32_t rank = 0; rank < self_.size; ++rank) {
+        const auto is_it = [&](const Arrival &one) { return one.rank == rank; };
+        const auto one = std::find_if(come_.begin(), come_.end(), is_it);
+        if (one != come_.end())
+            there += (there.empty() ? "" : ", ") + describe(*one);
+        else if (++count <= kMost)
+            missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    if (count > kMost) missing += format(" and %d more", count - kMost);
+    return {
+        YOKE_E_TIMEOUT,
+        format(
+            "comm.init: after %g s %d of %d ranks are missing: %s; there are %s. See why those processes did not start, or give init_timeout more time",
+            given_s, count, self_.size, missing.c_str(), there.c_str())};
+}
+
+// Looks at those of the list that have come, and have not been looked at.
+void CheckIn::read_arrivals(Deadline deadline)
+{
+    while (const auto text = store_.try_get(arrival_key(read_), deadline)) {
+        ++read_;
+        if (auto arrival = Arrival::decode(*text)) come_.push_back(std::move(*arrival));
+    }
+}
+
+bool CheckIn::is_complete() const
+{
+    return come_.size() == static_cast<size_t>(self_.size);
+}
+
+CheckIn::Verdict CheckIn::judge(Deadline deadline)
+{
+    while (!is_complete()) {
+        std::string text;
+        try {
+            text = store_.get(arrival_key(read_), deadline);
+        } catch (const Error &error) {
+            if (error.status() != YOKE_E_TIMEOUT) throw;
+            return who_is_missing(deadline.given_s());
+        }
+        ++read_;
+        if (text[0] == kNote) return decode_verdict(store_.get(kVerdict, deadline));
+        auto newcomer = Arrival::decode(text);
+        if (!newcomer) return {YOKE_E_COMM, "comm.init: the store holds other data than arrivals"};
+        const std::string fault = fault_of(*newcomer);
+        if (!fault.empty()) return {YOKE_E_COMM, fault};
+        come_.push_back(std::move(*newcomer));
+    }
+    for (Arrival &one : come_)
+        if (one.rank == 0 && own_address_) one.address = own_address_();
+    return {YOKE_OK, encode_all(come_)};
+}
+
+CheckIn::Verdict CheckIn::hear(Deadline deadline)
+{
+    try {
+        return decode_verdict(store_.get(kVerdict, deadline));
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_TIMEOUT) throw;
+    }
+    read_arrivals(Deadline::after(kGrace));
+    return stand_by(who_is_missing(deadline.given_s()), Deadline::after(kGrace));
+}
+
+CheckIn::Verdict CheckIn::stand_by(const Verdict &own, Deadline deadline)
+{
+    try {
+        return decode_verdict(store_.set_once(kVerdict, encode_verdict(own), deadline));
+    } catch (const Error &) {
+        if (own.status == YOKE_OK) throw;
+        return own;
+    }
+}
+
+std::vector<Arrival> CheckIn::meet(Deadline deadline)
+{
+    add_to_list(store_, self_.encode(), deadline);
+    const Verdict verdict =
+        self_.rank == 0 ? stand_by(judge(deadline), Deadline::after(kGrace)) : hear(deadline);
+    if (verdict.status != YOKE_OK) throw Error(verdict.status, verdict.text);
+    std::vector<Arrival> all = decode_all(verdict.text);
+    if (all.size() != static_cast<size_t>(self_.size) || self_.rank >= self_.size ||
+        !is_same_process(all[static_cast<size_t>(self_.rank)], self_))
+        fail(
+            YOKE_E_COMM,
+            "comm.init: the job that was found has all its ranks already, and %s is none of them: %s; give each job a port, or a file, of its own",
+            describe(self_).c_str(), all.empty() ? "" : describe(all[0]).c_str());
+    return all;
+}
+
+}  // namespace yoke

@@ -1,0 +1,70 @@
+// check_in.h: the ranks of a job say in its store who they are, and hear whether all are there.
+//
+// Each adds an arrival to a list. Rank 0 reads it until every rank has come, or until something in it is wrong, and
+// gives its verdict, which stands for all: the arrivals of all ranks, or what failed. Where rank 0 does not, because it
+// is the one that is missing, the first rank whose deadline passes gives the verdict. Anybody may refuse at any time
+// before, and say why the job cannot start: a connection that ended, a rank that cannot go on. The first verdict
+// stands.
+#pragma once
+
+#include "core/base/store.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+// A rank that has come.
+struct Arrival {
+    int32_t rank = 0, size = 1;
+    std::string host;
+    int64_t process = 0;
+    std::string node, memory;  // as HostNode has them
+    std::string address;       // of this host, as its peers reach it: "10.0.0.7"
+    std::string build;         // of Yoke: alike on all ranks
+    std::string device;        // what the caller gave
+    // Among those of its node: the launcher's where every rank has them, else by rank. -1 until all are there.
+    int32_t local_rank = -1, local_size = -1;
+
+    std::string encode() const;
+    // Nothing where it is none.
+    static std::optional<Arrival> decode(std::string_view text);
+};
+// "host a, process 4711", and "rank 1 (host a, process 4711)".
+std::string describe_process(const Arrival &arrival);
+std::string describe(const Arrival &arrival);
+
+class CheckIn {
+public:
+    // Rank 0 is asked for its address when all are there and have reached it at one.
+    CheckIn(Store &store, Arrival self, std::function<std::string()> own_address = nullptr)
+        : store_(store), self_(std::move(self)), own_address_(std::move(own_address))
+    {
+    }
+    // The arrivals of all, by rank. Raises the verdict, YOKE_E_TIMEOUT or YOKE_E_COMM, alike on all ranks.
+    std::vector<Arrival> meet(Deadline deadline);
+    // The job cannot start: all ranks raise why.
+    static void refuse(Store &store, const std::string &why, Deadline deadline);
+
+    struct Verdict {
+        yoke_status status = YOKE_OK;
+        std::string text;  // of YOKE_OK all arrivals
+    };
+
+private:
+    Verdict judge(Deadline deadline);
+    Verdict hear(Deadline deadline);
+    Verdict stand_by(const Verdict &own, Deadline deadline);  // the one that stands
+    std::string fault_of(const Arrival &newcomer) const;
+    Verdict who_is_missing(double given_s) const;
+    void read_arrivals(Deadline deadline);
+    bool is_complete() const;
+
+    Store &store_;
+    const Arrival self_;
+    const std::function<std::string()> own_address_;
+    int64_t read_ = 0;  // of the list
+    std::vector<Arrival> come_;
+};
+
+}  // namespace yoke

@@ -1,0 +1,198 @@
+#include "core/comm/reach.h"
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/comm/ports.h"
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <thread>
+
+namespace yoke {
+
+namespace {
+
+std::vector<uint16_t> ports_of(const Environment &environment, const std::string &job)
+{
+    if (environment.port && !environment.agent_store) return {environment.port};
+    return candidate_ports(job);
+}
+
+// By IPv6 and IPv4 alike where the host has both.
+Socket listen_at(uint16_t port)
+{
+    Socket both = Socket::listen(SocketAddress::any(AF_INET6, port));
+    if (both.present() || errno == EADDRINUSE || errno == EACCES) return both;
+    return Socket::listen(SocketAddress::any(AF_INET, port));
+}
+
+// Who listens there, as far as it tells; a rank 0 of this very job tells its other ranks of this one, too.
+std::string holder_of(uint16_t port, const PeerOptions &self)
+{
+    constexpr double kToTell = 1;
+    const Deadline deadline = Deadline::after(kToTell);
+    const SocketAddress here = resolve("127.0.0.1", port, deadline)[0];
+    const StoreConnection tried = connect_store(here, self, deadline);
+    switch (tried.outcome) {
+        case StoreConnection::kOtherJob:
+            return "rank 0 of another job: " + tried.why;
+        case StoreConnection::kRefused:
+            return tried.why;
+        default:
+            return "another program";
+    }
+}
+
+// What was tried, and how each answered.
+class Attempts {
+public:
+    void note(const std::string &where, const StoreConnection &tried)
+    {
+        std::string how = tried.why;
+        if (tried.outcome == StoreConnection::kOtherJob)
+            how = "rank 0 of another job listens there, " + tried.why;
+        if (tried.outcome == StoreConnection::kNoStore)
+            how = "another program listens there, or is busy: " + tried.why;
+        note(where, how, tried.outcome != StoreConnection::kNobody);
+    }
+    // What is strange is logged at its first time: there may be a long wait ahead.
+    void note(const std::string &where, const std::string &how, bool is_strange)
+    {
+        std::string &known = answers_[where];
+        if (is_strange && known != how)
+            log(LogLevel::kWarn, "comm.init: %s: %s; trying on", where.c_str(), how.c_str());
+        known = how;
+    }
+    // Of many ports that nobody listens at, one speaks for all.
+    std::string text() const
+    {
+        std::map<std::string, std::string> places;
+        for (const auto &[where, how] : answers_) {
+            std::string &known = places[how];
+            if (known.empty())
+                known = where;
+            else if (known.find(" and others") == known.npos)
+                known += " and others";
+        }
+        std::string all;
+        for (const auto &[how, where] : places)
+            all += (all.empty() ? "" : "; ") + where + ": " + how;
+        return all;
+    }
+
+private:
+    std::map<std::string, std::string> answers_;
+};
+
+// One way to rank 0 after the other.
+class Search {
+public:
+    Search(const Environment &environment, std::vector<uint16_t> ports, const PeerOptions &self,
+           Deadline deadline)
+        : environment_(environment), ports_(std::move(ports)), self_(self), deadline_(deadline)
+    {
+    }
+
+    std::shared_ptr<ClientStore> run()
+    {
+        constexpr double kFirstPause = 0.005, kLongestPause = 0.25;
+        for (double pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+            if (auto found = try_all()) return found;
+            if (deadline_.has_passed()) fail_late();
+            const double seconds = std::min(pause, deadline_.remaining_s());
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        }
+    }
+
+private:
+    std::shared_ptr<ClientStore> try_all()
+    {
+        for (const std::string &host : environment_.hosts)
+            for (const SocketAddress &address : addresses_of(host))
+                if (auto found = try_ports(address)) return found;
+        return nullptr;
+    }
+
+    std::shared_ptr<ClientStore> try_ports(SocketAddress address)
+    {
+        constexpr double kAttempt =
+            3;  // a host that does not answer at all may have another address
+        for (const uint16_t port : ports_) {
+            address.set_port(port);
+            StoreConnection tried = connect_store(address, self_, deadline_.within(kAttempt));
+            if (tried.outcome == StoreConnection::kConnected) return std::move(tried.store);
+            if (tried.outcome == StoreConnection::kRefused)
+                fail(YOKE_E_COMM, "comm.init: %s", tried.why.c_str());
+            attempts_.note(address.text(), tried);
+            if (deadline_.has_passed()) break;
+        }
+        return nullptr;
+    }
+
+    // A name may become known later, that of a pod which starts.
+    std::vector<SocketAddress> addresses_of(const std::string &host)
+    {
+        try {
+            return resolve(host, 0, deadline_);
+        } catch (const Error &error) {
+            attempts_.note("'" + host + "'", error.what(), true);
+            return {};
+        }
+    }
+
+    [[noreturn]] void fail_late() const
+    {
+        fail(
+            YOKE_E_TIMEOUT,
+            "comm.init: rank %d (%s) did not reach rank 0 within %g s. %s. See whether rank 0 runs, and whether its host and port (MASTER_ADDR, MASTER_PORT) are right",
+            self_.rank, self_.about.c_str(), deadline_.given_s(), attempts_.text().c_str());
+    }
+
+    const Environment &environment_;
+    const std::vector<uint16_t> ports_;
+    const PeerOptions &self_;
+    const Deadline deadline_;
+    Attempts attempts_;
+};
+
+}  // namespace
+
+std::string job_cookie(const std::string &job)
+{
+    constexpr size_t kMost = 200;
+    if (job.size() <= kMost) return job;
+    // Two long names that end alike differ in front, where the ports come from.
+    return job.substr(job.size() - kMost) + std::to_string(candidate_ports(job)[0]);
+}
+
+Socket listen_as_rank_0(const Environment &environment, const std::string &job,
+                        const PeerOptions &self)
+{
+    const std::vector<uint16_t> ports = ports_of(environment, job);
+    int failure = 0;
+    for (const uint16_t port : ports) {
+        Socket listening = listen_at(port);
+        if (listening.present()) return listening;
+        failure = errno;
+    }
+    if (ports.size() > 1)
+        fail(
+            YOKE_E_COMM,
+            "comm.init: rank 0 (%s) can listen at none of %zu ports from %u on: %s; give init_method tcp://HOST:PORT with a port that is free",
+            self.about.c_str(), ports.size(), ports[0], strerror(failure));
+    const bool is_taken = failure == EADDRINUSE;
+    fail(
+        YOKE_E_COMM,
+        "comm.init: rank 0 (%s) cannot listen at port %u: %s%s%s; give MASTER_PORT, or init_method, a port that is free",
+        self.about.c_str(), ports[0], strerror(failure), is_taken ? "; there is " : "",
+        is_taken ? holder_of(ports[0], self).c_str() : "");
+}
+
+std::shared_ptr<ClientStore> reach_rank_0(const Environment &environment, const std::string &job,
+                                          const PeerOptions &self, Deadline deadline)
+{
+    return Search(environment, ports_of(environment, job), self, deadline).run();
+}
+
+}  // namespace yoke

@@ -1,0 +1,70 @@
+#include "core/comm/relay.h"
+
+#include "core/base/error.h"
+#include "core/comm/check_in.h"
+
+namespace yoke {
+
+namespace {
+
+// Why a job that is not complete cannot start any more; "" where it can.
+std::string obstacle(const PeerEvent &event)
+{
+    const auto tell = [&](const char *what) {
+        return format("comm.init: rank %d (%s) %s before all ranks were there%s%s", event.rank,
+                      event.about.c_str(), what, event.how.empty() ? "" : ": ", event.how.c_str());
+    };
+    switch (event.kind) {
+        case PeerEvent::kLeft:
+            return tell("left");
+        case PeerEvent::kEnded:
+            return tell("died");
+        case PeerEvent::kSilent:
+            return tell("fell silent");
+        case PeerEvent::kRefused:
+            return "comm.init: " + event.how;
+        default:
+            return "";
+    }
+}
+
+}  // namespace
+
+void Relay::begin(const std::shared_ptr<Store> &store)
+{
+    const std::lock_guard lock(mutex_);
+    store_ = store;
+}
+
+void Relay::tell(const PeerEvent &event)
+{
+    std::unique_lock lock(mutex_);
+    if (is_complete_) {
+        lock.unlock();
+        if (later_) later_(event);
+        return;
+    }
+    if (event.kind != PeerEvent::kRefused) told_.push_back(event);
+    const std::shared_ptr<Store> store = store_.lock();
+    lock.unlock();
+    const std::string why = obstacle(event);
+    if (!store || why.empty()) return;
+    try {
+        CheckIn::refuse(*store, why, Deadline::after(0));
+    } catch (const Error &) {  // it was aborted meanwhile
+    }
+}
+
+void Relay::complete()
+{
+    std::vector<PeerEvent> told;
+    {
+        const std::lock_guard lock(mutex_);
+        is_complete_ = true;
+        told.swap(told_);
+    }
+    if (later_)
+        for (const PeerEvent &event : told) later_(event);
+}
+
+}  // namespace yoke

@@ -1,0 +1,200 @@
+#include "core/comm/rendezvous.h"
+
+#include "core/base/config.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/store_client.h"
+#include "core/base/store_file.h"
+#include "core/base/text.h"
+#include "core/comm/interfaces.h"
+#include "core/comm/node.h"
+#include "core/comm/ports.h"
+#include "core/comm/reach.h"
+#include "core/comm/relay.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+namespace yoke {
+
+namespace {
+
+double configured_silence()
+{
+    constexpr double kUsual = 30;
+    const char *text = config("YOKE_COMM_SILENCE");
+    return text ? parsed<double>(text).value_or(kUsual) : kUsual;
+}
+
+// What tells this job from others that might meet it at a port. A torchrun that was given no id is told by its port.
+std::string job_of(const Environment &environment)
+{
+    std::string job = environment.job;
+    if (environment.agent_store)
+        job += format(" at %s:%u", environment.hosts[0].c_str(), environment.port);
+    return job + format(" start %lld", static_cast<long long>(environment.epoch));
+}
+
+std::string prefix_of(const Environment &environment)
+{
+    return format("start%lld", static_cast<long long>(environment.epoch));
+}
+
+// Files and stores of the host's live longer than one init of a job, which all ranks call equally often.
+std::string next_prefix(const Environment &environment)
+{
+    static std::atomic<int> inits{0};
+    return prefix_of(environment) + format("/init%d", inits++);
+}
+
+// One rank on its way from its environment to the job.
+class Meeting {
+public:
+    explicit Meeting(const RendezvousOptions &options);
+    Rendezvous run();
+
+private:
+    bool is_alone() const { return environment_.size == 1 && environment_.rank == 0; }
+    void open_store();
+    void serve();
+    void connect();
+    std::string address() const;
+    std::vector<Arrival> check_in();
+    void refuse(const Error &error) noexcept;
+    PeerOptions peer_options() const;
+
+    const RendezvousOptions &options_;
+    const Deadline deadline_;
+    const Environment environment_;
+    const std::string job_;
+    Arrival self_;
+    const std::shared_ptr<Relay> relay_;
+    std::shared_ptr<StoreServer> server_;
+    std::shared_ptr<Store> store_;
+    SocketAddress reached_from_{};  // where this rank's connection to rank 0 begins
+};
+
+InitArguments arguments_of(const RendezvousOptions &options)
+{
+    InitArguments arguments = options.arguments;
+    arguments.has_store = options.store != nullptr;
+    return arguments;
+}
+
+Meeting::Meeting(const RendezvousOptions &options)
+    : options_(options),
+      deadline_(Deadline::after(options.timeout_s)),
+      environment_(read_environment(arguments_of(options), options.variable)),
+      job_(job_of(environment_)),
+      relay_(std::make_shared<Relay>(options.observer))
+{
+    const HostNode node = read_node();
+    self_.rank = environment_.rank;
+    self_.size = environment_.size;
+    self_.host = node.host;
+    self_.process = getpid();
+    self_.node = node.identity;
+    self_.memory = node.memory;
+    self_.build = options.build;
+    self_.device = options.device;
+    self_.local_rank = environment_.local_rank;
+    self_.local_size = environment_.local_size;
+}
+
+PeerOptions Meeting::peer_options() const
+{
+    PeerOptions peer;
+    peer.cookie = job_cookie(job_);
+    peer.rank = self_.rank;
+    peer.size = self_.size;
+    peer.silence_s = options_.silence_s < 0 ? configured_silence() : options_.silence_s;
+    peer.observer = [relay = relay_](const PeerEvent &event) { relay->tell(event); };
+    peer.about = describe_process(self_);
+    return peer;
+}
+
+void Meeting::serve()
+{
+    server_ = std::make_shared<StoreServer>(listen_as_rank_0(environment_, job_, peer_options()),
+                                            peer_options());
+    store_ = std::make_shared<PrefixStore>(server_->table(), prefix_of(environment_));
+    relay_->begin(store_);
+}
+
+void Meeting::connect()
+{
+    const auto client = reach_rank_0(environment_, job_, peer_options(), deadline_);
+    reached_from_ = client->local();
+    store_ = std::make_shared<PrefixStore>(client, prefix_of(environment_));
+}
+
+void Meeting::open_store()
+{
+    if (options_.store)
+        store_ = std::make_shared<PrefixStore>(options_.store, next_prefix(environment_));
+    else if (is_alone())
+        store_ = std::make_shared<HashStore>();
+    else if (!environment_.file.empty())
+        store_ = std::make_shared<PrefixStore>(open_file_store(environment_.file, job_, deadline_),
+                                               next_prefix(environment_));
+    else if (environment_.rank == 0)
+        serve();
+    else
+        connect();
+}
+
+// Where this host is reached: on the network that was chosen, else on the connection to rank 0, else on any.
+std::string Meeting::address() const
+{
+    const InterfaceChoice choice = InterfaceChoice::configured();
+    if (choice.empty() && server_) return server_->reached_at();
+    if (choice.empty() && reached_from_.length) return reached_from_.host();
+    return host_address(choice, reached_from_.length ? reached_from_.family() : AF_UNSPEC);
+}
+
+std::vector<Arrival> Meeting::check_in()
+{
+    self_.address = address();
+    return CheckIn(*store_, self_, [this] { return address(); }).meet(deadline_);
+}
+
+// What is wrong with this rank alone, and would leave the others waiting.
+void Meeting::refuse(const Error &error) noexcept
+try {
+    constexpr double kToTell = 0.2;
+    CheckIn::refuse(*store_, describe(self_) + ": " + error.what(), Deadline::after(kToTell));
+} catch (const std::exception &failure) {
+    log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
+}
+
+Rendezvous Meeting::run()
+{
+    open_store();
+    Rendezvous made;
+    try {
+        made.arrivals = check_in();
+    } catch (const Error &error) {
+        constexpr double kToHear = 0.15;  // the others read the verdict before its server goes
+        if (error.status() == YOKE_E_VALUE) refuse(error);
+        if (server_) server_->wait_until_left(Deadline::after(kToHear));
+        throw;
+    }
+    if (server_) server_->close_to_newcomers();
+    relay_->complete();
+    made.rank = self_.rank;
+    made.size = self_.size;
+    made.store = store_;
+    made.server = server_;
+    made.source = environment_.source;
+    return made;
+}
+
+}  // namespace
+
+Rendezvous meet(const RendezvousOptions &options)
+{
+    return Meeting(options).run();
+}
+
+}  // namespace yoke
