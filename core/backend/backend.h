@@ -189,7 +189,7 @@ typedef struct yoke_collective {
     void *stream;
     double
         timeout_s; /* from now on; below 0: none. Of engines that run late the core watches the time. */
-    yoke_comm_fault *fault; /* filled in where the call fails */
+    yoke_comm_fault *fault; /* filled in where the call fails; of a call in a group, by group_end */
 } yoke_collective;
 
 /* What a rank brings to a new communicator. All of it is borrowed for the call. */
@@ -228,7 +228,10 @@ typedef struct yoke_backend_comm {
     /* A communicator of some ranks of another one, which all of those call. */
     yoke_status (*split)(void *comm, const yoke_comm_member *member, void **out);
     yoke_status (*call)(void *comm, const yoke_collective *record);
-    /* Calls between these two, of one thread, are issued together: none waits for another one to be done. */
+    /* Calls between these two, of one thread, are issued together: no send or receive waits for another one to be done.
+     * Their order still counts: all ranks call the collectives among them alike, and what passes between two ranks
+     * passes in it. The elements and faults that their records name live until group_end, which fails for all of them.
+     * */
     yoke_status (*group_begin)(void *comm);
     yoke_status (*group_end)(void *comm);
     /* From any thread, at any time before destroy: pending and later calls end with YOKE_E_CANCELLED. Does not wait. */
@@ -236,7 +239,7 @@ typedef struct yoke_backend_comm {
     /* No call is pending. */
     void (*destroy)(void *comm);
     /* Memory that peers reach without a copy. All ranks call mem_alloc alike, in their order among the calls; mem_free
-     * is each rank's own affair, before destroy. */
+     * is each rank's own affair, before destroy. It waits for the others no longer than init had time. */
     yoke_status (*mem_alloc)(void *comm, uint64_t bytes, void **pointer);
     yoke_status (*mem_free)(void *comm, void *pointer, uint64_t bytes);
     /* How ranks reach each other, in a line for people, cut to `capacity` with its NUL. */
