@@ -52,15 +52,10 @@ Ref<Group> Group::make(Members members, const GroupOptions &options, const char 
     return group;
 }
 
-struct Group::Link {
-    Mutex mutex{LockRank::kOther};
-    Group *group;  // null once it has gone
-};
-
 // Others publish the cause of a failure that this rank need not meet by itself.
 void Group::listen()
 {
-    link_ = std::make_shared<Link>();
+    link_ = std::make_shared<GroupLink>();
     link_->group = this;
     members_.store->when_set("cause", [link = link_](const std::string &value) {
         const std::lock_guard lock(link->mutex);

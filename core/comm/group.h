@@ -26,6 +26,14 @@ struct GroupOptions {
     double init_timeout_s = 300;  // until all ranks are there
 };
 
+class Group;
+
+// By which threads that may outlive a group reach it, as long as it lives.
+struct GroupLink {
+    Mutex mutex{LockRank::kOther};
+    Group *group = nullptr;
+};
+
 class Group final : public RefCounted {
 public:
     // All members call it alike. Raises what failed, alike on all ranks.
@@ -36,6 +44,7 @@ public:
     int32_t local_rank() const noexcept { return members_.self().local_rank; }
     const std::vector<Arrival> &ranks() const noexcept { return members_.ranks; }
     std::string describe() const;
+    const std::shared_ptr<GroupLink> &link() const noexcept { return link_; }
 
     // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
     // what does not fit, which the other ranks are not told of; else the group's cause.
@@ -52,8 +61,8 @@ public:
     // Of the last calls, the newest last.
     std::vector<CallRecord> records() const;
 
-    // For whoever watches: a failure that no call has found. Nothing where there is one already.
-    void fail_with(const Cause &cause) noexcept;
+    // For whoever watches: a failure that no call has found. All ranks get it that can be reached without waiting.
+    void lose(const Cause &cause) noexcept;
 
 private:
     // A call that was issued.
@@ -69,9 +78,6 @@ private:
         Doing doing() const { return {signature, line}; }
     };
 
-    // What is told when a cause is published, as long as the group lives.
-    struct Link;
-
     Group(Members members, const GroupOptions &options);
     ~Group() override;
     void destroy() noexcept override { delete this; }
@@ -84,6 +90,7 @@ private:
     void serve() noexcept;
     void enqueue(std::shared_ptr<Pending> pending);
     void listen();
+    void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Cause agreed(Cause mine) noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, const Pending &pending);
 
@@ -103,7 +110,7 @@ private:
     std::vector<uint64_t> sent_, received_;  // by peer
     CallRecords records_;
     uint64_t splits_ = 0, barriers_ = 0;
-    std::shared_ptr<Link> link_;
+    std::shared_ptr<GroupLink> link_;
 };
 
 }  // namespace yoke

@@ -138,6 +138,12 @@ void Group::fail_with(const Cause &cause) noexcept
     changed_.notify_all();
 }
 
+void Group::lose(const Cause &cause) noexcept
+{
+    // Rank 0's table is here, and takes it at once; the others lose rank 0 alone, each by itself.
+    fail_with(members_.server ? agreed(cause) : cause);
+}
+
 void Group::abort(const std::string &reason) noexcept
 {
     Cause cause{YOKE_E_CANCELLED, "the group was ended by abort() on " +

@@ -1,10 +1,12 @@
 #include "core/comm/init.h"
 
+#include "core/backend/ops.inc"
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/store_hash.h"
+#include "core/comm/node.h"
 #include "core/select/select.h"
 
 #include <unistd.h>
@@ -30,6 +32,48 @@ void check_seconds(double seconds, const char *argument, const char *call)
     if (!(seconds > 0))
         fail(YOKE_E_VALUE, "%s: argument '%s' is %g; it takes seconds, more than 0", call, argument,
              seconds);
+}
+
+// Told of connections, from before there is a group.
+class Watcher {
+public:
+    explicit Watcher(double silence_s) : silence_s_(silence_s) {}
+
+    void watch(const Ref<Group> &group)
+    {
+        const std::lock_guard lock(mutex_);
+        link_ = group->link();
+    }
+    void tell(const PeerEvent &event)
+    {
+        // One whose connection has ended is missed by who waits for it, whom the engine tells.
+        if (event.kind != PeerEvent::kSilent) return;
+        std::shared_ptr<GroupLink> link;
+        {
+            const std::lock_guard lock(mutex_);
+            link = link_;
+        }
+        if (!link) return;
+        const std::lock_guard lock(link->mutex);
+        if (!link->group) return;
+        const auto rank = static_cast<size_t>(event.rank);
+        link->group->lose(cause_of_loss(
+            link->group->ranks()[rank],
+            format("has not been heard for %g s (YOKE_COMM_SILENCE): it is stopped, or cut off",
+                   silence_s_)));
+    }
+
+private:
+    const double silence_s_;
+    Mutex mutex_{LockRank::kOther};
+    std::shared_ptr<GroupLink> link_;
+};
+
+// Ranks of two builds may not read each other's calls alike.
+std::string build_of_ranks()
+{
+    return format("Yoke %d.%d.%d, ops %016llx", YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR,
+                  YOKE_VERSION_PATCH, static_cast<unsigned long long>(YOKE_OP_TABLE_HASH));
 }
 
 // A number that no other group of the job has: ranks of one store count alike.
@@ -59,8 +103,13 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     RendezvousOptions meeting;
     meeting.arguments = options.arguments;
     meeting.timeout_s = options.init_timeout_s;
+    meeting.build = build_of_ranks();
     meeting.device = current_device().name;
     meeting.store = options.store;
+    const double silence_s = configured_silence();
+    const auto watcher = std::make_shared<Watcher>(silence_s);
+    meeting.silence_s = silence_s;
+    meeting.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
     Rendezvous met = meet(meeting);
     Members members;
     const std::string name = next_name();
@@ -70,6 +119,7 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     members.store = std::make_shared<PrefixStore>(std::move(met.store), name);
     members.server = std::move(met.server);
     Ref<Group> group = Group::make(std::move(members), how, call);
+    watcher->watch(group);
     const std::lock_guard lock(known.mutex);
     if (!known.group.present()) known.group = group;
     return group;

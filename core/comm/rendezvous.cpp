@@ -18,14 +18,14 @@
 
 namespace yoke {
 
-namespace {
-
 double configured_silence()
 {
     constexpr double kUsual = 30;
     const char *text = config("YOKE_COMM_SILENCE");
     return text ? parsed<double>(text).value_or(kUsual) : kUsual;
 }
+
+namespace {
 
 // What tells this job from others that might meet it at a port. A torchrun that was given no id is told by its port.
 std::string job_of(const Environment &environment)

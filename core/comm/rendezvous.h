@@ -37,6 +37,9 @@ struct Rendezvous {
     const Arrival &self() const { return arrivals[static_cast<size_t>(rank)]; }
 };
 
+// YOKE_COMM_SILENCE.
+double configured_silence();
+
 // Raises YOKE_E_VALUE for what is wrong with this rank's own arguments or environment; YOKE_E_TIMEOUT and YOKE_E_COMM
 // alike on all ranks that reach rank 0.
 Rendezvous meet(const RendezvousOptions &options);
