@@ -98,6 +98,8 @@ constexpr Key kKeys[] = {
     {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
     {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
     {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},
+    {"YOKE_COMM_SHM", check_flag},
+    {"YOKE_COMM_TEST_NODE", check_any},
 };
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 
