@@ -106,6 +106,8 @@ constexpr Key kKeys[] = {
     {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},
     {"YOKE_SOCKET_IFNAME", check_any},
     {"YOKE_COMM_SILENCE", check_silence},
+    {"YOKE_COMM_SHM", check_flag},
+    {"YOKE_COMM_TEST_NODE", check_any},
 };
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 

@@ -66,8 +66,8 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
         return {
             YOKE_E_TIMEOUT,
             format(
-                "%s: %s did not come in time to %s, in which %s waited for it; it is stuck, or never made the call",
-                call, describe(other).c_str(), told(doing).c_str(), describe(self).c_str())};
+                "%s: %s did not come in time to %s; it is stuck, or never made the call",
+                call, describe(other).c_str(), told(doing).c_str())};
     return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
                            told(doing).c_str(), engine_text.c_str())};
 }

@@ -87,6 +87,20 @@ yoke_status guarded(const char *call, const F &f)
     }
 }
 
+// A call that ends so has left its peers in the middle of it.
+template <class F>
+yoke_status guarded(const char *call, Comm &comm, const F &f)
+{
+    bool returned = false;
+    const yoke_status status = guarded(call, [&] {
+        const yoke_status result = f();
+        returned = true;
+        return result;
+    });
+    comm.has_failed |= !returned;
+    return status;
+}
+
 Comm &comm_of(void *handle)
 {
     return *static_cast<Comm *>(handle);
@@ -189,7 +203,7 @@ yoke_status call(void *handle, const yoke_collective *record)
         record->fault->rank = -1;
     }
     if (yoke_status status = check_call(comm, *record)) return status;
-    return guarded("a collective", [&] {
+    return guarded("a collective", comm, [&] {
         if (comm.group_depth == 0) return run_one(comm, *record);
         comm.pending.push_back(*record);
         comm.pending_signatures.push_back(*record->signature);
@@ -228,7 +242,8 @@ yoke_status group_end(void *handle)
     Comm &comm = comm_of(handle);
     if (comm.group_depth == 0) return fail(YOKE_E_STATE, "cpu: group_end without group_begin");
     if (--comm.group_depth) return YOKE_OK;
-    const yoke_status status = guarded("a group of collectives", [&] { return run_group(comm); });
+    const yoke_status status =
+        guarded("a group of collectives", comm, [&] { return run_group(comm); });
     comm.pending.clear();
     comm.pending_signatures.clear();
     return status;

@@ -101,6 +101,7 @@ private:
     int lowest_late();
 
     yoke_status fail_with(int32_t kind, int peer);
+    yoke_status fail_mismatch(int peer);
     yoke_status blame_ended();
 
     Comm &comm_;

@@ -1,4 +1,4 @@
-// How a flow waits: a short spin, then asleep until there is something to do, an end, an abort or no time left.
+// How a flow waits: a short spin, then asleep until there is something to do.
 //
 // Beside peers that share memory alone a rank sleeps in a futex, for a twentieth of a second at a time: between two
 // such naps it looks for peers that have died. Where sockets matter it sleeps in poll, which tells of everything.
@@ -121,82 +121,6 @@ yoke_status Flow::wait()
     comm_.spin_ns = std::min(std::max(comm_.spin_ns / 2, kLeastSpin), comm_.most_spin_ns);
     sleep(wants);
     return YOKE_OK;
-}
-
-// ---- what ends a call -----------------------------------------------------------------------------------------------
-
-static const char *call_name(int32_t op)
-{
-    static const char *const kNames[] = {"barrier",    "all_reduce", "reduce",  "broadcast",
-                                         "all_gather", "gather",     "scatter", "reduce_scatter",
-                                         "all_to_all", "send",       "recv"};
-    return op >= 0 && op < YOKE_COMM_OP_COUNT ? kNames[op] : "no known op";
-}
-
-// A rank that has not begun the call comes before one that waits for others itself.
-int Flow::lowest_late()
-{
-    int late = comm_.size, open = comm_.size;
-    for (int peer : used_) {
-        const Lane &one = lane(peer);
-        if (!one.is_open()) continue;
-        open = std::min(open, peer);
-        if (one.awaits() && one.in[one.in_at].take == Take::kHeader) late = std::min(late, peer);
-    }
-    return late < comm_.size ? late : open;
-}
-
-yoke_status Flow::check()
-{
-    if (comm_.aborted.load()) return fail_with(YOKE_COMM_FAULT_ABORTED, -1);
-    if (deadline_.passed() && is_open()) return fail_with(YOKE_COMM_FAULT_LATE, lowest_late());
-    return YOKE_OK;
-}
-
-// Called after a look that found nothing more of them to read.
-yoke_status Flow::blame_ended()
-{
-    int ended = comm_.size;
-    for (int peer : used_)
-        if (lane(peer).is_open() && lane(peer).link->is_closed()) ended = std::min(ended, peer);
-    return ended < comm_.size ? fail_with(YOKE_COMM_FAULT_DIED, ended) : YOKE_OK;
-}
-
-yoke_status Flow::fail_with(int32_t kind, int peer)
-{
-    comm_.has_failed = true;
-    const yoke_comm_signature &mine =
-        kind == YOKE_COMM_FAULT_MISMATCH
-            ? reinterpret_cast<Header *>(lane(peer).in[lane(peer).in_at].data)->signature
-            : header().signature;
-    const char *name = call_name(mine.op);
-    const auto sequence = static_cast<unsigned long long>(mine.sequence);
-    if (fault_) {
-        fault_->kind = kind;
-        fault_->rank = peer;
-        fault_->theirs = {};
-    }
-    if (kind == YOKE_COMM_FAULT_ABORTED)
-        return fail(YOKE_E_CANCELLED, "cpu: %s, call %llu, was aborted", name, sequence);
-    if (kind == YOKE_COMM_FAULT_LATE)
-        return fail(YOKE_E_TIMEOUT, "cpu: %s, call %llu: rank %d did not come within %g s", name,
-                    sequence, peer, timeout_s_);
-    if (kind == YOKE_COMM_FAULT_DIED)
-        return fail(YOKE_E_COMM, "cpu: %s, call %llu: the connection to rank %d has ended", name,
-                    sequence, peer);
-    const Header &theirs = lane(peer).header;
-    if (theirs.mark != kHeaderMark) {
-        if (fault_) fault_->kind = YOKE_COMM_FAULT_NONE;
-        return fail(YOKE_E_COMM, "cpu: %s, call %llu: what rank %d sent is no header", name,
-                    sequence, peer);
-    }
-    if (fault_) fault_->theirs = theirs.signature;
-    return fail(
-        YOKE_E_COMM,
-        "cpu: this rank called %s, call %llu, of %lld elements of %s; rank %d called %s, call %llu, of %lld of %s",
-        name, sequence, static_cast<long long>(mine.count), dtype_name(mine.dtype), peer,
-        call_name(theirs.signature.op), static_cast<unsigned long long>(theirs.signature.sequence),
-        static_cast<long long>(theirs.signature.count), dtype_name(theirs.signature.dtype));
 }
 
 }  // namespace yoke::cpu::comm
