@@ -191,6 +191,8 @@ void Snapshot::want()
     for (const Part &part : parts_)
         if (part.is_wanted()) wants.emplace(part.storage.get(), Ref<Snapshot>::share(this));
     const std::lock_guard lock(wanted.mutex);
+    wanted.by_storage.reserve(wanted.by_storage.size() +
+                              wants.size());  // all or none: merge makes no room
     wanted.by_storage.merge(wants);
     detail::wanted_snapshots.fetch_add(1, std::memory_order_relaxed);
 }
