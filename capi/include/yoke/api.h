@@ -616,6 +616,14 @@ typedef struct yoke_api {
                                            yoke_state **out);
     yoke_status (*state_copy_into)(yoke_state *state, yoke_state *into);
     yoke_status (*state_misfits)(yoke_state *state, yoke_state *into, yoke_state **out);
+    yoke_status (*preempt_watch)(const char *const *signals, int64_t count);
+    int32_t (*preempted)(void);
+    yoke_status (*preempt_add)(const char *const *signals, int64_t count, int64_t *id);
+    int32_t (*preempt_signal)(int64_t id);
+    int32_t (*preempt_number)(const char *name);
+    yoke_status (*preempt_resume)(int64_t id);
+    yoke_status (*preempt_clear)(int64_t id);
+    yoke_status (*preempt_unwatch)(int64_t id);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
