@@ -90,6 +90,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_checkpoint(module);
     bind_state(module);
     bind_checkpoints(module);
+    bind_preempt(module);
     bind_graph(module);
     bind_doctor(module);
     bind_inventory(module);
