@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -97,7 +97,7 @@ def _registered_for(number: int) -> list[Preemption]:
     return [each for each in _registered if number in each._numbers]
 
 
-def _call_all(functions: list[Callable[[], Any]]) -> None:
+def _call_all(functions: Sequence[Callable[[], Any]]) -> None:
     """The last one first, and all of them, whatever one raises."""
     if functions:
         try:
