@@ -5,10 +5,9 @@
  *                   [--losses]
  *
  * fashion_mnist.py and fashion_mnist.lua do the same, and give the same losses bit for bit. Nothing of
- * Yoke is linked: the library is opened when the program runs, and every call goes through its table.
+ * Yoke is linked: library.c opens it when the program runs.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,107 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "yoke/api.h"
+#include "library.h"
+#include "options.h"
 
 #define BATCH 128
 #define LAYERS 3
 
-static const yoke_api *yoke;
-
-/* ---- Starting and failing -------------------------------------------------------------------------- */
-
-static void fail(const char *message)
-{
-    fprintf(stderr, "%s\n", message);
-    exit(1);
-}
-
-static void check(yoke_status status)
-{
-    if (status) fail(yoke->last_error()->message);
-}
-
-static void open_library(void)
-{
-    void *library = dlopen("libyoke.so.0", RTLD_NOW | RTLD_LOCAL);
-    const yoke_api *(*get_api)(uint32_t major, uint32_t min_minor);
-    if (!library) fail(dlerror()); /* is its folder in LD_LIBRARY_PATH? */
-    *(void **)&get_api = dlsym(library, "yoke_get_api");
-    yoke = get_api ? get_api(YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR) : NULL;
-    if (!yoke) fail("libyoke.so.0 is older than this program");
-}
-
-typedef struct {
-    const char *device, *data, *amp;
-    long epochs, threads, seed, limit, losses;
-} Options;
-
-static long read_number(const char *name, const char *text)
-{
-    char *end;
-    const long value = strtol(text, &end, 10);
-    if (end != text && !*end) return value;
-    fprintf(stderr, "%s is '%s'; it takes a whole number\n", name, text);
-    exit(1);
-}
-
-static void check_least(const char *name, long value, long least)
-{
-    if (value >= least) return;
-    fprintf(stderr, "%s is %ld; it must be at least %ld\n", name, value, least);
-    exit(1);
-}
-
-static void show_help(void)
-{
-    puts(
-        "usage: fashion_mnist [option value]... [--losses]\n\n"
-        "  --device auto    where to train: \"cpu\", \"cuda:1\" or any other spec of a device\n"
-        "  --amp off        mixed precision: off, bf16 or f16\n"
-        "  --epochs 3       times that every picture is seen\n"
-        "  --threads 0      CPU threads; 0: as many as there are\n"
-        "  --seed 0         of the weights and the order of pictures\n"
-        "  --limit N        pictures to train and test with; all of them if it is not given\n"
-        "  --data FOLDER    where the data set lies\n"
-        "  --losses         prints every loss to its last bit");
-    exit(0);
-}
-
-static Options read_options(int argc, char **argv)
-{
-    Options o = {"auto", "/usr/share/datasets/fashion-mnist", "off", 3, 0, 0, LONG_MAX, 0};
-    enum { KNOWN = 7 };
-    const struct {
-        const char *name, **text;
-        long *number;
-    } known[KNOWN] = {{"--device", &o.device, NULL},   {"--data", &o.data, NULL},
-                      {"--amp", &o.amp, NULL},         {"--epochs", NULL, &o.epochs},
-                      {"--threads", NULL, &o.threads}, {"--seed", NULL, &o.seed},
-                      {"--limit", NULL, &o.limit}};
-    for (int i = 1; i < argc; i++) {
-        size_t k = 0;
-        if (strcmp(argv[i], "--losses") == 0) {
-            o.losses = 1;
-            continue;
-        }
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) show_help();
-        while (k < KNOWN && strcmp(argv[i], known[k].name)) k++;
-        if (k == KNOWN || ++i == argc)
-            fail("options are --device --epochs --threads --seed --limit --data --amp --losses");
-        if (known[k].text)
-            *known[k].text = argv[i];
-        else
-            *known[k].number = read_number(known[k].name, argv[i]);
-    }
-    if (strcmp(o.amp, "off") && strcmp(o.amp, "bf16") && strcmp(o.amp, "f16")) {
-        fprintf(stderr, "--amp is '%s'; it takes off, bf16 or f16\n", o.amp);
-        exit(1);
-    }
-    check_least("--epochs", o.epochs, 1);
-    check_least("--limit", o.limit, 1);
-    check_least("--threads", o.threads, 0);
-    return o;
-}
+/* ---- Time --------------------------------------------------------------------------------------------- */
 
 static double now(void)
 {
@@ -135,20 +40,6 @@ static void show_progress(long done, long total)
 }
 
 /* ---- Data ------------------------------------------------------------------------------------------ */
-
-/* `*x` becomes `by`, the result of an op on it; what it was is released. */
-static void replace(yoke_tensor **x, yoke_tensor *by)
-{
-    yoke->tensor_release(*x);
-    *x = by;
-}
-
-static yoke_tensor *rows_of(yoke_tensor *x, int64_t first, int64_t last)
-{
-    yoke_tensor *out;
-    check(yoke->slice(x, 0, &first, &last, 1, &out));
-    return out;
-}
 
 /* The first `limit` rows of a file as [N, width], or as [N], on the current device. */
 static yoke_tensor *load(const char *folder, const char *file, long limit, int64_t width,
