@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -20,6 +21,32 @@ class Preemption:
     def __init__(self, fn: Callable[[], Any], numbers: set[int]) -> None:
         self._fn = fn
         self._numbers = numbers
+        self._is_passed_over = False
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """A block amid which no function runs: a signal waits for its end, and then does all that it does.
+
+            with preemption.held():
+                train_step()
+
+        So fn finds no step half done. Where an exception ends the block, a signal that waits passes fn over, which would
+        save what is not whole. StateError in any thread but the main one.
+        """
+        _need_main_thread("held")
+        _holds.append(self)
+        try:
+            yield
+        except BaseException:
+            self._is_passed_over = True
+            raise
+        finally:
+            if self in _holds:  # not in a child that was forked meanwhile
+                _holds.remove(self)
+            try:
+                _raise_held()
+            finally:
+                self._is_passed_over = False
 
     def remove(self) -> None:
         """The function no longer runs. Where no other is left, the former handlers come back.
@@ -40,6 +67,8 @@ class Preemption:
         self.remove()
 
     def _run(self) -> None:
+        if self._is_passed_over:
+            return
         try:
             self._fn()
         except BaseException:
@@ -90,7 +119,8 @@ class _Former:
 _registered: list[Preemption] = []  # newest last
 _formers: dict[int, _Former] = {}  # of all signals that ever were watched: somebody may have kept our handler and call it
 _served = 0  # the signal whose functions run
-_held: list[int] = []  # others that came meanwhile
+_holds: list[Preemption] = []  # blocks amid which none may run, by who entered them
+_held: list[int] = []  # signals that came meanwhile
 
 
 def _registered_for(number: int) -> list[Preemption]:
@@ -108,7 +138,7 @@ def _call_all(functions: Sequence[Callable[[], Any]]) -> None:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     global _served
-    if _served:  # whoever saves is not disturbed; the same signal is not another one
+    if _served or _holds:  # whoever saves is not disturbed; the same signal is not another one
         if number != _served and number not in _held:
             _held.append(number)
         return
@@ -119,9 +149,15 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         former.take_turn(frame)
     finally:
         _served = 0
-        held = [partial(signal.raise_signal, each) for each in reversed(_held)]
-        _held.clear()
-        _call_all(held)
+        _raise_held()
+
+
+def _raise_held() -> None:
+    if _served or _holds:
+        return
+    held = [partial(signal.raise_signal, each) for each in reversed(_held)]
+    _held.clear()
+    _call_all(held)
 
 
 _forking = threading.local()
@@ -140,6 +176,7 @@ def _after_fork_in_child() -> None:
     global _served
     _registered.clear()
     _held.clear()
+    _holds.clear()
     for former in _formers.values():
         former.put_back()
     _served = 0
@@ -147,6 +184,12 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+
+def _need_main_thread(call: str) -> None:
+    thread = threading.current_thread()
+    if thread is not threading.main_thread():
+        raise _yoke.StateError(f"{call}(): called in thread '{thread.name}', while signals come to Python's main thread; call it there")
 
 
 def _number(name: Any) -> int:
@@ -163,7 +206,7 @@ def on_preempt(fn: Callable[[], Any], signals: str | signal.Signals | Iterable[s
         yoke.on_preempt(lambda: manager.save(step, state, blocking=True))
 
     fn runs in the main thread, between two lines of the script, or while it waits for the work of a save; a call that
-    computes ends first. Then the signal has its former effect: a handler of Python's is called, one in C gets the signal,
+    computes ends first. held() of what this returns keeps it out of a block. Then the signal has its former effect: a handler of Python's is called, one in C gets the signal,
     an ignored signal is ignored, and TERM by default ends the process with the status of its signal. Where the process
     goes on, so does the registration, until remove(); `with` does that at the end of a block.
 
@@ -184,9 +227,7 @@ def on_preempt(fn: Callable[[], Any], signals: str | signal.Signals | Iterable[s
     if not items:
         raise _yoke.ValueError("on_preempt(): argument 'signals' names no signal; give names such as 'TERM'")
     numbers = {_number(each) for each in items}
-    thread = threading.current_thread()
-    if thread is not threading.main_thread():
-        raise _yoke.StateError(f"on_preempt(): called in thread '{thread.name}', while signals come to Python's main thread; call it there")
+    _need_main_thread("on_preempt")
     made = Preemption(fn, numbers)
     for number in sorted(numbers):
         if number not in _formers or _formers[number].is_covered():
