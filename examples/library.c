@@ -46,3 +46,10 @@ yoke_tensor *rows_of(yoke_tensor *x, int64_t first, int64_t last)
     check(yoke->slice(x, 0, &first, &last, 1, &out));
     return out;
 }
+
+void set_rows(yoke_tensor *x, int64_t first, int64_t last, yoke_tensor *values)
+{
+    yoke_tensor *place = rows_of(x, first, last);
+    check(yoke->copy_(place, values));
+    yoke->tensor_release(place);
+}

@@ -21,4 +21,7 @@ void replace(yoke_tensor **x, yoke_tensor *by);
 /* From `first` up to `last`, a view. */
 yoke_tensor *rows_of(yoke_tensor *x, int64_t first, int64_t last);
 
+/* These rows become `values`. */
+void set_rows(yoke_tensor *x, int64_t first, int64_t last, yoke_tensor *values);
+
 #endif /* LIBRARY_H */

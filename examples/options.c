@@ -34,18 +34,29 @@ static void show_help(void)
         "  --seed 0         of the weights and the order of pictures\n"
         "  --limit N        pictures to train with; all of them if it is not given\n"
         "  --data FOLDER    where the data set lies\n"
-        "  --losses         prints every loss to its last bit");
+        "  --losses         prints every loss to its last bit\n"
+        "  --save FOLDER    where the run is saved; it goes on from what is there\n"
+        "  --every 100      steps from one save to the next");
     exit(0);
 }
 
-enum { KNOWN = 7 };
+enum { KNOWN = 9, NOT_GIVEN = INT_MIN };
 
-static void check_options(const Options *o)
+static void check_options(Options *o)
 {
     if (strcmp(o->amp, "off") && strcmp(o->amp, "bf16") && strcmp(o->amp, "f16")) {
         fprintf(stderr, "--amp is '%s'; it takes off, bf16 or f16\n", o->amp);
         exit(1);
     }
+    if (o->every == NOT_GIVEN) {
+        o->every = 100;
+    } else if (!o->save) {
+        fprintf(stderr,
+                "--every is %ld, and there is no folder to save to; give --save FOLDER too\n",
+                o->every);
+        exit(1);
+    }
+    check_least("--every", o->every, 1);
     check_least("--epochs", o->epochs, 1);
     check_least("--limit", o->limit, 1);
     check_least("--threads", o->threads, 0);
@@ -57,14 +68,16 @@ Options read_options(int argc, char **argv)
                  .data = "/usr/share/datasets/fashion-mnist",
                  .amp = "off",
                  .epochs = 3,
-                 .limit = LONG_MAX};
+                 .limit = LONG_MAX,
+                 .every = NOT_GIVEN};
     const struct {
         const char *name, **text;
         long *number;
     } known[KNOWN] = {{"--device", &o.device, NULL},   {"--data", &o.data, NULL},
                       {"--amp", &o.amp, NULL},         {"--epochs", NULL, &o.epochs},
                       {"--threads", NULL, &o.threads}, {"--seed", NULL, &o.seed},
-                      {"--limit", NULL, &o.limit}};
+                      {"--limit", NULL, &o.limit},     {"--save", &o.save, NULL},
+                      {"--every", NULL, &o.every}};
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
         if (strcmp(argv[i], "--losses") == 0) {
@@ -74,7 +87,8 @@ Options read_options(int argc, char **argv)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) show_help();
         while (k < KNOWN && strcmp(argv[i], known[k].name)) k++;
         if (k == KNOWN || ++i == argc)
-            fail("options are --device --epochs --threads --seed --limit --data --amp --losses");
+            fail(
+                "options are --device --epochs --threads --seed --limit --data --amp --save --every --losses");
         if (known[k].text)
             *known[k].text = argv[i];
         else

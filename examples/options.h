@@ -5,8 +5,8 @@
 #define OPTIONS_H
 
 typedef struct {
-    const char *device, *data, *amp;
-    long epochs, threads, seed, limit, losses;
+    const char *device, *data, *amp, *save; /* save NULL: nothing is saved */
+    long epochs, threads, seed, limit, every, losses;
 } Options;
 
 Options read_options(int argc, char **argv);
