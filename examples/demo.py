@@ -2,9 +2,9 @@
 
     ./dev demo [--device auto] [--amp off|bf16|f16] [--threads N] [--seed 0] [--epochs 3] …
 
-All options go to fashion_mnist.py, .lua and .c. Where the device multiplies bfloat16 fast, --amp is bf16 if it is
-not given. Exits with 1 unless each reaches the accuracy asked for and all three had the same loss, bit for bit,
-in every step.
+All options go to fashion_mnist.py, .lua and .c; of --save FOLDER each gets a folder of its own, FOLDER/python and so
+on. Where the device multiplies bfloat16 fast, --amp is bf16 if it is not given. Exits with 1 unless each reaches the
+accuracy asked for and all three had the same loss, bit for bit, in every step.
 """
 
 import argparse
@@ -33,6 +33,11 @@ def programs():
 def best_amp(device):
     """Mixed precision for a device that gains by it."""
     return "bf16" if yoke.device(device).supports("bfloat16", "tensor_cores") else "off"
+
+
+def own_folder(folder, language):
+    """Three runs are compared: in one folder the second would go on from the first, and train nothing."""
+    return ["--save", os.path.join(folder, language.lower())] if folder else []
 
 
 def train(language, command, options):
@@ -78,12 +83,14 @@ def main():
     parser.add_argument("--accuracy", type=float, default=0.87, help="the least that each must reach")
     parser.add_argument("--device", default="auto", help="where to train")
     parser.add_argument("--amp", help="mixed precision; by default bf16 where the device is fast at it")
+    parser.add_argument("--save", metavar="FOLDER", help="where the three runs are saved, each in a folder of its own")
     options, passed_on = parser.parse_known_args()
     try:
         passed_on += ["--device", options.device, "--amp", options.amp or best_amp(options.device)]
     except yoke.Error as error:
         sys.exit(str(error))
-    results = {language: train(language, command, passed_on) for language, command in programs().items()}
+    results = {language: train(language, command, passed_on + own_folder(options.save, language))
+               for language, command in programs().items()}
     show(results)
     wrong = list(complaints(results, options.accuracy))
     print(*wrong or ["Losses: identical in all three languages, bit for bit"], sep="\n")

@@ -2,13 +2,14 @@
  * Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
  *
  *     fashion_mnist [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
- *                   [--losses]
+ *                   [--losses] [--save FOLDER] [--every 100]
  *
- * fashion_mnist.py and fashion_mnist.lua do the same, and give the same losses bit for bit. Nothing of
- * Yoke is linked: the library is opened when the program runs, and every call goes through its table.
+ * fashion_mnist.py and fashion_mnist.lua do the same, and give the same losses bit for bit. With --save each goes on
+ * from what another one has left in the folder, as if nothing had stopped it. Nothing of Yoke is linked: library.c
+ * opens it when the program runs.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,107 +18,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "yoke/api.h"
+#include "options.h"
+#include "saved_run.h"
 
 #define BATCH 128
 #define LAYERS 3
 
-static const yoke_api *yoke;
-
-/* ---- Starting and failing -------------------------------------------------------------------------- */
-
-static void fail(const char *message)
-{
-    fprintf(stderr, "%s\n", message);
-    exit(1);
-}
-
-static void check(yoke_status status)
-{
-    if (status) fail(yoke->last_error()->message);
-}
-
-static void open_library(void)
-{
-    void *library = dlopen("libyoke.so.0", RTLD_NOW | RTLD_LOCAL);
-    const yoke_api *(*get_api)(uint32_t major, uint32_t min_minor);
-    if (!library) fail(dlerror()); /* is its folder in LD_LIBRARY_PATH? */
-    *(void **)&get_api = dlsym(library, "yoke_get_api");
-    yoke = get_api ? get_api(YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR) : NULL;
-    if (!yoke) fail("libyoke.so.0 is older than this program");
-}
-
-typedef struct {
-    const char *device, *data, *amp;
-    long epochs, threads, seed, limit, losses;
-} Options;
-
-static long read_number(const char *name, const char *text)
-{
-    char *end;
-    const long value = strtol(text, &end, 10);
-    if (end != text && !*end) return value;
-    fprintf(stderr, "%s is '%s'; it takes a whole number\n", name, text);
-    exit(1);
-}
-
-static void check_least(const char *name, long value, long least)
-{
-    if (value >= least) return;
-    fprintf(stderr, "%s is %ld; it must be at least %ld\n", name, value, least);
-    exit(1);
-}
-
-static void show_help(void)
-{
-    puts(
-        "usage: fashion_mnist [option value]... [--losses]\n\n"
-        "  --device auto    where to train: \"cpu\", \"cuda:1\" or any other spec of a device\n"
-        "  --amp off        mixed precision: off, bf16 or f16\n"
-        "  --epochs 3       times that every picture is seen\n"
-        "  --threads 0      CPU threads; 0: as many as there are\n"
-        "  --seed 0         of the weights and the order of pictures\n"
-        "  --limit N        pictures to train and test with; all of them if it is not given\n"
-        "  --data FOLDER    where the data set lies\n"
-        "  --losses         prints every loss to its last bit");
-    exit(0);
-}
-
-static Options read_options(int argc, char **argv)
-{
-    Options o = {"auto", "/usr/share/datasets/fashion-mnist", "off", 3, 0, 0, LONG_MAX, 0};
-    enum { KNOWN = 7 };
-    const struct {
-        const char *name, **text;
-        long *number;
-    } known[KNOWN] = {{"--device", &o.device, NULL},   {"--data", &o.data, NULL},
-                      {"--amp", &o.amp, NULL},         {"--epochs", NULL, &o.epochs},
-                      {"--threads", NULL, &o.threads}, {"--seed", NULL, &o.seed},
-                      {"--limit", NULL, &o.limit}};
-    for (int i = 1; i < argc; i++) {
-        size_t k = 0;
-        if (strcmp(argv[i], "--losses") == 0) {
-            o.losses = 1;
-            continue;
-        }
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) show_help();
-        while (k < KNOWN && strcmp(argv[i], known[k].name)) k++;
-        if (k == KNOWN || ++i == argc)
-            fail("options are --device --epochs --threads --seed --limit --data --amp --losses");
-        if (known[k].text)
-            *known[k].text = argv[i];
-        else
-            *known[k].number = read_number(known[k].name, argv[i]);
-    }
-    if (strcmp(o.amp, "off") && strcmp(o.amp, "bf16") && strcmp(o.amp, "f16")) {
-        fprintf(stderr, "--amp is '%s'; it takes off, bf16 or f16\n", o.amp);
-        exit(1);
-    }
-    check_least("--epochs", o.epochs, 1);
-    check_least("--limit", o.limit, 1);
-    check_least("--threads", o.threads, 0);
-    return o;
-}
+/* ---- Time --------------------------------------------------------------------------------------------- */
 
 static double now(void)
 {
@@ -126,29 +33,15 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void show_progress(long done, long total)
+static void show_progress(int64_t done, int64_t total)
 {
     static const char bar[] = "########################################";
     if (!isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\rC      [%-40.*s] %3ld %%%s", (int)(40 * done / total), bar,
-            100 * done / total, done == total ? "\n" : "");
+    fprintf(stderr, "\rC      [%-40.*s] %3d %%%s", (int)(40 * done / total), bar,
+            (int)(100 * done / total), done == total ? "\n" : "");
 }
 
 /* ---- Data ------------------------------------------------------------------------------------------ */
-
-/* `*x` becomes `by`, the result of an op on it; what it was is released. */
-static void replace(yoke_tensor **x, yoke_tensor *by)
-{
-    yoke->tensor_release(*x);
-    *x = by;
-}
-
-static yoke_tensor *rows_of(yoke_tensor *x, int64_t first, int64_t last)
-{
-    yoke_tensor *out;
-    check(yoke->slice(x, 0, &first, &last, 1, &out));
-    return out;
-}
 
 /* The first `limit` rows of a file as [N, width], or as [N], on the current device. */
 static yoke_tensor *load(const char *folder, const char *file, long limit, int64_t width,
@@ -243,13 +136,6 @@ static yoke_tensor *forward(const Net *net, yoke_tensor *x)
     return x;
 }
 
-/* What the steps of a run share. */
-typedef struct {
-    const char *amp;
-    yoke_optimizer *optimizer;
-    yoke_grad_scaler *scaler; /* gives the loss back as it is unless amp is f16 */
-} Training;
-
 /* The mean loss over some pictures, with mixed precision where it is asked for. Takes over `x`. */
 static yoke_tensor *loss_of(const Net *net, const char *amp, yoke_tensor *x, yoke_tensor *target)
 {
@@ -266,57 +152,160 @@ static yoke_tensor *loss_of(const Net *net, const char *amp, yoke_tensor *x, yok
     return loss;
 }
 
-static yoke_tensor *train_step(const Net *net, const Training *t, const Part *part,
-                               yoke_tensor *rows)
+/* ---- Training --------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Net *net;
+    const Part *part;
+    const char *amp;
+    int64_t batches, steps; /* of an epoch, and in all */
+    yoke_optimizer *optimizer;
+    yoke_grad_scaler *scaler; /* gives the loss back as it is unless amp is f16 */
+    yoke_state *schedule;
+    yoke_tensor *order;  /* of the pictures, anew in each epoch */
+    yoke_tensor *losses; /* [steps], on the device, which a number would be waited for */
+} Training;
+
+/* The learning rate goes from 0.1 down to 0. */
+static yoke_state *make_schedule(int64_t steps)
 {
-    yoke_tensor *x, *target, *scaled, *plain;
-    check(yoke->index_select(part->images, 0, rows, &x));
-    check(yoke->index_select(part->labels, 0, rows, &target));
-    yoke_tensor *loss = loss_of(net, t->amp, x, target);
+    yoke_state *schedule;
+    check(yoke->state_create(&schedule));
+    check(yoke->state_set_string(schedule, "kind", "linear", -1));
+    check(yoke->state_set_float(schedule, "start", 0.1));
+    check(yoke->state_set_float(schedule, "end", 0.0));
+    check(yoke->state_set_int(schedule, "total_steps", steps));
+    check(yoke->state_set_int(schedule, "last_step", 0));
+    check(yoke->state_set_list(schedule, "base_lrs", 0));
+    check(yoke->state_set_float(schedule, "base_lrs/0", 0.1));
+    return schedule;
+}
+
+static Training start_training(const Net *net, const Part *part, const Options *o)
+{
+    const yoke_sgd_options options = {.struct_size = sizeof options, .lr = 0.1, .momentum = 0.9};
+    const yoke_grad_scaler_options scaling = {
+        sizeof scaling, strcmp(o->amp, "f16") != 0, 65536.0, 2.0, 0.5, 2000, 0};
+    Training t = {
+        .net = net, .part = part, .amp = o->amp, .batches = (part->count + BATCH - 1) / BATCH};
+    t.steps = o->epochs * t.batches;
+    check(yoke->sgd_create(&options, &t.optimizer));
+    check(yoke->sgd_add_group(t.optimizer, net->params, 2 * LAYERS, NULL));
+    check(yoke->grad_scaler_create(&scaling, &t.scaler));
+    t.schedule = make_schedule(t.steps);
+    check(yoke->schedule_apply(t.schedule, t.optimizer, 0));
+    check(yoke->zeros(&part->count, 1, YOKE_I64, NULL, &t.order));
+    check(yoke->zeros(&t.steps, 1, YOKE_F32, NULL, &t.losses));
+    return t;
+}
+
+static void end_training(const Training *t)
+{
+    yoke->tensor_release(t->losses);
+    yoke->tensor_release(t->order);
+    yoke->state_release(t->schedule);
+    yoke->grad_scaler_release(t->scaler);
+    yoke->optimizer_release(t->optimizer);
+}
+
+static yoke_tensor *draw_rows(const Training *t, int64_t step)
+{
+    const int64_t first = step % t->batches * BATCH;
+    if (first == 0) {
+        yoke_tensor *order;
+        check(yoke->randperm(t->part->count, YOKE_NONE, NULL, &order));
+        set_rows(t->order, 0, t->part->count, order);
+        yoke->tensor_release(order);
+    }
+    return rows_of(t->order, first, first + BATCH);
+}
+
+static void train_step(const Training *t, int64_t step)
+{
+    yoke_tensor *rows = draw_rows(t, step), *x, *target, *scaled, *plain;
+    check(yoke->index_select(t->part->images, 0, rows, &x));
+    check(yoke->index_select(t->part->labels, 0, rows, &target));
+    yoke_tensor *loss = loss_of(t->net, t->amp, x, target);
     check(yoke->optimizer_zero_grad(t->optimizer, 1));
     check(yoke->grad_scaler_scale(t->scaler, loss, &scaled));
     check(yoke->backward(scaled, NULL, 0));
     check(yoke->grad_scaler_step(t->scaler, t->optimizer));
     check(yoke->grad_scaler_update(t->scaler));
+    check(yoke->schedule_apply(t->schedule, t->optimizer, step + 1));
     check(yoke->tensor_detach(loss, &plain));
+    set_rows(t->losses, step, step + 1, plain);
+    yoke->tensor_release(rows);
     yoke->tensor_release(target);
     yoke->tensor_release(scaled);
     yoke->tensor_release(loss);
-    return plain; /* not yet its value, for which the device would be waited for */
+    yoke->tensor_release(plain);
 }
 
-/* Fills losses[steps]. */
-static void train(Net *net, const Part *part, const Options *o, double *losses, long steps)
+/* ---- What another process goes on from ---------------------------------------------------------------- */
+
+/* The tensors of a training, under the names that nn.Sequential gives in Python and Lua. */
+static yoke_state *tensors_of(const Training *t)
 {
-    const yoke_sgd_options options = {.struct_size = sizeof options, .lr = 0.1, .momentum = 0.9};
-    const yoke_grad_scaler_options scaling = {
-        sizeof scaling, strcmp(o->amp, "f16") != 0, 65536.0, 2.0, 0.5, 2000, 0};
-    Training t = {o->amp, NULL, NULL};
-    check(yoke->sgd_create(&options, &t.optimizer));
-    check(yoke->sgd_add_group(t.optimizer, net->params, 2 * LAYERS, NULL));
-    check(yoke->grad_scaler_create(&scaling, &t.scaler));
-    yoke_tensor **kept = malloc((size_t)steps * sizeof *kept);
-    long step = 0;
-    for (long epoch = 0; epoch < o->epochs; epoch++) {
-        yoke_tensor *order;
-        check(yoke->randperm(part->count, YOKE_NONE, NULL, &order));
-        for (int64_t first = 0; first < part->count; first += BATCH, step++) {
-            yoke_tensor *rows = rows_of(order, first, first + BATCH);
-            check(yoke->optimizer_set_lr(t.optimizer, -1,
-                                         yoke->schedule_linear(0.1, 0.0, steps, step)));
-            kept[step] = train_step(net, &t, part, rows);
-            yoke->tensor_release(rows);
-            show_progress(step + 1, steps);
-        }
-        yoke->tensor_release(order);
+    yoke_state *state;
+    check(yoke->state_create(&state));
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "net/%d.%s", i / 2 * 2, i % 2 ? "bias" : "weight");
+        check(yoke->state_set_tensor(state, path, t->net->params[i]));
     }
-    for (step = 0; step < steps; step++) {
-        check(yoke->tensor_item_f64(kept[step], &losses[step]));
-        yoke->tensor_release(kept[step]);
+    check(yoke->state_set_tensor(state, "order", t->order));
+    check(yoke->state_set_tensor(state, "losses", t->losses));
+    return state;
+}
+
+static yoke_state *state_of(const Training *t)
+{
+    yoke_state *state = tensors_of(t), *optimizer, *scaler;
+    check(yoke->optimizer_state(t->optimizer, &optimizer));
+    check(yoke->grad_scaler_state(t->scaler, &scaler));
+    check(yoke->state_set(state, "optimizer", optimizer));
+    check(yoke->state_set(state, "scaler", scaler));
+    check(yoke->state_set(state, "schedule", t->schedule));
+    yoke->state_release(optimizer);
+    yoke->state_release(scaler);
+    return state;
+}
+
+/* Puts a training where the state was taken, which it releases. */
+static void go_on_from(Training *t, yoke_state *state)
+{
+    yoke_state *tensors = tensors_of(t), *optimizer, *scaler;
+    check(yoke->state_copy_into(state, tensors));
+    check(yoke->state_get(state, "optimizer", &optimizer));
+    check(yoke->optimizer_load_state(t->optimizer, optimizer));
+    check(yoke->state_get(state, "scaler", &scaler));
+    check(yoke->grad_scaler_load_state(t->scaler, scaler));
+    yoke->state_release(t->schedule);
+    check(yoke->state_get(state, "schedule", &t->schedule));
+    yoke->state_release(tensors);
+    yoke->state_release(optimizer);
+    yoke->state_release(scaler);
+    yoke->state_release(state);
+}
+
+/* The loss of each step. */
+static float *train(const Net *net, const Part *part, const Options *o, SavedRun *saved,
+                    int64_t *steps)
+{
+    Training t = start_training(net, part, o);
+    yoke_state *state = saved_run_load(saved, t.steps);
+    if (state) go_on_from(&t, state);
+    for (int64_t step = saved->first;; step++) {
+        if (saved_run_is_due(saved, step)) saved_run_save(saved, step, state_of(&t));
+        if (step == t.steps) break;
+        train_step(&t, step);
+        show_progress(step + 1, t.steps);
     }
-    free(kept);
-    yoke->grad_scaler_release(t.scaler);
-    yoke->optimizer_release(t.optimizer);
+    float *losses = malloc((size_t)t.steps * sizeof *losses);
+    check(yoke->tensor_copy_to_host(t.losses, losses, yoke->tensor_nbytes(t.losses)));
+    *steps = t.steps;
+    end_training(&t);
+    return losses;
 }
 
 /* The share of pictures whose kind the network tells. */
@@ -341,7 +330,19 @@ static double accuracy(const Net *net, const Part *part)
 
 /* ---- Together --------------------------------------------------------------------------------------- */
 
-static void report(const Options *o, double speed, double share, const double *losses, long steps)
+/* What must not change while the run goes on. */
+static yoke_state *begun_with(const Options *o, int64_t count)
+{
+    yoke_state *options;
+    check(yoke->state_create(&options));
+    check(yoke->state_set_string(options, "amp", o->amp, -1));
+    check(yoke->state_set_int(options, "epochs", o->epochs));
+    check(yoke->state_set_int(options, "seed", o->seed));
+    check(yoke->state_set_int(options, "limit", count));
+    return options;
+}
+
+static void report(const Options *o, double speed, double share, const float *losses, int64_t steps)
 {
     yoke_device *device;
     int64_t peak;
@@ -351,12 +352,13 @@ static void report(const Options *o, double speed, double share, const double *l
            yoke->device_name(device), yoke->get_num_threads(), o->amp);
     printf("no GPU: %s\n", yoke->why_unavailable("cuda"));
     printf("images/s: %.0f\n", speed);
-    printf("loss: %.4f to %.4f in %ld steps\n", losses[0], losses[steps - 1], steps);
+    printf("loss: %.4f to %.4f in %" PRId64 " steps\n", (double)losses[0],
+           (double)losses[steps - 1], steps);
     printf("test accuracy: %.4f\n", share);
     printf("peak memory: %.1f MiB\n", (double)peak / 1048576);
     if (o->losses) {
         printf("losses:");
-        for (long i = 0; i < steps; i++) printf(" %a", losses[i]);
+        for (int64_t i = 0; i < steps; i++) printf(" %a", (double)losses[i]);
         printf("\n");
     }
     yoke->device_release(device);
@@ -379,14 +381,17 @@ int main(int argc, char **argv)
     if (training.count == 0) fail("the data set holds no pictures to train with");
     Net net = make_net();
 
-    const long steps = o.epochs * (long)((training.count + BATCH - 1) / BATCH);
-    double *losses = malloc((size_t)steps * sizeof *losses);
+    SavedRun saved =
+        saved_run_open("fashion_mnist", o.save, o.every, begun_with(&o, training.count));
+    int64_t steps;
     const double start = now();
-    train(&net, &training, &o, losses, steps);
-    const double speed = (double)(training.count * o.epochs) / (now() - start);
+    float *losses = train(&net, &training, &o, &saved, &steps);
+    const double seconds = now() - start, share = (double)(steps - saved.first) / (double)steps;
+    const double speed = share * (double)(training.count * o.epochs) / seconds;
     report(&o, speed, accuracy(&net, &test), losses, steps);
 
     free(losses);
+    saved_run_close(&saved);
     for (int i = 0; i < 2 * LAYERS; i++) yoke->tensor_release(net.params[i]);
     release_part(training);
     release_part(test);

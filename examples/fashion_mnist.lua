@@ -1,9 +1,12 @@
 -- Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
 --
 --     lua5.4 fashion_mnist.lua [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
---                              [--losses]
+--                              [--losses] [--save FOLDER] [--every 100]
 --
--- fashion_mnist.py and fashion_mnist.c do the same, and give the same losses bit for bit.
+-- fashion_mnist.py and fashion_mnist.c do the same, and give the same losses bit for bit. With --save each goes on from
+-- what another one has left in the folder, as if nothing had stopped it.
+package.path = (arg[0]:match "^.*/" or "") .. "?.lua;" .. package.path
+local SavedRun = require "saved_run"
 local yoke = require "yoke"
 local nn = yoke.nn
 
@@ -19,9 +22,11 @@ usage: lua5.4 fashion_mnist.lua [option value]... [--losses]
   --epochs 3       times that every picture is seen
   --threads 0      CPU threads; 0: as many as there are
   --seed 0         of the weights and the order of pictures
-  --limit N        pictures to train and test with; all of them if it is not given
+  --limit N        pictures to train with; all of them if it is not given
   --data FOLDER    where the data set lies, /usr/share/datasets/fashion-mnist if it is not given
   --losses         prints every loss to its last bit
+  --save FOLDER    where the run is saved; it goes on from what is there
+  --every 100      steps from one save to the next
 ]]
 
 local function fail(message)
@@ -31,7 +36,7 @@ end
 
 local function read_options()
     local options = { device = "auto", epochs = 3, threads = 0, seed = 0, limit = math.maxinteger,
-        data = "/usr/share/datasets/fashion-mnist", amp = "off", losses = false }
+        data = "/usr/share/datasets/fashion-mnist", amp = "off", losses = false, save = false, every = false }
     local i = 1
     while arg[i] do
         if arg[i] == "--help" or arg[i] == "-h" then
@@ -42,10 +47,10 @@ local function read_options()
         local default, value = options[name], arg[i + 1]
         if name == "losses" then i, value = i - 1, true end
         if default == nil or value == nil then
-            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp, each with its value, and --losses"):format(arg[i]))
+            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp --save --every, each with its value, and --losses"):format(arg[i]))
         end
         if name == "amp" and AMP[value] == nil then fail(("--amp is '%s'; it takes off, bf16 or f16"):format(value)) end
-        if math.type(default) == "integer" then
+        if name == "every" or math.type(default) == "integer" then
             value = math.tointeger(tonumber(value)) or fail(("--%s is '%s'; it takes a whole number"):format(name, value))
         end
         options[name], i = value, i + 2
@@ -86,32 +91,33 @@ local function show_progress(done, total)
 end
 
 -- Returns the loss of each step.
-local function train(net, images, labels, epochs, amp)
+local function train(net, images, labels, epochs, amp, saved)
     local count = images.shape[1]
-    local steps = epochs * ((count + BATCH - 1) // BATCH)
+    local batches = (count + BATCH - 1) // BATCH
+    local steps = epochs * batches
     local optimizer = yoke.optim.SGD(net:parameters(), { lr = 0.1, momentum = 0.9 })
     local schedule = yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
     local scaler = yoke.GradScaler { enabled = amp == "f16" }
-    local losses = {}
-    for _ = 1, epochs do
-        local order = yoke.randperm(count)
-        for first = 0, count - 1, BATCH do
-            local rows = order:slice(0, first, first + BATCH)
-            local x = images:index_select(0, rows) / 255
-            local loss = yoke.autocast({ dtype = AMP[amp] or nil, enabled = amp ~= "off" }, function()
-                return net(x):cross_entropy(labels:index_select(0, rows))
-            end)
-            optimizer:zero_grad()
-            scaler:scale(loss):backward()
-            scaler:step(optimizer)
-            scaler:update()
-            schedule:step()
-            losses[#losses + 1] = loss:detach() -- not yet :item(), which would wait for the device
-            show_progress(#losses, steps)
-        end
+    local order = yoke.arange(count) -- of the pictures, anew in each epoch
+    local losses = yoke.zeros { steps } -- on the device, which a number would be waited for
+    local parts = { net = net, optimizer = optimizer, schedule = schedule, scaler = scaler, order = order, losses = losses }
+    for step in saved:steps(steps, parts) do
+        local first = step % batches * BATCH
+        if first == 0 then order:copy_(yoke.randperm(count)) end
+        local rows = order:slice(0, first, first + BATCH)
+        local x = images:index_select(0, rows) / 255
+        local loss = yoke.autocast({ dtype = AMP[amp] or nil, enabled = amp ~= "off" }, function()
+            return net(x):cross_entropy(labels:index_select(0, rows))
+        end)
+        optimizer:zero_grad()
+        scaler:scale(loss):backward()
+        scaler:step(optimizer)
+        scaler:update()
+        schedule:step()
+        losses[step] = loss:detach()
+        show_progress(step + 1, steps)
     end
-    for i, loss in ipairs(losses) do losses[i] = loss:item() end
-    return losses
+    return losses:tolist()
 end
 
 -- The share of pictures whose kind the network tells.
@@ -137,14 +143,16 @@ local function main()
     if images.numel == 0 then fail(options.data .. " holds no pictures to train with") end
     local net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
+    local begun_with = { amp = options.amp, epochs = options.epochs, seed = options.seed, limit = images.shape[1] }
+    local saved = SavedRun("fashion_mnist", options.save, options.every, begun_with)
     local start = now()
-    local losses = train(net, images, labels, options.epochs, options.amp)
+    local losses = train(net, images, labels, options.epochs, options.amp, saved)
     local seconds = now() - start
 
     local device = yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), options.amp))
     print("no GPU: " .. yoke.why_unavailable "cuda")
-    print(("images/s: %.0f"):format(images.shape[1] * options.epochs / seconds))
+    print(("images/s: %.0f"):format(images.shape[1] * options.epochs * (1 - saved.first / #losses) / seconds))
     print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))
     print(("test accuracy: %.4f"):format(accuracy(net, test_images, test_labels)))
     print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))

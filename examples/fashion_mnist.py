@@ -1,9 +1,10 @@
 """Trains a small network on Fashion-MNIST: 60,000 pictures of clothes, ten kinds.
 
     python fashion_mnist.py [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0] [--limit N]
-                            [--losses]
+                            [--losses] [--save FOLDER] [--every 100]
 
-fashion_mnist.lua and fashion_mnist.c do the same, and give the same losses bit for bit.
+fashion_mnist.lua and fashion_mnist.c do the same, and give the same losses bit for bit. With --save each goes on from
+what another one has left in the folder, as if nothing had stopped it.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import sys
 import time
 
 import yoke
+from saved_run import SavedRun
 from yoke import nn
 
 BATCH = 128
@@ -27,6 +29,8 @@ def read_options():
     parser.add_argument("--limit", type=int, metavar="N", help="train with the first N pictures alone")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the data set")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
+    parser.add_argument("--save", metavar="FOLDER", help="where the run is saved; it goes on from what is there")
+    parser.add_argument("--every", type=int, metavar="N", help="steps from one save to the next (100)")
     options = parser.parse_args()
     for name, least in ("epochs", 1), ("limit", 1), ("threads", 0):
         value = getattr(options, name)
@@ -37,8 +41,11 @@ def read_options():
 
 def load(folder, part, limit=None):
     """Pictures [N, 784], one byte a pixel, and their kinds [N], on the current device."""
-    images = yoke.data.read_idx(f"{folder}/{part}-images-idx3-ubyte.gz")[:limit]
-    labels = yoke.data.read_idx(f"{folder}/{part}-labels-idx1-ubyte.gz")[:limit]
+    try:
+        images = yoke.data.read_idx(f"{folder}/{part}-images-idx3-ubyte.gz")[:limit]
+        labels = yoke.data.read_idx(f"{folder}/{part}-labels-idx1-ubyte.gz")[:limit]
+    except yoke.IOError as error:
+        sys.exit(f"{error}\nThe data set: apt-get install dataset-fashion-mnist, or name its folder with --data.")
     device = yoke.current_device()
     return images.reshape((-1, 28 * 28)).to(device), labels.to(device, yoke.int64)
 
@@ -49,29 +56,33 @@ def show_progress(done, total):
         print(f"\rpython [{bar:40}] {100 * done // total:3} %", end="\n" if done == total else "", file=sys.stderr)
 
 
-def train(net, images, labels, epochs, amp="off"):
+def train(net, images, labels, epochs, amp="off", saved=SavedRun()):
     """Returns the loss of each step."""
     count = images.shape[0]
-    steps = epochs * -(-count // BATCH)
+    batches = -(-count // BATCH)
+    steps = epochs * batches
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     schedule = yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
     scaler = yoke.GradScaler(enabled=amp == "f16")
-    losses = []
-    for _ in range(epochs):
-        order = yoke.randperm(count)
-        for first in range(0, count, BATCH):
-            rows = order[first:first + BATCH]
-            x = images.index_select(0, rows) / 255
-            with yoke.autocast(AMP[amp], enabled=amp != "off"):
-                loss = yoke.cross_entropy(net(x), labels.index_select(0, rows))
-            optimizer.zero_grad()
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-            schedule.step()
-            losses.append(loss.detach())  # not yet .item(), which would wait for the device
-            show_progress(len(losses), steps)
-    return [loss.item() for loss in losses]
+    order = yoke.arange(count)  # of the pictures, anew in each epoch
+    losses = yoke.zeros(steps)  # on the device, which a number would be waited for
+    parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "scaler": scaler, "order": order, "losses": losses}
+    for step in saved.steps(steps, parts):
+        first = step % batches * BATCH
+        if first == 0:
+            order.copy_(yoke.randperm(count))
+        rows = order[first:first + BATCH]
+        x = images.index_select(0, rows) / 255
+        with yoke.autocast(AMP[amp], enabled=amp != "off"):
+            loss = yoke.cross_entropy(net(x), labels.index_select(0, rows))
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        schedule.step()
+        losses[step] = loss.detach()
+        show_progress(step + 1, steps)
+    return losses.tolist()
 
 
 def accuracy(net, images, labels):
@@ -96,14 +107,17 @@ def main():
         sys.exit(f"{options.data} holds no pictures to train with")
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
+    begun_with = {"amp": options.amp, "epochs": options.epochs, "seed": options.seed, "limit": len(images)}
+    saved = SavedRun("fashion_mnist", options.save, options.every, begun_with)
     start = time.perf_counter()
-    losses = train(net, images, labels, options.epochs, options.amp)
+    losses = train(net, images, labels, options.epochs, options.amp, saved)
     seconds = time.perf_counter() - start
+    seen = len(images) * options.epochs * (1 - saved.first / len(losses))
 
     device = yoke.current_device()
     print(f"device: {device} ({device.name}), {yoke.get_num_threads()} threads, amp {options.amp}")
     print(f"no GPU: {yoke.why_unavailable('cuda')}")
-    print(f"images/s: {len(images) * options.epochs / seconds:.0f}")
+    print(f"images/s: {seen / seconds:.0f}")
     print(f"loss: {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
     print(f"test accuracy: {accuracy(net, test_images, test_labels):.4f}")
     print(f"peak memory: {yoke.max_memory_allocated() / 2**20:.1f} MiB")
@@ -114,7 +128,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except yoke.IOError as error:
-        sys.exit(f"{error}\nThe data set: apt-get install dataset-fashion-mnist, or name its folder with --data.")
     except yoke.Error as error:
         sys.exit(str(error))

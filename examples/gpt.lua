@@ -3,7 +3,10 @@
 --     lua5.4 gpt.lua [--amp bf16] [--steps 300] [--text FILE] [--seed 0] [--threads N] [--losses] …
 --
 -- The text is the GNU General Public License, which every Debian has. gpt.py does the same, tells what the
--- options mean, and gives the same losses bit for bit.
+-- options mean, and gives the same losses bit for bit. With --save FOLDER each goes on from what the other has left in
+-- the folder.
+package.path = (arg[0]:match "^.*/" or "") .. "?.lua;" .. package.path
+local SavedRun = require "saved_run"
 local yoke = require "yoke"
 local nn = yoke.nn
 local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
@@ -14,6 +17,8 @@ local at_least = { [0] = { 0, math.huge }, { 1, math.huge } }
 local RANGES = { threads = at_least[0], sample = at_least[0], temperature = at_least[0], ["top-k"] = { 1, 256 },
     layers = at_least[1], width = at_least[1], heads = at_least[1], context = at_least[1], batch = at_least[1],
     steps = at_least[1] }
+-- What a run keeps to its end.
+local BEGUN_WITH = { "amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "width" }
 
 -- A whole number where the default is one.
 local function read_number(name, text, default)
@@ -52,13 +57,16 @@ local function show_help(options)
     print "usage: lua5.4 gpt.lua [option value]... [--losses]\n"
     for _, name in ipairs(names) do print(("  --%-12s %s (%s)"):format(name, HELP[name], options[name])) end
     print(("  --%-12s prints every loss to its last bit"):format "losses")
+    print(("  --%-12s where the run is saved; it goes on from what is there"):format "save")
+    print(("  --%-12s steps from one save to the next (100)"):format "every")
     os.exit(0)
 end
 
 local function read_options()
     local options = { device = "auto", threads = 0, seed = 0, layers = 6, width = 256, heads = 4, context = 256, batch = 8,
         steps = 300, lr = 1e-3, sample = 200, temperature = 0.8, ["top-k"] = 20, prompt = "You may ",
-        text = "/usr/share/common-licenses/GPL-3", amp = "off", checkpoint = "off", losses = false }
+        text = "/usr/share/common-licenses/GPL-3", amp = "off", checkpoint = "off", losses = false, save = false,
+        every = false }
     local i = 1
     while arg[i] do
         if arg[i] == "--help" or arg[i] == "-h" then show_help(options) end
@@ -66,11 +74,12 @@ local function read_options()
         local default = options[name]
         if name == "losses" then i, value = i - 1, true end
         if default == nil or value == nil then
-            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps --lr --sample --temperature --top-k --prompt --text --amp --checkpoint, each with its value, and --losses"):format(arg[i]),
+            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps --lr --sample --temperature --top-k --prompt --text --amp --checkpoint --save --every, each with its value, and --losses"):format(arg[i]),
                 0)
         end
         if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end
         if name == "checkpoint" then value = read_policy(value) end
+        if name == "every" then default = 100 end
         options[name], i = type(default) == "number" and read_number(name, value, default) or value, i + 2
     end
     for name, range in pairs(RANGES) do check_range(name, options[name], range) end
@@ -135,10 +144,11 @@ local function show_progress(step, steps, loss)
     end
 end
 
-local function train(net, text, o)
+local function train(net, text, o, saved)
     local optimizer, schedule = make_optimizer(net, o.lr, o.steps)
-    local scaler, losses = yoke.GradScaler { enabled = o.amp == "f16" }, {}
-    for step = 1, o.steps do
+    local scaler, losses = yoke.GradScaler { enabled = o.amp == "f16" }, yoke.zeros { o.steps }
+    local parts = { net = net, optimizer = optimizer, schedule = schedule, scaler = scaler, losses = losses }
+    for step in saved:steps(o.steps, parts) do
         local x, target = draw_batch(text, o.batch, o.context)
         local loss = yoke.autocast({ dtype = AMP[o.amp] or nil, enabled = o.amp ~= "off" }, function()
             return net(x):reshape { -1, 256 }:cross_entropy(target)
@@ -151,10 +161,9 @@ local function train(net, text, o)
         scaler:update()
         schedule:step()
         losses[step] = loss:detach() -- not yet :item(), which would wait for the device
-        show_progress(step, o.steps, losses[step])
+        show_progress(step + 1, o.steps, loss)
     end
-    for i, loss in ipairs(losses) do losses[i] = loss:item() end
-    return losses
+    return losses:tolist()
 end
 
 -- `text` [length] and `count` bytes more, each drawn from the likeliest by Gumbel's trick.
@@ -187,11 +196,14 @@ local function main()
     else
         for _, block in net.blocks:children() do block:checkpoint_(CHECKPOINT[o.checkpoint]) end
     end
-    local start, losses = now(), train(net, text, o)
+    local begun_with = {}
+    for _, name in ipairs(BEGUN_WITH) do begun_with[name] = o[name] end
+    local saved = SavedRun("gpt", o.save, o.every, begun_with)
+    local start, losses = now(), train(net, text, o, saved)
     if on_terminal then io.stderr:write "\n" end
     local seconds, device = now() - start, yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), o.amp))
-    print(("tokens/s: %.0f"):format(o.steps * o.batch * o.context / seconds))
+    print(("tokens/s: %.0f"):format((o.steps - saved.first) * o.batch * o.context / seconds))
     print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))
     print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))
     for i, loss in ipairs(losses) do losses[i] = ("%a"):format(loss) end

@@ -3,7 +3,7 @@
     python gpt.py [--amp bf16] [--steps 300] [--text FILE] [--seed 0] [--threads N] [--losses] … (--help lists all)
 
 The text is the GNU General Public License, which every Debian has. gpt.lua does the same, and gives the same
-losses bit for bit.
+losses bit for bit. With --save FOLDER each goes on from what the other has left in the folder.
 """
 
 import argparse
@@ -11,11 +11,13 @@ import sys
 import time
 
 import yoke
+from saved_run import SavedRun
 from yoke import nn
 
 AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
 RANGES = {"threads": (0, float("inf")), "sample": (0, float("inf")), "temperature": (0, float("inf")), "top-k": (1, 256),
           **dict.fromkeys(("layers", "width", "heads", "context", "batch", "steps"), (1, float("inf")))}
+BEGUN_WITH = ("amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "width")  # what a run keeps to the end
 
 
 def read_options(arguments=None):
@@ -34,6 +36,8 @@ def read_options(arguments=None):
     parser.add_argument("--checkpoint", type=read_policy, default="off",
                         help="what is dropped for backward to make again: off, full or matmul of each block; or a memory budget, 0.5 or 2GiB")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
+    parser.add_argument("--save", metavar="FOLDER", help="where the run is saved; it goes on from what is there")
+    parser.add_argument("--every", type=int, metavar="N", help="steps from one save to the next (100)")
     options = parser.parse_args(arguments)
     for name, (least, most) in RANGES.items():
         value = getattr(options, name.replace("-", "_"))
@@ -101,7 +105,10 @@ def make_optimizer(net, lr, steps):
 
 
 def make_step(net, text, steps, batch, lr=1e-3, amp="off"):
-    """A function that trains one step and returns its loss, not yet as a number, which would wait for the device."""
+    """A function that trains one step, and by their names the parts that a step changes.
+
+    It returns the loss not yet as a number, which would wait for the device.
+    """
     optimizer, schedule = make_optimizer(net, lr, steps)
     scaler = yoke.GradScaler(enabled=amp == "f16")
 
@@ -118,7 +125,17 @@ def make_step(net, text, steps, batch, lr=1e-3, amp="off"):
         schedule.step()
         return loss.detach()
 
-    return step
+    return step, {"net": net, "optimizer": optimizer, "schedule": schedule, "scaler": scaler}
+
+
+def train(net, text, o, saved):
+    """Returns the loss of each step."""
+    train_step, parts = make_step(net, text, o.steps, o.batch, o.lr, o.amp)
+    losses = yoke.zeros(o.steps)
+    for step in saved.steps(o.steps, {**parts, "losses": losses}):
+        losses[step] = loss = train_step()
+        show_progress(step + 1, o.steps, loss)
+    return losses.tolist()
 
 
 @yoke.no_grad()
@@ -151,15 +168,13 @@ def main():
     text, net = load(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
     for module in [net] if isinstance(o.checkpoint, yoke.MemoryBudget) else net.blocks:
         module.checkpoint_(o.checkpoint if o.checkpoint != "off" else False)
-    step, losses = make_step(net, text, o.steps, o.batch, o.lr, o.amp), []
+    begun_with = {name: getattr(o, name) for name in BEGUN_WITH}
+    saved = SavedRun("gpt", o.save, o.every, begun_with)
     start = time.perf_counter()
-    for i in range(o.steps):
-        losses.append(step())
-        show_progress(i + 1, o.steps, losses[-1])
-    losses = [loss.item() for loss in losses]
+    losses = train(net, text, o, saved)
     seconds = time.perf_counter() - start
     print(f"device: {yoke.current_device()} ({yoke.current_device().name}), {yoke.get_num_threads()} threads, amp {o.amp}")
-    print(f"tokens/s: {o.steps * o.batch * o.context / seconds:.0f}")
+    print(f"tokens/s: {(o.steps - saved.first) * o.batch * o.context / seconds:.0f}")
     print(f"peak memory: {yoke.max_memory_allocated() / 2**20:.1f} MiB")
     print(f"loss: {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
     if o.losses:

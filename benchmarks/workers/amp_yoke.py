@@ -52,7 +52,7 @@ def job(name):
     """(A function that trains some steps, how many, the net, an optimizer of it whose gradients a scaler goes over.)"""
     if name == "GPT":
         net = gpt.GPT(options.layers, options.width, options.heads, options.context)
-        return gpt.make_step(net, text, 10**6, options.batch, amp="bf16"), 1, net, gpt.make_optimizer(net, 1e-3, 10)[0]
+        return gpt.make_step(net, text, 10**6, options.batch, amp="bf16")[0], 1, net, gpt.make_optimizer(net, 1e-3, 10)[0]
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
     data = fashion_mnist.load("/usr/share/datasets/fashion-mnist", "train", BATCHES * fashion_mnist.BATCH)
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)

@@ -23,7 +23,7 @@ def make_net():
 
 @functools.lru_cache(None)
 def stepper(amp):
-    return gpt.make_step(make_net(), text, 10**6, options.batch, amp=amp)
+    return gpt.make_step(make_net(), text, 10**6, options.batch, amp=amp)[0]
 
 
 def loss_of(net, amp):

@@ -213,7 +213,7 @@ def gpt2_step(amp):
 def gpt_step(amp):
     net = gpt.GPT(S.gpt.layers, S.gpt.width, S.gpt.heads, S.gpt.context)
     text = drawn(yoke.randint, 0, 256, (S.gpt.batch * S.gpt.context * 16,))
-    return gpt.make_step(net, text, 10**6, S.gpt.batch, amp=amp)
+    return gpt.make_step(net, text, 10**6, S.gpt.batch, amp=amp)[0]
 
 
 @functools.lru_cache(2)

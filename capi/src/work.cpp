@@ -38,8 +38,9 @@ yoke_status yoke_work_wait(yoke_work *work, double timeout)
             fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", short_name(call));
         const Ref<Work> held = Ref<Work>::share(&object);
         if (!held->wait(timeout))
-            fail(YOKE_E_TIMEOUT, "%s: after %g s %llu of %llu bytes are done; it goes on",
-                 short_name(call), timeout, static_cast<unsigned long long>(held->bytes()),
+            // Without the seconds: who waits in slices would be told those of the last one.
+            fail(YOKE_E_TIMEOUT, "%s: %llu of %llu bytes are done in that time; it goes on",
+                 short_name(call), static_cast<unsigned long long>(held->bytes()),
                  static_cast<unsigned long long>(held->of()));
     });
 }

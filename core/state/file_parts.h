@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// The most that one call reads or writes: the system takes little more.
+// The most that one call reads: the system gives little more.
 inline constexpr size_t kMostAtOnce = size_t{1} << 30;
 
 // Makes a call again that a signal interrupted before it did anything.

@@ -64,6 +64,17 @@ int real_path(const char *path, std::string *to)
     return 0;
 }
 
+int start_sync(int file, uint64_t from, uint64_t bytes)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    return sync_file_range(file, static_cast<off64_t>(from), static_cast<off64_t>(bytes),
+                           SYNC_FILE_RANGE_WRITE);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
 constexpr FileCalls kSystem = {
     [](int folder, const char *path, int flags, mode_t mode) {
         return openat(folder, path, flags, mode);
@@ -76,6 +87,7 @@ constexpr FileCalls kSystem = {
     ::pread,
     ::write,
     ::pwrite,
+    start_sync,
     ::fsync,
     [](int folder, const char *from, const char *to) { return renameat(folder, from, folder, to); },
     exchange,
@@ -202,12 +214,25 @@ void FileWriter::write(const void *from, size_t bytes)
     const auto *at = static_cast<const char *>(from);
     while (bytes > 0) {
         const ssize_t done = retried(
-            [&] { return file_calls().write(file_.get(), at, std::min(bytes, kMostAtOnce)); });
+            [&] { return file_calls().write(file_.get(), at, std::min(bytes, kWriteBehind)); });
         if (done <= 0) fail_lost("write", done < 0 ? errno : ENOSPC);
         at += done;
         bytes -= static_cast<size_t>(done);
         bytes_ += static_cast<uint64_t>(done);
+        start_sync();
     }
+}
+
+void FileWriter::start_sync()
+{
+    const uint64_t whole = bytes_ / kWriteBehind * kWriteBehind;
+    if (whole == started_) return;
+    const int done =
+        retried([&] { return file_calls().start_sync(file_.get(), started_, whole - started_); });
+    // A system that has no such call is as good; but one that tells here of lost data need not tell it at fsync again.
+    const bool is_lost = errno == EIO || errno == ENOSPC || errno == EDQUOT;
+    if (done != 0 && is_lost) fail_lost("write", errno);
+    started_ = whole;
 }
 
 void FileWriter::finish()

@@ -33,6 +33,8 @@ struct FileCalls {
     ssize_t (*pread)(int file, void *to, size_t bytes, off_t from);
     ssize_t (*write)(int file, const void *from, size_t bytes);
     ssize_t (*pwrite)(int file, const void *from, size_t bytes, off_t to);
+    // Begins to write a range to the disk, and does not wait for it: a hint, which a system may lack.
+    int (*start_sync)(int file, uint64_t from, uint64_t bytes);
     int (*fsync)(int file);
     int (*rename)(int folder, const char *from, const char *to);
     int (*exchange)(int folder, const char *one, const char *other);  // both names, in one step
@@ -92,10 +94,13 @@ private:
     bool is_there_ = false;
 };
 
-// A new file, written from its beginning to its end.
+// A new file, written from its beginning to its end. The disk begins on each kWriteBehind bytes while the next ones are
+// copied to the page cache, so that finish waits for the last of them alone.
 class FileWriter {
 public:
     FileWriter(const char *call, std::string path, Descriptor file);
+
+    static constexpr size_t kWriteBehind = size_t{8} << 20;
 
     void write(const void *from, size_t bytes);
     uint64_t bytes() const { return bytes_; }
@@ -106,12 +111,13 @@ public:
 
 private:
     void check_open() const;
+    void start_sync();
     [[noreturn]] void fail_lost(const char *what, int error);
 
     const char *call_;
     std::string path_;
     Descriptor file_;
-    uint64_t bytes_ = 0;
+    uint64_t bytes_ = 0, started_ = 0;  // written, and of these on their way to the disk
     bool is_lost_ = false;
 };
 

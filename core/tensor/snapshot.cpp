@@ -72,7 +72,11 @@ public:
         if (data_) munmap(data_, capacity_);
         capacity_ = bytes;
         data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (data_ != MAP_FAILED) return;
+        if (data_ != MAP_FAILED) {
+            // First touch is then a fault for 2 MiB, not for 4 KiB.
+            madvise(data_, bytes, MADV_HUGEPAGE);
+            return;
+        }
         data_ = nullptr;
         fail(YOKE_E_OOM, "there is no room on the host for a copy of the %llu bytes to save",
              static_cast<unsigned long long>(bytes));
@@ -191,6 +195,8 @@ void Snapshot::want()
     for (const Part &part : parts_)
         if (part.is_wanted()) wants.emplace(part.storage.get(), Ref<Snapshot>::share(this));
     const std::lock_guard lock(wanted.mutex);
+    wanted.by_storage.reserve(wanted.by_storage.size() +
+                              wants.size());  // all or none: merge makes no room
     wanted.by_storage.merge(wants);
     detail::wanted_snapshots.fetch_add(1, std::memory_order_relaxed);
 }

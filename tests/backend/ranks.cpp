@@ -58,8 +58,9 @@ yoke_status Rank::init()
 
 yoke_status Rank::split(const void *id, Rank &child)
 {
-    return child.init(
-        id, [&](const yoke_comm_member &record) { return engine.split(comm, &record, &child.comm); });
+    return child.init(id, [&](const yoke_comm_member &record) {
+        return engine.split(comm, &record, &child.comm);
+    });
 }
 
 yoke_status Rank::init(const void *id,

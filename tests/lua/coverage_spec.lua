@@ -32,6 +32,9 @@ local NOT_BOUND = {
     yoke_state_get = "tables are gone through entry by entry",
     yoke_rng_state = "random.lua packs these 16 bytes, for Generators too",
     yoke_rng_load_state = "goes with yoke_rng_state",
+    yoke_preempt_watch = "it is the host program's; a script's registrations stand beside it",
+    yoke_preempted = "goes with yoke_preempt_watch",
+    yoke_preempt_number = "yoke_preempt_add takes names",
     yoke_schedule_apply = "schedules of Lua set the rates, by functions of scripts too",
 }
 

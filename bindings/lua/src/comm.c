@@ -123,10 +123,17 @@ static yoke_status barrier(const Call *c, yoke_work **work)
 static const struct {
     const char *name;
     yoke_status (*run)(const Call *, yoke_work **);
-} kCalls[] = {{"all_reduce", all_reduce},         {"reduce", reduce},         {"broadcast", broadcast},
-              {"all_gather", all_gather},         {"gather", gather},         {"scatter", scatter},
-              {"reduce_scatter", reduce_scatter}, {"all_to_all", all_to_all}, {"send", send},
-              {"recv", recv},                     {"barrier", barrier}};
+} kCalls[] = {{"all_reduce", all_reduce},
+              {"reduce", reduce},
+              {"broadcast", broadcast},
+              {"all_gather", all_gather},
+              {"gather", gather},
+              {"scatter", scatter},
+              {"reduce_scatter", reduce_scatter},
+              {"all_to_all", all_to_all},
+              {"send", send},
+              {"recv", recv},
+              {"barrier", barrier}};
 
 /* group:run(name, is_async, t, out, reduction, peer): true or the work; nil and an error where the group has failed.
  * yoke/comm.lua has looked at the names and numbers. */
@@ -184,9 +191,8 @@ static int abort_group(lua_State *L)
 
 void yl_open_comm(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"_comm_init", init},
-                                         {"_comm_finalize", finalize},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"_comm_init", init}, {"_comm_finalize", finalize}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"about", about}, {"run", run},           {"monitored_barrier", monitored_barrier},
         {"split", split}, {"abort", abort_group}, {NULL, NULL}};

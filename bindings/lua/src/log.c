@@ -14,6 +14,7 @@
 
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/poll.h"
 
 enum { kQueueLimit = 1000 };
 
@@ -179,18 +180,16 @@ static int set_log_callback(lua_State *L)
     return 0;
 }
 
-/* yoke.poll() -> the number of callbacks that it ran. One that raises ends it; the rest stay queued. */
-static int poll(lua_State *L)
+/* One that raises ends it; the rest stay queued. */
+static int hand_over(lua_State *L, Binding *b)
 {
-    Binding *b = yl_binding(L);
-    lua_Integer count = 0;
-    lua_settop(L, 0);
+    int count = 0;
     while (lua_rawgetp(L, LUA_REGISTRYINDEX, &kCallback) == LUA_TFUNCTION && push_oldest(L, b)) {
         lua_call(L, 2, 0);
         ++count;
     }
-    lua_pushinteger(L, count);
-    return 1;
+    lua_pop(L, 1);
+    return count;
 }
 
 /* A state fewer; the last one takes our callback away, and no other host's. */
@@ -218,9 +217,9 @@ static void start_hearing(lua_State *L, Binding *b)
 
 void yl_open_log(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {
-        {"set_log_callback", set_log_callback}, {"poll", poll}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"set_log_callback", set_log_callback}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
+    yl_on_poll(b, hand_over);
     static pthread_once_t guarded = PTHREAD_ONCE_INIT;
     pthread_once(&guarded, guard_fork);
     pthread_mutex_lock(&hub.lock);

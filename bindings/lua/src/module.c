@@ -1,6 +1,7 @@
 /* `require "yoke.core"`: makes the state's Binding and opens each room. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/error.h"
+#include "bindings/lua/src/runtime/poll.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/values/tensor.h"
 
@@ -36,12 +37,12 @@ static Binding *make_binding(lua_State *L)
 static void open_leaves(lua_State *L, Binding *b)
 {
     static void (*const leaves[])(lua_State *, Binding *) = {
-        yl_open_ops,        yl_open_tensor_fields, yl_open_index,      yl_open_list,
-        yl_open_autograd,   yl_open_modes,         yl_open_device,     yl_open_device_fields,
-        yl_open_stream,     yl_open_memory,        yl_open_library,    yl_open_optim,
-        yl_open_training,   yl_open_schedules,     yl_open_graph,      yl_open_doctor,
-        yl_open_inventory,  yl_open_select,        yl_open_checkpoint, yl_open_state,
-        yl_open_checkpoints, yl_open_comm};
+        yl_open_ops,         yl_open_tensor_fields, yl_open_index,      yl_open_list,
+        yl_open_autograd,    yl_open_modes,         yl_open_device,     yl_open_device_fields,
+        yl_open_stream,      yl_open_memory,        yl_open_library,    yl_open_optim,
+        yl_open_training,    yl_open_schedules,     yl_open_graph,      yl_open_doctor,
+        yl_open_inventory,   yl_open_select,        yl_open_checkpoint, yl_open_state,
+        yl_open_checkpoints, yl_open_comm,          yl_open_preempt};
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; ++i) leaves[i](L, b);
 }
 
@@ -58,6 +59,7 @@ int luaopen_yoke_core(lua_State *L)
     Binding *b = make_binding(L);
     lua_newtable(L);
     yl_open_error(L, b);
+    yl_open_poll(L, b);
     yl_open_log(L, b);
     b->is_open = 1; /* from here on there is something to close */
     yl_open_scope(L, b);

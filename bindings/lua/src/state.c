@@ -2,6 +2,7 @@
  * on, of yoke/work.h. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/poll.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/handles.h"
 #include "bindings/lua/src/values/pressure.h"
@@ -282,19 +283,34 @@ static int check_schedule(lua_State *L)
 
 /* ---- Work ---------------------------------------------------------------------------------------------------- */
 
+/* Waits while what is due runs; below 0: as long as it takes. A callback may close the work. */
+static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
+{
+    const double slice = 0.1; /* seconds between two looks at what is due */
+    for (;; yl_run_due(L, b)) {
+        yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
+        const int is_last = timeout >= 0 && timeout <= slice;
+        yoke_status status = yoke_work_wait(work, is_last ? timeout : slice);
+        /* It may have ended since. */
+        if (status == YOKE_E_TIMEOUT && yoke_work_done(work)) status = yoke_work_wait(work, 0);
+        if (status != YOKE_E_TIMEOUT || is_last) return status;
+        if (timeout >= 0) timeout -= slice;
+    }
+}
+
 /* work:wait([timeout]): true, or nil and what it failed with, or that it goes on. */
 static int wait_for_work(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
     double timeout = -1;
+    yl_need_self(L, &yl_work_class, "wait");
     if (!lua_isnoneornil(L, 2)) {
         timeout = yl_number_arg(L, b, 2, "wait", "timeout");
         if (!(timeout >= 0))
             return yl_raise(L, b, YOKE_E_VALUE, "wait",
                             "argument 'timeout' is %f; it takes seconds, of at least 0", timeout);
     }
-    if (yoke_work_wait(work, timeout)) return yl_nil_error(L, b);
+    if (wait_polling(L, b, timeout)) return yl_nil_error(L, b);
     lua_pushboolean(L, 1);
     return 1;
 }

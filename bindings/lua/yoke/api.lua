@@ -378,7 +378,8 @@ function yoke.config_get(key) end
 ---@param fn? fun(level: string, message: string)
 function yoke.set_log_callback(fn) end
 
----Runs the callbacks that are due.
+---Runs the callbacks that are due: of the log, then of on_preempt. One that raises leaves the others for the next poll.
+---work:wait() and waits of device() and select() poll as well.
 ---@return integer count
 function yoke.poll() end
 

@@ -97,3 +97,25 @@ function CheckpointManager:close() end
 ---@param options? {keep: integer?}
 ---@return yoke.CheckpointManager manager
 function yoke.CheckpointManager(folder, options) end
+
+---Runs fn in yoke.poll() once a signal has asked the process to end, and then gives the signal to who had it before:
+---TERM by default ends the process with the status of its signal, one that is ignored is ignored, a handler of the host
+---gets it. work:wait() and waits of device() and select() poll as well; another call ends first. Of several
+---registrations, of other states and the host too, all run, the newest of a state first, and the last gives the signal
+---on. The same signal counts once until then, and other ones wait. Where the process goes on, so does the registration.
+---
+---What fn raises comes out of the poll in place of the former effect; this registration is at an end then. A state that
+---is closed drops its own. A forked child has none.
+---
+---`signals` are "TERM" or "SIGTERM", INT, HUP, QUIT, USR1, USR2, ALRM, XCPU, TSTP and PWR. One that is ignored, as HUP
+---under nohup, runs fn all the same.
+---@param fn fun()
+---@param options? {signals: string|string[]?} TERM if not given
+---@return yoke.Preemption handle
+function yoke.on_preempt(fn, options) end
+
+---@class yoke.Preemption
+local Preemption = {}
+
+---fn no longer runs. Where nobody else watches, the former handlers come back. A <close> variable does the same.
+function Preemption:remove() end

@@ -4,8 +4,9 @@
 ---     assert(group:all_reduce(gradient, "avg"))
 ---     local work = assert(group:all_gather(out, part, {async_op = true}))
 ---
---- All ranks of a group make the same calls in the same order. Where they do not, where one has died, or does not come in
---- time, every rank gets nil and the same error, which names the culprit. Such a group stays failed; init makes another.
+--- All ranks of a group make the same calls in the same order. Where they do not, where one has died, or does not come
+--- in time, every rank gets nil and the same error, which names the culprit. Such a group stays failed; init makes
+--- another.
 local core = require "yoke.core"
 local options = require "yoke.options"
 
@@ -106,8 +107,8 @@ local function made(handle, problem)
     return setmetatable({ handle = handle }, Group)
 end
 
---- The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it. False for
---- a negative color; nil and an error where it failed.
+--- The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it. False
+--- for a negative color; nil and an error where it failed.
 function Group:split(color, key)
     local handle, problem = self.handle:split(color, key or 0)
     if handle == false then return false end
@@ -116,8 +117,8 @@ end
 
 local comm = {}
 
---- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout = 600,
---- init_timeout = 300}. Nil and an error where not all come, or have failed.
+--- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout =
+--- 600, init_timeout = 300}. Nil and an error where not all come, or have failed.
 function comm.init(given)
     local named = options.named("init", given, { backend = options.none, init_method = "env://", rank = options.none,
         world_size = options.none, timeout = 600.0, init_timeout = 300.0 })

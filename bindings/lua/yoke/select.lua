@@ -58,10 +58,13 @@ local function wait_of(spec)
     return number and seconds_in[unit] and tonumber(number) * seconds_in[unit] or 0
 end
 
---- Sleeps in steps, between which a hook that Ctrl-C has set can end the script.
+--- Sleeps in steps, between which callbacks run, and a hook that Ctrl-C has set can end the script.
 local function pause(seconds)
     local last = core.clock() + seconds
-    while core.clock() < last do core._pause(math.min(last - core.clock(), 0.05)) end
+    while core.clock() < last do
+        core._pause(math.min(last - core.clock(), 0.05))
+        core.poll()
+    end
 end
 
 --- choose(spec) as soon as something fits. The library would wait too, but no signal reaches a script within one call.

@@ -19,8 +19,8 @@ int32_t need_rank(const py::object &value, const char *call, const char *argumen
 {
     const int64_t number = need_int(value, call, argument);
     if (number != static_cast<int32_t>(number))
-        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %lld, which no rank has", argument,
-                            static_cast<long long>(number)) != nullptr);
+        require(raise_error(YOKE_E_VALUE, call, "argument '%s' is %lld, which no rank has",
+                            argument, static_cast<long long>(number)) != nullptr);
     return static_cast<int32_t>(number);
 }
 
@@ -57,51 +57,45 @@ public:
     py::object all_reduce(const py::object &t, int32_t op) const
     {
         yoke_tensor *tensor = need_tensor(t, "all_reduce", "t");
-        return begin([&](yoke_work **work) {
-            return yoke_group_all_reduce(handle_, tensor, op, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_all_reduce(handle_, tensor, op, work); });
     }
     py::object reduce(const py::object &t, const py::object &root, int32_t op) const
     {
         yoke_tensor *tensor = need_tensor(t, "reduce", "t");
         const int32_t rank = need_rank(root, "reduce", "root");
-        return begin([&](yoke_work **work) {
-            return yoke_group_reduce(handle_, tensor, rank, op, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_reduce(handle_, tensor, rank, op, work); });
     }
     py::object broadcast(const py::object &t, const py::object &root) const
     {
         yoke_tensor *tensor = need_tensor(t, "broadcast", "t");
         const int32_t rank = need_rank(root, "broadcast", "root");
-        return begin([&](yoke_work **work) {
-            return yoke_group_broadcast(handle_, tensor, rank, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_broadcast(handle_, tensor, rank, work); });
     }
     py::object all_gather(const py::object &out, const py::object &t) const
     {
         yoke_tensor *to = need_tensor(out, "all_gather", "out");
         yoke_tensor *from = need_tensor(t, "all_gather", "t");
-        return begin([&](yoke_work **work) {
-            return yoke_group_all_gather(handle_, to, from, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_all_gather(handle_, to, from, work); });
     }
     py::object gather(const py::object &out, const py::object &t, const py::object &root) const
     {
         yoke_tensor *to = tensor_or_none(out, "gather", "out");
         yoke_tensor *from = need_tensor(t, "gather", "t");
         const int32_t rank = need_rank(root, "gather", "root");
-        return begin([&](yoke_work **work) {
-            return yoke_group_gather(handle_, to, from, rank, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_gather(handle_, to, from, rank, work); });
     }
     py::object scatter(const py::object &out, const py::object &t, const py::object &root) const
     {
         yoke_tensor *to = need_tensor(out, "scatter", "out");
         yoke_tensor *from = tensor_or_none(t, "scatter", "t");
         const int32_t rank = need_rank(root, "scatter", "root");
-        return begin([&](yoke_work **work) {
-            return yoke_group_scatter(handle_, to, from, rank, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_scatter(handle_, to, from, rank, work); });
     }
     py::object reduce_scatter(const py::object &out, const py::object &t, int32_t op) const
     {
@@ -115,25 +109,22 @@ public:
     {
         yoke_tensor *to = need_tensor(out, "all_to_all", "out");
         yoke_tensor *from = need_tensor(t, "all_to_all", "t");
-        return begin([&](yoke_work **work) {
-            return yoke_group_all_to_all(handle_, to, from, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_all_to_all(handle_, to, from, work); });
     }
     py::object send(const py::object &t, const py::object &dst) const
     {
         yoke_tensor *tensor = need_tensor(t, "send", "t");
         const int32_t rank = need_rank(dst, "send", "dst");
-        return begin([&](yoke_work **work) {
-            return yoke_group_send(handle_, tensor, rank, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_send(handle_, tensor, rank, work); });
     }
     py::object recv(const py::object &t, const py::object &src) const
     {
         yoke_tensor *tensor = need_tensor(t, "recv", "t");
         const int32_t rank = need_rank(src, "recv", "src");
-        return begin([&](yoke_work **work) {
-            return yoke_group_recv(handle_, tensor, rank, work);
-        });
+        return begin(
+            [&](yoke_work **work) { return yoke_group_recv(handle_, tensor, rank, work); });
     }
     py::object barrier() const
     {

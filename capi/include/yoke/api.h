@@ -617,6 +617,14 @@ typedef struct yoke_api {
                                            yoke_state **out);
     yoke_status (*state_copy_into)(yoke_state *state, yoke_state *into);
     yoke_status (*state_misfits)(yoke_state *state, yoke_state *into, yoke_state **out);
+    yoke_status (*preempt_watch)(const char *const *signals, int64_t count);
+    int32_t (*preempted)(void);
+    yoke_status (*preempt_add)(const char *const *signals, int64_t count, int64_t *id);
+    int32_t (*preempt_signal)(int64_t id);
+    int32_t (*preempt_number)(const char *name);
+    yoke_status (*preempt_resume)(int64_t id);
+    yoke_status (*preempt_clear)(int64_t id);
+    yoke_status (*preempt_unwatch)(int64_t id);
     yoke_status (*comm_init)(const yoke_comm_options *options, yoke_group **out);
     yoke_status (*comm_init_threads)(int32_t size, double timeout, yoke_group **groups);
     yoke_status (*comm_group)(yoke_group **out);

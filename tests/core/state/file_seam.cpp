@@ -267,6 +267,9 @@ const FileCalls kSeamCalls = {
             return real.pwrite(file, from, is_short ? bytes / 2 : bytes, to);
         });
     },
+    [](int file, uint64_t from, uint64_t bytes) {
+        return called("start_sync", -1, [&](bool) { return real.start_sync(file, from, bytes); });
+    },
     sync_file,
     rename_entry,
     exchange_entries,

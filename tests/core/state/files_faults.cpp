@@ -232,6 +232,40 @@ TEST(FilesFaults, EachCallFailsOnce)
     EXPECT_GT(failures, 400);
 }
 
+// Writes more than what the disk gets at once; the calls that it took on the data.
+std::vector<std::string> save_large(const std::string &path, const std::string &content, int fault)
+{
+    std::vector<std::string> calls;
+    Seam seam;
+    seam.syncs = false;
+    seam.fate = [&](const std::string &entry) {
+        const bool is_start = entry == "start_sync";
+        if (is_start || entry == "write") calls.push_back(entry);
+        return is_start ? fault : 0;
+    };
+    save_file(path, content);
+    return calls;
+}
+
+TEST(FilesFaults, TheDiskGetsAPartWhileTheNextIsWritten)
+{
+    const TemporaryFolder folder;
+    const std::string content(2 * FileWriter::kWriteBehind + 5, 'n');
+    const std::vector<std::string> wanted = {"write", "start_sync", "write", "start_sync", "write"};
+    // What a system may say that has no such call.
+    for (const int fault : {0, ENOSYS, EINVAL, EPERM, ESPIPE}) {
+        put(folder.at("state"), "the former");
+        EXPECT_EQ(save_large(folder.at("state"), content, fault), wanted) << strerror(fault);
+        EXPECT_TRUE(content_of(folder.at("state")) == content) << strerror(fault);
+    }
+    for (const int fault : {EIO, ENOSPC, EDQUOT}) {
+        put(folder.at("state"), "the former");
+        EXPECT_THROW(save_large(folder.at("state"), content, fault), Error) << strerror(fault);
+        EXPECT_EQ(content_of(folder.at("state")), "the former") << strerror(fault);
+        EXPECT_TRUE(folder.leftovers().empty());
+    }
+}
+
 // A disk that is full after a part of the data.
 TEST(FilesFaults, AFullDiskLeavesTheFormerFile)
 {

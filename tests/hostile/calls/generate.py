@@ -19,7 +19,8 @@ SPECIAL = {
     "yoke_op_invoke_list", "yoke_grad", "yoke_autocast_swap",
     "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
-    "yoke_load",
+    "yoke_load", "yoke_preempt_watch", "yoke_preempt_add", "yoke_preempt_signal", "yoke_preempt_resume", "yoke_preempt_clear",
+    "yoke_preempt_unwatch",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
 RARE = {

@@ -85,6 +85,7 @@ public:
 
     std::array<void *, 4> blocks{};    // of yoke_alloc
     std::array<int64_t, 4> hearers{};  // of yoke_log_add_callback
+    std::array<int64_t, 4> watches{};  // of yoke_preempt_add
     std::array<void *, 2> exported{};  // of yoke_tensor_to_dlpack, versioned
     int64_t succeeded = 0;             // calls that gave YOKE_OK
     std::atomic<int64_t> borrowed{

@@ -25,13 +25,20 @@
 #include "yoke/yoke.h"
 
 typedef struct Scope Scope;
+typedef struct Binding Binding;
+
+/* Runs what is due of one kind: poll.h. */
+typedef int (*YlDue)(lua_State *L, Binding *b);
+enum { kMostDue = 8 };
 
 /* What the runtime keeps of a state. The floor above begins its own record with it (values/tensor.h). */
-typedef struct Binding {
+struct Binding {
     int error_metatable_ref;
     int is_open;   /* the state has not been closed */
     Scope *scopes; /* that are open in any coroutine, newest first */
-} Binding;
+    YlDue due[kMostDue];
+    int due_count;
+};
 
 /* The Binding of the running function. */
 static inline Binding *yl_binding(lua_State *L)

@@ -1,0 +1,81 @@
+// preempt.cpp: what yoke/_preempt.py cannot do with Python's signal module: dispositions as the system has them, which
+// a host in C may have set, and the names of signals that serve.
+#include "bind.h"
+
+#include "yoke/preempt.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace yoke_python {
+namespace {
+
+using Disposition = struct sigaction;
+
+Disposition disposition_in(const py::bytes &bytes)
+{
+    Disposition disposition{};
+    memcpy(&disposition, PyBytes_AS_STRING(bytes.ptr()), sizeof disposition);
+    return disposition;
+}
+
+py::bytes disposition_of(int signal)
+{
+    Disposition found{};
+    sigaction(signal, nullptr, &found);
+    return {reinterpret_cast<const char *>(&found), sizeof found};
+}
+
+// Whether a signal has the handler of a disposition. Their bytes may differ: a mask is larger than what the system
+// fills in.
+bool has_disposition(int signal, const py::bytes &bytes)
+{
+    const Disposition wanted = disposition_in(bytes);
+    Disposition found{};
+    sigaction(signal, nullptr, &found);
+    return wanted.sa_flags == found.sa_flags && wanted.sa_handler == found.sa_handler;
+}
+
+void set_disposition(int signal, const py::bytes &bytes)
+{
+    const Disposition disposition = disposition_in(bytes);
+    sigaction(signal, &disposition, nullptr);
+}
+
+// Raises a signal, which this thread takes at once, and puts back what stood there. Returns what has become of the
+// disposition: its handler may have put another one there.
+py::bytes raise_under(int signal, const py::bytes &bytes)
+{
+    const Disposition disposition = disposition_in(bytes);
+    Disposition present;
+    sigset_t only, before;
+    sigemptyset(&only);
+    sigaddset(&only, signal);
+    sigaction(signal, &disposition, &present);
+    pthread_sigmask(SIG_UNBLOCK, &only, &before);
+    raise(signal);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const py::bytes after = disposition_of(signal);
+    sigaction(signal, &present, nullptr);
+    return after;
+}
+
+int signal_number(const py::object &name)
+{
+    const int32_t number = yoke_preempt_number(need_text(name, "on_preempt", "signals"));
+    require(number || raise_last_error("on_preempt") != nullptr);
+    return number;
+}
+
+}  // namespace
+
+void bind_preempt(py::module_ &module)
+{
+    module.def("_signal_number", signal_number, py::arg("name"));
+    module.def("_disposition", disposition_of, py::arg("number"));
+    module.def("_has_disposition", has_disposition, py::arg("number"), py::arg("disposition"));
+    module.def("_set_disposition", set_disposition, py::arg("number"), py::arg("disposition"));
+    module.def("_raise_under", raise_under, py::arg("number"), py::arg("disposition"));
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,317 @@
+#include "core/base/preempt.h"
+
+#include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+struct Name {
+    std::string_view text;
+    int number;
+};
+
+constexpr Name kServing[] = {
+    {"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2}, {"ALRM", SIGALRM}, {"XCPU", SIGXCPU}, {"TSTP", SIGTSTP},
+#ifdef SIGPWR
+    {"PWR", SIGPWR},
+#endif
+};
+constexpr std::string_view kUncatchable[] = {"KILL", "STOP"};
+constexpr std::string_view kFaults[] = {"SEGV", "BUS", "FPE", "ILL", "ABRT", "TRAP", "SYS"};
+
+struct Watch {
+    int64_t id;
+    SignalSet signals;
+    SignalSet told = 0;  // came, and is not answered yet
+    int current = 0;     // the one of those that was told last
+};
+
+struct State {
+    Mutex mutex{LockRank::kOther};
+    std::vector<Watch> watches;
+    int64_t last_id = kProgramWatch;
+    SignalSet resumed = 0;  // an answer asked to give it on
+    std::array<struct sigaction, 8 * sizeof(SignalSet) + 1> former{};  // as it was found
+};
+State &state = immortal<State>();
+
+// What the handler reads and writes.
+std::atomic<SignalSet> watched{0};
+std::atomic<SignalSet> came{0};    // noted, and handed to nobody yet
+std::atomic<SignalSet> giving{0};  // is being given on
+std::atomic<SignalSet> early{0};   // came to a forked child before forget_in_child
+std::atomic<pid_t> owner{0};       // the process that watches
+static_assert(std::atomic<SignalSet>::is_always_lock_free &&
+              std::atomic<pid_t>::is_always_lock_free);
+
+// The union of `told` of all watches, so that asking takes no lock where nothing came.
+std::atomic<SignalSet> open{0};
+
+template <class Body>
+void for_each(SignalSet signals, Body &&body)
+{
+    for (; signals; signals &= signals - 1) body(std::countr_zero(signals) + 1);
+}
+
+extern "C" void note_signal(int signal);
+
+bool is_ours(const struct sigaction &action)
+{
+    return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == note_signal;
+}
+
+bool is_same(const struct sigaction &a, const struct sigaction &b)
+{
+    const int flag = SA_SIGINFO;
+    if ((a.sa_flags & flag) != (b.sa_flags & flag)) return false;
+    return a.sa_flags & flag ? a.sa_sigaction == b.sa_sigaction : a.sa_handler == b.sa_handler;
+}
+
+// Raises a signal in this thread, which takes it before this returns.
+void raise_now(int signal)
+{
+    sigset_t only, before;
+    sigemptyset(&only);
+    sigaddset(&only, signal);
+    pthread_sigmask(SIG_UNBLOCK, &only, &before);
+    raise(signal);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// Raises a signal under a disposition, and puts back what stood in its place, a handler of somebody else too. Returns
+// what has become of the disposition: a handler may have gone (SA_RESETHAND) or put another one there. A handler may
+// do anything, so no lock is held; safe in a signal handler.
+struct sigaction give_on(int signal, const struct sigaction &former)
+{
+    struct sigaction present, after = former;
+    giving.fetch_or(set_of(signal));
+    sigaction(signal, nullptr, &present);
+    const bool stands_above = !is_same(present, former);
+    if (stands_above) sigaction(signal, &former, nullptr);
+    raise_now(signal);
+    if (stands_above) sigaction(signal, &present, &after);
+    giving.fetch_and(~set_of(signal));
+    return after;
+}
+
+extern "C" void note_signal(int signal)
+{
+    const int kept = errno;
+    const SignalSet bit = set_of(signal);
+    if (giving.load() & bit) {
+        // A handler that was installed above this one has been given the signal, and calls the one that it found.
+    } else if (getpid() != owner.load()) {
+        early.fetch_or(bit);
+    } else {
+        came.fetch_or(bit);
+        // Nobody watches any more, while a handler above this one calls it. Either this or end_watch takes the note.
+        if (!(watched.load() & bit) && (came.fetch_and(~bit) & bit))
+            give_on(signal, state.former[static_cast<size_t>(signal)]);
+    }
+    errno = kept;
+}
+
+// The rest asks for the lock, except in a forked child.
+
+void take_over(int signal)
+{
+    struct sigaction present, ours = {};
+    sigaction(signal, nullptr, &present);
+    if (is_ours(present)) return;
+    state.former[static_cast<size_t>(signal)] = present;
+    ours.sa_handler = note_signal;
+    // SA_ONSTACK: hosts such as Go have threads whose stacks are too small for a handler.
+    ours.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    giving.fetch_and(~set_of(signal));  // left by a handler that jumped out
+    sigaction(signal, &ours, nullptr);
+}
+
+void put_back(int signal)
+{
+    struct sigaction present;
+    sigaction(signal, nullptr, &present);
+    if (is_ours(present)) sigaction(signal, &state.former[static_cast<size_t>(signal)], nullptr);
+}
+
+// Signals that came in the child itself, while it had the parent's handlers, are raised again.
+void forget_in_child()
+{
+    for_each(watched.exchange(0), put_back);
+    state.watches.clear();
+    state.resumed = 0;
+    came.store(0);
+    open.store(0);
+    giving.store(0);
+    for_each(early.exchange(0), raise_now);
+}
+// Made after `state`, so that the child runs it when the locks of the core are free.
+const int forks_are_heard = pthread_atfork(nullptr, nullptr, forget_in_child);
+
+Watch *find_watch(int64_t id)
+{
+    const auto found = std::find_if(state.watches.begin(), state.watches.end(),
+                                    [id](const Watch &watch) { return watch.id == id; });
+    return found == state.watches.end() ? nullptr : &*found;
+}
+
+void watch(SignalSet signals)
+{
+    owner.store(getpid());
+    watched.fetch_or(signals);
+    for_each(signals, take_over);
+}
+
+// Hands what was noted to those who watch it. A signal that some have yet to answer is the same one.
+void hand_out()
+{
+    const SignalSet fresh = came.exchange(0) & ~open.load();
+    for (Watch &watch : state.watches) watch.told |= fresh & watch.signals;
+    open.fetch_or(fresh);
+}
+
+// Of signals that a watch has answered: those that are to be given on, now that all have.
+SignalSet close_answered(SignalSet answered)
+{
+    for (const Watch &watch : state.watches) answered &= ~watch.told;
+    open.fetch_and(~answered);
+    came.fetch_and(~answered);
+    const SignalSet due = answered & state.resumed;
+    state.resumed &= ~answered;
+    return due;
+}
+
+// Without the lock.
+void give_all_on(SignalSet due)
+{
+    for_each(due, [](int signal) {
+        struct sigaction former;
+        {
+            const std::lock_guard lock(state.mutex);
+            former = state.former[static_cast<size_t>(signal)];
+        }
+        const struct sigaction after = give_on(signal, former);
+        const std::lock_guard lock(state.mutex);
+        if (!is_ours(after)) state.former[static_cast<size_t>(signal)] = after;
+    });
+}
+
+void check_forks()
+{
+    if (forks_are_heard != 0)
+        fail(YOKE_E_OOM, "there was no memory to hear of forks, which watched signals need");
+}
+
+}  // namespace
+
+int signal_number(const char *name, const char *call)
+{
+    std::string_view text = name;
+    if (text.substr(0, 3) == "SIG") text.remove_prefix(3);
+    std::string serving;
+    for (const Name &each : kServing) {
+        if (each.text == text) return each.number;
+        serving.append(serving.empty() ? "" : ", ").append(each.text);
+    }
+    const auto is_text = [text](std::string_view each) { return each == text; };
+    if (std::any_of(std::begin(kUncatchable), std::end(kUncatchable), is_text))
+        fail(YOKE_E_VALUE, "%s: signal '%s' cannot be caught by any program; these serve: %s", call,
+             name, serving.c_str());
+    if (std::any_of(std::begin(kFaults), std::end(kFaults), is_text))
+        fail(YOKE_E_VALUE,
+             "%s: signal '%s' tells of a fault, after which nothing can be saved; these serve: %s",
+             call, name, serving.c_str());
+    fail(YOKE_E_VALUE, "%s: '%s' is no signal that asks a program to end; these serve: %s", call,
+         name, serving.c_str());
+}
+
+void watch_for_program(SignalSet signals)
+{
+    check_forks();
+    const std::lock_guard lock(state.mutex);
+    if (Watch *own = find_watch(kProgramWatch))
+        own->signals |= signals;
+    else
+        state.watches.push_back({.id = kProgramWatch, .signals = signals});
+    watch(signals);
+}
+
+int64_t add_watch(SignalSet signals)
+{
+    check_forks();
+    const std::lock_guard lock(state.mutex);
+    state.watches.push_back({.id = state.last_id + 1, .signals = signals});
+    watch(signals);
+    return ++state.last_id;
+}
+
+int told_signal(int64_t id)
+{
+    if (!(came.load() | open.load())) return 0;
+    const std::lock_guard lock(state.mutex);
+    hand_out();
+    Watch *found = find_watch(id);
+    if (!found) return 0;
+    if (!found->current && found->told) found->current = std::countr_zero(found->told) + 1;
+    return found->current;
+}
+
+bool answer_signal(int64_t id, Answer answer)
+{
+    SignalSet due = 0;
+    {
+        const std::lock_guard lock(state.mutex);
+        Watch *found = find_watch(id);
+        if (!found) return false;
+        if (found->current) {
+            const SignalSet answered = set_of(found->current);
+            found->told &= ~answered;
+            found->current = 0;
+            if (answer == Answer::kResume) state.resumed |= answered;
+            due = close_answered(answered);
+        }
+    }
+    give_all_on(due);
+    return true;
+}
+
+bool end_watch(int64_t id)
+{
+    SignalSet due = 0;
+    {
+        const std::lock_guard lock(state.mutex);
+        hand_out();
+        Watch *found = find_watch(id);
+        if (!found) return false;
+        const Watch ended = *found;
+        state.watches.erase(state.watches.begin() + (found - state.watches.data()));
+        SignalSet gone = ended.signals;
+        for (const Watch &other : state.watches) gone &= ~other.signals;
+        watched.fetch_and(~gone);
+        for_each(gone, put_back);
+        state.resumed |= ended.told;
+        due = close_answered(ended.told);
+        due |= came.fetch_and(~gone) & gone;  // after hand_out
+    }
+    give_all_on(due);
+    return true;
+}
+
+}  // namespace yoke

@@ -1,0 +1,99 @@
+#include "options.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "library.h"
+
+static long read_number(const char *name, const char *text)
+{
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (end != text && !*end) return value;
+    fprintf(stderr, "%s is '%s'; it takes a whole number\n", name, text);
+    exit(1);
+}
+
+static void check_least(const char *name, long value, long least)
+{
+    if (value >= least) return;
+    fprintf(stderr, "%s is %ld; it must be at least %ld\n", name, value, least);
+    exit(1);
+}
+
+static void show_help(void)
+{
+    puts(
+        "usage: fashion_mnist [option value]... [--losses]\n\n"
+        "  --device auto    where to train: \"cpu\", \"cuda:1\" or any other spec of a device\n"
+        "  --amp off        mixed precision: off, bf16 or f16\n"
+        "  --epochs 3       times that every picture is seen\n"
+        "  --threads 0      CPU threads; 0: as many as there are\n"
+        "  --seed 0         of the weights and the order of pictures\n"
+        "  --limit N        pictures to train with; all of them if it is not given\n"
+        "  --data FOLDER    where the data set lies\n"
+        "  --losses         prints every loss to its last bit\n"
+        "  --save FOLDER    where the run is saved; it goes on from what is there\n"
+        "  --every 100      steps from one save to the next");
+    exit(0);
+}
+
+enum { KNOWN = 9, NOT_GIVEN = INT_MIN };
+
+static void check_options(Options *o)
+{
+    if (strcmp(o->amp, "off") && strcmp(o->amp, "bf16") && strcmp(o->amp, "f16")) {
+        fprintf(stderr, "--amp is '%s'; it takes off, bf16 or f16\n", o->amp);
+        exit(1);
+    }
+    if (o->every == NOT_GIVEN) {
+        o->every = 100;
+    } else if (!o->save) {
+        fprintf(stderr,
+                "--every is %ld, and there is no folder to save to; give --save FOLDER too\n",
+                o->every);
+        exit(1);
+    }
+    check_least("--every", o->every, 1);
+    check_least("--epochs", o->epochs, 1);
+    check_least("--limit", o->limit, 1);
+    check_least("--threads", o->threads, 0);
+}
+
+Options read_options(int argc, char **argv)
+{
+    Options o = {.device = "auto",
+                 .data = "/usr/share/datasets/fashion-mnist",
+                 .amp = "off",
+                 .epochs = 3,
+                 .limit = LONG_MAX,
+                 .every = NOT_GIVEN};
+    const struct {
+        const char *name, **text;
+        long *number;
+    } known[KNOWN] = {{"--device", &o.device, NULL},   {"--data", &o.data, NULL},
+                      {"--amp", &o.amp, NULL},         {"--epochs", NULL, &o.epochs},
+                      {"--threads", NULL, &o.threads}, {"--seed", NULL, &o.seed},
+                      {"--limit", NULL, &o.limit},     {"--save", &o.save, NULL},
+                      {"--every", NULL, &o.every}};
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        if (strcmp(argv[i], "--losses") == 0) {
+            o.losses = 1;
+            continue;
+        }
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) show_help();
+        while (k < KNOWN && strcmp(argv[i], known[k].name)) k++;
+        if (k == KNOWN || ++i == argc)
+            fail(
+                "options are --device --epochs --threads --seed --limit --data --amp --save --every --losses");
+        if (known[k].text)
+            *known[k].text = argv[i];
+        else
+            *known[k].number = read_number(known[k].name, argv[i]);
+    }
+    check_options(&o);
+    return o;
+}

@@ -1,0 +1,48 @@
+/*
+ * saved_run.h: a run in a folder: what has stopped goes on from the newest state there, in whichever language that was
+ * saved.
+ *
+ *     SavedRun saved = saved_run_open("fashion_mnist", folder, every, options);
+ *     yoke_state *state = saved_run_load(&saved, steps);
+ *     if (state) go_on_from(state);
+ *     for (int64_t step = saved.first;; step++) {
+ *         if (saved_run_is_due(&saved, step)) saved_run_save(&saved, step, make_state());
+ *         if (step == steps) break;
+ *         train_step();
+ *     }
+ *
+ * saved_run.py and saved_run.lua do the same. A state has the parts of the run, "step", which is how many are done,
+ * "rng", and what the run was begun with: "program" and "options".
+ */
+#ifndef SAVED_RUN_H
+#define SAVED_RUN_H
+
+#include "library.h"
+
+typedef struct {
+    const char *program, *folder;
+    yoke_state *options;
+    yoke_checkpoint_manager *manager; /* NULL: nothing is saved */
+    int64_t every, steps;
+    int64_t first; /* the step that this process begins with */
+} SavedRun;
+
+/* `folder` NULL: nothing is saved. `every` is the steps from one save to the next. Takes over `options`, a dict of the
+ * numbers and texts with which the run is begun. */
+SavedRun saved_run_open(const char *program, const char *folder, int64_t every,
+                        yoke_state *options);
+
+void saved_run_close(SavedRun *saved);
+
+/* The state that a run of so many steps goes on from; NULL where it begins. Random numbers go on from there. Ends the
+ * program unless it has the options that the saved run was begun with. */
+yoke_state *saved_run_load(SavedRun *saved, int64_t steps);
+
+/* Whether the run is to be saved after so many steps: before the first, every so many, after the last, and where TERM
+ * came. It never is where all steps were done already. */
+int saved_run_is_due(const SavedRun *saved, int64_t step);
+
+/* Saves the parts of the run, which it takes over. If TERM came, it then ends the process as if nobody had waited. */
+void saved_run_save(SavedRun *saved, int64_t step, yoke_state *parts);
+
+#endif /* SAVED_RUN_H */

@@ -1,0 +1,88 @@
+-- A run in a folder: what has stopped goes on from the newest state there, in whichever language that was saved.
+--
+--     local saved = SavedRun("gpt", options.save, options.every, { seed = options.seed })
+--     for step in saved:steps(300, { net = net, optimizer = optimizer }) do … end
+--
+-- saved_run.py and saved_run.c do the same. A state has the parts under their names, "step", which is how many are
+-- done, "rng", and what the run was begun with: "program" and "options".
+local yoke = require "yoke"
+
+local SavedRun = {}
+SavedRun.__index = SavedRun
+
+-- Saves a run after every so many steps, and when the process is told to end. Without a folder it saves nothing.
+local function new(program, folder, every, options)
+    if every and not folder then
+        error(("--every is %d, and there is no folder to save to; give --save FOLDER too"):format(every), 0)
+    end
+    if every and every < 1 then error(("--every is %d; it must be at least 1"):format(every), 0) end
+    local self = setmetatable({ program = program, folder = folder, every = every or 100, options = options }, SavedRun)
+    self.manager = folder and yoke.CheckpointManager(folder)
+    self.first = 0 -- the step that this process began with
+    return self
+end
+
+-- An error unless the program has the options that the saved run was begun with.
+function SavedRun:check(state)
+    local program = type(state) == "table" and state.program
+    if program ~= self.program then
+        error(("%s holds a run of %s; name another folder with --save"):format(self.folder, program or "another program"), 0)
+    end
+    local was, is = {}, {}
+    for name, value in pairs(self.options) do
+        local saved = state.options[name]
+        if value ~= saved then was[#was + 1], is[#is + 1] = ("--%s %s"):format(name, saved), ("--%s %s"):format(name, value) end
+    end
+    if #was > 0 then
+        error(("the run in %s was begun with %s, not with %s; give what it was begun with, or name another folder with --save")
+            :format(self.folder, table.concat(was, " "), table.concat(is, " ")), 0)
+    end
+end
+
+-- Puts parts and random numbers where they were saved last; returns after how many steps that was.
+function SavedRun:load(total, parts)
+    if not self.manager:latest() then return 0 end
+    local state = assert(self.manager:load())
+    self:check(state)
+    assert(self.manager:load { step = state.step, into = parts, verify = false })
+    yoke.set_rng_state(state.rng)
+    io.stderr:write(("%s: %d of %d steps are done\n"):format(self.folder, state.step, total))
+    return state.step
+end
+
+function SavedRun:save(step, parts, blocking)
+    local state = { program = self.program, options = self.options, step = step, rng = yoke.get_rng_state() }
+    for name, part in pairs(parts) do state[name] = part end
+    assert(self.manager:save(step, state, { blocking = blocking }))
+end
+
+function SavedRun:save_if_due(step, total, parts)
+    -- The first save takes the folder, and shows at once that it can be written; the next ones go on beside the steps.
+    local blocking = step == self.first or step == total
+    if blocking or step % self.every == 0 then self:save(step, parts, blocking) end
+end
+
+function SavedRun:go_on(total, parts)
+    local step = self.first
+    if step == total then return end
+    local _ <close> = yoke.on_preempt(function() self:save(step, parts, true) end)
+    while step < total do
+        self:save_if_due(step, total, parts)
+        coroutine.yield(step)
+        step = step + 1
+        yoke.poll() -- saves where a signal came amid the step, which then ends the process
+    end
+    self:save_if_due(total, total, parts)
+end
+
+-- Counts the steps that are left of `total`, from 0. Between them, and at no other time, `parts` are whole. A part is a
+-- tensor that is changed in place, or has a state_dict().
+function SavedRun:steps(total, parts)
+    if not self.manager then
+        return coroutine.wrap(function() for step = 0, total - 1 do coroutine.yield(step) end end)
+    end
+    self.first = self:load(total, parts)
+    return coroutine.wrap(function() self:go_on(total, parts) end)
+end
+
+return new

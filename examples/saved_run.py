@@ -1,0 +1,79 @@
+"""A run in a folder: what has stopped goes on from the newest state there, in whichever language that was saved.
+
+    saved = SavedRun("gpt", options.save, options.every, {"seed": options.seed})
+    for step in saved.steps(300, {"net": net, "optimizer": optimizer}):
+        …
+
+saved_run.lua and saved_run.c do the same. A state has the parts under their names, "step", which is how many are done,
+"rng", and what the run was begun with: "program" and "options".
+"""
+
+import sys
+
+import yoke
+
+
+class SavedRun:
+    """Saves a run after every so many steps, and when the process is told to end. Without a folder it saves nothing."""
+
+    def __init__(self, program="", folder=None, every=None, options=None):
+        if every is not None and not folder:
+            sys.exit(f"--every is {every}, and there is no folder to save to; give --save FOLDER too")
+        if every is not None and every < 1:
+            sys.exit(f"--every is {every}; it must be at least 1")
+        self.folder, self.every = folder, every or 100
+        self.begun_with = {"program": program, "options": options}
+        self.manager = yoke.CheckpointManager(folder) if folder else None
+        self.first = self.done = 0  # steps when this process began, and now
+
+    def steps(self, total, parts):
+        """Counts the steps that are left of `total`, from 0. Between them, and at no other time, `parts` are whole.
+
+        A part is a tensor that is changed in place, or has a state_dict().
+        """
+        if self.manager is None:
+            yield from range(total)
+            return
+        self.first = self.done = self._load(total, parts)
+        if self.done == total:
+            return
+        with yoke.on_preempt(lambda: self._save(parts, blocking=True)) as preemption:
+            while self.done < total:
+                self._save_if_due(total, parts)
+                with preemption.held():  # a signal amid a step waits for its end
+                    yield self.done
+                    self.done += 1
+            self._save_if_due(total, parts)
+
+    def _load(self, total, parts):
+        """Puts parts and random numbers where they were saved last; returns after how many steps that was."""
+        if self.manager.latest() is None:
+            return 0
+        state = self.manager.load()
+        self._check(state)
+        self.manager.load(state["step"], into=parts, verify=False)
+        yoke.set_rng_state(state["rng"])
+        print(f"{self.folder}: {state['step']} of {total} steps are done", file=sys.stderr)
+        return state["step"]
+
+    def _check(self, state):
+        """Ends the program unless it would have begun the saved run as that was begun."""
+        program = state.get("program") if isinstance(state, dict) else None
+        if program != self.begun_with["program"]:
+            sys.exit(f"{self.folder} holds a run of {program or 'another program'}; name another folder with --save")
+        was, now = state["options"], self.begun_with["options"]
+        differ = [name for name in now if now[name] != was.get(name)]
+        if differ:
+            was, now = (" ".join(f"--{name} {options.get(name)}" for name in differ) for options in (was, now))
+            sys.exit(f"the run in {self.folder} was begun with {was}, not with {now}; give what it was begun with, or name another folder with --save")
+
+    def _save_if_due(self, total, parts):
+        # The first save takes the folder, and shows at once that it can be written; the next ones go on beside the
+        # steps.
+        blocking = self.done in (self.first, total)
+        if blocking or self.done % self.every == 0:
+            self._save(parts, blocking)
+
+    def _save(self, parts, blocking):
+        state = {**parts, **self.begun_with, "step": self.done, "rng": yoke.get_rng_state()}
+        self.manager.save(self.done, state, blocking=blocking)
