@@ -60,8 +60,8 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
         return {YOKE_E_COMM, mismatch(fault, doing, self, other)};
     if (is_known && fault.kind == YOKE_COMM_FAULT_DIED)
         return {YOKE_E_COMM,
-                format("%s: %s died: its connection ended while %s waited for it in %s", call,
-                       describe(other).c_str(), describe(self).c_str(), told(doing).c_str())};
+                format("%s: %s died: its connection ended while others waited for it in %s", call,
+                       describe(other).c_str(), told(doing).c_str())};
     if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
         return {YOKE_E_TIMEOUT,
                 format("%s: %s did not come in time to %s; it is stuck, or never made the call",
