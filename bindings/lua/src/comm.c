@@ -182,6 +182,26 @@ static int split(lua_State *L)
     return told(L, b, status);
 }
 
+/* group:empty(sizes, dtype): a tensor, or nil and an error. */
+static int empty(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_self(L, &kGroup, "empty");
+    const yoke_dtype dtype = yl_need_dtype(L, (Target){b, "empty", "dtype"}, 3);
+    const lua_Unsigned ndim = lua_rawlen(L, 2);
+    int64_t sizes[YOKE_MAX_NDIM];
+    if (ndim > YOKE_MAX_NDIM)
+        yl_raise(L, b, YOKE_E_VALUE, "empty", "argument 'shape' has %I axes; a tensor has at most %d",
+                 (lua_Integer)ndim, YOKE_MAX_NDIM);
+    for (lua_Unsigned i = 0; i < ndim; ++i) {
+        lua_geti(L, 2, (lua_Integer)i + 1);
+        sizes[i] = yl_int_arg(L, b, -1, "empty", "shape");
+        lua_pop(L, 1);
+    }
+    yoke_tensor **box = yl_new_tensor(L, b);
+    return told(L, b, yoke_group_empty(group, sizes, (int32_t)ndim, dtype ? dtype : YOKE_F32, box));
+}
+
 static int abort_group(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -194,8 +214,9 @@ void yl_open_comm(lua_State *L, Binding *b)
     static const luaL_Reg functions[] = {
         {"_comm_init", init}, {"_comm_finalize", finalize}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
-        {"about", about}, {"run", run},           {"monitored_barrier", monitored_barrier},
-        {"split", split}, {"abort", abort_group}, {NULL, NULL}};
+        {"about", about}, {"run", run},     {"monitored_barrier", monitored_barrier},
+        {"split", split}, {"empty", empty}, {"abort", abort_group},
+        {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &kGroup, methods, NULL);
 }

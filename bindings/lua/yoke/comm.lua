@@ -86,6 +86,10 @@ function Group:barrier(given) return run(self, "barrier", given) end
 --- The same within `timeout` seconds; the error lists all ranks that did not come, and the group goes on.
 function Group:monitored_barrier(timeout) return self.handle:monitored_barrier(timeout) end
 
+--- A tensor of the host in memory that peers reach without a copy; all ranks call it alike. `shape` is a list of sizes or
+--- one number.
+function Group:empty(shape, dtype) return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype) end
+
 --- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".
 function Group:abort(reason) self.handle:abort(reason) end
 

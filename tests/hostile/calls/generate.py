@@ -20,13 +20,13 @@ SPECIAL = {
     "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
     "yoke_load", "yoke_preempt_watch", "yoke_preempt_add", "yoke_preempt_signal", "yoke_preempt_resume", "yoke_preempt_clear",
-    "yoke_preempt_unwatch",
+    "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
 RARE = {
     "yoke_doctor": 4000, "yoke_doctor_record": 8000, "yoke_doctor_record_v2": 8000, "yoke_inventory_take": 300, "yoke_explain": 300,
     "yoke_select": 300, "yoke_device_sample": 100, "yoke_device_lease": 300, "yoke_lease_holder": 300, "yoke_shutdown": 500,
-    "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_set_num_threads": 20, "yoke_disable": 50, "yoke_enable": 50,
+    "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_comm_init": 20, "yoke_comm_init_threads": 4, "yoke_group_split": 4, "yoke_set_num_threads": 20, "yoke_disable": 50, "yoke_enable": 50,
     "yoke_device_open": 20, "yoke_device_memory": 10, "yoke_config_set": 10, "yoke_read_idx": 10, "yoke_save": 10, "yoke_load": 4,
     "yoke_checkpoint_manager_save": 10, "yoke_checkpoint_manager_load": 4, "yoke_is_available": 10,
     "yoke_why_unavailable": 10, "yoke_device_count": 10, "yoke_device_get": 10, "yoke_device_synchronize": 4,
@@ -35,7 +35,7 @@ RARE = {
 # Often enough that a capture, or a scope, once begun, ends.
 OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6}
 HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "memory_budget", "inventory",
-           "explanation", "report", "state", "work", "checkpoint_manager"}
+           "explanation", "report", "state", "work", "checkpoint_manager", "group"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",
          "approximate", "activation", "amount"}
@@ -75,6 +75,8 @@ def draw(function, params, i):
         return "d.optional_int()"
     if kind == "const char *" and name == "path" and function.startswith("yoke_state_"):
         return "d.word(Words::kNode)"
+    if kind == "const char *" and name == "reason":
+        return "d.word(Words::kName)"
     if kind == "const char *" and name in WORDS:
         return f"d.word(Words::k{name.capitalize()})"
     if kind == "const yoke_scalar *":

@@ -1,0 +1,296 @@
+// Groups whose ranks are threads: values, order, failures and what all ranks are told: core/comm/group*.cpp,
+// collective.cpp, cause.cpp.
+#include "core/comm/group.h"
+
+#include "core/comm/init.h"
+#include "core/ops/ops.h"
+#include "core/select/select.h"
+#include "tests/core/expect_error.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace yoke::test {
+namespace {
+
+constexpr const char *kCall = "init_all";
+
+Tensor filled(int64_t count, float value)
+{
+    const int64_t shape[] = {count};
+    Tensor made = make_tensor(open_device("cpu"), YOKE_F32, shape, kCall);
+    for (int64_t i = 0; i < count; ++i) reinterpret_cast<float *>(made->data)[i] = value;
+    return made;
+}
+
+std::vector<float> values(const Tensor &tensor)
+{
+    const auto *data = reinterpret_cast<const float *>(tensor->data);
+    return {data, data + tensor->numel};
+}
+
+Collective reduce_all(const Tensor &t, int32_t reduction = YOKE_REDUCE_SUM)
+{
+    return {YOKE_COMM_ALL_REDUCE, reduction, -1, t, t};
+}
+
+Collective barrier()
+{
+    return {};
+}
+
+// What each rank came to: "" or what it raised.
+std::vector<std::string> each_rank(std::vector<Ref<Group>> &groups,
+                                   const std::function<void(Group &)> &body)
+{
+    std::vector<std::future<std::string>> running;
+    for (const Ref<Group> &group : groups)
+        running.push_back(std::async(std::launch::async, [&body, group] {
+            try {
+                body(*group);
+                return std::string();
+            } catch (const Error &error) {
+                return std::string(status_name(error.status())) + " " + error.what();
+            }
+        }));
+    std::vector<std::string> told;
+    for (auto &each : running) told.push_back(each.get());
+    return told;
+}
+
+void expect_all_told(const std::vector<std::string> &told, std::initializer_list<const char *> parts)
+{
+    for (const std::string &each : told) {
+        EXPECT_EQ(each, told[0]);
+        for (const char *part : parts)
+            EXPECT_NE(each.find(part), std::string::npos) << "no '" << part << "' in: " << each;
+    }
+}
+
+TEST(Group, GivesEveryRankWhatItsCallSays)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const auto rank = static_cast<float>(group.rank());
+        const Tensor t = filled(2, rank + 1), out = filled(6, -1), part = filled(2, -1);
+        group.run(reduce_all(t), false);
+        EXPECT_EQ(values(t), (std::vector<float>{6, 6}));
+        group.run({YOKE_COMM_ALL_GATHER, -1, -1, filled(2, rank), out}, false);
+        EXPECT_EQ(values(out), (std::vector<float>{0, 0, 1, 1, 2, 2}));
+        group.run({YOKE_COMM_REDUCE_SCATTER, YOKE_REDUCE_MAX, -1, out, part}, false);
+        EXPECT_EQ(values(part), (std::vector<float>{rank, rank}));
+        group.run({YOKE_COMM_BROADCAST, -1, 2, part, part}, false);
+        EXPECT_EQ(values(part), (std::vector<float>{2, 2}));
+        const Tensor at_root = group.rank() == 1 ? filled(3, 0) : Tensor();
+        group.run({YOKE_COMM_GATHER, -1, 1, filled(1, rank), at_root}, false);
+        if (at_root.present()) EXPECT_EQ(values(at_root), (std::vector<float>{0, 1, 2}));
+        const Tensor next = filled(1, -1);
+        const int32_t right = (group.rank() + 1) % 3, left = (group.rank() + 2) % 3;
+        const Ref<Work> sent = group.run({YOKE_COMM_SEND, -1, right, filled(1, rank), {}}, true);
+        group.run({YOKE_COMM_RECV, -1, left, {}, next}, false);
+        sent->wait(-1);
+        EXPECT_EQ(values(next), std::vector<float>{static_cast<float>(left)});
+    });
+    EXPECT_EQ(told, std::vector<std::string>(3));
+}
+
+TEST(Group, RunsCallsInTheOrderInWhichTheyWereIssued)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const Tensor a = filled(1000, 1), b = filled(3, 2);
+        std::vector<Ref<Work>> works;
+        for (int i = 0; i < 20; ++i) works.push_back(group.run(reduce_all(i % 2 ? a : b), true));
+        const Tensor last = filled(1, 5);
+        group.run(reduce_all(last), false);
+        for (const Ref<Work> &each : works) EXPECT_TRUE(each->is_done());
+        EXPECT_EQ(values(a)[999], 1024);
+        EXPECT_EQ(values(b)[0], 2048);
+        EXPECT_EQ(values(last)[0], 10);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+    EXPECT_EQ(groups[0]->records().size(), 21u);
+    EXPECT_EQ(groups[0]->records()[20].state, CallRecord::kDone);
+}
+
+TEST(Group, TakesTensorsOfAnyStrides)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const Tensor base = filled(6, static_cast<float>(group.rank() + 1));
+        const int64_t shape[] = {3}, strides[] = {2};
+        const Tensor every_other = make_view(*base, shape, strides, 0);
+        group.run(reduce_all(every_other), false);
+        EXPECT_EQ(values(base)[0], 3);
+        EXPECT_EQ(values(base)[1], static_cast<float>(group.rank() + 1));
+        EXPECT_EQ(values(base)[4], 3);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+// ---- What does not fit ------------------------------------------------------------------------------------------
+
+TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    Group &group = *groups[0];
+    const Tensor t = filled(3, 1);
+    expect_error(YOKE_E_VALUE, {"broadcast", "'root' is 2", "0 to 1"},
+                 [&] { group.run({YOKE_COMM_BROADCAST, -1, 2, t, t}, false); });
+    expect_error(YOKE_E_VALUE, {"send", "'dst' is 0", "this rank itself"},
+                 [&] { group.run({YOKE_COMM_SEND, -1, 0, t, {}}, false); });
+    expect_error(YOKE_E_VALUE, {"reduce_scatter", "'t'", "[3]", "do not divide by the 2 ranks"}, [&] {
+        group.run({YOKE_COMM_REDUCE_SCATTER, YOKE_REDUCE_SUM, -1, t, filled(1, 0)}, false);
+    });
+    expect_error(YOKE_E_VALUE, {"all_gather", "[3]", "[4]", "3 elements in the one and 2 in the other"},
+                 [&] { group.run({YOKE_COMM_ALL_GATHER, -1, -1, t, filled(4, 0)}, false); });
+    expect_error(YOKE_E_TYPE, {"all_gather", "float32", "int64"}, [&] {
+        group.run({YOKE_COMM_ALL_GATHER, -1, -1, t, ops::cast(*filled(6, 0), YOKE_I64)}, false);
+    });
+    expect_error(YOKE_E_TYPE, {"all_reduce", "'avg' of int64"}, [&] {
+        group.run(reduce_all(ops::cast(*t, YOKE_I64), YOKE_REDUCE_AVG), false);
+    });
+    expect_error(YOKE_E_TYPE, {"all_reduce", "'sum' of bool"},
+                 [&] { group.run(reduce_all(ops::cast(*t, YOKE_BOOL)), false); });
+    expect_error(YOKE_E_VALUE, {"scatter", "'t' is absent", "rank 0"},
+                 [&] { group.run({YOKE_COMM_SCATTER, -1, 0, {}, t}, false); });
+    expect_error(YOKE_E_VALUE, {"all_reduce", "no reduction"},
+                 [&] { group.run(reduce_all(t, 9), false); });
+    const int64_t shape[] = {4}, strides[] = {0};
+    expect_error(YOKE_E_VALUE, {"all_reduce", "expanded", "axis 0"},
+                 [&] { group.run(reduce_all(make_view(*t, shape, strides, 0)), false); });
+    // None of these was a call of the group.
+    const auto told = each_rank(groups, [](Group &each) { each.run(barrier(), false); });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+// ---- Failures ---------------------------------------------------------------------------------------------------
+
+TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
+{
+    const std::pair<std::function<Collective(int32_t)>, std::vector<const char *>> cases[] = {
+        {[](int32_t rank) { return reduce_all(filled(2 + rank / 2, 1)); },
+         {"the number of elements", "of 2 float32", "of 3 float32"}},
+        {[](int32_t rank) { return rank == 2 ? barrier() : reduce_all(filled(2, 1)); },
+         {"the call", "all_reduce of 2 float32, sum", "called barrier"}},
+        {[](int32_t rank) { return reduce_all(filled(2, 1), rank == 2 ? YOKE_REDUCE_MAX : YOKE_REDUCE_SUM); },
+         {"the reduction", ", sum", ", max"}},
+        {[](int32_t rank) {
+             const Tensor t = filled(2, 1);
+             return Collective{YOKE_COMM_BROADCAST, -1, rank / 2, t, t};
+         },
+         {"the root", "root 0", "root 1"}},
+        {[](int32_t rank) {
+             return reduce_all(rank == 2 ? ops::cast(*filled(2, 1), YOKE_F64) : filled(2, 1));
+         },
+         {"the dtype", "float32", "float64"}},
+    };
+    for (const auto &[make, parts] : cases) {
+        std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+        const auto told = each_rank(groups, [&](Group &group) { group.run(make(group.rank()), false); });
+        expect_all_told(told, {"YOKE_E_COMM", "rank 2 (host"});
+        for (const char *part : parts) EXPECT_NE(told[0].find(part), std::string::npos) << told[0];
+        // It stays failed, with the same words.
+        const auto later = each_rank(groups, [](Group &group) { group.run(barrier(), true)->wait(-1); });
+        EXPECT_EQ(later, told);
+    }
+}
+
+TEST(Group, NamesTheRankThatDoesNotCome)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0.2, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        if (group.rank() != 1) group.run(reduce_all(filled(4, 1)), false);
+    });
+    EXPECT_EQ(told[1], "");
+    expect_all_told({told[0], told[2]}, {"YOKE_E_TIMEOUT", "rank 1 (host", "did not come in time",
+                                         "all_reduce of 4 float32, sum"});
+    // Who comes later is told, too.
+    expect_error(YOKE_E_TIMEOUT, {"rank 1 (host", "did not come"},
+                 [&] { groups[1]->run(barrier(), false); });
+}
+
+TEST(Group, EndsOnAllRanksByAnAbort)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    std::vector<Ref<Work>> works;
+    for (int i : {0, 1}) works.push_back(groups[static_cast<size_t>(i)]->run(barrier(), true));
+    groups[2]->abort("out of data");
+    for (const Ref<Work> &each : works)
+        expect_error(YOKE_E_CANCELLED, {"abort()", "rank 2 (host", "out of data"},
+                     [&] { each->wait(-1); });
+    for (const Ref<Group> &group : groups)
+        expect_error(YOKE_E_CANCELLED, {"out of data"}, [&] { group->run(barrier(), false); });
+}
+
+TEST(Group, TellsOfTensorsThatAreWrittenMeanwhile)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const Tensor t = filled(4, 1);
+    const Ref<Work> work = groups[0]->run(reduce_all(t), true);
+    ops::fill_(*t, 3.0);  // its peer has not come
+    groups[1]->run(reduce_all(filled(4, 1)), false);
+    expect_error(YOKE_E_STATE, {"all_reduce", "written by fill_", "under way"}, [&] { work->wait(-1); });
+    // That is its own affair.
+    const auto told = each_rank(groups, [](Group &group) { group.run(barrier(), false); });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+TEST(Group, ListsAllThatAreMissingAtAMonitoredBarrier)
+{
+    std::vector<Ref<Group>> groups = init_threads(4, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        if (group.rank() % 2 == 0) group.monitored_barrier(0.2);
+    });
+    expect_all_told({told[0], told[2]}, {"YOKE_E_TIMEOUT", "monitored_barrier", "rank 1 (host", "rank 3 (host"});
+    for (size_t i : {1u, 3u}) EXPECT_EQ(told[i], "");
+    const auto after = each_rank(groups, [](Group &group) { group.run(barrier(), false); });
+    EXPECT_EQ(after, std::vector<std::string>(4));
+}
+
+// ---- Parts and memory -------------------------------------------------------------------------------------------
+
+TEST(Group, SplitsByColorAndKey)
+{
+    std::vector<Ref<Group>> groups = init_threads(4, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int32_t rank = group.rank();
+        const Ref<Group> part = group.split(rank == 3 ? -1 : rank % 2, -rank);
+        EXPECT_EQ(part.present(), rank != 3);
+        if (!part.present()) return;
+        EXPECT_EQ(part->size(), rank % 2 ? 1 : 2);
+        EXPECT_EQ(part->rank(), rank == 0 ? 1 : 0);  // the keys turn their order round
+        const Tensor t = filled(1, static_cast<float>(rank));
+        part->run(reduce_all(t), false);
+        EXPECT_EQ(values(t)[0], rank % 2 ? 1 : 2);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(4));
+}
+
+TEST(Group, GivesMemoryThatOutlivesWhoMadeIt)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    std::vector<Tensor> kept(2);
+    const auto told = each_rank(groups, [&](Group &group) {
+        const int64_t shape[] = {3, 2};
+        Tensor t = group.empty(shape, YOKE_F32);
+        ops::fill_(*t, group.rank() + 1.0);
+        group.run(reduce_all(t), false);
+        kept[static_cast<size_t>(group.rank())] = std::move(t);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+    groups.clear();
+    for (const Tensor &each : kept) EXPECT_EQ(values(each), std::vector<float>(6, 3));
+}
+
+TEST(Group, RefusesSizesThatNoProcessHas)
+{
+    for (const int32_t size : {0, -1, 100000})
+        expect_error(YOKE_E_VALUE, {kCall, "'size' is", "1 to 1024"},
+                     [&] { (void)init_threads(size, 0, kCall); });
+    expect_error(YOKE_E_VALUE, {kCall, "'timeout' is -1"}, [] { (void)init_threads(1, -1, kCall); });
+}
+
+}  // namespace
+}  // namespace yoke::test

@@ -1,0 +1,36 @@
+// special_comm.cpp: groups of one rank, which waits for nobody, and what is no group.
+#include "special.h"
+
+namespace hostile::special {
+
+void yoke_comm_init(Draw &d)
+{
+    static const char *const kBackends[] = {"cpu", "gloo", "nccl", "", "CPU"};
+    static const char *const kMethods[] = {"tcp://127.0.0.1:0", "tcp://", "file://", "env://", "http://x"};
+    yoke_comm_options *options = d.array<yoke_comm_options>(1);
+    *options = {};
+    options->struct_size =
+        d.one_in(16) ? static_cast<uint32_t>(d.below(100)) : static_cast<uint32_t>(sizeof *options);
+    options->has_rank = 1;
+    options->rank = d.one_in(4) ? d.int32() : 0;
+    options->world_size = d.one_in(4) ? -static_cast<int32_t>(d.below(100)) : 1;
+    options->backend = d.one_in(2) ? kBackends[d.below(std::size(kBackends))] : nullptr;
+    options->init_method = kMethods[d.below(std::size(kMethods))];
+    options->timeout = d.one_in(4) ? d.real() : 0;
+    options->init_timeout = 1;
+    yoke_group **out = d.out<yoke_group>();
+    d.announce();
+    d.finish(::yoke_comm_init(options, out));
+}
+
+void yoke_comm_init_threads(Draw &d)
+{
+    const int32_t size = d.one_in(4) ? -static_cast<int32_t>(d.below(1000)) : 1;
+    const double timeout = d.one_in(4) ? d.real() : 0;
+    d.show("%d, %g", size, timeout);
+    yoke_group **out = d.out<yoke_group>();
+    d.announce();
+    d.finish(::yoke_comm_init_threads(size, timeout, out));
+}
+
+}  // namespace hostile::special
