@@ -155,6 +155,7 @@ void put_back(int signal)
 void forget_in_child()
 {
     for_each(watched.exchange(0), put_back);
+    owner.store(getpid());
     state.watches.clear();
     state.resumed = 0;
     came.store(0);
@@ -168,7 +169,7 @@ const int forks_are_heard = pthread_atfork(nullptr, nullptr, forget_in_child);
 Watch *find_watch(int64_t id)
 {
     const auto found = std::find_if(state.watches.begin(), state.watches.end(),
-                                    [id](const Watch &watch) { return watch.id == id; });
+                                    [id](const Watch &each) { return each.id == id; });
     return found == state.watches.end() ? nullptr : &*found;
 }
 

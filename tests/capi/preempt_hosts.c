@@ -14,6 +14,7 @@ static void give_to_a_handler(void)
     CHECK(yoke_preempted() == SIGTERM);
     raise(SIGTERM); /* an impatient operator, while the program saves */
     CHECK(yoke_preempted() == SIGTERM);
+    raise(SIGTERM); /* after its last look */
     OK(yoke_preempt_resume(0));
     CHECK(heard == 1 && heard_pid && heard_blocked);
     CHECK(yoke_preempted() == 0);
@@ -175,6 +176,25 @@ static void a_forked_child_watches_nothing_and_was_told_nothing(void)
     passes(fork_children);
 }
 
+static void raise_below_in_the_child(void)
+{
+    raise(SIGTERM);
+    CHECK(above == 1 && heard == 1 && yoke_preempted() == 0);
+}
+
+static void fork_below_a_handler(void)
+{
+    install(SIGTERM, 0);
+    watch("TERM");
+    install_above();
+    passes(raise_below_in_the_child);
+}
+
+static void in_a_child_a_handler_that_was_installed_later_reaches_the_former_one(void)
+{
+    passes(fork_below_a_handler);
+}
+
 static int raises_at_once;
 
 static void raise_at_once(void)
@@ -217,6 +237,7 @@ int main(void)
     RUN(a_handler_that_calls_the_one_it_found_makes_no_circle);
     RUN(threads_may_watch_and_answer);
     RUN(a_forked_child_watches_nothing_and_was_told_nothing);
+    RUN(in_a_child_a_handler_that_was_installed_later_reaches_the_former_one);
     RUN(a_signal_to_a_child_that_was_just_made_is_not_lost);
     return report();
 }

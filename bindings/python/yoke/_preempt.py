@@ -206,9 +206,10 @@ def on_preempt(fn: Callable[[], Any], signals: str | signal.Signals | Iterable[s
         yoke.on_preempt(lambda: manager.save(step, state, blocking=True))
 
     fn runs in the main thread, between two lines of the script, or while it waits for the work of a save; a call that
-    computes ends first. held() of what this returns keeps it out of a block. Then the signal has its former effect: a handler of Python's is called, one in C gets the signal,
-    an ignored signal is ignored, and TERM by default ends the process with the status of its signal. Where the process
-    goes on, so does the registration, until remove(); `with` does that at the end of a block.
+    computes ends first. held() of what this returns keeps it out of a block. Then the signal has its former effect: a
+    handler of Python's is called, one in C gets the signal, an ignored signal is ignored, and TERM by default ends the
+    process with the status of its signal. Where the process goes on, so does the registration, until remove(); `with`
+    does that at the end of a block.
 
     What fn raises comes out in the main thread in place of the former effect, so that fn may end the script its own way
     by SystemExit; this registration is at an end then. Of several, the newest function runs first, and all run. The

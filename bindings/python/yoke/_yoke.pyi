@@ -2,7 +2,7 @@
 import builtins
 import contextvars
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
 from typing import Any, Self, SupportsFloat, SupportsIndex, final, overload
 
