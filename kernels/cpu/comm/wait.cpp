@@ -13,7 +13,8 @@ namespace yoke::cpu::comm {
 
 constexpr int64_t kNap = 50'000'000;
 constexpr int64_t kLongestPoll = 10'000'000'000;
-constexpr int64_t kLeastSpin = 2'000;
+// As long as it takes to wake a sleeper: two ranks that sleep in turn would never come out of it with less.
+constexpr int64_t kLeastSpin = 10'000;
 
 static void relax()
 {
