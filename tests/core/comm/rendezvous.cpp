@@ -300,14 +300,15 @@ RendezvousOptions by_file(const std::string &url, int rank, int size, double tim
 
 TEST(Rendezvous, RanksMeetInAFileAgainAndAgain)
 {
+    const std::string url = file_url("a");
     for (int run = 0; run < 2; ++run) {
         std::vector<RankProcess> ranks;
         for (const int rank : {0, 1, 2})
             ranks.push_back(RankProcess([&] {
                 std::string text;
-                const auto held = open_file_store(file_url("a").substr(7), " start 0", Deadline::after(20));
+                const auto held = open_file_store(url.substr(7), " start 0", Deadline::after(20));
                 for (int init = 0; init < 2; ++init) {
-                    const std::string told = test::tell(meet(by_file(file_url("a"), rank, 3)));
+                    const std::string told = test::tell(meet(by_file(url, rank, 3)));
                     text += told.substr(told.rfind(' '));
                 }
                 return text;
