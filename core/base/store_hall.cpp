@@ -181,7 +181,8 @@ std::string StoreHall::reached_at()
 bool StoreHall::wait_until_left(Deadline deadline, int32_t at_least)
 {
     std::unique_lock lock(mutex_);
-    return left_.wait_until(lock, deadline.at(), [&] { return count_ranks() == 0 && gone_ >= at_least; });
+    return left_.wait_until(lock, deadline.at(),
+                            [&] { return count_ranks() == 0 && gone_ >= at_least; });
 }
 
 void StoreHall::tell(PeerEvent::Kind kind, int32_t rank, const std::string &about,

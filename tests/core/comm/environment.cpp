@@ -64,9 +64,12 @@ const Variables kMpirun = {
      "3391881216.0;tcp://10.0.0.1,192.168.1.1:45017;tcp6://[fd00::1,fd00::2]:33417"}};
 
 // srun -n 4 in a job of two nodes.
-const Variables kSrun = {{"SLURM_PROCID", "3"},           {"SLURM_NTASKS", "4"},
-                         {"SLURM_LOCALID", "1"},          {"SLURM_JOB_ID", "77"},
-                         {"SLURM_STEP_ID", "0"},          {"SLURM_STEP_NODELIST", "node[01-02]"},
+const Variables kSrun = {{"SLURM_PROCID", "3"},
+                         {"SLURM_NTASKS", "4"},
+                         {"SLURM_LOCALID", "1"},
+                         {"SLURM_JOB_ID", "77"},
+                         {"SLURM_STEP_ID", "0"},
+                         {"SLURM_STEP_NODELIST", "node[01-02]"},
                          {"SLURM_NODELIST", "node[01-02]"}};
 
 TEST(Environment, FourVariablesSuffice)
@@ -104,7 +107,8 @@ TEST(Environment, UnderMpirunTheHeadNodeIsInItsUri)
     EXPECT_EQ(found.size, 4);
     EXPECT_EQ(found.local_rank, 2);
     EXPECT_EQ(found.local_size, 4);
-    EXPECT_EQ(found.hosts, (std::vector<std::string>{"10.0.0.1", "192.168.1.1", "fd00::1", "fd00::2"}));
+    EXPECT_EQ(found.hosts,
+              (std::vector<std::string>{"10.0.0.1", "192.168.1.1", "fd00::1", "fd00::2"}));
     EXPECT_EQ(found.port, 0);
     EXPECT_EQ(found.job, "PMIx 3391881217");
 }
@@ -122,17 +126,20 @@ TEST(Environment, UnderSrunTheFirstNodeOfTheStepHasRankZero)
 
 TEST(Environment, PmixTakesTheSizeFromWhoeverHasIt)
 {
-    const Environment found = read(with(kSrun, {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.77.0"}}));
+    const Environment found =
+        read(with(kSrun, {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.77.0"}}));
     EXPECT_EQ(found.source, "PMIx");
     EXPECT_EQ(found.size, 4);
     EXPECT_EQ(found.hosts, std::vector<std::string>{"node01"});
-    expect_error(YOKE_E_VALUE, {"the rank 3 (PMIX_RANK)", "missing: the size (WORLD_SIZE)"},
-                 [] { read({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "x"}}); });
+    expect_error(YOKE_E_VALUE, {"the rank 3 (PMIX_RANK)", "missing: the size (WORLD_SIZE)"}, [] {
+        read({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "x"}});
+    });
 }
 
 TEST(Environment, MpirunWithinASlurmJobIsNotComparedWithItsDaemons)
 {
-    const Environment found = read(with(kMpirun, with(kSrun, {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}})));
+    const Environment found =
+        read(with(kMpirun, with(kSrun, {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}})));
     EXPECT_EQ(found.rank, 2);
     EXPECT_EQ(found.size, 4);
 }
@@ -148,17 +155,16 @@ TEST(Environment, TorchrunWithinASlurmStepIsNotComparedWithIt)
 TEST(Environment, TheScriptOfABatchJobIsNoRank)
 {
     expect_error(YOKE_E_VALUE, {"found nothing", "RANK"}, [] {
-        read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"},
+        read({{"SLURM_PROCID", "0"},
+              {"SLURM_NTASKS", "4"},
+              {"SLURM_JOB_ID", "77"},
               {"SLURM_NODELIST", "node[01-02]"}});
     });
 }
 
-const Variables kKubeflow = {{"PET_NNODES", "4"},
-                             {"PET_NPROC_PER_NODE", "1"},
-                             {"PET_NODE_RANK", "2"},
-                             {"PET_MASTER_ADDR", "job-node-0-0.job"},
-                             {"PET_MASTER_PORT", "29400"},
-                             {"JOB_COMPLETION_INDEX", "2"}};
+const Variables kKubeflow = {{"PET_NNODES", "4"},          {"PET_NPROC_PER_NODE", "1"},
+                             {"PET_NODE_RANK", "2"},       {"PET_MASTER_ADDR", "job-node-0-0.job"},
+                             {"PET_MASTER_PORT", "29400"}, {"JOB_COMPLETION_INDEX", "2"}};
 
 TEST(Environment, OfKubeflowsPetVariablesEachNodeIsARank)
 {
@@ -170,22 +176,31 @@ TEST(Environment, OfKubeflowsPetVariablesEachNodeIsARank)
     EXPECT_EQ(found.local_size, 1);
     EXPECT_EQ(found.hosts, std::vector<std::string>{"job-node-0-0.job"});
     EXPECT_EQ(found.port, 29400);
-    const Environment second = read(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}, {"LOCAL_RANK", "5"}}));
+    const Environment second =
+        read(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}, {"LOCAL_RANK", "5"}}));
     EXPECT_EQ(second.rank, 21);
     EXPECT_EQ(second.size, 32);
     // Eight processes on a node, and nothing says which this one is; torchrun would.
-    expect_error(YOKE_E_VALUE, {"the rank (RANK)"},
-                 [] { read(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}})); });
+    expect_error(YOKE_E_VALUE, {"the rank (RANK)"}, [] {
+        read(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}}));
+    });
     EXPECT_EQ(read(with(kTorchrun, with(kKubeflow, {{"PET_NNODES", "1:4"}}))).size, 2);
 }
 
 TEST(Environment, AnIndexedJobGivesTheRank)
 {
-    const Environment found = read({{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-0.svc"}, {"MASTER_PORT", "29500"}});
+    const Environment found = read({{"JOB_COMPLETION_INDEX", "1"},
+                                    {"WORLD_SIZE", "2"},
+                                    {"MASTER_ADDR", "job-0.svc"},
+                                    {"MASTER_PORT", "29500"}});
     EXPECT_EQ(found.source, "an indexed Job of Kubernetes");
     EXPECT_EQ(found.rank, 1);
-    expect_error(YOKE_E_VALUE, {"the rank 1 (JOB_COMPLETION_INDEX)", "the size (WORLD_SIZE)", "MASTER_ADDR", "MASTER_PORT"},
-                 [] { read({{"JOB_COMPLETION_INDEX", "1"}}); });
+    expect_error(YOKE_E_VALUE,
+                 {"the rank 1 (JOB_COMPLETION_INDEX)", "the size (WORLD_SIZE)", "MASTER_ADDR",
+                  "MASTER_PORT"},
+                 [] {
+                     read({{"JOB_COMPLETION_INDEX", "1"}});
+                 });
 }
 
 TEST(Environment, AUrlAndArgumentsComeFirst)
@@ -207,8 +222,9 @@ TEST(Environment, AUrlAndArgumentsComeFirst)
 
 TEST(Environment, WhatContradictsItselfIsNamedWithBothValues)
 {
-    expect_error(YOKE_E_VALUE, {"RANK says", "3", "OMPI_COMM_WORLD_RANK", "2"},
-                 [] { read(with(kFour, {{"OMPI_COMM_WORLD_RANK", "2"}})); });
+    expect_error(YOKE_E_VALUE, {"RANK says", "3", "OMPI_COMM_WORLD_RANK", "2"}, [] {
+        read(with(kFour, {{"OMPI_COMM_WORLD_RANK", "2"}}));
+    });
     expect_error(YOKE_E_VALUE, {"WORLD_SIZE says", "8", "SLURM_NTASKS", "4"},
                  [] { read(with(kFour, kSrun)); });
     InitArguments rank;
@@ -221,18 +237,28 @@ TEST(Environment, WhatIsMissingIsListedBesideWhatWasFound)
     expect_error(YOKE_E_VALUE,
                  {"found the rank 3 (RANK), the size 8 (WORLD_SIZE)",
                   "missing: rank 0's host (MASTER_ADDR), its port (MASTER_PORT)", "torchrun"},
-                 [] { read({{"RANK", "3"}, {"WORLD_SIZE", "8"}}); });
-    expect_error(YOKE_E_VALUE, {"found nothing", "the rank (RANK), the size (WORLD_SIZE)"},
-                 [] { read({{"RANK", ""}}); });
+                 [] {
+                     read({{"RANK", "3"}, {"WORLD_SIZE", "8"}});
+                 });
+    expect_error(YOKE_E_VALUE, {"found nothing", "the rank (RANK), the size (WORLD_SIZE)"}, [] {
+        read({{"RANK", ""}});
+    });
     EXPECT_EQ(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).size, 1);
 }
 
 TEST(Environment, WhatIsNoNumberIsNamed)
 {
-    expect_error(YOKE_E_VALUE, {"RANK is '-1'", "from 0"}, [] { read(with(kFour, {{"RANK", "-1"}})); });
-    expect_error(YOKE_E_VALUE, {"WORLD_SIZE is '4x'"}, [] { read(with(kFour, {{"WORLD_SIZE", "4x"}})); });
-    expect_error(YOKE_E_VALUE, {"MASTER_PORT is '70000'", "65535"}, [] { read(with(kFour, {{"MASTER_PORT", "70000"}})); });
-    for (const char *bad : {"tcp://", "tcp://a", "tcp://a:0", "tcp://fd00::1:5", "http://a:1", "file://x", "tcp://a:1?rank=x"})
+    expect_error(YOKE_E_VALUE, {"RANK is '-1'", "from 0"}, [] {
+        read(with(kFour, {{"RANK", "-1"}}));
+    });
+    expect_error(YOKE_E_VALUE, {"WORLD_SIZE is '4x'"}, [] {
+        read(with(kFour, {{"WORLD_SIZE", "4x"}}));
+    });
+    expect_error(YOKE_E_VALUE, {"MASTER_PORT is '70000'", "65535"}, [] {
+        read(with(kFour, {{"MASTER_PORT", "70000"}}));
+    });
+    for (const char *bad : {"tcp://", "tcp://a", "tcp://a:0", "tcp://fd00::1:5", "http://a:1",
+                            "file://x", "tcp://a:1?rank=x"})
         expect_error(YOKE_E_VALUE, {bad, "tcp://HOST:PORT"}, [&] { read(kFour, url(bad)); });
 }
 
@@ -243,7 +269,8 @@ TEST(SlurmNodes, TheFirstHostOfAListIsFound)
     EXPECT_EQ(first_slurm_host("node[01-03,7],gpu[1-2]-eth"), "node01");
     EXPECT_EQ(first_slurm_host("gpu[1-2]-eth,x"), "gpu1-eth");
     EXPECT_EQ(first_slurm_host("rack[2,4]n[007-010].cluster"), "rack2n007.cluster");
-    for (const char *bad : {"", ",a", "node[", "node[]", "node[a-b]", "node]1[", "a b", "[", "node[1"})
+    for (const char *bad :
+         {"", ",a", "node[", "node[]", "node[a-b]", "node]1[", "a b", "[", "node[1"})
         expect_error(YOKE_E_VALUE, {bad, "MASTER_ADDR"}, [&] { first_slurm_host(bad); });
 }
 
@@ -252,7 +279,8 @@ TEST(OpenMpiUri, ItsAddressesAreFound)
     using Hosts = std::vector<std::string>;
     EXPECT_EQ(hosts_of_hnp("1.0;tcp://10.0.0.1:45017"), Hosts{"10.0.0.1"});
     EXPECT_EQ(hosts_of_hnp("1.0;tcp6://[fe80::1]:33"), Hosts{"fe80::1"});
-    EXPECT_EQ(hosts_of_hnp("1.0;usock;tcp://a,b:1;tcp6://[::1,fd00::2]:2"), (Hosts{"a", "b", "::1", "fd00::2"}));
+    EXPECT_EQ(hosts_of_hnp("1.0;usock;tcp://a,b:1;tcp6://[::1,fd00::2]:2"),
+              (Hosts{"a", "b", "::1", "fd00::2"}));
     for (const char *none : {"", "1.0", "1.0;tcp://", "1.0;tcp", ";;;", "tcp://:"})
         EXPECT_EQ(hosts_of_hnp(none), Hosts{}) << none;
 }

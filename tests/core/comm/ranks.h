@@ -76,8 +76,7 @@ private:
 // A port that is this test's: held, but not listened at.
 class Port {
 public:
-    Port()
-        : held_(Socket::adopt([] { return socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0); }))
+    Port() : held_(Socket::adopt([] { return socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0); }))
     {
         const int on = 1, off = 0;
         setsockopt(held_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -118,7 +117,8 @@ inline std::string tell(const Rendezvous &met)
 {
     std::string text;
     for (const Arrival &one : met.arrivals)
-        text += format("%d:%d/%d@%s ", one.rank, one.local_rank, one.local_size, one.address.c_str());
+        text +=
+            format("%d:%d/%d@%s ", one.rank, one.local_rank, one.local_size, one.address.c_str());
     const auto ranks = all_gather(*met.store, "ranks", met.rank, met.size, std::to_string(met.rank),
                                   Deadline::after(20));
     for (const std::string &rank : ranks) text += rank;

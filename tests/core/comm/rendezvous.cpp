@@ -50,7 +50,8 @@ TEST(Rendezvous, FourVariablesBringRanksTogether)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int rank : {2, 1, 0, 3}) ranks.push_back(start(options_of(variables_of(rank, 4, port.number()))));
+    for (const int rank : {2, 1, 0, 3})
+        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()))));
     for (const std::string &text : results(ranks))
         EXPECT_EQ(text, "0:0/4@127.0.0.1 1:1/4@127.0.0.1 2:2/4@127.0.0.1 3:3/4@127.0.0.1 0123");
 }
@@ -60,7 +61,8 @@ TEST(Rendezvous, RanksMeetByIpv6)
     const Port port;
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
-        ranks.push_back(start(options_of(with(variables_of(rank, 2, port.number()), {{"MASTER_ADDR", "::1"}}))));
+        ranks.push_back(start(
+            options_of(with(variables_of(rank, 2, port.number()), {{"MASTER_ADDR", "::1"}}))));
     for (const std::string &text : results(ranks)) EXPECT_EQ(text, "0:0/2@::1 1:1/2@::1 01");
 }
 
@@ -69,13 +71,16 @@ TEST(Rendezvous, ALauncherThatKnowsLocalRanksIsBelieved)
     const Port port;
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
-        ranks.push_back(start(options_of(with(variables_of(rank, 2, port.number()), {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}))));
-    for (const std::string &text : results(ranks)) EXPECT_EQ(text, "0:0/1@127.0.0.1 1:0/1@127.0.0.1 01");
+        ranks.push_back(start(options_of(with(variables_of(rank, 2, port.number()),
+                                              {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}))));
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/1@127.0.0.1 1:0/1@127.0.0.1 01");
 }
 
 TEST(Rendezvous, OneRankAloneNeedsNobody)
 {
-    EXPECT_NE(start(options_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).result().find("0:0/1@"), std::string::npos);
+    EXPECT_NE(start(options_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).result().find("0:0/1@"),
+              std::string::npos);
 }
 
 Variables torchrun(int rank, int size, uint16_t port, const std::string &run)
@@ -96,14 +101,16 @@ TEST(Rendezvous, TorchrunsOwnPortIsLeftToIt)
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
         ranks.push_back(start(options_of(torchrun(rank, 2, agent.local().port(), run_id("a")))));
-    for (const std::string &text : results(ranks)) EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
 }
 
 TEST(Rendezvous, AnotherJobAtACandidatePortIsPassedBy)
 {
     const Port port;
     const std::string run = run_id("b");
-    const std::string job = format("torchrun %s at 127.0.0.1:%u start 0", run.c_str(), port.number());
+    const std::string job =
+        format("torchrun %s at 127.0.0.1:%u start 0", run.c_str(), port.number());
     // Two of them, where whoever else has one does as well: another job, and a program that says nothing.
     PeerOptions other;
     other.cookie = "another job";
@@ -112,29 +119,35 @@ TEST(Rendezvous, AnotherJobAtACandidatePortIsPassedBy)
     std::optional<StoreServer> server;
     if (first.present()) server.emplace(std::move(first), other);
     std::vector<RankProcess> ranks;
-    for (const int rank : {0, 1}) ranks.push_back(start(options_of(torchrun(rank, 2, port.number(), run))));
-    for (const std::string &text : results(ranks)) EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(torchrun(rank, 2, port.number(), run))));
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
 }
 
 TEST(Rendezvous, ARankThatIsMissingIsNamedOnAllThatLive)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int rank : {0, 1, 3}) ranks.push_back(start(options_of(variables_of(rank, 4, port.number()), kShort)));
+    for (const int rank : {0, 1, 3})
+        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()), kShort)));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 4 ranks are missing: 2;", "rank 0 (host", first, "rank 1 (host", second});
+        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 4 ranks are missing: 2;", "rank 0 (host", first,
+                            "rank 1 (host", second});
 }
 
 TEST(Rendezvous, WithoutRankZeroEachSaysWhereItLooked)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int rank : {1, 2}) ranks.push_back(start(options_of(variables_of(rank, 3, port.number()), kShort)));
+    for (const int rank : {1, 2})
+        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()), kShort)));
     const std::string place = "127.0.0.1:" + std::to_string(port.number());
     const std::string first = process_of(ranks[0]);
     const auto texts = results(ranks);
-    expect_parts(texts[0], {"YOKE_E_TIMEOUT", "rank 1", first, place + ": Connection refused", "0.5 s"});
+    expect_parts(texts[0],
+                 {"YOKE_E_TIMEOUT", "rank 1", first, place + ": Connection refused", "0.5 s"});
     expect_parts(texts[1], {"YOKE_E_TIMEOUT", "rank 2", place});
 }
 
@@ -142,7 +155,8 @@ TEST(Rendezvous, ARankThatIsThereTwiceIsNamedOnAll)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int rank : {0, 1, 1, 2}) ranks.push_back(start(options_of(variables_of(rank, 4, port.number()))));
+    for (const int rank : {0, 1, 1, 2})
+        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()))));
     const std::string first = process_of(ranks[1]), second = process_of(ranks[2]);
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_COMM", "rank 1 is there twice: host", first, second});
@@ -152,7 +166,8 @@ TEST(Rendezvous, RankZeroTwiceIsNamedOnAll)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int rank : {0, 0, 1}) ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
+    for (const int rank : {0, 0, 1})
+        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_COMM", "rank 0 is there twice: host", first, second});
@@ -162,7 +177,8 @@ TEST(Rendezvous, ARankThatIsNotBelowTheSizeIsNamedOnAll)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int rank : {0, 5}) ranks.push_back(start(options_of(variables_of(rank, 2, port.number()))));
+    for (const int rank : {0, 5})
+        ranks.push_back(start(options_of(variables_of(rank, 2, port.number()))));
     const std::string culprit = process_of(ranks[1]);
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_COMM", "rank 5 (host", culprit, "0 to 1"});
@@ -172,7 +188,8 @@ TEST(Rendezvous, SizesThatDifferAreNamedOnAll)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int size : {2, 3}) ranks.push_back(start(options_of(variables_of(size - 2, size, port.number()))));
+    for (const int size : {2, 3})
+        ranks.push_back(start(options_of(variables_of(size - 2, size, port.number()))));
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_COMM", "rank 0 (host", "2 ranks", "rank 1 (host", "it has 3"});
 }
@@ -194,7 +211,8 @@ TEST(Rendezvous, ARankThatDiesBeforeAllAreThereIsNamedAtOnce)
 {
     const Port port;
     std::vector<RankProcess> ranks;
-    for (const int rank : {0, 1}) ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
     RankProcess dying([&]() -> std::string {
         Environment environment;
         environment.hosts = {"127.0.0.1"};
@@ -233,7 +251,8 @@ TEST(Rendezvous, AChosenInterfaceIsWhatPeersAreTold)
             setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
             return test::tell(meet(options_of(variables_of(rank, 2, port.number()))));
         }));
-    for (const std::string &text : results(ranks)) EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
 }
 
 TEST(Rendezvous, APortThatAnotherProgramHasIsNamed)
@@ -241,11 +260,14 @@ TEST(Rendezvous, APortThatAnotherProgramHasIsNamed)
     const Socket program = Socket::listen(SocketAddress::any(AF_INET6, 0));
     const uint16_t port = program.local().port();
     std::vector<RankProcess> ranks;
-    for (const int rank : {0, 1}) ranks.push_back(start(options_of(variables_of(rank, 2, port), kShort)));
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(variables_of(rank, 2, port), kShort)));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     const auto texts = results(ranks);
-    expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 (host", first, "port " + std::to_string(port), "Address already in use; there is another program"});
-    expect_parts(texts[1], {"YOKE_E_TIMEOUT", "rank 1 (host", second, "127.0.0.1:" + std::to_string(port), "another program"});
+    expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 (host", first, "port " + std::to_string(port),
+                            "Address already in use; there is another program"});
+    expect_parts(texts[1], {"YOKE_E_TIMEOUT", "rank 1 (host", second,
+                            "127.0.0.1:" + std::to_string(port), "another program"});
 }
 
 TEST(Rendezvous, ASecondJobAtAPortIsToldWhoseItIsAndTheFirstGoesOn)
@@ -270,18 +292,23 @@ TEST(Rendezvous, ASecondJobAtAPortIsToldWhoseItIsAndTheFirstGoesOn)
     char bytes[2];
     ASSERT_EQ(read(met[0], bytes, 1), 1);
     ASSERT_EQ(read(met[0], bytes, 1), 1);
-    for (const int rank : {0, 1}) second.push_back(start(options_of(variables_of(rank, 2, port.number()), kShort)));
+    for (const int rank : {0, 1})
+        second.push_back(start(options_of(variables_of(rank, 2, port.number()), kShort)));
     const auto texts = results(second);
     expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 of another job: host", holder, "are all there"});
-    expect_parts(texts[1], {"YOKE_E_TIMEOUT", "rank 1", "rank 0 of another job listens there, host", holder});
+    expect_parts(texts[1],
+                 {"YOKE_E_TIMEOUT", "rank 1", "rank 0 of another job listens there, host", holder});
     for (const int end : {hold[0], hold[1], met[0], met[1]}) close(end);
-    for (const std::string &text : results(first)) EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+    for (const std::string &text : results(first))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
 }
 
 TEST(Rendezvous, AHostThatCannotBeFoundIsNamed)
 {
-    const auto variables = with(variables_of(1, 2, 29500), {{"MASTER_ADDR", "no such host.invalid"}});
-    expect_parts(start(options_of(variables, kShort)).result(), {"YOKE_E_TIMEOUT", "'no such host.invalid'", "MASTER_ADDR"});
+    const auto variables =
+        with(variables_of(1, 2, 29500), {{"MASTER_ADDR", "no such host.invalid"}});
+    expect_parts(start(options_of(variables, kShort)).result(),
+                 {"YOKE_E_TIMEOUT", "'no such host.invalid'", "MASTER_ADDR"});
 }
 
 std::string file_url(const char *name)
@@ -322,7 +349,8 @@ TEST(Rendezvous, InAFileARankThatIsMissingIsNamedEvenIfItIsRankZero)
     std::vector<RankProcess> ranks;
     for (const int rank : {1, 2}) ranks.push_back(start(by_file(file_url("b"), rank, 3, kShort)));
     for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 0;", "rank 1 (host", "rank 2 (host"});
+        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 0;", "rank 1 (host",
+                            "rank 2 (host"});
 }
 
 TEST(Rendezvous, ThreadsMeetInAStoreOfTheHosts)
@@ -332,7 +360,8 @@ TEST(Rendezvous, ThreadsMeetInAStoreOfTheHosts)
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < 2; ++rank)
         ranks.emplace_back([&, rank] {
-            RendezvousOptions options = options_of({{"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}});
+            RendezvousOptions options =
+                options_of({{"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}});
             options.store = store;
             texts[rank] = test::tell(meet(options));
         });
