@@ -94,7 +94,7 @@ void StoreHall::on_tick(double late_s) noexcept
             end(*guest, PeerEvent::kEnded, "it did not take what it had asked for");
         else if (guest->rank() != Guest::kStranger)
             look_for_silence(*guest);
-        else if (guest->age_s() > StoreServer::kGreeting)
+        else if (guest->age_s() > options_.greeting_s)
             end(*guest, PeerEvent::kEnded, "it did not say in time who it is");
     }
 }
@@ -145,6 +145,7 @@ void StoreHall::end(Guest &guest, PeerEvent::Kind kind, const std::string &how) 
     {
         const std::lock_guard lock(mutex_);
         guests_.remove(kept);
+        gone_ += rank != Guest::kStranger;
         left_.notify_all();
     }
     if (rank == Guest::kStranger)
@@ -177,10 +178,11 @@ std::string StoreHall::reached_at()
     return reached;
 }
 
-bool StoreHall::wait_until_left(Deadline deadline)
+bool StoreHall::wait_until_left(Deadline deadline, int32_t at_least)
 {
     std::unique_lock lock(mutex_);
-    return left_.wait_until(lock, deadline.at(), [&] { return count_ranks() == 0; });
+    return left_.wait_until(lock, deadline.at(),
+                            [&] { return count_ranks() == 0 && gone_ >= at_least; });
 }
 
 void StoreHall::tell(PeerEvent::Kind kind, int32_t rank, const std::string &about,
@@ -220,9 +222,9 @@ std::string StoreServer::reached_at() const
     return hall_->reached_at();
 }
 
-bool StoreServer::wait_until_left(Deadline deadline)
+bool StoreServer::wait_until_left(Deadline deadline, int32_t at_least)
 {
-    return hall_->wait_until_left(deadline);
+    return hall_->wait_until_left(deadline, at_least);
 }
 
 }  // namespace yoke

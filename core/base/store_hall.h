@@ -30,7 +30,7 @@ public:
     void close_to_newcomers() noexcept { is_complete_.store(true); }
     bool is_complete() const noexcept { return is_complete_.load(); }
     std::string reached_at();
-    bool wait_until_left(Deadline deadline);
+    bool wait_until_left(Deadline deadline, int32_t at_least);
 
 private:
     using Guests = std::list<std::shared_ptr<Guest>>;
@@ -54,6 +54,7 @@ private:
     std::mutex mutex_;
     std::condition_variable left_;
     Guests guests_;
+    int32_t gone_ = 0;  // ranks that have left or died
 };
 
 }  // namespace yoke

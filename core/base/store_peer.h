@@ -34,6 +34,7 @@ struct PeerOptions {
     int32_t rank = 0;       // of who opens it
     int32_t size = 1;       // of the job
     double silence_s = 30;  // 0: never
+    double greeting_s = 5;  // in which a connection to a server has to say who it is
     PeerObserver observer;  // may be empty
     std::string
         about;  // this process, for those that are refused: "host node1, process 17"; at most 256 bytes

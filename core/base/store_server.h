@@ -16,8 +16,6 @@ namespace yoke {
 
 class StoreServer {
 public:
-    static constexpr double kGreeting = 5;  // seconds in which a connection has to say who it is
-
     // On a socket that listens.
     StoreServer(Socket listening, PeerOptions options);
     // Says farewell to all. Not in the watch thread.
@@ -32,8 +30,8 @@ public:
     void close_to_newcomers() noexcept;
     // This host's address as ranks have reached it, one that other hosts have used if there is one; "" before any has.
     std::string reached_at() const;
-    // Until every rank that joined has left or died; false where the deadline passes before.
-    bool wait_until_left(Deadline deadline);
+    // Until every rank that joined has left or died, and at least so many have; false where the deadline passes before.
+    bool wait_until_left(Deadline deadline, int32_t at_least = 0);
 
 private:
     const std::shared_ptr<class StoreHall> hall_;

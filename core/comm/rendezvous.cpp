@@ -14,7 +14,9 @@
 
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace yoke {
 
@@ -41,11 +43,14 @@ std::string prefix_of(const Environment &environment)
     return format("start%lld", static_cast<long long>(environment.epoch));
 }
 
-// Files and stores of the host's live longer than one init of a job, which all ranks call equally often.
+// Files and stores of the host's live longer than one init of a job, which all its ranks call equally often: as threads
+// of one process, too.
 std::string next_prefix(const Environment &environment)
 {
-    static std::atomic<int> inits{0};
-    return prefix_of(environment) + format("/init%d", inits++);
+    static std::mutex mutex;
+    static std::map<int32_t, int> inits;
+    const std::lock_guard lock(mutex);
+    return prefix_of(environment) + format("/init%d", inits[environment.rank]++);
 }
 
 // One rank on its way from its environment to the job.
@@ -62,6 +67,7 @@ private:
     std::string address() const;
     std::vector<Arrival> check_in();
     void refuse(const Error &error) noexcept;
+    void linger() noexcept;
     PeerOptions peer_options() const;
 
     const RendezvousOptions &options_;
@@ -168,6 +174,14 @@ try {
     log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
 }
 
+// The others read the verdict before its server goes, those as well that come a little later.
+void Meeting::linger() noexcept
+{
+    constexpr double kLeast = 0.15, kMost = 1;
+    const double seconds = std::clamp(deadline_.remaining_s(), kLeast, kMost);
+    if (server_) server_->wait_until_left(Deadline::after(seconds), self_.size - 1);
+}
+
 Rendezvous Meeting::run()
 {
     open_store();
@@ -175,9 +189,8 @@ Rendezvous Meeting::run()
     try {
         made.arrivals = check_in();
     } catch (const Error &error) {
-        constexpr double kToHear = 0.15;  // the others read the verdict before its server goes
         if (error.status() == YOKE_E_VALUE) refuse(error);
-        if (server_) server_->wait_until_left(Deadline::after(kToHear));
+        linger();
         throw;
     }
     if (server_) server_->close_to_newcomers();

@@ -1,0 +1,261 @@
+// A server among strangers, connections that end or fall silent, and what forks do to them.
+#include "core/base/store_server.h"
+
+#include "core/base/store_client.h"
+#include "core/base/store_wire.h"
+#include "tests/core/expect_error.h"
+#include "tests/core/fresh_process.h"
+
+#include <signal.h>
+
+#include <condition_variable>
+#include <thread>
+
+namespace yoke {
+namespace {
+
+using test::expect_error;
+
+Deadline soon()
+{
+    return Deadline::after(20);
+}
+
+// What was told of connections, to be waited for.
+class Events {
+public:
+    PeerObserver observer()
+    {
+        return [this](const PeerEvent &event) {
+            const std::lock_guard lock(mutex_);
+            all_.push_back(event);
+            came_.notify_all();
+        };
+    }
+    PeerEvent await(PeerEvent::Kind kind)
+    {
+        std::unique_lock lock(mutex_);
+        PeerEvent found{};
+        const bool is_there = came_.wait_until(lock, soon().at(), [&] {
+            for (const PeerEvent &event : all_)
+                if (event.kind == kind) return found = event, true;
+            return false;
+        });
+        EXPECT_TRUE(is_there) << "no event " << kind;
+        return found;
+    }
+    bool has(PeerEvent::Kind kind)
+    {
+        const std::lock_guard lock(mutex_);
+        for (const PeerEvent &event : all_)
+            if (event.kind == kind) return true;
+        return false;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable came_;
+    std::vector<PeerEvent> all_;
+};
+
+PeerOptions options_of(int32_t rank, const PeerObserver &observer = {}, double silence_s = 30)
+{
+    PeerOptions options;
+    options.cookie = "job";
+    options.rank = rank;
+    options.size = 4;
+    options.silence_s = silence_s;
+    options.greeting_s = 0.05;
+    options.observer = observer;
+    options.about = "host a, process " + std::to_string(rank);
+    return options;
+}
+
+struct Served {
+    explicit Served(double silence_s = 30)
+        : server(std::make_unique<StoreServer>(Socket::listen(resolve("127.0.0.1", 0, soon())[0]),
+                                               options_of(0, events.observer(), silence_s))),
+          address(server->address())
+    {
+    }
+    StoreConnection connect(const PeerOptions &options)
+    {
+        return connect_store(address, options, soon());
+    }
+    Events events;
+    std::unique_ptr<StoreServer> server;
+    SocketAddress address;
+};
+
+// Until the server has closed it.
+void await_end(const Socket &socket)
+{
+    char byte = 0;
+    while (receive_all(socket, &byte, 1, soon())) {
+    }
+}
+
+TEST(StoreServer, StrangersAreDroppedAndRanksServed)
+{
+    Served served;
+    const auto rank = served.connect(options_of(1));
+    ASSERT_EQ(rank.outcome, StoreConnection::kConnected) << rank.why;
+    const std::string huge = std::string("\xff\xff\xff\x7f", 4) + std::string(12, '\0');
+    for (const std::string &bytes : {std::string(48, 'x'), std::string("GET / HTTP/1.1\r\n\r\n"),
+                                     huge, std::string(48, '\0')}) {
+        const Socket stranger = Socket::connect(served.address, soon());
+        EXPECT_TRUE(send_all(stranger, bytes, soon()));
+        await_end(stranger);
+    }
+    Socket::connect(served.address, soon()).close();
+    const Socket slow = Socket::connect(served.address, soon());
+    EXPECT_TRUE(send_all(slow, "x", soon()));
+    await_end(slow);  // it has not said in time who it is
+    rank.store->set("key", "value", soon());
+    EXPECT_EQ(served.server->table()->get("key", soon()), "value");
+    EXPECT_FALSE(served.events.has(PeerEvent::kEnded));
+}
+
+TEST(StoreServer, OtherJobsAndOtherProtocolsAreToldWhy)
+{
+    Served served;
+    PeerOptions other = options_of(1);
+    other.cookie = "another";
+    EXPECT_EQ(served.connect(other).outcome, StoreConnection::kOtherJob);
+    EXPECT_EQ(served.connect(other).why, "host a, process 0");
+    const auto first = served.connect(options_of(1));
+    PeerOptions twice = options_of(1);
+    twice.about = "host b, process 9";
+    const auto refused = served.connect(twice);
+    EXPECT_EQ(refused.outcome, StoreConnection::kRefused);
+    EXPECT_NE(refused.why.find("rank 1 is there twice: host a, process 1 and host b, process 9"),
+              std::string::npos)
+        << refused.why;
+    EXPECT_EQ(served.events.await(PeerEvent::kRefused).rank, 1);
+    first.store->set("key", "value", soon());  // it goes on
+    served.server->close_to_newcomers();
+    EXPECT_EQ(served.connect(options_of(2)).outcome, StoreConnection::kOtherJob);
+}
+
+TEST(StoreServer, NobodyAndOtherProgramsAreToldApart)
+{
+    Socket listening = Socket::listen(resolve("127.0.0.1", 0, soon())[0]);
+    const SocketAddress address = listening.local();
+    EXPECT_EQ(connect_store(address, options_of(1), Deadline::after(0.05)).outcome,
+              StoreConnection::kNoStore);
+    listening.close();
+    EXPECT_EQ(connect_store(address, options_of(1), soon()).why, "Connection refused");
+}
+
+TEST(StoreServer, AFarewellIsNoDeath)
+{
+    Served served;
+    served.connect(options_of(1)).store.reset();
+    EXPECT_EQ(served.events.await(PeerEvent::kLeft).rank, 1);
+    EXPECT_TRUE(served.server->wait_until_left(soon(), 1));
+    EXPECT_FALSE(served.events.has(PeerEvent::kEnded));
+}
+
+TEST(StoreServer, ADeathIsToldWithWhoItWas)
+{
+    Served served;
+    EXPECT_TRUE(test::passes_in_child([&] {
+        const auto rank = served.connect(options_of(3));
+        EXPECT_EQ(rank.outcome, StoreConnection::kConnected) << rank.why;
+        _exit(0);  // without a farewell
+    }));
+    const PeerEvent event = served.events.await(PeerEvent::kEnded);
+    EXPECT_EQ(event.rank, 3);
+    EXPECT_EQ(event.about, "host a, process 3");
+}
+
+TEST(StoreServer, TheEndOfRankZeroEndsWaitsAtOnceAndIsTold)
+{
+    Events events;
+    auto served = std::make_unique<Served>();
+    const auto rank = served->connect(options_of(1, events.observer()));
+    std::thread end([&] { served.reset(); });
+    expect_error(YOKE_E_COMM, {"rank 0 at 127.0.0.1", "left"},
+                 [&] { rank.store->get("never", soon()); });
+    end.join();
+    EXPECT_EQ(events.await(PeerEvent::kLeft).rank, 0);
+    expect_error(YOKE_E_COMM, {"has ended"}, [&] { rank.store->set("key", "1", soon()); });
+}
+
+TEST(StoreServer, AStoppedRankIsSilentAndIsHeardAgain)
+{
+    Served served(0.2);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        const auto rank = served.connect(options_of(2, {}, 0.2));
+        rank.store->get("end", soon());
+        _exit(0);
+    }
+    served.events.await(PeerEvent::kJoined);
+    kill(child, SIGSTOP);
+    const PeerEvent event = served.events.await(PeerEvent::kSilent);
+    EXPECT_EQ(event.rank, 2);
+    EXPECT_GT(event.silent_s, 0.2);
+    kill(child, SIGCONT);
+    served.events.await(PeerEvent::kHeard);
+    served.server->table()->set("end", "", soon());
+    waitpid(child, nullptr, 0);
+}
+
+TEST(StoreServer, AStoppedRankZeroIsSilentForTheOthers)
+{
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        const Served served(0.2);
+        const uint16_t port = served.address.port();
+        if (write(ends[1], &port, sizeof port) < 0) _exit(1);
+        served.server->table()->get("end", soon());
+        _exit(0);
+    }
+    uint16_t port = 0;
+    ASSERT_EQ(read(ends[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+    Events events;
+    const auto rank = connect_store(resolve("127.0.0.1", port, soon())[0],
+                                    options_of(1, events.observer(), 0.2), soon());
+    kill(child, SIGSTOP);
+    EXPECT_EQ(events.await(PeerEvent::kSilent).rank, 0);
+    expect_error(YOKE_E_TIMEOUT, {"did not answer within 0.01 s"},
+                 [&] { rank.store->get("x", Deadline::after(0.01)); });
+    kill(child, SIGKILL);
+    EXPECT_EQ(events.await(PeerEvent::kEnded).rank, 0);
+    waitpid(child, nullptr, 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST(StoreServer, AForkedChildKeepsNoConnectionOpenAndMayNotUseIt)
+{
+    Served served;
+    int told[2], ends[2];
+    ASSERT_EQ(pipe(told) | pipe(ends), 0);
+    const pid_t rank = fork();
+    if (rank == 0) {
+        const auto connected = served.connect(options_of(1));
+        if (fork() == 0) {  // and outlives the rank
+            alarm(20);
+            close(ends[1]);
+            expect_error(YOKE_E_FORKED, {"forked"}, [&] { connected.store->get("key", soon()); });
+            char result = testing::Test::HasFailure() ? 'n' : 'y';
+            if (write(told[1], &result, 1) < 0 || read(ends[0], &result, 1) < 0) _exit(1);
+        }
+        _exit(0);
+    }
+    EXPECT_EQ(served.events.await(PeerEvent::kEnded).rank, 1);
+    waitpid(rank, nullptr, 0);
+    char result = 0;
+    EXPECT_EQ(read(told[0], &result, 1), 1);
+    EXPECT_EQ(result, 'y');
+    for (const int end : {told[0], told[1], ends[0], ends[1]}) close(end);
+}
+
+}  // namespace
+}  // namespace yoke

@@ -1,0 +1,374 @@
+// Processes that meet, and every way in which they cannot: what each of those that live is told.
+#include "core/comm/rendezvous.h"
+
+#include "core/base/store_client.h"
+#include "core/base/store_file.h"
+#include "core/comm/ports.h"
+#include "core/comm/reach.h"
+#include "tests/core/comm/ranks.h"
+#include "tests/core/fresh_process.h"
+
+#include <thread>
+
+namespace yoke {
+namespace {
+
+using test::options_of;
+using test::Port;
+using test::RankProcess;
+using test::start;
+using test::Variables;
+using test::variables_of;
+
+constexpr double kShort = 0.5;  // of what must end by its deadline
+
+std::vector<std::string> results(std::vector<RankProcess> &ranks)
+{
+    std::vector<std::string> texts;
+    for (RankProcess &rank : ranks) texts.push_back(rank.result());
+    return texts;
+}
+
+void expect_parts(const std::string &text, std::initializer_list<std::string> parts)
+{
+    for (const std::string &part : parts)
+        EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+}
+
+std::string process_of(const RankProcess &rank)
+{
+    return "process " + std::to_string(rank.process());
+}
+
+Variables with(Variables variables, const Variables &more)
+{
+    for (const auto &[name, value] : more) variables[name] = value;
+    return variables;
+}
+
+TEST(Rendezvous, FourVariablesBringRanksTogether)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {2, 1, 0, 3})
+        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()))));
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/4@127.0.0.1 1:1/4@127.0.0.1 2:2/4@127.0.0.1 3:3/4@127.0.0.1 0123");
+}
+
+TEST(Rendezvous, RanksMeetByIpv6)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(start(
+            options_of(with(variables_of(rank, 2, port.number()), {{"MASTER_ADDR", "::1"}}))));
+    for (const std::string &text : results(ranks)) EXPECT_EQ(text, "0:0/2@::1 1:1/2@::1 01");
+}
+
+TEST(Rendezvous, ALauncherThatKnowsLocalRanksIsBelieved)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(with(variables_of(rank, 2, port.number()),
+                                              {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}))));
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/1@127.0.0.1 1:0/1@127.0.0.1 01");
+}
+
+TEST(Rendezvous, OneRankAloneNeedsNobody)
+{
+    EXPECT_NE(start(options_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).result().find("0:0/1@"),
+              std::string::npos);
+}
+
+Variables torchrun(int rank, int size, uint16_t port, const std::string &run)
+{
+    return with(variables_of(rank, size, port), {{"TORCHELASTIC_RUN_ID", run},
+                                                 {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                                 {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+}
+
+std::string run_id(const char *name)
+{
+    return std::string(name) + std::to_string(getpid());
+}
+
+TEST(Rendezvous, TorchrunsOwnPortIsLeftToIt)
+{
+    const Socket agent = Socket::listen(SocketAddress::any(AF_INET6, 0));
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(torchrun(rank, 2, agent.local().port(), run_id("a")))));
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+}
+
+TEST(Rendezvous, AnotherJobAtACandidatePortIsPassedBy)
+{
+    const Port port;
+    const std::string run = run_id("b");
+    const std::string job =
+        format("torchrun %s at 127.0.0.1:%u start 0", run.c_str(), port.number());
+    // Two of them, where whoever else has one does as well: another job, and a program that says nothing.
+    PeerOptions other;
+    other.cookie = "another job";
+    const std::vector<uint16_t> ports = candidate_ports(job);
+    Socket first = Socket::listen(SocketAddress::any(AF_INET6, ports[0]));
+    std::optional<StoreServer> server;
+    if (first.present()) server.emplace(std::move(first), other);
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(torchrun(rank, 2, port.number(), run))));
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+}
+
+TEST(Rendezvous, ARankThatIsMissingIsNamedOnAllThatLive)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 3})
+        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()), kShort)));
+    const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 4 ranks are missing: 2;", "rank 0 (host", first,
+                            "rank 1 (host", second});
+}
+
+TEST(Rendezvous, WithoutRankZeroEachSaysWhereItLooked)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {1, 2})
+        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()), kShort)));
+    const std::string place = "127.0.0.1:" + std::to_string(port.number());
+    const std::string first = process_of(ranks[0]);
+    const auto texts = results(ranks);
+    expect_parts(texts[0],
+                 {"YOKE_E_TIMEOUT", "rank 1", first, place + ": Connection refused", "0.5 s"});
+    expect_parts(texts[1], {"YOKE_E_TIMEOUT", "rank 2", place});
+}
+
+TEST(Rendezvous, ARankThatIsThereTwiceIsNamedOnAll)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 1, 2})
+        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()))));
+    const std::string first = process_of(ranks[1]), second = process_of(ranks[2]);
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM", "rank 1 is there twice: host", first, second});
+}
+
+TEST(Rendezvous, RankZeroTwiceIsNamedOnAll)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 0, 1})
+        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
+    const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM", "rank 0 is there twice: host", first, second});
+}
+
+TEST(Rendezvous, ARankThatIsNotBelowTheSizeIsNamedOnAll)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 5})
+        ranks.push_back(start(options_of(variables_of(rank, 2, port.number()))));
+    const std::string culprit = process_of(ranks[1]);
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM", "rank 5 (host", culprit, "0 to 1"});
+}
+
+TEST(Rendezvous, SizesThatDifferAreNamedOnAll)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int size : {2, 3})
+        ranks.push_back(start(options_of(variables_of(size - 2, size, port.number()))));
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM", "rank 0 (host", "2 ranks", "rank 1 (host", "it has 3"});
+}
+
+TEST(Rendezvous, BuildsThatDifferAreNamedOnAll)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1}) {
+        RendezvousOptions options = options_of(variables_of(rank, 2, port.number()));
+        options.build = rank ? "Yoke 2" : "Yoke 1";
+        ranks.push_back(start(options));
+    }
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM", "runs Yoke 1, rank 1 (host", "runs Yoke 2"});
+}
+
+TEST(Rendezvous, ARankThatDiesBeforeAllAreThereIsNamedAtOnce)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
+    RankProcess dying([&]() -> std::string {
+        Environment environment;
+        environment.hosts = {"127.0.0.1"};
+        environment.port = port.number();
+        PeerOptions options;
+        options.cookie = job_cookie(" start 0");
+        options.rank = 2;
+        options.about = "host x, process 7";
+        const auto store = reach_rank_0(environment, "", options, Deadline::after(20));
+        _exit(0);
+    });
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM", "rank 2 (host x, process 7) died", "closed"});
+}
+
+TEST(Rendezvous, AnInterfaceThatIsAbsentOnOneRankIsNamedOnAll)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&] {
+            if (rank == 1) setenv("YOKE_SOCKET_IFNAME", "nosuch", 1);
+            return test::tell(meet(options_of(variables_of(rank, 2, port.number()))));
+        }));
+    const auto texts = results(ranks);
+    expect_parts(texts[0], {"YOKE_E_COMM", "rank 1 (host", "YOKE_SOCKET_IFNAME is 'nosuch'", "lo"});
+    expect_parts(texts[1], {"YOKE_E_VALUE", "YOKE_SOCKET_IFNAME is 'nosuch'"});
+}
+
+TEST(Rendezvous, AChosenInterfaceIsWhatPeersAreTold)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&] {
+            setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+            return test::tell(meet(options_of(variables_of(rank, 2, port.number()))));
+        }));
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+}
+
+TEST(Rendezvous, APortThatAnotherProgramHasIsNamed)
+{
+    const Socket program = Socket::listen(SocketAddress::any(AF_INET6, 0));
+    const uint16_t port = program.local().port();
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(variables_of(rank, 2, port), kShort)));
+    const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
+    const auto texts = results(ranks);
+    expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 (host", first, "port " + std::to_string(port),
+                            "Address already in use; there is another program"});
+    expect_parts(texts[1], {"YOKE_E_TIMEOUT", "rank 1 (host", second,
+                            "127.0.0.1:" + std::to_string(port), "another program"});
+}
+
+TEST(Rendezvous, ASecondJobAtAPortIsToldWhoseItIsAndTheFirstGoesOn)
+{
+    const Port port;
+    int hold[2], met[2];
+    ASSERT_EQ(pipe(hold) | pipe(met), 0);
+    const auto first_job = [&](int rank) {
+        return RankProcess([&, rank] {
+            const Rendezvous job = meet(options_of(variables_of(rank, 2, port.number())));
+            char byte = 0;
+            close(hold[1]);
+            // Until the second job has failed.
+            if (write(met[1], &byte, 1) < 0 || read(hold[0], &byte, 1) < 0) abort();
+            return test::tell(job);
+        });
+    };
+    std::vector<RankProcess> first, second;
+    first.push_back(first_job(0));
+    first.push_back(first_job(1));
+    const std::string holder = process_of(first[0]);
+    char bytes[2];
+    ASSERT_EQ(read(met[0], bytes, 1), 1);
+    ASSERT_EQ(read(met[0], bytes, 1), 1);
+    for (const int rank : {0, 1})
+        second.push_back(start(options_of(variables_of(rank, 2, port.number()), kShort)));
+    const auto texts = results(second);
+    expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 of another job: host", holder, "are all there"});
+    expect_parts(texts[1],
+                 {"YOKE_E_TIMEOUT", "rank 1", "rank 0 of another job listens there, host", holder});
+    for (const int end : {hold[0], hold[1], met[0], met[1]}) close(end);
+    for (const std::string &text : results(first))
+        EXPECT_EQ(text, "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+}
+
+TEST(Rendezvous, AHostThatCannotBeFoundIsNamed)
+{
+    const auto variables =
+        with(variables_of(1, 2, 29500), {{"MASTER_ADDR", "no such host.invalid"}});
+    expect_parts(start(options_of(variables, kShort)).result(),
+                 {"YOKE_E_TIMEOUT", "'no such host.invalid'", "MASTER_ADDR"});
+}
+
+std::string file_url(const char *name)
+{
+    return "file://" + testing::TempDir() + "yoke-meet-" + name + std::to_string(getpid());
+}
+
+RendezvousOptions by_file(const std::string &url, int rank, int size, double timeout_s = 20)
+{
+    RendezvousOptions options = options_of({}, timeout_s);
+    options.arguments.init_method = url;
+    options.arguments.rank = rank;
+    options.arguments.size = size;
+    return options;
+}
+
+TEST(Rendezvous, RanksMeetInAFileAgainAndAgain)
+{
+    const std::string url = file_url("a");
+    for (int run = 0; run < 2; ++run) {
+        std::vector<RankProcess> ranks;
+        for (const int rank : {0, 1, 2})
+            ranks.push_back(RankProcess([&] {
+                std::string text;
+                const auto held = open_file_store(url.substr(7), " start 0", Deadline::after(20));
+                for (int init = 0; init < 2; ++init) {
+                    const std::string told = test::tell(meet(by_file(url, rank, 3)));
+                    text += told.substr(told.rfind(' '));
+                }
+                return text;
+            }));
+        for (const std::string &text : results(ranks)) EXPECT_EQ(text, " 012 012");
+    }
+}
+
+TEST(Rendezvous, InAFileARankThatIsMissingIsNamedEvenIfItIsRankZero)
+{
+    std::vector<RankProcess> ranks;
+    for (const int rank : {1, 2}) ranks.push_back(start(by_file(file_url("b"), rank, 3, kShort)));
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 0;", "rank 1 (host",
+                            "rank 2 (host"});
+}
+
+TEST(Rendezvous, ThreadsMeetInAStoreOfTheHosts)
+{
+    const auto store = std::make_shared<HashStore>();
+    std::string texts[2];
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < 2; ++rank)
+        ranks.emplace_back([&, rank] {
+            RendezvousOptions options =
+                options_of({{"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}});
+            options.store = store;
+            texts[rank] = test::tell(meet(options));
+        });
+    for (std::thread &rank : ranks) rank.join();
+    EXPECT_EQ(texts[0], texts[1]);
+    EXPECT_EQ(texts[0].substr(texts[0].rfind(' ')), " 01");
+}
+
+}  // namespace
+}  // namespace yoke
