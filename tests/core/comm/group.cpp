@@ -84,7 +84,9 @@ TEST(Group, GivesEveryRankWhatItsCallSays)
         EXPECT_EQ(values(part), (std::vector<float>{2, 2}));
         const Tensor at_root = group.rank() == 1 ? filled(3, 0) : Tensor();
         group.run({YOKE_COMM_GATHER, -1, 1, filled(1, rank), at_root}, false);
-        if (at_root.present()) EXPECT_EQ(values(at_root), (std::vector<float>{0, 1, 2}));
+        if (at_root.present()) {
+            EXPECT_EQ(values(at_root), (std::vector<float>{0, 1, 2}));
+        }
         const Tensor next = filled(1, -1);
         const int32_t right = (group.rank() + 1) % 3, left = (group.rank() + 2) % 3;
         const Ref<Work> sent = group.run({YOKE_COMM_SEND, -1, right, filled(1, rank), {}}, true);
@@ -180,7 +182,7 @@ TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
              const Tensor t = filled(2, 1);
              return Collective{YOKE_COMM_BROADCAST, -1, rank / 2, t, t};
          },
-         {"the root", "root 0", "root 1"}},
+         {"broadcast of 2 float32, root 1", "called barrier"}},  // who waits for another root, by the next call
         {[](int32_t rank) {
              return reduce_all(rank == 2 ? ops::cast(*filled(2, 1), YOKE_F64) : filled(2, 1));
          },
@@ -188,7 +190,10 @@ TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
     };
     for (const auto &[make, parts] : cases) {
         std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
-        const auto told = each_rank(groups, [&](Group &group) { group.run(make(group.rank()), false); });
+        const auto told = each_rank(groups, [&](Group &group) {
+            group.run(make(group.rank()), false);
+            group.run(barrier(), false);
+        });
         expect_all_told(told, {"YOKE_E_COMM", "rank 2 (host"});
         for (const char *part : parts) EXPECT_NE(told[0].find(part), std::string::npos) << told[0];
         // It stays failed, with the same words.

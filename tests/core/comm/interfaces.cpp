@@ -67,7 +67,7 @@ TEST(Interfaces, OursComesBeforeNcclsVariable)
 
 TEST(Nodes, AProcessIsOnOneMachineWithItsChildren)
 {
-    const Node node = read_node();
+    const HostNode node = read_node();
     EXPECT_FALSE(node.identity.empty() || node.host.empty());
     EXPECT_NE(node.identity.find("net "), std::string::npos);
     EXPECT_TRUE(test::passes_in_child([&] { EXPECT_EQ(read_node().memory, node.memory); }));

@@ -1,0 +1,203 @@
+"""Groups of processes: values, launchers' variables, and errors that name the culprit on every rank."""
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+
+import yoke
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+BEGIN = """
+import os, signal, sys, yoke
+group = yoke.comm.init(timeout=60.)
+rank, size = group.rank, group.size
+def told(call):
+    try:
+        call()
+        print("fine")
+    except yoke.Error as error:
+        print(type(error).__name__, error)
+"""
+
+
+def start(program, size, **environment):
+    """A process for each rank; what they print, by rank, and their statuses."""
+    common = {**os.environ, "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **environment}
+    ranks = [subprocess.Popen([sys.executable, "-c", BEGIN + program], env={**common, "RANK": str(rank)}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank in range(size)]
+    done = [each.communicate(timeout=120) for each in ranks]
+    return [out for out, _ in done], [each.returncode for each in ranks], [error for _, error in done]
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_every_rank_gets_what_its_call_says(shared):
+    outs, statuses, errors = start("""
+t = yoke.arange(6).to(dtype=yoke.float32).reshape(2, 3) * (rank + 1)
+group.all_reduce(t, op="avg")
+out = yoke.zeros((size, 2), dtype=yoke.bfloat16)
+work = group.all_gather(out, yoke.full((2,), rank).to(dtype=yoke.bfloat16), async_op=True)
+work.wait()
+part = yoke.zeros(2, dtype=yoke.int64)
+group.reduce_scatter(part, yoke.arange(2 * size))
+swapped = yoke.zeros(size, dtype=yoke.int32)
+group.all_to_all(swapped, (yoke.arange(size) + 10 * rank).to(dtype=yoke.int32))
+half = group.split(rank % 2)
+print(t.tolist(), out.tolist(), part.tolist(), swapped.tolist(), half.size, half.rank)
+""", 3, YOKE_COMM_SHM=shared)
+    assert statuses == [0, 0, 0], errors
+    for rank, out in enumerate(outs):
+        mean = (numpy.arange(6).reshape(2, 3) * 2.0).tolist()
+        assert out.strip() == f"{mean} {[[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]} {[6 * rank, 6 * rank + 3]} " \
+                              f"{[rank, rank + 10, rank + 20]} {[2, 1, 2][rank]} {[0, 0, 1][rank]}", out
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_rank_is_named_on_all_others(victim):
+    outs, statuses, _ = start(f"""
+if rank == {victim}: os.kill(os.getpid(), signal.SIGKILL)
+told(lambda: group.all_reduce(yoke.ones(5)))
+told(lambda: group.barrier())
+""", 3)
+    alive = [out for rank, out in enumerate(outs) if rank != victim]
+    assert statuses[victim] == -9 and alive[0] == alive[1] and len(alive[0].splitlines()) == 2, outs
+    for line in alive[0].splitlines():
+        assert line.startswith("CollectiveError ") and f"rank {victim} (host" in line and "died" in line
+
+
+def test_another_call_is_shown_to_all():
+    outs, statuses, _ = start("""
+told(lambda: group.all_reduce(yoke.ones(2 + (rank == 1))) or group.barrier())
+again = yoke.comm.init(timeout=60.)  # another one in the same process
+t = yoke.ones(1)
+again.all_reduce(t)
+print(t.item())
+""", 2)
+    assert statuses == [0, 0] and outs[0] == outs[1]
+    for part in "CollectiveError", "the number of elements", "of 2 float32, sum", "of 3 float32, sum", "rank 1 (host", "\n2.0\n":
+        assert part in outs[0], outs[0]
+
+
+def test_a_script_that_raises_ends_the_group_on_all_ranks():
+    outs, statuses, _ = start("""
+if rank == 1:
+    with group:
+        raise KeyError("out of data")
+told(lambda: group.barrier())
+""", 3)
+    assert statuses == [0, 1, 0] and outs[0] == outs[2]
+    assert outs[0].startswith("CancelledError ") and "rank 1 (host" in outs[0] and "out of data" in outs[0]
+
+
+def test_ctrl_c_is_heard_in_a_call_that_waits():
+    outs, statuses, _ = start("""
+if rank == 0:
+    import threading
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        group.barrier()
+    except KeyboardInterrupt:
+        print("heard")
+        group.abort("Ctrl-C")
+else:
+    import time
+    told(lambda: (group.recv(yoke.ones(1), 0)))
+""", 2)
+    assert outs[0] == "heard\n" and statuses == [0, 0]
+    assert outs[1].startswith("CancelledError ") and "Ctrl-C" in outs[1]
+
+
+def test_ranks_of_three_languages_are_one_group(tmp_path):
+    port = free_port()
+    lua = tmp_path / "rank.lua"
+    lua.write_text("""
+local yoke = require "yoke"
+local group = assert(yoke.comm.init())
+local t = yoke.full({4}, 10.0)
+assert(group:all_reduce(t))
+local work = assert(group:broadcast(t, 0, {async_op = true}))
+assert(work:wait())
+print(t:tolist()[1], group.rank, group.size)
+local _, problem = group:all_reduce(yoke.ones {3}, "max")
+print(problem.code, problem.message)
+""")
+    python = BEGIN + """
+t = yoke.full((4,), 1.0)
+group.all_reduce(t)
+group.broadcast(t, 0)
+print(t.tolist()[0], rank, size)
+told(lambda: group.all_reduce(yoke.ones(4), op="max"))
+"""
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    commands = [[sys.executable, "-c", python], ["lua5.4", str(lua)]]
+    ranks = [subprocess.Popen(command, env={**common, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank, command in enumerate(commands)]
+    (first, second), (third, fourth) = (each.communicate(timeout=120)[0].splitlines() for each in ranks)
+    assert first.split() == ["11.0", "0", "2"] and third.split() == ["11.0", "1", "2"]
+    assert second.removeprefix("CollectiveError ") == fourth.removeprefix("comm ").removeprefix("\t").removeprefix("comm\t")
+    assert "of 4 float32, max" in second and "of 3 float32, max" in second
+
+
+# ---- Arguments ------------------------------------------------------------------------------------------------------
+
+def refused(call, kind, *words):
+    with pytest.raises(kind) as caught:
+        call()
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+def test_arguments_are_told_by_name(monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("RANK", "WORLD_SIZE", "MASTER_", "PMIX", "OMPI", "SLURM", "PET_"))]:
+        monkeypatch.delenv(name)
+    refused(lambda: yoke.comm.init(), ValueError, "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    refused(lambda: yoke.comm.init(rank=0), ValueError, "'rank' is 0", "'world_size' is None")
+    refused(lambda: yoke.comm.init(backend="nccl"), ValueError, "'nccl'", "cpu")
+    refused(lambda: yoke.comm.init(timeout=-1.0), ValueError, "'timeout' is -1")
+    group, = yoke.comm.init_all(["cpu"])
+    refused(lambda: group.all_reduce(yoke.ones(2), op="mean"), ValueError, "'op' is 'mean'", "'avg'")
+    refused(lambda: group.all_reduce([1.0]), TypeError, "all_reduce", "'t'")
+    refused(lambda: group.broadcast(yoke.ones(2), 1), ValueError, "'root' is 1")
+    refused(lambda: yoke.comm.init_all(["cuda:0", "cuda:1"]), yoke.UnsupportedError, "['cpu']")
+    assert (group.rank, group.size, group.local_rank) == (0, 1, 0) and "rank 0 of 1" in repr(group)
+
+
+def test_ranks_may_be_threads():
+    groups = yoke.comm.init_all(["cpu"], size=4)
+    results = [None] * 4
+
+    def run(group):
+        t = yoke.full((1000,), float(group.rank)).to(dtype=yoke.float16)
+        group.all_reduce(t)
+        results[group.rank] = t.tolist()
+
+    threads = [threading.Thread(target=run, args=(group,)) for group in groups]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert results == [[6.0] * 1000] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_has_no_part_in_a_group():
+    group, = yoke.comm.init_all(["cpu"])
+    child = os.fork()
+    if child == 0:
+        try:
+            group.barrier()
+        except yoke.ForkedError:
+            os._exit(0)
+        except BaseException:  # noqa: BLE001
+            os._exit(2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    group.barrier()
