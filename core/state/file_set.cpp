@@ -23,26 +23,34 @@ bool list(const Descriptor &folder, std::vector<std::string> &names)
     return retried([&] { return file_calls().list(folder.get(), &names); }) == 0;
 }
 
-// Leaves out the sets that an index names. Whatever else stands in it, and however: these characters it writes as they
-// are. False where that cannot be found out.
+bool is_regular(const Descriptor &folder, const std::string &name)
+{
+    struct stat status {};
+    return retried([&] { return file_calls().status(folder.get(), name.c_str(), &status, 0); }) ==
+               0 &&
+           S_ISREG(status.st_mode);
+}
+
+// Leaves out the sets that an index names, whatever it is called: whoever moves one aside gives it a name of his own.
+// Whatever else stands in it, and however: these characters it writes as they are. False where that cannot be found
+// out.
 bool leave_out_named(Digits &digits, const Descriptor &folder, const std::string &index)
 {
     try {
+        if (!is_regular(folder, index)) return true;
         const ReadFile file("save", folder, index);
+        char first[8];
+        const auto bytes = static_cast<size_t>(std::min<uint64_t>(sizeof first, file.size()));
+        file.read(0, first, bytes);
+        if (!SetIndex::may_begin({first, bytes})) return true;
         const std::string text = read_index_text(file, index.c_str());
         std::erase_if(digits, [&](const std::string &one) {
             return text.find("-" + one + "-") != std::string::npos;
         });
         return true;
     } catch (const Error &error) {
-        return error.native_code() == ENOENT || error.native_code() == EISDIR;
+        return error.native_code() == ENOENT;
     }
-}
-
-// Whoever moves an index aside gives it a name of his own.
-bool may_be_index(std::string_view name)
-{
-    return name.find(".json") != std::string_view::npos;
 }
 
 // Files of sets with that index, which no index names and nobody writes.
@@ -59,7 +67,7 @@ void remove_unnamed(const Descriptor &folder, const std::string &index)
     for (const std::string &living : digits_of_writers(later, "")) digits.erase(living);
     later.push_back(index);
     for (const std::string &name : later)
-        if (may_be_index(name) && !leave_out_named(digits, folder, name)) return;
+        if (digits_of_shard(name, index).empty() && !leave_out_named(digits, folder, name)) return;
     for (const std::string &name : names)
         if (digits.contains(digits_of_shard(name, index)))
             retried([&] { return file_calls().unlink(folder.get(), name.c_str()); });

@@ -148,7 +148,7 @@ Ref<Work> CheckpointManager::save(int64_t step, const State &state, const SaveOp
         fail(YOKE_E_VALUE, "%s: argument 'step' is %lld; steps count from 0", call,
              static_cast<long long>(step));
     StateToSave whole = StateToSave::of(state, options, call);
-    wait_for_save(call);  // before anything of this one is on the disk
+    wait_for_save(call, options.is_blocking);  // before anything of this one is on the disk
     return save_to(std::make_unique<Target>(folder(), step, call), std::move(whole),
                    options.is_blocking, call);
 }

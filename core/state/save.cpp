@@ -206,7 +206,7 @@ Ref<Snapshot> take_snapshot(const StateToSave &state, const char *call)
 Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is_blocking,
                   const char *call)
 {
-    wait_for_save(call);
+    wait_for_save(call, is_blocking);
     if (!is_blocking)
         if (Ref<Snapshot> snapshot = take_snapshot(state, call); snapshot.present())
             return write_beside(std::move(target), std::move(state.files), std::move(snapshot),
@@ -291,7 +291,7 @@ Ref<Work> save_state(const std::string &path, const State &root, const SaveOptio
 {
     check_path(path, call);
     StateToSave state = StateToSave::of(root, options, call);
-    wait_for_save(call);  // before anything of this one is on the disk
+    wait_for_save(call, options.is_blocking);  // before anything of this one is on the disk
     std::unique_ptr<SaveTarget> target;
     if (state.files.size() > 1)
         target = std::make_unique<SetTarget>(call, path, state);

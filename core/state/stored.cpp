@@ -3,6 +3,8 @@
 #include "core/base/error.h"
 #include "core/state/file_parts.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -54,8 +56,14 @@ namespace {
 // Or the index goes, where one file takes the place of the set, or the other way round.
 constexpr int kMostTries = 20;
 
-// Of the files of a set: a process may have 1,024 of any kind.
-constexpr size_t kMostOpen = 64;
+// How many files of a set stay open: a process may have 1,024 of any kind, or fewer.
+size_t most_open()
+{
+    constexpr rlim_t kMost = 64, kShare = 4;
+    struct rlimit limit {};
+    const bool is_known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
+    return is_known ? std::min(kMost, limit.rlim_cur / kShare) : kMost;
+}
 
 // A set may be saved anew between a look at its index and one at its files, of which the former ones go then.
 struct MissingShard : Error {
@@ -190,9 +198,10 @@ Stored Stored::of_set(const Found &found, const char *call)
     const ShardFolders folders(call, made.path_);
     std::vector<std::string_view> tensors(index.file_count());  // one of each file
     for (const SetIndex::Entry &entry : index.entries()) tensors[entry.file] = index.name(entry);
+    const size_t most = most_open();
     for (size_t i = 0; i < index.file_count(); ++i) {
         made.files_.push_back(folders.open(std::string(index.file(i)), tensors[i]));
-        if (i >= kMostOpen) made.files_.back().rest();
+        if (i >= most) made.files_.back().rest();
     }
     made.place_by_index();
     return made;

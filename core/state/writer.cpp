@@ -98,6 +98,11 @@ std::string text_of(const std::exception_ptr &failure)
     }
 }
 
+void log_failure(const std::exception_ptr &failure)
+{
+    log(LogLevel::kError, "a save that nobody waited for failed: %s", text_of(failure).c_str());
+}
+
 [[noreturn]] void raise_for_former(const std::exception_ptr &failure, const char *call)
 {
     constexpr const char *kText =
@@ -133,7 +138,7 @@ void wait_at_exit()
 
 }  // namespace
 
-void wait_for_save(const char *call)
+void wait_for_save(const char *call, bool is_blocking)
 {
     const Ref<Work> work = current_save();
     if (!work.present()) return;
@@ -144,7 +149,9 @@ void wait_for_save(const char *call)
             call);
     work->wait_for_end(-1);
     retire(work);
-    if (const std::exception_ptr failure = work->take_untold()) raise_for_former(failure, call);
+    const std::exception_ptr failure = work->take_untold();
+    if (failure && !is_blocking) raise_for_former(failure, call);
+    if (failure) log_failure(failure);
 }
 
 bool end_saves(double seconds) noexcept
@@ -153,8 +160,7 @@ bool end_saves(double seconds) noexcept
     if (!work.present()) return true;
     if (!work->wait_for_end(seconds)) return false;
     retire(work);
-    if (const std::exception_ptr failure = work->take_untold())
-        log(LogLevel::kError, "a save that nobody waited for failed: %s", text_of(failure).c_str());
+    if (const std::exception_ptr failure = work->take_untold()) log_failure(failure);
     return true;
 }
 
@@ -174,7 +180,7 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
     const Ref<Work> work = Work::begin(bytes);
     const auto save = std::make_shared<Save>(
         Save{std::move(target), std::move(files), std::move(snapshot), work});
-    while (!take_place(work)) wait_for_save(call);
+    while (!take_place(work)) wait_for_save(call, false);
     held.is_begun = true;
     std::thread thread;
     try {

@@ -6,9 +6,10 @@
 
 namespace yoke {
 
-// Waits for the save that goes on. Raises what it failed with if nobody was told: a save that is waited for nowhere
-// tells it here.
-void wait_for_save(const char *call);
+// Waits for the save that goes on, before another one. What it failed with, if nobody was told, is told here: raised
+// before one that goes on beside the script; before one that blocks, which says by itself whether the newer state is
+// there, a line of the log.
+void wait_for_save(const char *call, bool is_blocking);
 
 // At most `seconds`: whether none goes on any more. What it failed with is a line of the log.
 bool end_saves(double seconds) noexcept;

@@ -202,13 +202,25 @@ few_bytes()
 end_of(save())
 all_bytes()
 try:
-    yoke.save(os.path.join(folder, "b"), {"x": x})
+    yoke.save(os.path.join(folder, "b"), {"x": x}, blocking=False)
     raise SystemExit("no error")
 except OSError as error:
     assert error.errno == 27 and "the save before" in str(error) and os.path.join(folder, "a") in str(error), error
 assert os.listdir(folder) == []
 save("b")
 """)
+    assert os.listdir(tmp_path) == ["b"]
+
+
+# A last save, before a process ends, is not lost for one that failed long ago.
+def test_a_save_that_blocks_logs_the_failure_of_the_one_before(tmp_path):
+    done = run(tmp_path, """
+few_bytes()
+end_of(save())
+all_bytes()
+yoke.save(os.path.join(folder, "b"), {"x": x})
+""")
+    assert "a save that nobody waited for failed" in done.stderr and str(tmp_path / "a") in done.stderr
     assert os.listdir(tmp_path) == ["b"]
 
 

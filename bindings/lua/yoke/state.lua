@@ -8,8 +8,8 @@ local state = { none = tree.none, list = tree.list, dict = tree.dict }
 --- Writes a state to a safetensors file: yoke.save("run.safetensors", {net = net, epoch = 3}, {metadata = {who =
 --- "me"}}). The file there is the former or the new one, whole, whenever the process or the machine stops. Returns the
 --- work, or nil and an error where the system refuses. {blocking = false} returns at once: the state as it was at the
---- call is written beside what goes on; work:wait() tells how it ended, else the next save does, which waits for it.
---- With max_shard = "5GiB" a state with more bytes of tensors is a set of files and an index,
+--- call is written beside what goes on; work:wait() tells how it ended, else the next such save does, which waits for
+--- it. With max_shard = "5GiB" a state with more bytes of tensors is a set of files and an index,
 --- "model.safetensors.index.json" for "model.safetensors", which load takes for each other.
 function state.save(path, value, given)
     local named = options.named("save", given, { metadata = options.none, blocking = true, max_shard = options.none })

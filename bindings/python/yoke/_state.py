@@ -46,7 +46,7 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
 
     blocking=False returns at once, and a thread of the library writes the state as it was at the call, whatever Yoke
     changes from then on; NumPy views of its memory must be left alone until the work is done. wait() of the work raises
-    what it failed with; where nobody waits, the next save does. That save waits for this one, and so does the end of
+    what it failed with; where nobody waits, the next such save does, and one that blocks logs it. That save waits for this one, and so does the end of
     the process. Beside the tensors there must be room for their copies; else it blocks, and a warning says so.
 
     With max_shard, such as "5GiB" or 5_000_000_000 bytes, a state with more bytes of tensors is a set of files, as

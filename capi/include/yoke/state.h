@@ -129,9 +129,9 @@ typedef struct yoke_save_options {
  * last, in one step; then the file or the set that was there before goes. yoke_load takes either name.
  * With `non_blocking` the call returns at once, and a thread of the library writes the state as it was at the call:
  * calls of the library that would change a tensor copy it first, if that is not done; who writes its memory by a
- * pointer must wait. The next save waits for this one, and fails with what this failed with if yoke_work_wait told
- * nobody; yoke_shutdown and exit() wait too, and write a line to the log. Without room for copies of the tensors, or
- * without a thread, the call blocks and a warning says so.
+ * pointer must wait. The next save waits for this one. What this failed with, if yoke_work_wait told nobody, a next one
+ * with `non_blocking` fails with; one that blocks, yoke_shutdown and exit() write it to the log. Without room for
+ * copies of the tensors, or without a thread, the call blocks and a warning says so.
  * Errors: VALUE and TYPE with the path of what cannot be saved; VALUE also for a path that ends as that of an index;
  * STATE while this thread captures a graph; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
