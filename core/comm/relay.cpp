@@ -28,31 +28,41 @@ std::string obstacle(const PeerEvent &event)
     }
 }
 
-}  // namespace
-
-void Relay::begin(const std::shared_ptr<Store> &store)
+// The job cannot start, if that is what the event means.
+void refuse(const std::shared_ptr<Store> &store, const PeerEvent &event)
 {
-    const std::lock_guard lock(mutex_);
-    store_ = store;
-}
-
-void Relay::tell(const PeerEvent &event)
-{
-    std::unique_lock lock(mutex_);
-    if (is_complete_) {
-        lock.unlock();
-        if (later_) later_(event);
-        return;
-    }
-    if (event.kind != PeerEvent::kRefused) told_.push_back(event);
-    const std::shared_ptr<Store> store = store_.lock();
-    lock.unlock();
     const std::string why = obstacle(event);
     if (!store || why.empty()) return;
     try {
         CheckIn::refuse(*store, why, Deadline::after(0));
     } catch (const Error &) {  // it was aborted meanwhile
     }
+}
+
+}  // namespace
+
+void Relay::begin(const std::shared_ptr<Store> &store)
+{
+    std::vector<PeerEvent> told;
+    {
+        const std::lock_guard lock(mutex_);
+        store_ = store;
+        told = told_;
+    }
+    for (const PeerEvent &event : told) refuse(store, event);
+}
+
+void Relay::tell(const PeerEvent &event)
+{
+    std::unique_lock lock(mutex_);
+    const bool is_complete = is_complete_;
+    if (!is_complete) told_.push_back(event);
+    const std::shared_ptr<Store> store = store_.lock();
+    lock.unlock();
+    if (!is_complete)
+        refuse(store, event);
+    else if (later_)
+        later_(event);
 }
 
 void Relay::complete()

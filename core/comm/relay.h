@@ -13,7 +13,7 @@ namespace yoke {
 class Relay {
 public:
     explicit Relay(PeerObserver later) : later_(std::move(later)) {}
-    // Where rank 0 puts why the job cannot start. From then on.
+    // Where rank 0 puts why the job cannot start, what was told before included.
     void begin(const std::shared_ptr<Store> &store);
     void tell(const PeerEvent &event);
     // All are there; what was told before is told again.
