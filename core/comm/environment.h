@@ -23,6 +23,7 @@ const char *process_variable(const char *name) noexcept;
 struct InitArguments {
     std::string init_method = "env://";  // or tcp://HOST:PORT, file:///PATH
     std::optional<int32_t> rank, size;
+    bool operator==(const InitArguments &) const = default;
     bool has_store = false;  // of the host's own, so that nobody need know where rank 0 is
 };
 

@@ -80,7 +80,7 @@ Ref<Group> Group::split(int32_t color, int64_t key)
     }
     const std::string name =
         format("split/%llu/%d", static_cast<unsigned long long>(number), color);
-    part.server = members_.server;
+    part.met = members_.met;
     part.number = members_.number * 1000003 + number * 1009 + static_cast<uint64_t>(color) + 1;
     part.store = std::make_shared<PrefixStore>(members_.store, name);
     return make(std::move(part), options_, "split");

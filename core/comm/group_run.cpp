@@ -141,7 +141,7 @@ void Group::fail_with(const Cause &cause) noexcept
 void Group::lose(const Cause &cause) noexcept
 {
     // Rank 0's table is here, and takes it at once; the others lose rank 0 alone, each by itself.
-    fail_with(members_.server ? agreed(cause) : cause);
+    fail_with(members_.met && members_.met->server ? agreed(cause) : cause);
 }
 
 void Group::abort(const std::string &reason) noexcept

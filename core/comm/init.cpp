@@ -42,31 +42,35 @@ public:
     void watch(const Ref<Group> &group)
     {
         const std::lock_guard lock(mutex_);
-        link_ = group->link();
+        links_.push_back(group->link());
     }
     void tell(const PeerEvent &event)
     {
         // One whose connection has ended is missed by who waits for it, whom the engine tells.
         if (event.kind != PeerEvent::kSilent) return;
-        std::shared_ptr<GroupLink> link;
+        std::vector<std::shared_ptr<GroupLink>> links;
         {
             const std::lock_guard lock(mutex_);
-            link = link_;
+            links = links_;
         }
-        if (!link) return;
-        const std::lock_guard lock(link->mutex);
-        if (!link->group) return;
-        const auto rank = static_cast<size_t>(event.rank);
-        link->group->lose(cause_of_loss(
-            link->group->ranks()[rank],
+        for (const std::shared_ptr<GroupLink> &link : links) {
+            const std::lock_guard lock(link->mutex);
+            if (link->group) lose(*link->group, event.rank);
+        }
+    }
+
+private:
+    void lose(Group &group, int32_t rank) const
+    {
+        group.lose(cause_of_loss(
+            group.ranks()[static_cast<size_t>(rank)],
             format("has not been heard for %g s (YOKE_COMM_SILENCE): it is stopped, or cut off",
                    silence_s_)));
     }
 
-private:
     const double silence_s_;
     Mutex mutex_{LockRank::kOther};
-    std::shared_ptr<GroupLink> link_;
+    std::vector<std::shared_ptr<GroupLink>> links_;
 };
 
 // Ranks of two builds may not read each other's calls alike.
@@ -89,6 +93,55 @@ std::string next_name()
     return "group/" + std::to_string(made.fetch_add(1));
 }
 
+// Where the ranks of this process's groups have met, and who watches them.
+struct Meeting {
+    InitArguments arguments;
+    std::shared_ptr<const Rendezvous> met;
+    std::shared_ptr<Watcher> watcher;
+};
+
+// The last one, while a group of it lives: a further init of the same job meets there, at once.
+struct LastMeeting {
+    Mutex mutex{LockRank::kOther};
+    pid_t process = 0;
+    InitArguments arguments;
+    std::weak_ptr<const Rendezvous> met;
+    std::shared_ptr<Watcher> watcher;
+};
+LastMeeting &last_meeting = immortal<LastMeeting>();
+
+std::optional<Meeting> known_meeting(const InitArguments &arguments)
+{
+    const std::lock_guard lock(last_meeting.mutex);
+    std::shared_ptr<const Rendezvous> met = last_meeting.met.lock();
+    if (!met || last_meeting.process != getpid() || !(last_meeting.arguments == arguments))
+        return {};
+    return Meeting{arguments, std::move(met), last_meeting.watcher};
+}
+
+Meeting meeting_of(const InitOptions &options)
+{
+    if (!options.store)
+        if (std::optional<Meeting> last = known_meeting(options.arguments)) return *last;
+    const double silence_s = configured_silence();
+    const auto watcher = std::make_shared<Watcher>(silence_s);
+    RendezvousOptions how;
+    how.arguments = options.arguments;
+    how.timeout_s = options.init_timeout_s;
+    how.build = build_of_ranks();
+    how.device = current_device().name;
+    how.store = options.store;
+    how.silence_s = silence_s;
+    how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
+    Meeting made{options.arguments, std::make_shared<const Rendezvous>(meet(how)), watcher};
+    const std::lock_guard lock(last_meeting.mutex);
+    last_meeting.process = getpid();
+    last_meeting.arguments = options.arguments;
+    last_meeting.met = made.met;
+    last_meeting.watcher = watcher;
+    return made;
+}
+
 }  // namespace
 
 Ref<Group> init_group(const InitOptions &options, const char *call)
@@ -100,26 +153,16 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     how.timeout_s = options.timeout_s;
     how.init_timeout_s = options.init_timeout_s;
     (void)Engine::find(how.engine, call);
-    RendezvousOptions meeting;
-    meeting.arguments = options.arguments;
-    meeting.timeout_s = options.init_timeout_s;
-    meeting.build = build_of_ranks();
-    meeting.device = current_device().name;
-    meeting.store = options.store;
-    const double silence_s = configured_silence();
-    const auto watcher = std::make_shared<Watcher>(silence_s);
-    meeting.silence_s = silence_s;
-    meeting.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
-    Rendezvous met = meet(meeting);
+    const Meeting meeting = meeting_of(options);
     Members members;
     const std::string name = next_name();
-    members.rank = met.rank;
-    members.ranks = std::move(met.arrivals);
+    members.rank = meeting.met->rank;
+    members.ranks = meeting.met->arrivals;
     members.number = number_of(name);
-    members.store = std::make_shared<PrefixStore>(std::move(met.store), name);
-    members.server = std::move(met.server);
+    members.store = std::make_shared<PrefixStore>(meeting.met->store, name);
+    members.met = meeting.met;
     Ref<Group> group = Group::make(std::move(members), how, call);
-    watcher->watch(group);
+    meeting.watcher->watch(group);
     const std::lock_guard lock(known.mutex);
     if (!known.group.present()) known.group = group;
     return group;

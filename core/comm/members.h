@@ -10,8 +10,9 @@ struct Members {
     std::vector<Arrival> ranks;    // by rank
     uint64_t number = 0;           // of the group: alike on all ranks, and no other group's
     std::shared_ptr<Store> store;  // with keys of this group's own
-    // What serves rank 0's table; it says farewell when its last group has gone.
-    std::shared_ptr<StoreServer> server = {};
+    // Where the ranks met, for as long as one of the groups lives that were made there: rank 0's server says farewell
+    // with it. Null for threads.
+    std::shared_ptr<const Rendezvous> met = {};
 
     int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
     const Arrival &self() const { return ranks[static_cast<size_t>(rank)]; }

@@ -14,7 +14,7 @@ import tree
 MB = 1_000_000
 LIMITS = {
     "libyoke.so, three instruction sets": 13 * MB,
-    "libyoke.so, base and one more": 8.5 * MB,
+    "libyoke.so, base and one more": 9 * MB,
     "the CUDA module, one architecture": 5 * MB,
     "all that the main job maps": 60 * MB,
 }

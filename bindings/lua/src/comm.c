@@ -191,8 +191,9 @@ static int empty(lua_State *L)
     const lua_Unsigned ndim = lua_rawlen(L, 2);
     int64_t sizes[YOKE_MAX_NDIM];
     if (ndim > YOKE_MAX_NDIM)
-        yl_raise(L, b, YOKE_E_VALUE, "empty", "argument 'shape' has %I axes; a tensor has at most %d",
-                 (lua_Integer)ndim, YOKE_MAX_NDIM);
+        yl_raise(L, b, YOKE_E_VALUE, "empty",
+                 "argument 'shape' has %I axes; a tensor has at most %d", (lua_Integer)ndim,
+                 YOKE_MAX_NDIM);
     for (lua_Unsigned i = 0; i < ndim; ++i) {
         lua_geti(L, 2, (lua_Integer)i + 1);
         sizes[i] = yl_int_arg(L, b, -1, "empty", "shape");

@@ -86,8 +86,8 @@ function Group:barrier(given) return run(self, "barrier", given) end
 --- The same within `timeout` seconds; the error lists all ranks that did not come, and the group goes on.
 function Group:monitored_barrier(timeout) return self.handle:monitored_barrier(timeout) end
 
---- A tensor of the host in memory that peers reach without a copy; all ranks call it alike. `shape` is a list of sizes or
---- one number.
+--- A tensor of the host in memory that peers reach without a copy; all ranks call it alike. `shape` is a list of sizes
+--- or one number.
 function Group:empty(shape, dtype) return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype) end
 
 --- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".

@@ -44,8 +44,8 @@ typedef struct yoke_comm_options {
     double init_timeout;     /* seconds until all ranks must be there; 0: 300 */
 } yoke_comm_options;
 
-/* The group of all ranks; each of them calls it. The first one of a process is its default group. Which rank this is, of
- * how many, and where rank 0 is, torchrun, mpirun, srun, Kubeflow and indexed Jobs tell in the environment; RANK,
+/* The group of all ranks; each of them calls it. The first one of a process is its default group. Which rank this is,
+ * of how many, and where rank 0 is, torchrun, mpirun, srun, Kubeflow and indexed Jobs tell in the environment; RANK,
  * WORLD_SIZE, MASTER_ADDR and MASTER_PORT suffice. Errors: VALUE for what is missing, or told twice in different ways;
  * TIMEOUT with the ranks that did not come; COMM where they are not of one version. [any-thread] */
 YOKE_API yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out);

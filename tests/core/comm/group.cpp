@@ -59,7 +59,8 @@ std::vector<std::string> each_rank(std::vector<Ref<Group>> &groups,
     return told;
 }
 
-void expect_all_told(const std::vector<std::string> &told, std::initializer_list<const char *> parts)
+void expect_all_told(const std::vector<std::string> &told,
+                     std::initializer_list<const char *> parts)
 {
     for (const std::string &each : told) {
         EXPECT_EQ(each, told[0]);
@@ -138,25 +139,30 @@ TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
     Group &group = *groups[0];
     const Tensor t = filled(3, 1);
-    expect_error(YOKE_E_VALUE, {"broadcast", "'root' is 2", "0 to 1"},
-                 [&] { group.run({YOKE_COMM_BROADCAST, -1, 2, t, t}, false); });
-    expect_error(YOKE_E_VALUE, {"send", "'dst' is 0", "this rank itself"},
-                 [&] { group.run({YOKE_COMM_SEND, -1, 0, t, {}}, false); });
-    expect_error(YOKE_E_VALUE, {"reduce_scatter", "'t'", "[3]", "do not divide by the 2 ranks"}, [&] {
-        group.run({YOKE_COMM_REDUCE_SCATTER, YOKE_REDUCE_SUM, -1, t, filled(1, 0)}, false);
+    expect_error(YOKE_E_VALUE, {"broadcast", "'root' is 2", "0 to 1"}, [&] {
+        group.run({YOKE_COMM_BROADCAST, -1, 2, t, t}, false);
     });
-    expect_error(YOKE_E_VALUE, {"all_gather", "[3]", "[4]", "3 elements in the one and 2 in the other"},
-                 [&] { group.run({YOKE_COMM_ALL_GATHER, -1, -1, t, filled(4, 0)}, false); });
+    expect_error(YOKE_E_VALUE, {"send", "'dst' is 0", "this rank itself"}, [&] {
+        group.run({YOKE_COMM_SEND, -1, 0, t, {}}, false);
+    });
+    expect_error(
+        YOKE_E_VALUE, {"reduce_scatter", "'t'", "[3]", "do not divide by the 2 ranks"}, [&] {
+            group.run({YOKE_COMM_REDUCE_SCATTER, YOKE_REDUCE_SUM, -1, t, filled(1, 0)}, false);
+        });
+    expect_error(YOKE_E_VALUE,
+                 {"all_gather", "[3]", "[4]", "3 elements in the one and 2 in the other"}, [&] {
+                     group.run({YOKE_COMM_ALL_GATHER, -1, -1, t, filled(4, 0)}, false);
+                 });
     expect_error(YOKE_E_TYPE, {"all_gather", "float32", "int64"}, [&] {
         group.run({YOKE_COMM_ALL_GATHER, -1, -1, t, ops::cast(*filled(6, 0), YOKE_I64)}, false);
     });
-    expect_error(YOKE_E_TYPE, {"all_reduce", "'avg' of int64"}, [&] {
-        group.run(reduce_all(ops::cast(*t, YOKE_I64), YOKE_REDUCE_AVG), false);
-    });
+    expect_error(YOKE_E_TYPE, {"all_reduce", "'avg' of int64"},
+                 [&] { group.run(reduce_all(ops::cast(*t, YOKE_I64), YOKE_REDUCE_AVG), false); });
     expect_error(YOKE_E_TYPE, {"all_reduce", "'sum' of bool"},
                  [&] { group.run(reduce_all(ops::cast(*t, YOKE_BOOL)), false); });
-    expect_error(YOKE_E_VALUE, {"scatter", "'t' is absent", "rank 0"},
-                 [&] { group.run({YOKE_COMM_SCATTER, -1, 0, {}, t}, false); });
+    expect_error(YOKE_E_VALUE, {"scatter", "'t' is absent", "rank 0"}, [&] {
+        group.run({YOKE_COMM_SCATTER, -1, 0, {}, t}, false);
+    });
     expect_error(YOKE_E_VALUE, {"all_reduce", "no reduction"},
                  [&] { group.run(reduce_all(t, 9), false); });
     const int64_t shape[] = {4}, strides[] = {0};
@@ -176,13 +182,16 @@ TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
          {"the number of elements", "of 2 float32", "of 3 float32"}},
         {[](int32_t rank) { return rank == 2 ? barrier() : reduce_all(filled(2, 1)); },
          {"the call", "all_reduce of 2 float32, sum", "called barrier"}},
-        {[](int32_t rank) { return reduce_all(filled(2, 1), rank == 2 ? YOKE_REDUCE_MAX : YOKE_REDUCE_SUM); },
+        {[](int32_t rank) {
+             return reduce_all(filled(2, 1), rank == 2 ? YOKE_REDUCE_MAX : YOKE_REDUCE_SUM);
+         },
          {"the reduction", ", sum", ", max"}},
         {[](int32_t rank) {
              const Tensor t = filled(2, 1);
              return Collective{YOKE_COMM_BROADCAST, -1, rank / 2, t, t};
          },
-         {"broadcast of 2 float32, root 1", "called barrier"}},  // who waits for another root, by the next call
+         {"broadcast of 2 float32, root 1",
+          "called barrier"}},  // who waits for another root, by the next call
         {[](int32_t rank) {
              return reduce_all(rank == 2 ? ops::cast(*filled(2, 1), YOKE_F64) : filled(2, 1));
          },
@@ -197,7 +206,8 @@ TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
         expect_all_told(told, {"YOKE_E_COMM", "rank 2 (host"});
         for (const char *part : parts) EXPECT_NE(told[0].find(part), std::string::npos) << told[0];
         // It stays failed, with the same words.
-        const auto later = each_rank(groups, [](Group &group) { group.run(barrier(), true)->wait(-1); });
+        const auto later =
+            each_rank(groups, [](Group &group) { group.run(barrier(), true)->wait(-1); });
         EXPECT_EQ(later, told);
     }
 }
@@ -236,7 +246,8 @@ TEST(Group, TellsOfTensorsThatAreWrittenMeanwhile)
     const Ref<Work> work = groups[0]->run(reduce_all(t), true);
     ops::fill_(*t, 3.0);  // its peer has not come
     groups[1]->run(reduce_all(filled(4, 1)), false);
-    expect_error(YOKE_E_STATE, {"all_reduce", "written by fill_", "under way"}, [&] { work->wait(-1); });
+    expect_error(YOKE_E_STATE, {"all_reduce", "written by fill_", "under way"},
+                 [&] { work->wait(-1); });
     // That is its own affair.
     const auto told = each_rank(groups, [](Group &group) { group.run(barrier(), false); });
     EXPECT_EQ(told, std::vector<std::string>(2));
@@ -248,7 +259,8 @@ TEST(Group, ListsAllThatAreMissingAtAMonitoredBarrier)
     const auto told = each_rank(groups, [](Group &group) {
         if (group.rank() % 2 == 0) group.monitored_barrier(0.2);
     });
-    expect_all_told({told[0], told[2]}, {"YOKE_E_TIMEOUT", "monitored_barrier", "rank 1 (host", "rank 3 (host"});
+    expect_all_told({told[0], told[2]},
+                    {"YOKE_E_TIMEOUT", "monitored_barrier", "rank 1 (host", "rank 3 (host"});
     for (size_t i : {1u, 3u}) EXPECT_EQ(told[i], "");
     const auto after = each_rank(groups, [](Group &group) { group.run(barrier(), false); });
     EXPECT_EQ(after, std::vector<std::string>(4));
@@ -294,7 +306,8 @@ TEST(Group, RefusesSizesThatNoProcessHas)
     for (const int32_t size : {0, -1, 100000})
         expect_error(YOKE_E_VALUE, {kCall, "'size' is", "1 to 1024"},
                      [&] { (void)init_threads(size, 0, kCall); });
-    expect_error(YOKE_E_VALUE, {kCall, "'timeout' is -1"}, [] { (void)init_threads(1, -1, kCall); });
+    expect_error(YOKE_E_VALUE, {kCall, "'timeout' is -1"},
+                 [] { (void)init_threads(1, -1, kCall); });
 }
 
 }  // namespace

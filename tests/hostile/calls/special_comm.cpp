@@ -6,7 +6,8 @@ namespace hostile::special {
 void yoke_comm_init(Draw &d)
 {
     static const char *const kBackends[] = {"cpu", "gloo", "nccl", "", "CPU"};
-    static const char *const kMethods[] = {"tcp://127.0.0.1:0", "tcp://", "file://", "env://", "http://x"};
+    static const char *const kMethods[] = {"tcp://127.0.0.1:0", "tcp://", "file://", "env://",
+                                           "http://x"};
     yoke_comm_options *options = d.array<yoke_comm_options>(1);
     *options = {};
     options->struct_size =
