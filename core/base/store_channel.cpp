@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace yoke {
 
@@ -13,14 +12,15 @@ void Channel::start(const std::shared_ptr<Watched> &owner, double tick_s)
     if (!out_.empty()) rewatch(watched_, EPOLLIN | EPOLLOUT);
 }
 
+// It may be called by the watch thread and another one at once: neither closes before both have it unwatched.
 void Channel::stop() noexcept
 {
     uint64_t watched = 0;
     {
         const std::lock_guard lock(mutex_);
-        watched = std::exchange(watched_, 0);
+        watched = watched_;
     }
-    if (watched) unwatch(watched);
+    unwatch(watched);
     const std::lock_guard lock(mutex_);
     socket_.close();
 }
@@ -43,6 +43,7 @@ bool Channel::push()
 bool Channel::send(std::string frame)
 {
     const std::lock_guard lock(mutex_);
+    if (!socket_.present()) return true;  // nobody reads it any more
     if (out_.size() - sent_ + frame.size() > kMostQueued) return false;
     const bool was_idle = out_.empty();
     out_.erase(0, sent_);

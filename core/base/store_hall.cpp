@@ -47,6 +47,7 @@ void StoreHall::close() noexcept
         guest->say_bye();
         guest->stop();
     }
+    settle_watch();  // a guest that has just ended may still tell of it
 }
 
 void StoreHall::on_ready(uint32_t) noexcept

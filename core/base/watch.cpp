@@ -40,6 +40,7 @@ public:
     uint64_t add(const std::shared_ptr<Watched> &what, int fd, uint32_t events, double tick_s);
     void change(uint64_t number, uint32_t events) noexcept;
     void remove(uint64_t number) noexcept;
+    void settle() noexcept;
     bool is_own_thread() const noexcept { return std::this_thread::get_id() == thread_.load(); }
 
 private:
@@ -59,7 +60,7 @@ private:
     std::mutex mutex_;
     std::condition_variable left_;
     std::map<uint64_t, Entry> entries_;
-    uint64_t running_ = kWakeUp;
+    uint64_t running_ = kWakeUp, turns_ = 0;
     bool is_started_ = false;
     std::atomic<std::thread::id> thread_{};
 };
@@ -118,13 +119,21 @@ void Watch::remove(uint64_t number) noexcept
 {
     std::shared_ptr<Watched> last;  // ends without the lock
     std::unique_lock lock(mutex_);
-    const auto found = entries_.find(number);
-    if (found == entries_.end()) return;
-    if (found->second.fd >= 0) epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, found->second.fd, nullptr);
-    last = std::move(found->second.what);
-    entries_.erase(found);
+    if (const auto found = entries_.find(number); found != entries_.end()) {
+        if (found->second.fd >= 0) epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, found->second.fd, nullptr);
+        last = std::move(found->second.what);
+        entries_.erase(found);
+    }
+    // It may have removed itself, and still run.
     if (!is_own_thread()) left_.wait(lock, [&] { return running_ != number; });
     lock.unlock();
+}
+
+void Watch::settle() noexcept
+{
+    std::unique_lock lock(mutex_);
+    const uint64_t turn = turns_;
+    if (!is_own_thread()) left_.wait(lock, [&] { return running_ == kWakeUp || turns_ != turn; });
 }
 
 void Watch::wake_up() noexcept
@@ -148,6 +157,7 @@ void Watch::leave(std::shared_ptr<Watched> what)
     what.reset();  // perhaps the last one: it ends while whoever removed it waits
     const std::lock_guard lock(mutex_);
     running_ = kWakeUp;
+    ++turns_;
     left_.notify_all();
 }
 
@@ -242,7 +252,13 @@ void rewatch(uint64_t number, uint32_t events) noexcept
 
 void unwatch(uint64_t number) noexcept
 {
-    if (Watch *known = current.load()) known->remove(number);
+    Watch *known = current.load();
+    if (known && number) known->remove(number);
+}
+
+void settle_watch() noexcept
+{
+    if (Watch *known = current.load()) known->settle();
 }
 
 bool is_watch_thread() noexcept

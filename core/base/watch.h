@@ -28,6 +28,8 @@ void rewatch(uint64_t number, uint32_t events) noexcept;
 // Once it returns nothing of it runs, and it may close its descriptor; except in the watch thread, where it ends after
 // the function that called.
 void unwatch(uint64_t number) noexcept;
+// Once it returns whatever ran in the watch thread has ended, also of what is not watched any more; but in that thread.
+void settle_watch() noexcept;
 bool is_watch_thread() noexcept;
 
 }  // namespace yoke

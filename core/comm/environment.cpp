@@ -39,8 +39,9 @@ void read_query(std::string_view query, const std::string &url, Source &source)
         const auto number =
             equals == part.npos ? std::nullopt : parsed<int32_t>(part.substr(equals + 1));
         if (!number || *number < 0 || (name != "rank" && name != "world_size")) fail_url(url);
-        (name == "rank" ? source.rank : source.size) = {"init_method's " + std::string(name),
-                                                        *number};
+        Said<int32_t> &said = name == "rank" ? source.rank : source.size;
+        said.by = "init_method's " + std::string(name);
+        said.value = *number;
     }
 }
 

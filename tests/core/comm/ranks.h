@@ -133,4 +133,22 @@ inline RankProcess start(const RendezvousOptions &options)
     return RankProcess([&] { return tell(meet(options)); });
 }
 
+inline std::vector<std::string> results(std::vector<RankProcess> &ranks)
+{
+    std::vector<std::string> texts;
+    for (RankProcess &rank : ranks) texts.push_back(rank.result());
+    return texts;
+}
+
+inline void expect_parts(const std::string &text, std::initializer_list<std::string> parts)
+{
+    for (const std::string &part : parts)
+        EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+}
+
+inline std::string process_of(const RankProcess &rank)
+{
+    return "process " + std::to_string(rank.process());
+}
+
 }  // namespace yoke::test

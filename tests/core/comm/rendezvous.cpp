@@ -13,32 +13,17 @@
 namespace yoke {
 namespace {
 
+using test::expect_parts;
 using test::options_of;
 using test::Port;
+using test::process_of;
 using test::RankProcess;
+using test::results;
 using test::start;
 using test::Variables;
 using test::variables_of;
 
 constexpr double kShort = 0.5;  // of what must end by its deadline
-
-std::vector<std::string> results(std::vector<RankProcess> &ranks)
-{
-    std::vector<std::string> texts;
-    for (RankProcess &rank : ranks) texts.push_back(rank.result());
-    return texts;
-}
-
-void expect_parts(const std::string &text, std::initializer_list<std::string> parts)
-{
-    for (const std::string &part : parts)
-        EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
-}
-
-std::string process_of(const RankProcess &rank)
-{
-    return "process " + std::to_string(rank.process());
-}
 
 Variables with(Variables variables, const Variables &more)
 {

@@ -1,0 +1,85 @@
+// Ranks that die once all have met, and who is told of it.
+#include "tests/core/comm/ranks.h"
+
+namespace yoke {
+namespace {
+
+using test::expect_parts;
+using test::options_of;
+using test::Port;
+using test::process_of;
+using test::RankProcess;
+using test::results;
+using test::variables_of;
+
+// A rank that waits until it is told that one has died, and tells which.
+RankProcess survivor(int rank, uint16_t port)
+{
+    return RankProcess([=] {
+        const auto died = std::make_shared<HashStore>();
+        RendezvousOptions options = options_of(variables_of(rank, 3, port));
+        options.observer = [died](const PeerEvent &event) {
+            if (event.kind == PeerEvent::kEnded)
+                died->set("who", format("rank %d died (%s)", event.rank, event.about.c_str()),
+                          Deadline::after(0));
+        };
+        const Rendezvous met = meet(options);
+        std::string who = died->get("who", Deadline::after(20));
+        // The other ranks are told by a key that they wait for; of rank 0's end they know themselves.
+        if (met.server) {
+            met.store->set("cause", who, Deadline::after(20));
+            met.server->wait_until_left(Deadline::after(20));
+        }
+        return who;
+    });
+}
+
+RankProcess victim(int rank, uint16_t port)
+{
+    return RankProcess([=]() -> std::string {
+        const Rendezvous met = meet(options_of(variables_of(rank, 3, port)));
+        // Whoever has died has met all others before.
+        if (met.server)
+            met.server->table()->wait({"start0/met/1", "start0/met/2"}, Deadline::after(20));
+        raise(SIGKILL);
+        return "";
+    });
+}
+
+TEST(Deaths, OneIsToldToWhoWatches)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    ranks.push_back(survivor(0, port.number()));
+    RankProcess other([&]() -> std::string {
+        const Rendezvous met = meet(options_of(variables_of(2, 3, port.number())));
+        return met.store->get("cause", Deadline::after(20));
+    });
+    RankProcess dying = victim(1, port.number());
+    const std::string told = ranks[0].result();
+    expect_parts(told, {"rank 1 died (host", process_of(dying)});
+    EXPECT_EQ(other.result(), told);
+}
+
+TEST(Deaths, ThatOfRankZeroIsToldToAll)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {1, 2})
+        ranks.push_back(RankProcess([&, rank]() -> std::string {
+            const auto died = std::make_shared<HashStore>();
+            RendezvousOptions options = options_of(variables_of(rank, 3, port.number()));
+            options.observer = [died](const PeerEvent &event) {
+                died->set("who", format("%d %d", event.rank, event.kind), Deadline::after(0));
+            };
+            const Rendezvous met = meet(options);
+            met.store->set("met/" + std::to_string(rank), "", Deadline::after(20));
+            return died->get("who", Deadline::after(20));
+        }));
+    RankProcess dying = victim(0, port.number());
+    for (const std::string &text : results(ranks))
+        EXPECT_EQ(text, format("0 %d", PeerEvent::kEnded));
+}
+
+}  // namespace
+}  // namespace yoke
