@@ -14,7 +14,6 @@ from yoke._groups import *
 from yoke._ops import *
 from yoke._ops import _TensorOps
 from yoke._signals import *
-
 __version__: str
 
 _Number = builtins.bool | int | float
