@@ -24,7 +24,7 @@ local BEGUN_WITH = { "amp", "batch", "context", "heads", "layers", "lr", "seed",
 local function read_number(name, text, default)
     local value, whole = tonumber(text), math.type(default) == "integer"
     if value then value = whole and math.tointeger(value) or not whole and value + 0.0 end
-    return value or error(("--%s is '%s'; it takes a %snumber"):format(name, text, whole and "whole " or ""), 0)
+    return value or error(("--%s is '%s'; it takes a %s"):format(name, text, whole and "whole number of 64 bits" or "number"), 0)
 end
 
 local function check_range(name, value, range)
@@ -201,7 +201,7 @@ local function main()
     local saved = SavedRun("gpt", o.save, o.every, begun_with)
     local start, losses = now(), train(net, text, o, saved)
     if on_terminal then io.stderr:write "\n" end
-    local seconds, device = now() - start, yoke.current_device()
+    local seconds, device = math.max(now() - start, 0.01), yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), o.amp))
     print(("tokens/s: %.0f"):format((o.steps - saved.first) * o.batch * o.context / seconds))
     print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))
