@@ -99,6 +99,11 @@ local function load_text(path, context)
     return indices(text)
 end
 
+-- Tells one text from another, wherever the file lies.
+local function content(text)
+    return ("of %d bytes with the sum %d"):format(text.numel, (text * (yoke.arange(text.numel) + 1)):sum():item())
+end
+
 local GPT = nn.Module:extend "GPT"
 function GPT:init(layers, width, heads, context)
     self.context = context
@@ -198,6 +203,7 @@ local function main()
     end
     local begun_with = {}
     for _, name in ipairs(BEGUN_WITH) do begun_with[name] = o[name] end
+    begun_with.text = content(text)
     local saved = SavedRun("gpt", o.save, o.every, begun_with)
     local start, losses = now(), train(net, text, o, saved)
     if on_terminal then io.stderr:write "\n" end

@@ -230,6 +230,7 @@ def test_a_run_at_its_end_is_evaluated_and_not_trained_anew(ended, programs, lan
     done = run(programs, language, "--save", folder)
     assert f"{folder}: {STEPS} of {STEPS} steps are done" in done.stderr
     assert outcome(done) == wanted and files_of(folder) == before
+    assert "/s: 0\n" in done.stdout
 
 
 @each_program
@@ -268,6 +269,17 @@ def test_a_run_that_was_begun_otherwise_is_told_with_both_values(ended, programs
     for name, (old, new) in changed.items():
         assert f"{name} {old}" in was and f"{name} {new}" in now
     assert "name another folder with --save" in now
+
+
+@pytest.mark.parametrize("language", GPT)
+def test_a_gpt_goes_on_with_the_same_text_wherever_it_lies(ended, tmp_path, language):
+    folder, wanted = ended[id(GPT)]
+    text = pathlib.Path("/usr/share/common-licenses/GPL-3").read_bytes()
+    (tmp_path / "same").write_bytes(text)
+    (tmp_path / "other").write_bytes(text[:-9] + b"?" + text[-8:])
+    assert outcome(run(GPT, language, "--save", folder, "--text", tmp_path / "same")) == wanted
+    done = run(GPT, language, "--save", folder, "--text", tmp_path / "other")
+    assert done.returncode == 1 and f"was begun with --text of {len(text)} bytes with the sum " in done.stderr
 
 
 @each_program
