@@ -18,7 +18,7 @@ static const char
 typedef struct Preemption {
     int64_t id; /* of its watch; 0 where it has ended */
     int is_running;
-    int is_held; /* amid a step: its function waits */
+    int is_held;    /* amid a step: its function waits */
     int is_removed; /* by its own function, which still runs */
 } Preemption;
 
