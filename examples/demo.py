@@ -37,7 +37,7 @@ def best_amp(device):
 
 def own_folder(folder, language):
     """Three runs are compared: in one folder the second would go on from the first, and train nothing."""
-    return ["--save", os.path.join(folder, language.lower())] if folder else []
+    return ["--save", folder and os.path.join(folder, language.lower())] if folder is not None else []
 
 
 def train(language, command, options):

@@ -51,7 +51,7 @@ local function read_options()
         end
         if name == "amp" and AMP[value] == nil then fail(("--amp is '%s'; it takes off, bf16 or f16"):format(value)) end
         if name == "every" or math.type(default) == "integer" then
-            value = math.tointeger(tonumber(value)) or fail(("--%s is '%s'; it takes a whole number"):format(name, value))
+            value = math.tointeger(tonumber(value)) or fail(("--%s is '%s'; it takes a whole number of 64 bits"):format(name, value))
         end
         options[name], i = value, i + 2
     end
@@ -147,7 +147,7 @@ local function main()
     local saved = SavedRun("fashion_mnist", options.save, options.every, begun_with)
     local start = now()
     local losses = train(net, images, labels, options.epochs, options.amp, saved)
-    local seconds = now() - start
+    local seconds = math.max(now() - start, 0.01) -- the clock tells no less
 
     local device = yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), options.amp))

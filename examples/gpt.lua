@@ -24,7 +24,7 @@ local BEGUN_WITH = { "amp", "batch", "context", "heads", "layers", "lr", "seed",
 local function read_number(name, text, default)
     local value, whole = tonumber(text), math.type(default) == "integer"
     if value then value = whole and math.tointeger(value) or not whole and value + 0.0 end
-    return value or error(("--%s is '%s'; it takes a %snumber"):format(name, text, whole and "whole " or ""), 0)
+    return value or error(("--%s is '%s'; it takes a %s"):format(name, text, whole and "whole number of 64 bits" or "number"), 0)
 end
 
 local function check_range(name, value, range)
@@ -97,6 +97,11 @@ local function load_text(path, context)
     local text = file:read "a"
     if #text <= context then error(("%s has %d bytes; more than --context %d are needed"):format(path, #text, context), 0) end
     return indices(text)
+end
+
+-- Tells one text from another, wherever the file lies.
+local function content(text)
+    return ("of %d bytes with the sum %d"):format(text.numel, (text * (yoke.arange(text.numel) + 1)):sum():item())
 end
 
 local GPT = nn.Module:extend "GPT"
@@ -198,10 +203,11 @@ local function main()
     end
     local begun_with = {}
     for _, name in ipairs(BEGUN_WITH) do begun_with[name] = o[name] end
+    begun_with.text = content(text)
     local saved = SavedRun("gpt", o.save, o.every, begun_with)
     local start, losses = now(), train(net, text, o, saved)
     if on_terminal then io.stderr:write "\n" end
-    local seconds, device = now() - start, yoke.current_device()
+    local seconds, device = math.max(now() - start, 0.01), yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), o.amp))
     print(("tokens/s: %.0f"):format((o.steps - saved.first) * o.batch * o.context / seconds))
     print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))

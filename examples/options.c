@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,10 @@
 static long read_number(const char *name, const char *text)
 {
     char *end;
+    errno = 0;
     const long value = strtol(text, &end, 10);
-    if (end != text && !*end) return value;
-    fprintf(stderr, "%s is '%s'; it takes a whole number\n", name, text);
+    if (end != text && !*end && !errno) return value; /* too large a one is ERANGE */
+    fprintf(stderr, "%s is '%s'; it takes a whole number of 64 bits\n", name, text);
     exit(1);
 }
 

@@ -86,15 +86,24 @@ static void take_step(SavedRun *saved, yoke_state *state)
             saved->steps);
 }
 
+/* 0 where the folder has no step. All else, steps that are damaged or cannot be read too, is a run
+ * that must not be begun anew over it. */
+static int load_newest(const SavedRun *saved, yoke_state **state)
+{
+    const yoke_status status =
+        yoke->checkpoint_manager_load(saved->manager, -1, NULL, 1, NULL, state);
+    if (status == YOKE_E_CHECKPOINT && strstr(yoke->last_error()->message, "there is no step in"))
+        return 0;
+    check(status);
+    return 1;
+}
+
 yoke_state *saved_run_load(SavedRun *saved, int64_t steps)
 {
     yoke_state *state = NULL;
-    int64_t latest;
     saved->steps = steps;
     if (!saved->manager) return NULL;
-    check(yoke->checkpoint_manager_latest(saved->manager, &latest));
-    if (latest != -1) {
-        check(yoke->checkpoint_manager_load(saved->manager, -1, NULL, 1, NULL, &state));
+    if (load_newest(saved, &state)) {
         check_begun(saved, state);
         take_step(saved, state);
     }

@@ -41,8 +41,10 @@ end
 
 -- Puts parts and random numbers where they were saved last; returns after how many steps that was.
 function SavedRun:load(total, parts)
-    if not self.manager:latest() then return 0 end
-    local state = assert(self.manager:load())
+    local state, problem = self.manager:load()
+    -- All else, steps that are damaged or cannot be read too, is a run that must not be begun anew over it.
+    if not state and problem.message:find("there is no step in", 1, true) then return 0 end
+    if not state then error(problem, 0) end
     self:check(state)
     assert(self.manager:load { step = state.step, into = parts, verify = false })
     yoke.set_rng_state(state.rng)
@@ -62,27 +64,27 @@ function SavedRun:save_if_due(step, total, parts)
     if blocking or step % self.every == 0 then self:save(step, parts, blocking) end
 end
 
-function SavedRun:go_on(total, parts)
-    local step = self.first
-    if step == total then return end
-    local _ <close> = yoke.on_preempt(function() self:save(step, parts, true) end)
-    while step < total do
-        self:save_if_due(step, total, parts)
-        coroutine.yield(step)
-        step = step + 1
-        yoke.poll() -- saves where a signal came amid the step, which then ends the process
-    end
-    self:save_if_due(total, total, parts)
-end
-
 -- Counts the steps that are left of `total`, from 0. Between them, and at no other time, `parts` are whole. A part is a
 -- tensor that is changed in place, or has a state_dict().
 function SavedRun:steps(total, parts)
+    local step = -1
     if not self.manager then
-        return coroutine.wrap(function() for step = 0, total - 1 do coroutine.yield(step) end end)
+        return function() step = step + 1; return step < total and step or nil end
     end
     self.first = self:load(total, parts)
-    return coroutine.wrap(function() self:go_on(total, parts) end)
+    if self.first == total then return function() end end
+    local is_begun, done = false, self.first
+    local preemption = yoke.on_preempt(function() self:save(done, parts, true) end)
+    local function next_step()
+        if is_begun then done = done + 1 end
+        is_begun = true
+        preemption:release()
+        yoke.poll() -- saves where a signal came amid the step, which then ends the process
+        self:save_if_due(done, total, parts)
+        preemption:hold() -- what polls amid the step, as work:wait() does, would save it half done
+        return done < total and done or nil
+    end
+    return next_step, nil, nil, preemption -- which `for` closes, also on break and on errors
 end
 
 return new

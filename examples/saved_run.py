@@ -17,13 +17,15 @@ class SavedRun:
     """Saves a run after every so many steps, and when the process is told to end. Without a folder it saves nothing."""
 
     def __init__(self, program="", folder=None, every=None, options=None):
-        if every is not None and not folder:
+        if every is not None and folder is None:
             sys.exit(f"--every is {every}, and there is no folder to save to; give --save FOLDER too")
         if every is not None and every < 1:
             sys.exit(f"--every is {every}; it must be at least 1")
+        if every is not None and every >= 2**63:  # what Lua and C count with
+            sys.exit(f"--every is '{every}'; it takes a whole number of 64 bits")
         self.folder, self.every = folder, every or 100
         self.begun_with = {"program": program, "options": options}
-        self.manager = yoke.CheckpointManager(folder) if folder else None
+        self.manager = yoke.CheckpointManager(folder) if folder is not None else None
         self.first = self.done = 0  # steps when this process began, and now
 
     def steps(self, total, parts):
@@ -47,9 +49,13 @@ class SavedRun:
 
     def _load(self, total, parts):
         """Puts parts and random numbers where they were saved last; returns after how many steps that was."""
-        if self.manager.latest() is None:
+        try:
+            state = self.manager.load()
+        except yoke.CheckpointError as error:
+            # All else, steps that are damaged or cannot be read too, is a run that must not be begun anew over it.
+            if "there is no step in" not in str(error):
+                raise
             return 0
-        state = self.manager.load()
         self._check(state)
         self.manager.load(state["step"], into=parts, verify=False)
         yoke.set_rng_state(state["rng"])

@@ -75,6 +75,20 @@ describe("a function for preemption", function()
         ]], "USR1")
     end)
 
+    it("waits amid a step that is held, and for the poll after it", function()
+        prints("held released saved ", "signal 15", [[
+            local handle = yoke.on_preempt(say "saved")
+            handle:hold()
+            send "TERM"
+            assert(yoke.poll() == 0)
+            yoke.save(os.tmpname(), { 1 }, { blocking = false }):wait()
+            say "held" ()
+            handle:release()
+            say "released" ()
+            yoke.poll()
+        ]])
+    end)
+
     it("may remove itself", function()
         prints("once ", "exit 0", [[
             local handle

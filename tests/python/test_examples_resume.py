@@ -169,6 +169,43 @@ def test_a_program_in_c_saves_at_the_end_of_the_step_amid_which_the_signal_came(
     assert done.returncode == -signal.SIGTERM and newest(tmp_path / "run") == 1
 
 
+LOOP = """
+package.path = "{examples}/?.lua;" .. package.path
+local SavedRun, yoke = require "saved_run", require "yoke"
+local saved, part = SavedRun("loop", "{folder}", 1000, {{}}), yoke.zeros {{ 1 }}
+local function send() os.execute "kill -TERM $PPID" end
+pcall(function()
+    for step in saved:steps(9, {{ part = part }}) do
+        part:add_(1)
+        if step == 2 then {amid} end
+        part:add_(1)
+    end
+end)
+{after}
+"""
+
+
+def loop(folder, amid, after=""):
+    """Runs a script whose steps add 2 to a part, one half after the other."""
+    script = LOOP.format(examples=EXAMPLES, folder=folder, amid=amid, after=after)
+    return subprocess.run([LUA, "-"], input=script, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("polls", ["yoke.poll()", "yoke.save('{}', {{ 1 }}, {{ blocking = false }}):wait()"])
+def test_in_lua_what_polls_amid_a_step_saves_it_at_its_end(tmp_path, polls):
+    done = loop(tmp_path / "run", "send() " + polls.format(tmp_path / "other"))
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    state = yoke.CheckpointManager(tmp_path / "run").load()
+    assert state["step"] == 3 and state["part"].tolist() == [6.0]
+
+
+@pytest.mark.parametrize("amid", ["break", "error 'left'"])
+def test_in_lua_a_loop_that_is_left_no_longer_saves(tmp_path, amid):
+    done = loop(tmp_path / "run", amid, "send() yoke.poll()")
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert newest(tmp_path / "run") == 0
+
+
 # ---- What the folder holds -------------------------------------------------------------------------------------------
 
 
@@ -193,6 +230,7 @@ def test_a_run_at_its_end_is_evaluated_and_not_trained_anew(ended, programs, lan
     done = run(programs, language, "--save", folder)
     assert f"{folder}: {STEPS} of {STEPS} steps are done" in done.stderr
     assert outcome(done) == wanted and files_of(folder) == before
+    assert "/s: 0\n" in done.stdout
 
 
 @each_program
@@ -204,6 +242,17 @@ def test_a_damaged_state_is_passed_over(ended, tmp_path, programs, language):
     done = run(programs, language, "--save", tmp_path / "run")
     assert "passes over what is damaged" in done.stderr and f"{(STEPS - 1) // 10 * 10} of {STEPS} steps are done" in done.stderr
     assert outcome(done) == wanted and newest(tmp_path / "run") == STEPS
+
+
+@each_program
+def test_a_run_of_which_no_state_is_whole_is_not_begun_anew_over_it(ended, tmp_path, programs, language):
+    shutil.copytree(ended[id(programs)][0], tmp_path / "run")
+    for path in tmp_path.glob("run/step-*/MANIFEST.json"):
+        os.truncate(path, 10)
+    before = files_of(tmp_path)
+    done = run(programs, language, "--save", tmp_path / "run")
+    assert done.returncode == 1 and "none of the steps in" in done.stderr and "is whole" in done.stderr
+    assert done.stdout == "" and files_of(tmp_path) == before
 
 
 @each_program
@@ -222,6 +271,17 @@ def test_a_run_that_was_begun_otherwise_is_told_with_both_values(ended, programs
     assert "name another folder with --save" in now
 
 
+@pytest.mark.parametrize("language", GPT)
+def test_a_gpt_goes_on_with_the_same_text_wherever_it_lies(ended, tmp_path, language):
+    folder, wanted = ended[id(GPT)]
+    text = pathlib.Path("/usr/share/common-licenses/GPL-3").read_bytes()
+    (tmp_path / "same").write_bytes(text)
+    (tmp_path / "other").write_bytes(text[:-9] + b"?" + text[-8:])
+    assert outcome(run(GPT, language, "--save", folder, "--text", tmp_path / "same")) == wanted
+    done = run(GPT, language, "--save", folder, "--text", tmp_path / "other")
+    assert done.returncode == 1 and f"was begun with --text of {len(text)} bytes with the sum " in done.stderr
+
+
 @each_program
 def test_a_folder_of_another_program_is_left_alone(ended, tmp_path, programs, language):
     folder, _ = ended[id(GPT if programs is PICTURES else PICTURES)]
@@ -237,7 +297,9 @@ def test_a_folder_of_another_program_is_left_alone(ended, tmp_path, programs, la
     (["--every", "5"], "--every is 5, and there is no folder to save to; give --save FOLDER too"),
     (["--save", "/dev/null", "--every", "0"], "--every is 0; it must be at least 1"),
     (["--save", "/dev/null", "--every", "often"], "'often'"),
+    (["--save", "/dev/null", "--every", "9" * 20], "it takes a whole number of 64 bits"),
     (["--save", "/dev/null/run"], "/dev/null/run': Not a directory"),
+    (["--save", ""], "folder"),
 ])
 def test_what_cannot_be_saved_to_is_told_before_the_first_step(programs, language, options, said):
     done = run(programs, language, *options)

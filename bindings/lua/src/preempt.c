@@ -18,6 +18,7 @@ static const char
 typedef struct Preemption {
     int64_t id; /* of its watch; 0 where it has ended */
     int is_running;
+    int is_held;    /* amid a step: its function waits */
     int is_removed; /* by its own function, which still runs */
 } Preemption;
 
@@ -66,6 +67,22 @@ static int remove_registration(lua_State *L)
     return 0;
 }
 
+/* handle:hold(): a signal waits, its function not yet run and its former effect not given on. */
+static int hold(lua_State *L)
+{
+    Preemption *self = luaL_checkudata(L, 1, kClass);
+    self->is_held = 1;
+    return 0;
+}
+
+/* handle:release(): the next poll runs what waits. */
+static int release(lua_State *L)
+{
+    Preemption *self = luaL_checkudata(L, 1, kClass);
+    self->is_held = 0;
+    return 0;
+}
+
 /* The state closes. A function that ends the program, by os.exit(code, true), has chosen how. */
 static int close_registration(lua_State *L)
 {
@@ -92,7 +109,7 @@ static int push_told(lua_State *L)
     for (lua_Integer i = count; i >= 1; --i) {
         lua_rawgeti(L, list, i);
         const Preemption *each = lua_touserdata(L, -1);
-        if (yoke_preempt_signal(each->id)) return 1;
+        if (!each->is_held && yoke_preempt_signal(each->id)) return 1;
         lua_pop(L, 1);
     }
     return 0;
@@ -161,7 +178,7 @@ static void keep(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* yoke.on_preempt(fn, {signals = {"TERM"}}) -> a handle with remove() */
+/* yoke.on_preempt(fn, {signals = {"TERM"}}) -> a handle with remove(), hold() and release() */
 static int on_preempt(lua_State *L)
 {
     static const char *const kNames[] = {"signals"};
@@ -195,7 +212,8 @@ static int on_preempt(lua_State *L)
 void yl_open_preempt(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {{"on_preempt", on_preempt}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"remove", remove_registration}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"remove", remove_registration}, {"hold", hold}, {"release", release}, {NULL, NULL}};
     static const luaL_Reg events[] = {
         {"__close", remove_registration}, {"__gc", close_registration}, {NULL, NULL}};
     yl_set_functions(L, b, functions);

@@ -72,7 +72,7 @@ local CheckpointManager = {}
 ---@return yoke.Work? work, yoke.Error? why
 function CheckpointManager:save(step, state, options) end
 
----The newest step, or nil.
+---The newest step; nil where there is none; nil and an error where the system refuses.
 ---@return integer? step, yoke.Error? why
 function CheckpointManager:latest() end
 
@@ -119,3 +119,9 @@ local Preemption = {}
 
 ---fn no longer runs. Where nobody else watches, the former handlers come back. A <close> variable does the same.
 function Preemption:remove() end
+
+---Until release() a signal waits, wherever a call polls: fn does not run, and the former effect does not come.
+function Preemption:hold() end
+
+---The next poll runs fn where a signal came meanwhile.
+function Preemption:release() end

@@ -1,7 +1,9 @@
 --- yoke.CheckpointManager: the newest states of a run in a folder, of which one is whole whenever the machine stops.
 ---
 ---     local manager = yoke.CheckpointManager("run", {keep = 3})
----     if manager:latest() then state = assert(manager:load {into = {net = net, optimizer = optimizer}}) end
+---     local latest, problem = manager:latest()
+---     if problem then error(problem) end
+---     if latest then state = assert(manager:load {into = {net = net, optimizer = optimizer}}) end
 ---     assert(manager:save(step, {net = net, optimizer = optimizer, epoch = epoch}))
 local core = require "yoke.core"
 local module = require "yoke.nn.module"
@@ -21,7 +23,7 @@ function CheckpointManager:save(step, state, given)
     return self.handle:save(step, node, about, named.blocking)
 end
 
---- The newest step, or nil.
+--- The newest step; nil where there is none; nil and an error where the system refuses.
 function CheckpointManager:latest() return self.handle:latest() end
 
 --- All steps in the order in which they were saved: the newest is the last.
