@@ -17,6 +17,7 @@ build = {
         ["yoke"] = "bindings/lua/yoke/init.lua",
         ["yoke.backends"] = "bindings/lua/yoke/backends.lua",
         ["yoke.checkpoint"] = "bindings/lua/yoke/checkpoint.lua",
+        ["yoke.comm"] = "bindings/lua/yoke/comm.lua",
         ["yoke.data"] = "bindings/lua/yoke/data.lua",
         ["yoke.dtypes"] = "bindings/lua/yoke/dtypes.lua",
         ["yoke.format"] = "bindings/lua/yoke/format.lua",
@@ -42,7 +43,8 @@ build = {
         ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
         ["yoke.core"] = {
             sources = {
-                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/device.c",
+                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c",
+                "bindings/lua/src/device.c",
                 "bindings/lua/src/device_fields.c", "bindings/lua/src/doctor.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
                 "bindings/lua/src/inventory.c", "bindings/lua/src/library.c", "bindings/lua/src/list.c",
                 "bindings/lua/src/log.c", "bindings/lua/src/memory.c", "bindings/lua/src/modes.c",

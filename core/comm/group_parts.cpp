@@ -39,7 +39,11 @@ void Group::monitored_barrier(double seconds)
         try {
             members_.store->wait({prefix + std::to_string(peer.rank)}, deadline);
         } catch (const Error &error) {
-            if (error.status() != YOKE_E_TIMEOUT) throw;
+            if (error.status() != YOKE_E_TIMEOUT) {
+                const std::lock_guard lock(mutex_);
+                check_usable();  // why the store has gone, if the group knows it
+                throw;
+            }
             missing += (missing.empty() ? "" : ", ") + yoke::describe(peer);
         }
     }

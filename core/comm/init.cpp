@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -110,6 +111,27 @@ struct LastMeeting {
 };
 LastMeeting &last_meeting = immortal<LastMeeting>();
 
+// What ranks still read of rank 0's table, such as the end of a split, they read before it goes: it waits for them to
+// leave, which who goes on without its groups may never do.
+constexpr double kFarewell = 5;  // seconds
+
+std::shared_ptr<const Rendezvous> held(Rendezvous met)
+{
+    return {new Rendezvous(std::move(met)), [process = getpid()](const Rendezvous *self) {
+                if (self->server && process == getpid())
+                    self->server->wait_until_left(Deadline::after(kFarewell));
+                delete self;
+            }};
+}
+
+void leave_at_exit()
+{
+    finalize_groups();
+    const std::shared_ptr<const Rendezvous> met = last_meeting.met.lock();
+    if (met && met->server && last_meeting.process == getpid())
+        met->server->wait_until_left(Deadline::after(kFarewell));
+}
+
 std::optional<Meeting> known_meeting(const InitArguments &arguments)
 {
     const std::lock_guard lock(last_meeting.mutex);
@@ -123,6 +145,8 @@ Meeting meeting_of(const InitOptions &options)
 {
     if (!options.store)
         if (std::optional<Meeting> last = known_meeting(options.arguments)) return *last;
+    static const int registered = atexit(leave_at_exit);
+    (void)registered;
     const double silence_s = configured_silence();
     const auto watcher = std::make_shared<Watcher>(silence_s);
     RendezvousOptions how;
@@ -133,7 +157,7 @@ Meeting meeting_of(const InitOptions &options)
     how.store = options.store;
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
-    Meeting made{options.arguments, std::make_shared<const Rendezvous>(meet(how)), watcher};
+    Meeting made{options.arguments, held(meet(how)), watcher};
     const std::lock_guard lock(last_meeting.mutex);
     last_meeting.process = getpid();
     last_meeting.arguments = options.arguments;

@@ -98,7 +98,8 @@ describe("the file for editors", function()
     it("describes every function of the module and every method and field of a tensor", function()
         local text = read "bindings/lua/yoke/meta.lua" .. read "bindings/lua/yoke/api.lua"
             .. read "bindings/lua/yoke/api_streams.lua" .. read "bindings/lua/yoke/api_devices.lua"
-            .. read "bindings/lua/yoke/api_state.lua" .. read "bindings/lua/yoke/api_habits.lua" .. read "bindings/lua/yoke/dtypes.lua"
+            .. read "bindings/lua/yoke/api_state.lua" .. read "bindings/lua/yoke/api_habits.lua" .. read "bindings/lua/yoke/api_comm.lua"
+            .. read "bindings/lua/yoke/dtypes.lua"
         local missing = {}
         for name, value in pairs(yoke) do
             local found = text:find("function yoke%." .. name .. "%f[^%w_]") or text:find("%-%-%-@field " .. name .. " ")
@@ -123,7 +124,7 @@ describe("the rockspec", function()
             if type(module) == "string" then named[module] = true end
         end
         -- What only editors read is not installed.
-        for _, name in ipairs { "meta", "api", "api_streams", "api_devices", "api_state", "api_habits" } do
+        for _, name in ipairs { "meta", "api", "api_streams", "api_devices", "api_state", "api_habits", "api_comm" } do
             named["bindings/lua/yoke/" .. name .. ".lua"] = true
         end
         local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/src/*/*.c bindings/lua/yoke/*.lua bindings/lua/yoke/*/*.lua")

@@ -143,6 +143,7 @@ function Scope:close() end
 ---@field nn table
 ---@field backends { allow_tf32: boolean } of the process; allow_tf32: GPUs may round products of float32 to TF32
 ---@field optim table
+---@field comm yoke.comm
 ---@field data table
 local yoke = {}
 

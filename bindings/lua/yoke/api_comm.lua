@@ -1,0 +1,103 @@
+---@meta yoke
+-- For editors (LuaLS): groups of ranks. A method returns true or a work; nil and an error where the group has failed.
+
+---@class yoke.comm
+local comm = {}
+
+---The group of all ranks; each of them calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun, Kubeflow),
+---mpirun, srun or an indexed Job tell which rank this is; or init_method with rank and world_size.
+---@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?}
+---@return yoke.Group? group
+---@return yoke.Error? error
+function comm.init(options) end
+
+---Lets the default group go. A process that ends does so by itself.
+function comm.finalize() end
+
+---@class yoke.Group
+---@field rank integer from 0 on
+---@field size integer
+---@field local_rank integer among those on its host
+local Group = {}
+
+---@alias yoke.Async {async_op: boolean?}
+
+---`op` is "sum", "avg", "prod", "min" or "max".
+---@param t yoke.Tensor
+---@param op? string
+---@param options? yoke.Async
+function Group:all_reduce(t, op, options) end
+
+---@param t yoke.Tensor
+---@param root integer
+---@param op? string
+---@param options? yoke.Async
+function Group:reduce(t, root, op, options) end
+
+---@param t yoke.Tensor
+---@param root integer
+---@param options? yoke.Async
+function Group:broadcast(t, root, options) end
+
+---@param out yoke.Tensor
+---@param t yoke.Tensor
+---@param options? yoke.Async
+function Group:all_gather(out, t, options) end
+
+---@param out yoke.Tensor? nil but at the root
+---@param t yoke.Tensor
+---@param root integer
+---@param options? yoke.Async
+function Group:gather(out, t, root, options) end
+
+---@param out yoke.Tensor
+---@param t yoke.Tensor? nil but at the root
+---@param root integer
+---@param options? yoke.Async
+function Group:scatter(out, t, root, options) end
+
+---@param out yoke.Tensor
+---@param t yoke.Tensor
+---@param op? string
+---@param options? yoke.Async
+function Group:reduce_scatter(out, t, op, options) end
+
+---@param out yoke.Tensor
+---@param t yoke.Tensor
+---@param options? yoke.Async
+function Group:all_to_all(out, t, options) end
+
+---@param t yoke.Tensor
+---@param dst integer
+---@param options? yoke.Async
+function Group:send(t, dst, options) end
+
+---@param t yoke.Tensor
+---@param src integer
+---@param options? yoke.Async
+function Group:recv(t, src, options) end
+
+---@param options? yoke.Async
+function Group:barrier(options) end
+
+---The error lists all ranks that did not come within so many seconds; the group goes on.
+---@param timeout number
+function Group:monitored_barrier(timeout) end
+
+---False for a negative color.
+---@param color integer
+---@param key? integer
+---@return yoke.Group|false|nil group
+---@return yoke.Error? error
+function Group:split(color, key) end
+
+---A tensor of the host in memory that peers reach without a copy; all ranks call it alike.
+---@param shape integer|integer[]
+---@param dtype? string
+function Group:empty(shape, dtype) end
+
+---Ends the group on all ranks.
+---@param reason? string
+function Group:abort(reason) end
+
+function Group:close() end
