@@ -79,6 +79,7 @@ yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **gr
     constexpr const char *call = "yoke_comm_init_threads";
     return guard(call, [&] {
         yoke_group **places = &need(groups, call, "groups");
+        for (int32_t i = 0; i < size && i < kMostThreadRanks; ++i) places[i] = nullptr;
         std::vector<Ref<Group>> made = init_threads(size, timeout, short_name(call));
         for (Ref<Group> &each : made) *places++ = hand_out<yoke_group>(std::move(each));
     });

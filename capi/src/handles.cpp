@@ -37,7 +37,9 @@ const char *name_of(HandleKind kind)
                                      "memory budget",
                                      "state",
                                      "work",
-                                     "checkpoint manager"};
+                                     "checkpoint manager",
+                                     "group"};
+    static_assert(std::size(names) == static_cast<size_t>(HandleKind::kCount));
     return names[static_cast<size_t>(kind)];
 }
 

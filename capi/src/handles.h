@@ -47,6 +47,7 @@ enum class HandleKind : uint8_t {
     kWork,
     kCheckpointManager,
     kGroup,
+    kCount,
 };
 
 // What a type of handle stands for; the object has retain() and release(), or is given back by its own function.

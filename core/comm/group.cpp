@@ -1,10 +1,12 @@
 #include "core/comm/group.h"
 
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/base/signals.h"
 
 #include <unistd.h>
 
+#include <system_error>
 #include <utility>
 
 namespace yoke {
@@ -139,7 +141,14 @@ Ref<Work> Group::run(Collective call, bool is_async)
         return nullptr;
     }
     if (!is_async) pending->work = Work::begin(pending->call.bytes());
-    enqueue(pending);
+    if (!enqueue(pending)) {
+        changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
+        is_running_ = true;
+        lock.unlock();
+        execute(*pending);
+        pending->work->finish(nullptr);
+        return is_async ? pending->work : nullptr;
+    }
     lock.unlock();
     if (is_async) return pending->work;
     pending->work->wait(-1);
@@ -147,14 +156,20 @@ Ref<Work> Group::run(Collective call, bool is_async)
 }
 
 // With the lock held.
-void Group::enqueue(std::shared_ptr<Pending> pending)
+bool Group::enqueue(std::shared_ptr<Pending> pending)
 {
-    if (!thread_.joinable()) {
+    try {
         const HostSignalsBlocked blocked;
-        thread_ = std::thread([this] { serve(); });
+        if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+    } catch (const std::system_error &error) {
+        log(LogLevel::kWarn,
+            "%s: the system gives no thread (%s); the call returns when it is done",
+            pending->call.name(), error.what());
+        return false;
     }
     queue_.push_back(std::move(pending));
     changed_.notify_all();
+    return true;
 }
 
 // The group's thread: calls in their order, until all are done and the group is left.

@@ -88,7 +88,8 @@ private:
     void call_engine(Pending &pending, const Tensor &in, const Tensor &out);
     void finish(Pending &pending, std::exception_ptr failure) noexcept;
     void serve() noexcept;
-    void enqueue(std::shared_ptr<Pending> pending);
+    // False where the system gives no thread for it.
+    bool enqueue(std::shared_ptr<Pending> pending);
     void listen();
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Cause agreed(Cause mine) noexcept;

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <future>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace yoke {
@@ -192,12 +193,41 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     return group;
 }
 
+namespace {
+
+// All ranks meet, each in a thread of its own but the first, which is the caller's.
+std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions &how,
+                                     const char *call)
+{
+    const auto make = [&](int32_t rank) {
+        Members own = members;
+        own.rank = rank;
+        return Group::make(std::move(own), how, call);
+    };
+    std::vector<std::future<Ref<Group>>> others;
+    try {
+        for (int32_t rank = 1; rank < members.size(); ++rank)
+            others.push_back(std::async(std::launch::async, make, rank));
+    } catch (const std::system_error &error) {
+        const std::string text = format("%s: the system gives no thread for rank %zu of %d (%s)",
+                                        call, others.size() + 1, members.size(), error.what());
+        members.store->abort(YOKE_E_OOM,
+                             text);  // or those that there are would wait for the others
+        for (std::future<Ref<Group>> &each : others) each.wait();
+        throw Error(YOKE_E_OOM, text);
+    }
+    std::vector<Ref<Group>> groups{make(0)};
+    for (std::future<Ref<Group>> &each : others) groups.push_back(each.get());
+    return groups;
+}
+
+}  // namespace
+
 std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call)
 {
-    constexpr int32_t kMost = 1024;
-    if (size < 1 || size > kMost)
+    if (size < 1 || size > kMostThreadRanks)
         fail(YOKE_E_VALUE, "%s: argument 'size' is %d; a process has 1 to %d ranks", call, size,
-             kMost);
+             kMostThreadRanks);
     GroupOptions how;
     if (timeout_s != 0) how.timeout_s = timeout_s;
     check_seconds(how.timeout_s, "timeout", call);
@@ -216,15 +246,7 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
     }
     members.number = number_of(next_name());
     members.store = std::make_shared<HashStore>();
-    std::vector<std::future<Ref<Group>>> made;
-    for (int32_t rank = 0; rank < size; ++rank)
-        made.push_back(std::async(std::launch::async, [members, rank, how, call]() mutable {
-            members.rank = rank;
-            return Group::make(std::move(members), how, call);
-        }));
-    std::vector<Ref<Group>> groups;
-    for (std::future<Ref<Group>> &each : made) groups.push_back(each.get());
-    return groups;
+    return made_at_once(members, how, call);
 }
 
 Ref<Group> default_group(const char *call)

@@ -50,8 +50,9 @@ typedef struct yoke_comm_options {
  * TIMEOUT with the ranks that did not come; COMM where they are not of one version. [any-thread] */
 YOKE_API yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out);
 
-/* `size` groups of one process, whose ranks are threads: each is to be used by one of its own. Errors: VALUE for a size
- * below 1. [any-thread] */
+/* `size` groups of one process, whose ranks are threads: each is to be used by one of its own. All places of `groups`
+ * are NULL on failure. `timeout` as in yoke_comm_options. Errors: VALUE for a size below 1 or above 1024; OOM where the
+ * system gives no threads. [any-thread] */
 YOKE_API yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **groups);
 
 /* One more reference to the default group. Errors: STATE where there is none. [any-thread] */
