@@ -29,7 +29,7 @@ bool starts(std::string_view text, std::string_view with)
 }
 
 // "rank=1&world_size=4", as in PyTorch's.
-void read_query(std::string_view query, const std::string &url, Source &source)
+void read_query(std::string_view query, const std::string &url, LauncherSource &source)
 {
     while (!query.empty()) {
         const std::string_view part = query.substr(0, query.find('&'));
@@ -45,7 +45,7 @@ void read_query(std::string_view query, const std::string &url, Source &source)
     }
 }
 
-void read_host(std::string_view text, const std::string &url, Source &source)
+void read_host(std::string_view text, const std::string &url, LauncherSource &source)
 {
     const size_t colon = text.rfind(':');
     const uint16_t port =
@@ -60,10 +60,10 @@ void read_host(std::string_view text, const std::string &url, Source &source)
 }
 
 // What the call was given, and the path of file://.
-Source explicit_source(const InitArguments &arguments, std::string &file)
+LauncherSource explicit_source(const InitArguments &arguments, std::string &file)
 {
     constexpr std::string_view kTcp = "tcp://", kFile = "file://";
-    Source source;
+    LauncherSource source;
     source.name = "explicit arguments";
     const std::string &url = arguments.init_method;
     std::string_view rest = url;
@@ -92,11 +92,11 @@ void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *w
 
 // Each with the next that speaks. One that was started by others has ranks of its own; and who gives both rank and size
 // has decided.
-void find_contradictions(const std::vector<Source> &sources)
+void find_contradictions(const std::vector<LauncherSource> &sources)
 {
     if (sources[0].rank && sources[0].size) return;
     Said<int32_t> rank, size;
-    for (const Source &source : sources) {
+    for (const LauncherSource &source : sources) {
         compare(rank, source.rank, "rank");
         compare(size, source.size, "size");
         if (source.is_inner) return;
@@ -107,9 +107,9 @@ void find_contradictions(const std::vector<Source> &sources)
 
 // Of one field the first that says it.
 template <class T>
-Said<T> first_said(const std::vector<Source> &sources, Said<T> Source::*field)
+Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherSource::*field)
 {
-    for (const Source &source : sources)
+    for (const LauncherSource &source : sources)
         if (source.*field) return source.*field;
     return {};
 }
@@ -157,21 +157,21 @@ void check_parts(const Parts &parts)
         parts.found().c_str(), missing.c_str());
 }
 
-const Source &source_of_rank(const std::vector<Source> &sources)
+const LauncherSource &source_of_rank(const std::vector<LauncherSource> &sources)
 {
-    for (const Source &source : sources)
+    for (const LauncherSource &source : sources)
         if (source.rank) return source;
     return sources[0];
 }
 
 // The job's own name: of whoever named the rank, else of any that has one.
-void name_job(const std::vector<Source> &sources, Environment &out)
+void name_job(const std::vector<LauncherSource> &sources, Environment &out)
 {
-    const Source &main = source_of_rank(sources);
+    const LauncherSource &main = source_of_rank(sources);
     out.source = main.name;
     out.job = main.job;
     out.epoch = main.epoch;
-    for (const Source &source : sources)
+    for (const LauncherSource &source : sources)
         if (out.job.empty() && !source.job.empty()) {
             out.job = source.job;
             out.epoch = source.epoch;
@@ -183,14 +183,14 @@ void name_job(const std::vector<Source> &sources, Environment &out)
 Environment read_environment(const InitArguments &arguments, const Lookup &variable)
 {
     Environment out;
-    std::vector<Source> sources{explicit_source(arguments, out.file)};
-    for (Source &launcher : launchers(variable)) sources.push_back(std::move(launcher));
+    std::vector<LauncherSource> sources{explicit_source(arguments, out.file)};
+    for (LauncherSource &launcher : launchers(variable)) sources.push_back(std::move(launcher));
     find_contradictions(sources);
     name_job(sources, out);
-    Parts parts{first_said(sources, &Source::rank),
-                first_said(sources, &Source::size),
-                first_said(sources, &Source::hosts),
-                first_said(sources, &Source::port),
+    Parts parts{first_said(sources, &LauncherSource::rank),
+                first_said(sources, &LauncherSource::size),
+                first_said(sources, &LauncherSource::hosts),
+                first_said(sources, &LauncherSource::port),
                 true,
                 out.job.empty()};
     const bool is_alone = parts.size && parts.size.value == 1;
@@ -201,10 +201,10 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     out.size = parts.size.value;
     out.hosts = parts.hosts.value;
     out.port = parts.port.value;
-    for (const Source &source : sources)  // an address of the caller's own is nobody's else
+    for (const LauncherSource &source : sources)  // an address of the caller's own is nobody's else
         out.agent_store |= source.agent_store && source.port.by == parts.port.by;
-    const auto local_rank = first_said(sources, &Source::local_rank);
-    const auto local_size = first_said(sources, &Source::local_size);
+    const auto local_rank = first_said(sources, &LauncherSource::local_rank);
+    const auto local_size = first_said(sources, &LauncherSource::local_size);
     if (local_rank) out.local_rank = local_rank.value;
     if (local_size) out.local_size = local_size.value;
     return out;

@@ -47,9 +47,9 @@ const Said<T> &first_of(const Said<T> &one, const Said<T> &other)
 }
 
 // torchrun and whatever keeps to its names, such as Kubeflow's operator, or a person.
-Source by_rank(const Lookup &variable)
+LauncherSource by_rank(const Lookup &variable)
 {
-    Source source;
+    LauncherSource source;
     source.rank = said_number(variable, "RANK");
     source.size = said_number(variable, "WORLD_SIZE");
     source.local_rank = said_number(variable, "LOCAL_RANK");
@@ -66,9 +66,9 @@ Source by_rank(const Lookup &variable)
     return source;
 }
 
-Source by_pmix(const Lookup &variable)
+LauncherSource by_pmix(const Lookup &variable)
 {
-    Source source;
+    LauncherSource source;
     source.name = "PMIx";
     source.rank = said_number(variable, "PMIX_RANK");
     const Said<std::string> space = said_text(variable, "PMIX_NAMESPACE");
@@ -76,9 +76,9 @@ Source by_pmix(const Lookup &variable)
     return source;
 }
 
-Source by_open_mpi(const Lookup &variable)
+LauncherSource by_open_mpi(const Lookup &variable)
 {
-    Source source;
+    LauncherSource source;
     source.name = "Open MPI";
     source.rank = said_number(variable, "OMPI_COMM_WORLD_RANK");
     source.size = said_number(variable, "OMPI_COMM_WORLD_SIZE");
@@ -95,9 +95,9 @@ Source by_open_mpi(const Lookup &variable)
 }
 
 // Within a step alone: the script of a batch job has SLURM_PROCID as well, and is no rank.
-Source by_slurm(const Lookup &variable)
+LauncherSource by_slurm(const Lookup &variable)
 {
-    Source source;
+    LauncherSource source;
     const Said<std::string> step = said_text(variable, "SLURM_STEP_ID");
     const Said<std::string> list =
         first_of(said_text(variable, "SLURM_STEP_NODELIST"), said_text(variable, "SLURM_NODELIST"));
@@ -115,9 +115,9 @@ Source by_slurm(const Lookup &variable)
 }
 
 // What Kubeflow's Trainer tells torchrun, for programs that it starts without. Its ranks are nodes.
-Source by_kubeflow(const Lookup &variable)
+LauncherSource by_kubeflow(const Lookup &variable)
 {
-    Source source;
+    LauncherSource source;
     source.name = "Kubeflow's PET_*";
     source.hosts = said_host(variable, "PET_MASTER_ADDR");
     source.port = said_port(variable, "PET_MASTER_PORT");
@@ -141,9 +141,9 @@ Source by_kubeflow(const Lookup &variable)
     return source;
 }
 
-Source by_index(const Lookup &variable)
+LauncherSource by_index(const Lookup &variable)
 {
-    Source source;
+    LauncherSource source;
     source.name = "an indexed Job of Kubernetes";
     // With PET_* it counts nodes.
     if (!said_text(variable, "PET_NNODES"))
@@ -153,7 +153,7 @@ Source by_index(const Lookup &variable)
 
 }  // namespace
 
-std::vector<Source> launchers(const Lookup &variable)
+std::vector<LauncherSource> launchers(const Lookup &variable)
 {
     return {by_rank(variable),  by_pmix(variable),     by_open_mpi(variable),
             by_slurm(variable), by_kubeflow(variable), by_index(variable)};

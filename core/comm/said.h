@@ -14,7 +14,7 @@ struct Said {
 };
 
 // What a launcher has said. Everything may be missing.
-struct Source {
+struct LauncherSource {
     std::string name;  // for people
     Said<int32_t> rank, size, local_rank, local_size;
     Said<std::vector<std::string>> hosts;
@@ -34,6 +34,6 @@ Said<std::vector<std::string>> said_host(const Lookup &variable, const char *nam
 Said<uint16_t> said_port(const Lookup &variable, const char *name);
 
 // Those that speak, the one that counts most first.
-std::vector<Source> launchers(const Lookup &variable);
+std::vector<LauncherSource> launchers(const Lookup &variable);
 
 }  // namespace yoke
