@@ -68,6 +68,8 @@ def draw(function, params, i):
             return "d.capacity()"
         if name == "count" and kind == "int64_t" and before.endswith("*") or name.endswith("_count") and before.endswith("*"):
             return "d.count()"
+        if name == "ndim" and before.endswith("*"):
+            return f"static_cast<{kind}>(d.count())"
         return NUMBERS[kind]
     if kind == "const int64_t *":
         if after in (f"{name}_count", "ndim"):
