@@ -41,7 +41,7 @@ Ref<Group> Group::make(Members members, const GroupOptions &options, const char 
     init.all_gather = gather;
     try {
         init.id = gather(all.rank == 0 ? Engine::make_id(table) : std::string())[0];
-        group->engine_.emplace(table, init);
+        group->engine_ = std::make_shared<Engine>(table, init);
     } catch (const EngineFailure &failure) {
         Doing doing;
         doing.line = call;
@@ -76,11 +76,16 @@ Group::~Group()
         is_leaving_ = true;
         changed_.notify_all();
     }
-    if (process_ == getpid()) {
-        if (thread_.joinable()) thread_.join();
-    } else if (thread_.joinable()) {
-        thread_.detach();
+    if (!thread_.joinable()) return;
+    const bool is_own = thread_.get_id() == std::this_thread::get_id();
+    if (process_ == getpid() && !is_own) {
+        thread_.join();
+        return;
     }
+    thread_.detach();
+    if (!is_own) return;  // a forked child's: there is no such thread
+    *is_gone_ = true;
+    serve();
 }
 
 void Group::check_usable() const
@@ -172,14 +177,17 @@ bool Group::enqueue(std::shared_ptr<Pending> pending)
     return true;
 }
 
-// The group's thread: calls in their order, until all are done and the group is left.
+// The group's thread: calls in their order, until all are done and the group is left. What a call lets go may be
+// memory of the host's, at whose end the host leaves the group.
 void Group::serve() noexcept
 {
+    bool is_gone = false;
     std::unique_lock lock(mutex_);
+    is_gone_ = &is_gone;
     for (;;) {
         changed_.wait(lock, [this] { return (!queue_.empty() && !is_running_) || is_leaving_; });
         if (queue_.empty()) return;
-        const std::shared_ptr<Pending> next = std::move(queue_.front());
+        std::shared_ptr<Pending> next = std::move(queue_.front());
         queue_.pop_front();
         is_running_ = true;
         lock.unlock();
@@ -191,6 +199,8 @@ void Group::serve() noexcept
         }
         next->call.in = {}, next->call.out = {};
         next->work->finish(std::move(failure));
+        next.reset();
+        if (is_gone) return;
         lock.lock();
     }
 }

@@ -98,7 +98,7 @@ private:
     Members members_;
     const GroupOptions options_;
     const pid_t process_;
-    std::optional<Engine> engine_;
+    std::shared_ptr<Engine> engine_;  // lives on with the memory that it lent
 
     // The rest with mutex_ held.
     mutable std::mutex mutex_;
@@ -106,6 +106,7 @@ private:
     std::deque<std::shared_ptr<Pending>> queue_;
     bool is_running_ = false, is_leaving_ = false;
     std::thread thread_;
+    bool *is_gone_ = nullptr;  // to be set where the group's own thread ends it
     std::optional<Cause> cause_;
     uint64_t sequence_ = 0;
     std::vector<uint64_t> sent_, received_;  // by peer

@@ -98,16 +98,17 @@ Tensor Group::empty(IntList shape, yoke_dtype dtype)
              to_string(shape).c_str());
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
     struct Lent {
-        Ref<Group> group;
+        // Not the group: its thread may be the last to let go of a tensor.
+        std::shared_ptr<Engine> engine;
         void *memory;
         uint64_t bytes;
         static void drop(void *user)
         {
             const std::unique_ptr<Lent> self(static_cast<Lent *>(user));
-            if (self->memory) self->group->engine_->free(self->memory, self->bytes);
+            if (self->memory) self->engine->free(self->memory, self->bytes);
         }
     };
-    auto lent = std::make_unique<Lent>(Lent{Ref<Group>::share(this), nullptr, bytes});
+    auto lent = std::make_unique<Lent>(Lent{engine_, nullptr, bytes});
     try {
         lent->memory = bytes ? engine_->allocate(bytes) : nullptr;
     } catch (const EngineFailure &failure) {

@@ -301,6 +301,46 @@ TEST(Group, GivesMemoryThatOutlivesWhoMadeIt)
     for (const Tensor &each : kept) EXPECT_EQ(values(each), std::vector<float>(6, 3));
 }
 
+// The group's thread is then the last that holds the call's tensors.
+TEST(Group, IsLeftWhileItsCallsGoOn)
+{
+    for (int time = 0; time < 50; ++time) {
+        const int64_t before = live_tensor_count(), shape[] = {100000};
+        std::vector<Ref<Group>> groups = init_threads(1, 0, kCall);
+        for (int call = 0; call < 4; ++call)
+            (void)groups[0]->run(reduce_all(groups[0]->empty(shape, YOKE_F32)), true);
+        groups.clear();
+        EXPECT_EQ(live_tensor_count(), before);
+    }
+}
+
+TEST(Group, IsLeftByItsOwnThread)
+{
+    struct Host {
+        std::vector<Ref<Group>> groups;
+        std::vector<float> memory;
+        std::promise<void> left;
+        static void leave(void *user)
+        {
+            auto *self = static_cast<Host *>(user);
+            self->groups.clear();
+            self->left.set_value();
+        }
+    };
+    for (int time = 0; time < 20; ++time) {
+        Host host{init_threads(1, 0, kCall), std::vector<float>(100000), {}};
+        const int64_t shape[] = {100000};
+        Tensor brought = from_memory(host.memory.data(), shape, nullptr, YOKE_F32,
+                                     open_device("cpu"), Host::leave, &host, kCall);
+        const Tensor other = filled(100000, 1);
+        (void)host.groups[0]->run(reduce_all(brought), true);
+        const Ref<Work> last = host.groups[0]->run(reduce_all(other), true);
+        brought = {};
+        host.left.get_future().wait();
+        EXPECT_TRUE(last->wait(10));
+    }
+}
+
 TEST(Group, RefusesSizesThatNoProcessHas)
 {
     for (const int32_t size : {0, -1, 100000})
