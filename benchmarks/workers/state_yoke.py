@@ -3,10 +3,11 @@
 Cases: "stall SECONDS" what a save beside the script costs it when a step that writes all tensors in place follows behind so
 many seconds of other work, "beside SECONDS" the same for a step that writes tensors which are not saved, "slowed SECONDS" how
 much longer that work takes, "first" the stall of a first save; "save disk|tmpfs" and "over disk" blocking saves into a new file
-and over a former one, "kept disk" by a CheckpointManager, "peak" the memory of one; "map large|small", "copy", "verified": loads
-of a state that is in the page cache.
+and over a former one, "kept disk" by a CheckpointManager, "peak" the memory of one; "map large|small", "copy THREADS", "verified":
+loads of a state that is in the page cache.
 """
 
+import contextlib
 import functools
 import shutil
 import sys
@@ -21,6 +22,15 @@ yoke.set_num_threads(1)
 FOLDERS = dict(zip(("disk", "tmpfs"), sys.argv[1:]))
 DISK = FOLDERS["disk"]
 WIDTH = 512
+
+
+@contextlib.contextmanager
+def threads_of(number):
+    yoke.set_num_threads(number)
+    try:
+        yield
+    finally:
+        yoke.set_num_threads(1)
 
 
 @functools.lru_cache(None)
@@ -104,12 +114,14 @@ def load_mapped(size, count):
     return took / count
 
 
-def load_copies():
+def load_copies(threads):
+    """With so many threads; 0: as many as a script has that sets nothing."""
     yoke.empty_cache()
     back()
-    start = time.perf_counter()
-    loaded = yoke.load(stored(LARGE), mmap=False)
-    took = time.perf_counter() - start
+    with threads_of(threads):
+        start = time.perf_counter()
+        loaded = yoke.load(stored(LARGE), mmap=False)
+        took = time.perf_counter() - start
     assert len(loaded) == TENSORS
     return took
 
@@ -117,7 +129,7 @@ def load_copies():
 ONCE = {"stall": lambda seconds: stalled(float(seconds))[0], "slowed": lambda seconds: stalled(float(seconds))[1],
         "beside": lambda seconds: stalled(float(seconds), "other")[0], "first": first,
         "save": lambda folder: save("save", folder), "over": lambda folder: save("over", folder), "kept": lambda _: kept(),
-        "peak": lambda: save("save", "disk", peak), "copy": load_copies, "verified": lambda: timed(manager().load)}
+        "peak": lambda: save("save", "disk", peak), "copy": lambda threads: load_copies(int(threads)), "verified": lambda: timed(manager().load)}
 
 
 def measure(case, count):

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 #include "core/select/select.h"
+#include "core/state/read_team.h"
 #include "core/state/save.h"
 #include "core/state/stored.h"
 #include "core/state/tree_text.h"
@@ -22,7 +23,9 @@ public:
         : from_(from), cpu_(cpu), options_(options), call_(call), maps_(from.files().size())
     {
     }
+    // Its bytes are there when finish() returns.
     Tensor load(const Stored::Place &place) const;
+    void finish() const { team_.finish(); }
 
 private:
     bool is_on_host() const { return !options_.device || options_.device->host; }
@@ -40,6 +43,7 @@ private:
     const LoadOptions &options_;
     const char *const call_;
     mutable std::vector<std::shared_ptr<MappedFile>> maps_;
+    mutable ReadTeam team_;
 };
 
 void Loader::check(const Stored::Place &place) const
@@ -91,7 +95,7 @@ Tensor Loader::as_stored(const Stored::Place &place) const
     Tensor made = make_tensor(device, dtype, shape(place), call_);
     if (bytes == 0) return made;
     if (device.host)
-        file.file().read(offset, made->data, bytes);
+        team_.read(file.file(), offset, made);
     else
         copy_from_host(*made, map_of(place)->data() + offset, bytes, call_);
     return made;
@@ -103,7 +107,9 @@ Tensor Loader::load(const Stored::Place &place) const
     Tensor found = as_stored(place);
     const bool is_cast =
         options_.dtype != YOKE_NONE && options_.dtype != found->dtype && is_floating(found->dtype);
-    return is_cast ? ops::cast(*found, options_.dtype) : found;
+    if (!is_cast) return found;
+    finish();
+    return ops::cast(*found, options_.dtype);
 }
 
 Ref<State> load_flat(const Stored &from, const Loader &loader, const LoadOptions &options,
@@ -115,6 +121,7 @@ Ref<State> load_flat(const Stored &from, const Loader &loader, const LoadOptions
         if (!options.wanted || options.wanted(name))
             dict->put(std::string(name), State::make(loader.load(each)), call);
     }
+    loader.finish();
     return dict;
 }
 
@@ -137,7 +144,9 @@ Ref<State> load_tree(const Stored &from, const Loader &loader, std::string_view 
         if (!known.present()) known = loader.load(place->second);
         return known;
     };
-    return read_tree(json, tensor, path);
+    Ref<State> tree = read_tree(json, tensor, path);
+    loader.finish();
+    return tree;
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// read_team.h: tensors are read from files by as many threads as work on the CPU has.
+//
+// New memory costs its clearing beside the copy from the page cache, and one thread does both at a fraction of what
+// memory can carry.
+#pragma once
+
+#include "core/state/files.h"
+#include "core/tensor/tensor.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace yoke {
+
+class ReadTeam {
+public:
+    ReadTeam() = default;
+    ~ReadTeam();
+    ReadTeam(const ReadTeam &) = delete;
+    ReadTeam &operator=(const ReadTeam &) = delete;
+
+    // All bytes of `to`, on the host, are there when finish() returns; `file` lives until then.
+    void read(const ReadFile &file, uint64_t from, const Tensor &to);
+    // Raises what failed first.
+    void finish();
+
+private:
+    struct Part {
+        const ReadFile *file;
+        uint64_t from;
+        Tensor to;  // who gives up amid a load lets go of it
+        char *data;
+        size_t bytes;
+    };
+
+    // With the lock held.
+    void recruit();
+    void read_parts(std::unique_lock<std::mutex> &lock);
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Part> parts_;
+    std::vector<std::thread> threads_;
+    size_t bytes_ = 0;  // of all that was asked for
+    int reading_ = 0;   // parts that are being read
+    bool is_over_ = false;
+    std::exception_ptr failure_;
+};
+
+}  // namespace yoke
