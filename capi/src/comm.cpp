@@ -149,7 +149,16 @@ yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key, yoke
     });
 }
 
-yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int32_t ndim,
+yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **out)
+{
+    constexpr const char *call = "yoke_group_shrink";
+    return guard(call, [&] {
+        yoke_group *&place = need_out(out, call);
+        place = hand_out<yoke_group>(shrink_group(*need_group(group, call), timeout));
+    });
+}
+
+yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t ndim,
                              yoke_dtype dtype, yoke_tensor **out)
 {
     constexpr const char *call = "yoke_group_empty";

@@ -204,6 +204,9 @@ typedef struct yoke_comm_member {
     double timeout_s;
     /* Gathers `bytes` of every rank, in the order of ranks, in `all`. Each rank calls it equally often. */
     yoke_status (*all_gather)(void *user, const void *mine, uint64_t bytes, void *all);
+    /* Not 0 where it is of no use any more to wait for the other ranks: init then returns CANCELLED within 0.1 s. From
+     * any thread; may be NULL. */
+    int32_t (*is_over)(void *user);
     void *user;
     yoke_comm_fault *fault;
 } yoke_comm_member;

@@ -14,7 +14,7 @@ using wire::Kind;
 
 StoreConnection failed(StoreConnection::Outcome outcome, const std::string &why)
 {
-    return {outcome, why, nullptr};
+    return {outcome, why, nullptr, 0};
 }
 
 // The answer to a greeting; nothing where what came is no frame of a server's.
@@ -49,7 +49,10 @@ StoreConnection connect_store(const SocketAddress &server, const PeerOptions &op
     // A server greets at once. What does not may be another program.
     constexpr double kForWelcome = 5;
     Socket socket = Socket::connect(server, deadline);
-    if (!socket.present()) return failed(StoreConnection::kNobody, strerror(errno));
+    if (!socket.present()) {
+        const int error = errno;
+        return {StoreConnection::kNobody, strerror(error), nullptr, error};
+    }
     socket.set_no_delay();
     const Deadline greeting = deadline.within(kForWelcome);
     errno = 0;

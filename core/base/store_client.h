@@ -20,6 +20,7 @@ struct StoreConnection {
     Outcome outcome = kNobody;
     std::string why;  // unless kConnected: "Connection refused"
     std::shared_ptr<ClientStore> store;
+    int error = 0;  // of kNobody, an errno
 };
 // Tries one address, once.
 StoreConnection connect_store(const SocketAddress &server, const PeerOptions &options,

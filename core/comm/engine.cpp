@@ -45,6 +45,11 @@ struct Gathering {
             return set_backend_error(YOKE_E_COMM, 0, error.what());
         }
     }
+
+    static int32_t is_over(void *user) noexcept
+    {
+        return static_cast<Gathering *>(user)->init.is_over();
+    }
 };
 
 }  // namespace
@@ -83,6 +88,7 @@ Engine::Engine(const yoke_backend_comm &table, const EngineInit &init) : table_(
     given.address = init.address.c_str();
     given.timeout_s = init.timeout_s;
     given.all_gather = Gathering::run;
+    given.is_over = Gathering::is_over;
     given.user = &gathering;
     given.fault = &fault;
     const yoke_status status = table.init(&given, &comm_);

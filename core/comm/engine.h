@@ -25,6 +25,7 @@ struct EngineInit {
     void *device = nullptr;
     // Those of all ranks, in their order.
     std::function<std::vector<std::string>(const std::string &mine)> all_gather;
+    std::function<bool()> is_over;  // whether it is of no use any more to wait
 };
 
 class Engine {

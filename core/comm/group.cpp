@@ -26,31 +26,14 @@ Ref<Group> Group::make(Members members, const GroupOptions &options, const char 
 {
     const yoke_backend_comm &table = Engine::find(options.engine, call);
     const Ref<Group> group = Ref<Group>::adopt(new Group(std::move(members), options));
-    Members &all = group->members_;
-    const Deadline deadline = Deadline::after(options.init_timeout_s);
-    int gathered = 0;
-    const auto gather = [&](const std::string &mine) {
-        return all_gather(*all.store, "init/" + std::to_string(gathered++), all.rank, all.size(),
-                          mine, deadline);
-    };
-    EngineInit init;
-    init.rank = all.rank;
-    init.size = all.size();
-    init.address = all.self().address;
-    init.timeout_s = options.init_timeout_s;
-    init.all_gather = gather;
-    try {
-        init.id = gather(all.rank == 0 ? Engine::make_id(table) : std::string())[0];
-        group->engine_ = std::make_shared<Engine>(table, init);
-    } catch (const EngineFailure &failure) {
-        Doing doing;
-        doing.line = call;
-        group
-            ->agreed(
-                cause_of(failure.fault, failure.status, failure.text, doing, all.self(), all.ranks))
-            .raise();
-    }
     group->listen();
+    try {
+        group->open_engine(table, call);
+    } catch (const Error &) {
+        if (!group->is_failed()) throw;
+        const std::lock_guard lock(group->mutex_);
+        group->cause_->raise();  // why the store was of no use any more
+    }
     return group;
 }
 
@@ -59,10 +42,58 @@ void Group::listen()
 {
     link_ = std::make_shared<GroupLink>();
     link_->group = this;
-    members_.store->when_set("cause", [link = link_](const std::string &value) {
-        const std::lock_guard lock(link->mutex);
-        if (link->group) link->group->fail_with(Cause::decode(value));
-    });
+    members_.store->when_set(
+        "cause", [known = std::weak_ptr<GroupLink>(link_)](const std::string &value) {
+            const std::shared_ptr<GroupLink> link = known.lock();
+            if (!link) return;
+            const std::lock_guard lock(link->mutex);
+            if (link->group) link->group->fail_with(Cause::decode(value));
+        });
+    if (members_.watcher) members_.watcher->watch(link_);
+}
+
+void Group::open_engine(const yoke_backend_comm &table, const char *call)
+{
+    const Deadline deadline = Deadline::after(options_.init_timeout_s);
+    int gathered = 0;
+    const auto gather = [&](const std::string &mine) {
+        return all_gather(*members_.store, "init/" + std::to_string(gathered++), rank(), size(),
+                          mine, deadline);
+    };
+    EngineInit init;
+    init.rank = rank();
+    init.size = size();
+    init.address = members_.self().address;
+    init.timeout_s = options_.init_timeout_s;
+    init.all_gather = gather;
+    init.is_over = [this] { return is_failed(); };
+    try {
+        if (members_.met) ports_ = ReunionPorts(members_.self(), gather);
+        init.id = gather(rank() == 0 ? Engine::make_id(table) : std::string())[0];
+        auto made = std::make_shared<Engine>(table, init);
+        const std::lock_guard lock(mutex_);
+        engine_ = std::move(made);
+        if (cause_) engine_->abort();
+    } catch (const EngineFailure &failure) {
+        Doing doing;
+        doing.line = call;
+        if (!is_failed()) fail_with(agreed(cause_of(failure.fault, failure.status, failure.text, doing,
+                                  members_.self(), members_.ranks)));
+        const std::lock_guard lock(mutex_);
+        cause_->raise();
+    }
+}
+
+bool Group::is_failed() const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return cause_.has_value();
+}
+
+bool Group::is_made() const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return engine_ != nullptr;
 }
 
 Group::~Group()

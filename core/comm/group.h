@@ -5,12 +5,12 @@
 // raise, from that call and from each later one; what a rank then does with the group is to leave it.
 #pragma once
 
-#include "core/base/fork.h"
 #include "core/base/work.h"
 #include "core/comm/collective.h"
 #include "core/comm/engine.h"
 #include "core/comm/members.h"
 #include "core/comm/record.h"
+#include "core/comm/reunion.h"
 
 #include <condition_variable>
 #include <deque>
@@ -26,14 +26,6 @@ struct GroupOptions {
     double init_timeout_s = 300;  // until all ranks are there
 };
 
-class Group;
-
-// By which threads that may outlive a group reach it, as long as it lives.
-struct GroupLink {
-    Mutex mutex{LockRank::kOther};
-    Group *group = nullptr;
-};
-
 class Group final : public RefCounted {
 public:
     // All members call it alike. Raises what failed, alike on all ranks.
@@ -44,7 +36,6 @@ public:
     int32_t local_rank() const noexcept { return members_.self().local_rank; }
     const std::vector<Arrival> &ranks() const noexcept { return members_.ranks; }
     std::string describe() const;
-    const std::shared_ptr<GroupLink> &link() const noexcept { return link_; }
 
     // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
     // what does not fit, which the other ranks are not told of; else the group's cause.
@@ -54,6 +45,9 @@ public:
     // The ranks that gave the same color, in the order of their keys, then of their ranks; null for a negative color.
     // All ranks call it.
     Ref<Group> split(int32_t color, int64_t key);
+    // The ranks that call it within `seconds`, in their order, even without rank 0; this group ends for all. Raises
+    // YOKE_E_COMM in a rank that comes when the others have gone on, and YOKE_E_STATE where it has been called before.
+    Ref<Group> shrink(double seconds);
     // In memory that peers reach without a copy; all ranks call it alike.
     Tensor empty(IntList shape, yoke_dtype dtype);
     // All ranks get it as the cause. Returns at once.
@@ -61,8 +55,8 @@ public:
     // Of the last calls, the newest last.
     std::vector<CallRecord> records() const;
 
-    // For whoever watches: a failure that no call has found. All ranks get it that can be reached without waiting.
-    void lose(const Cause &cause) noexcept;
+    // News of a connection, from whoever watches them.
+    void hear(const PeerEvent &event) noexcept;
 
 private:
     // A call that was issued.
@@ -91,6 +85,12 @@ private:
     // False where the system gives no thread for it.
     bool enqueue(std::shared_ptr<Pending> pending);
     void listen();
+    void open_engine(const yoke_backend_comm &table, const char *call);
+    bool is_failed() const noexcept;
+    bool is_made() const noexcept;  // the engine is there
+    // A failure that no call has found. All ranks get it that can be reached without waiting.
+    void lose(const Cause &cause) noexcept;
+    Members reunite(double seconds);
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Cause agreed(Cause mine) noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, const Pending &pending);
@@ -112,6 +112,9 @@ private:
     std::vector<uint64_t> sent_, received_;  // by peer
     CallRecords records_;
     uint64_t splits_ = 0, barriers_ = 0;
+    int shrinks_ = 0;
+    bool is_shrunk_ = false;
+    ReunionPorts ports_;  // of processes
     std::shared_ptr<GroupLink> link_;
 };
 

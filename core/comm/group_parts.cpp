@@ -4,6 +4,8 @@
 #include "core/comm/group.h"
 #include "core/select/select.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -81,13 +83,43 @@ Ref<Group> Group::split(int32_t color, int64_t key)
         if (each.rank == rank()) part.rank = static_cast<int32_t>(part.ranks.size());
         part.ranks.push_back(members_.ranks[static_cast<size_t>(each.rank)]);
         part.ranks.back().rank = static_cast<int32_t>(part.ranks.size()) - 1;
+        if (!members_.met_as.empty())
+            part.met_as.push_back(members_.met_as[static_cast<size_t>(each.rank)]);
     }
     const std::string name =
         format("split/%llu/%d", static_cast<unsigned long long>(number), color);
     part.met = members_.met;
+    part.watcher = members_.watcher;
     part.number = members_.number * 1000003 + number * 1009 + static_cast<uint64_t>(color) + 1;
     part.store = std::make_shared<PrefixStore>(members_.store, name);
     return make(std::move(part), options_, "split");
+}
+
+Ref<Group> Group::shrink(double seconds)
+{
+    if (!(seconds > 0))
+        fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
+             seconds);
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_shrunk_)
+            fail(YOKE_E_STATE,
+                 "shrink: this group has been shrunk already; go on with the one that came of it");
+        if (process_ != getpid()) check_usable();
+    }
+    fail_with(agreed({YOKE_E_CANCELLED,
+                      "the group was ended by shrink() on " + yoke::describe(members_.self())}));
+    const Ref<Group> made = make(reunite(seconds), options_, "shrink");
+    const std::lock_guard lock(mutex_);
+    is_shrunk_ = true;
+    return made;
+}
+
+Members Group::reunite(double seconds)
+{
+    const Deadline deadline = Deadline::after(seconds);
+    if (ports_.present()) return reunite_processes(members_, ports_, deadline);
+    return reunite_threads(members_, ++shrinks_, deadline);
 }
 
 Tensor Group::empty(IntList shape, yoke_dtype dtype)

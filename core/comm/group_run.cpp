@@ -6,6 +6,7 @@
 #include "core/ops/ops.h"
 #include "core/tensor/snapshot.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace yoke {
@@ -134,8 +135,29 @@ void Group::fail_with(const Cause &cause) noexcept
     const std::lock_guard lock(mutex_);
     if (cause_) return;
     cause_ = cause;
-    if (engine_) engine_->abort();
+    if (engine_)
+        engine_->abort();
+    else
+        members_.store->abort(cause.status, cause.text);  // the others are still waited for
     changed_.notify_all();
+}
+
+void Group::hear(const PeerEvent &event) noexcept
+{
+    const auto met = std::ranges::find(members_.met_as, event.rank);
+    if (met == members_.met_as.end()) return;
+    const Arrival &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
+    if (event.kind == PeerEvent::kSilent)
+        lose(cause_of_loss(
+            peer,
+            format("has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off",
+                   event.silent_s)));
+    // Later it is missed by who waits for it, whom the engine tells.
+    const bool has_gone = event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
+    if (!has_gone || is_made()) return;
+    lose(cause_of_loss(peer, event.kind == PeerEvent::kLeft
+                                 ? "left while the group was made"
+                                 : "died while the group was made: its connection ended"));
 }
 
 void Group::lose(const Cause &cause) noexcept

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <future>
 #include <mutex>
+#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -35,45 +36,6 @@ void check_seconds(double seconds, const char *argument, const char *call)
         fail(YOKE_E_VALUE, "%s: argument '%s' is %g; it takes seconds, more than 0", call, argument,
              seconds);
 }
-
-// Told of connections, from before there is a group.
-class Watcher {
-public:
-    explicit Watcher(double silence_s) : silence_s_(silence_s) {}
-
-    void watch(const Ref<Group> &group)
-    {
-        const std::lock_guard lock(mutex_);
-        links_.push_back(group->link());
-    }
-    void tell(const PeerEvent &event)
-    {
-        // One whose connection has ended is missed by who waits for it, whom the engine tells.
-        if (event.kind != PeerEvent::kSilent) return;
-        std::vector<std::shared_ptr<GroupLink>> links;
-        {
-            const std::lock_guard lock(mutex_);
-            links = links_;
-        }
-        for (const std::shared_ptr<GroupLink> &link : links) {
-            const std::lock_guard lock(link->mutex);
-            if (link->group) lose(*link->group, event.rank);
-        }
-    }
-
-private:
-    void lose(Group &group, int32_t rank) const
-    {
-        group.lose(cause_of_loss(
-            group.ranks()[static_cast<size_t>(rank)],
-            format("has not been heard for %g s (YOKE_COMM_SILENCE): it is stopped, or cut off",
-                   silence_s_)));
-    }
-
-    const double silence_s_;
-    Mutex mutex_{LockRank::kOther};
-    std::vector<std::shared_ptr<GroupLink>> links_;
-};
 
 // Ranks of two builds may not read each other's calls alike.
 std::string build_of_ranks()
@@ -149,7 +111,7 @@ Meeting meeting_of(const InitOptions &options)
     static const int registered = atexit(leave_at_exit);
     (void)registered;
     const double silence_s = configured_silence();
-    const auto watcher = std::make_shared<Watcher>(silence_s);
+    const auto watcher = std::make_shared<Watcher>();
     RendezvousOptions how;
     how.arguments = options.arguments;
     how.timeout_s = options.init_timeout_s;
@@ -186,8 +148,10 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     members.number = number_of(name);
     members.store = std::make_shared<PrefixStore>(meeting.met->store, name);
     members.met = meeting.met;
+    members.watcher = meeting.watcher;
+    members.met_as.resize(members.ranks.size());
+    std::iota(members.met_as.begin(), members.met_as.end(), 0);
     Ref<Group> group = Group::make(std::move(members), how, call);
-    meeting.watcher->watch(group);
     const std::lock_guard lock(known.mutex);
     if (!known.group.present()) known.group = group;
     return group;
@@ -247,6 +211,17 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
     members.number = number_of(next_name());
     members.store = std::make_shared<HashStore>();
     return made_at_once(members, how, call);
+}
+
+Ref<Group> shrink_group(Group &group, double seconds)
+{
+    Ref<Group> made = group.shrink(seconds), former;
+    const std::lock_guard lock(known.mutex);
+    if (known.group.get() == &group) {
+        former = std::move(known.group);
+        known.group = made;
+    }
+    return made;
 }
 
 Ref<Group> default_group(const char *call)

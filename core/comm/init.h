@@ -20,6 +20,9 @@ Ref<Group> init_group(const InitOptions &options, const char *call);
 inline constexpr int32_t kMostThreadRanks = 1024;
 std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call);
 
+// Group::shrink; the new group takes the place of the default one, where that has been shrunk.
+Ref<Group> shrink_group(Group &group, double seconds);
+
 // Raises YOKE_E_STATE where there is none.
 Ref<Group> default_group(const char *call);
 void finalize_groups() noexcept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/comm/rendezvous.h"
+#include "core/comm/watcher.h"
 
 namespace yoke {
 
@@ -13,6 +14,9 @@ struct Members {
     // Where the ranks met, for as long as one of the groups lives that were made there: rank 0's server says farewell
     // with it. Null for threads.
     std::shared_ptr<const Rendezvous> met = {};
+    // What is heard there of connections, which have the numbers that the ranks had there.
+    std::shared_ptr<Watcher> watcher = {};
+    std::vector<int32_t> met_as = {};  // by rank
 
     int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
     const Arrival &self() const { return ranks[static_cast<size_t>(rank)]; }

@@ -182,6 +182,15 @@ static int split(lua_State *L)
     return told(L, b, status);
 }
 
+/* group:shrink(timeout): a group, or nil and an error. */
+static int shrink(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_self(L, &kGroup, "shrink");
+    const double timeout = luaL_checknumber(L, 2);
+    return told(L, b, yoke_group_shrink(group, timeout, yl_push_handle(L, &kGroup)));
+}
+
 /* group:empty(sizes, dtype): a tensor, or nil and an error. */
 static int empty(lua_State *L)
 {
@@ -216,7 +225,7 @@ void yl_open_comm(lua_State *L, Binding *b)
         {"_comm_init", init}, {"_comm_finalize", finalize}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"about", about}, {"run", run},     {"monitored_barrier", monitored_barrier},
-        {"split", split}, {"empty", empty}, {"abort", abort_group},
+        {"split", split}, {"shrink", shrink}, {"empty", empty}, {"abort", abort_group},
         {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &kGroup, methods, NULL);

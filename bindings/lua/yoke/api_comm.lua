@@ -91,6 +91,12 @@ function Group:monitored_barrier(timeout) end
 ---@return yoke.Error? error
 function Group:split(color, key) end
 
+---The ranks that call it in time are a new group, and this one ends.
+---@param timeout? number
+---@return yoke.Group? group
+---@return yoke.Error? error
+function Group:shrink(timeout) end
+
 ---A tensor of the host in memory that peers reach without a copy; all ranks call it alike.
 ---@param shape integer|integer[]
 ---@param dtype? string

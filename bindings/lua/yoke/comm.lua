@@ -119,6 +119,10 @@ function Group:split(color, key)
     return made(handle, problem)
 end
 
+--- The ranks that call it within `timeout` seconds (5), in their order, are a new group, and this one ends, whatever has
+--- become of the others. Nil and an error in a rank that comes when the others have gone on.
+function Group:shrink(timeout) return made(self.handle:shrink(timeout or 5.0)) end
+
 local comm = {}
 
 --- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout =

@@ -133,6 +133,7 @@ public:
 
     void monitored_barrier(double timeout) const;
     py::object split(const py::object &color, const py::object &key) const;
+    py::object shrink(double timeout) const;
     py::object empty(const py::object &shape, const py::object &dtype) const;
     void abort(const py::object &reason) const
     {
@@ -170,6 +171,18 @@ py::object Group::split(const py::object &color, const py::object &key) const
     }
     check(status);
     return part ? made(part) : py::none();
+}
+
+py::object Group::shrink(double timeout) const
+{
+    yoke_group *smaller = nullptr;
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_group_shrink(handle_, timeout, &smaller);
+    }
+    check(status);
+    return made(smaller);
 }
 
 py::object Group::empty(const py::object &shape, const py::object &dtype) const
@@ -259,6 +272,7 @@ void bind_comm(py::module_ &module)
         .def("barrier", &Group::barrier)
         .def("monitored_barrier", &Group::monitored_barrier, py::arg("timeout"))
         .def("split", &Group::split, py::arg("color"), py::arg("key"))
+        .def("shrink", &Group::shrink, py::arg("timeout"))
         .def("empty", &Group::empty, py::arg("shape"), py::arg("dtype"))
         .def("abort", &Group::abort, py::arg("reason"));
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),

@@ -121,6 +121,15 @@ class Group:
         part = self._core.split(-1 if color is None else color, key)
         return None if part is None else Group(part)
 
+    def shrink(self, timeout: float = 5.) -> Group:
+        """The ranks that call it within `timeout` seconds, in their order, are a new group, and this one ends.
+
+        Whatever has become of the others, of rank 0, and of whoever launched them. It returns early where each rank has
+        come, or its process has ended. A rank that comes when the others have gone on gets CollectiveError, and makes no
+        group of its own. Where this was the default group the new one is.
+        """
+        return Group(self._core.shrink(timeout))
+
     def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None) -> Tensor:
         """A tensor of the host in memory that peers reach without a copy; all ranks call it alike."""
         return self._core.empty((shape,) if isinstance(shape, int) else shape, dtype)

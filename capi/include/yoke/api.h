@@ -636,7 +636,7 @@ typedef struct yoke_api {
     int32_t (*group_local_rank)(yoke_group *group);
     const char *(*group_describe)(yoke_group *group);
     yoke_status (*group_split)(yoke_group *group, int32_t color, int64_t key, yoke_group **out);
-    yoke_status (*group_empty)(yoke_group *group, const int64_t *shape, int32_t ndim,
+    yoke_status (*group_empty)(yoke_group *group, const int64_t *shape, int64_t ndim,
                                yoke_dtype dtype, yoke_tensor **out);
     yoke_status (*group_abort)(yoke_group *group, const char *reason);
     yoke_status (*group_all_reduce)(yoke_group *group, yoke_tensor *t, int32_t reduction,
@@ -659,6 +659,7 @@ typedef struct yoke_api {
     yoke_status (*group_recv)(yoke_group *group, yoke_tensor *t, int32_t src, yoke_work **work);
     yoke_status (*group_barrier)(yoke_group *group, yoke_work **work);
     yoke_status (*group_monitored_barrier)(yoke_group *group, double timeout);
+    yoke_status (*group_shrink)(yoke_group *group, double timeout, yoke_group **out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

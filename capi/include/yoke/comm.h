@@ -86,9 +86,15 @@ YOKE_API const char *yoke_group_describe(yoke_group *group);
 YOKE_API yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key,
                                       yoke_group **out);
 
-/* A tensor of the host in memory that peers reach without a copy; all ranks call it alike. Values are not set. The
- * group lives as long as the tensor. [any-thread] */
-YOKE_API yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int32_t ndim,
+/* The ranks that call it within `timeout` seconds, in their order, are a new group, whatever has become of the others,
+ * of rank 0, and of whoever launched them; it returns early where each rank has come, or its process has ended. The
+ * former group ends, on all ranks, and where it was the default group the new one is. A rank that comes when the others
+ * have gone on gets COMM, and makes no group of its own. Errors: STATE for a second time. [any-thread] */
+YOKE_API yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **out);
+
+/* A tensor of the host in memory that peers reach without a copy; all ranks call it alike. Values are not set. It may
+ * outlive the group. [any-thread] */
+YOKE_API yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t ndim,
                                       yoke_dtype dtype, yoke_tensor **out);
 
 /* Ends the group, on all ranks: what is under way and what is called later fails as CANCELLED with this reason, which

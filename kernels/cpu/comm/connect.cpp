@@ -121,7 +121,7 @@ yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector
         meeting.seek(peer, name);
     }
     int missing = -1;
-    if (yoke_status status = meeting.run(deadline, init.timeout_s, &missing))
+    if (yoke_status status = meeting.run(deadline, init, &missing))
         return blame(init, status, YOKE_COMM_FAULT_LATE, missing);
     for (int peer = 0; peer < comm.size; ++peer) sockets->push_back(meeting.take(peer));
     return YOKE_OK;

@@ -162,7 +162,7 @@ int Meeting::lowest_missing() const
 
 void Meeting::wait(const Deadline &deadline, int64_t now)
 {
-    int64_t most = deadline.left(10'000 * kMilli);
+    int64_t most = deadline.left(50 * kMilli);  // then is_over is asked again
     polled_.clear();
     for (const Descriptor &door : doors_) polled_.push_back({door.get(), POLLIN, 0});
     for (const Guest &guest : guests_) {
@@ -182,7 +182,7 @@ void Meeting::wait(const Deadline &deadline, int64_t now)
     ppoll(polled_.data(), polled_.size(), &time, nullptr);
 }
 
-yoke_status Meeting::run(const Deadline &deadline, double timeout_s, int *missing)
+yoke_status Meeting::run(const Deadline &deadline, const yoke_comm_member &init, int *missing)
 {
     for (;;) {
         const int64_t now = now_ns();
@@ -195,8 +195,10 @@ yoke_status Meeting::run(const Deadline &deadline, double timeout_s, int *missin
             *missing = lowest;
             return fail(YOKE_E_TIMEOUT,
                         "cpu: rank %d and rank %d did not connect to each other within %g s", rank_,
-                        lowest, timeout_s);
+                        lowest, init.timeout_s);
         }
+        if (init.is_over && init.is_over(init.user))
+            return fail(YOKE_E_CANCELLED, "cpu: the group failed while its ranks connected");
         wait(deadline, now);
     }
 }

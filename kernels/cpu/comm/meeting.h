@@ -33,7 +33,7 @@ public:
     void seek(int peer, const Name &name);
 
     // YOKE_OK, or YOKE_E_TIMEOUT with the lowest rank that is missing.
-    yoke_status run(const Deadline &deadline, double timeout_s, int *missing);
+    yoke_status run(const Deadline &deadline, const yoke_comm_member &init, int *missing);
     Descriptor take(int peer)
     {
         return static_cast<Descriptor &&>(peers_[static_cast<size_t>(peer)].socket);

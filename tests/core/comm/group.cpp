@@ -285,6 +285,31 @@ TEST(Group, SplitsByColorAndKey)
     EXPECT_EQ(told, std::vector<std::string>(4));
 }
 
+TEST(Group, ShrinksToTheRanksThatCome)
+{
+    std::vector<Ref<Group>> groups = init_threads(4, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int32_t rank = group.rank();
+        if (rank == 1) return;
+        const Ref<Group> part = group.shrink(0.2);
+        EXPECT_EQ(part->size(), 3);
+        EXPECT_EQ(part->rank(), rank == 0 ? 0 : rank - 1);
+        const Tensor t = filled(1, static_cast<float>(rank));
+        part->run(reduce_all(t), false);
+        EXPECT_EQ(values(t)[0], 5);
+        const Ref<Group> again = part->shrink(5);  // in which all come
+        again->run(reduce_all(t), false);
+        EXPECT_EQ(values(t)[0], 15);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(4));
+    expect_error(YOKE_E_CANCELLED, {"ended by shrink() on rank"},
+                 [&] { groups[1]->run(barrier(), false); });
+    expect_error(YOKE_E_COMM, {"shrink", "rank 1", "came too late", "a group of 3"},
+                 [&] { (void)groups[1]->shrink(5); });
+    expect_error(YOKE_E_STATE, {"has been shrunk already"}, [&] { (void)groups[0]->shrink(5); });
+    expect_error(YOKE_E_VALUE, {"'timeout' is 0"}, [&] { (void)groups[0]->shrink(0); });
+}
+
 TEST(Group, GivesMemoryThatOutlivesWhoMadeIt)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);

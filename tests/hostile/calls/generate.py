@@ -26,7 +26,7 @@ SPECIAL = {
 RARE = {
     "yoke_doctor": 4000, "yoke_doctor_record": 8000, "yoke_doctor_record_v2": 8000, "yoke_inventory_take": 300, "yoke_explain": 300,
     "yoke_select": 300, "yoke_device_sample": 100, "yoke_device_lease": 300, "yoke_lease_holder": 300, "yoke_shutdown": 500,
-    "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_comm_init": 20, "yoke_comm_init_threads": 4, "yoke_group_split": 4, "yoke_set_num_threads": 20, "yoke_disable": 50, "yoke_enable": 50,
+    "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_comm_init": 20, "yoke_comm_init_threads": 4, "yoke_group_split": 4, "yoke_group_shrink": 4, "yoke_set_num_threads": 20, "yoke_disable": 50, "yoke_enable": 50,
     "yoke_device_open": 20, "yoke_device_memory": 10, "yoke_config_set": 10, "yoke_read_idx": 10, "yoke_save": 10, "yoke_load": 4,
     "yoke_checkpoint_manager_save": 10, "yoke_checkpoint_manager_load": 4, "yoke_is_available": 10,
     "yoke_why_unavailable": 10, "yoke_device_count": 10, "yoke_device_get": 10, "yoke_device_synchronize": 4,
@@ -66,10 +66,8 @@ def draw(function, params, i):
     if kind in NUMBERS:
         if name == "capacity":
             return "d.capacity()"
-        if name == "count" and kind == "int64_t" and before.endswith("*") or name.endswith("_count") and before.endswith("*"):
+        if name in ("count", "ndim") and kind == "int64_t" and before.endswith("*") or name.endswith("_count") and before.endswith("*"):
             return "d.count()"
-        if name == "ndim" and before.endswith("*"):
-            return f"static_cast<{kind}>(d.count())"
         return NUMBERS[kind]
     if kind == "const int64_t *":
         if after in (f"{name}_count", "ndim"):

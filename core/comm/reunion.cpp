@@ -1,0 +1,398 @@
+#include "core/comm/reunion.h"
+
+#include "core/base/error.h"
+#include "core/base/store_client.h"
+#include "core/base/store_hash.h"
+#include "core/base/text.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <thread>
+
+namespace yoke {
+
+// ---- Ports ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+uint64_t drawn()
+{
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        fail(YOKE_E_IO, "the system gives no random numbers for the group's secret");
+    return number;
+}
+
+}  // namespace
+
+// At the address by which peers know this host, or where that is another's (behind a translation), at all.
+void ReunionPorts::open(const Arrival &self)
+{
+    constexpr double kToResolve = 5;
+    const Deadline deadline = Deadline::after(kToResolve);
+    SocketAddress own = resolve(self.address, 0, deadline)[0];
+    listening_ = Socket::listen(own);
+    if (!listening_.present()) listening_ = Socket::listen(SocketAddress::any(own.family(), 0));
+    if (!listening_.present())
+        fail(YOKE_E_IO, "cannot listen on %s for the other ranks: %s", self.address.c_str(),
+             strerror(errno));
+    secret_ = format("%016llx", static_cast<unsigned long long>(drawn()));
+}
+
+std::string ReunionPorts::text() const
+{
+    return std::to_string(listening_.local().port()) + " " + secret_;
+}
+
+void ReunionPorts::read(const std::vector<std::string> &texts)
+{
+    for (const std::string &each : texts) {
+        const size_t space = each.find(' ');
+        ports_.push_back(parsed<uint16_t>(each.substr(0, space)).value_or(0));
+    }
+    secret_ = texts[0].substr(texts[0].find(' ') + 1);
+}
+
+Socket ReunionPorts::listening() const
+{
+    return Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
+}
+
+SocketAddress ReunionPorts::address(const Arrival &of, Deadline deadline) const
+{
+    SocketAddress found = resolve(of.address, 0, deadline)[0];
+    found.set_port(ports_[static_cast<size_t>(of.rank)]);
+    return found;
+}
+
+// ---- What the leader says ---------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr const char *kWord = "word";
+
+// Who is there, or that a lower rank leads.
+struct Word {
+    std::optional<int32_t> leader;
+    uint64_t number = 0;  // of the new group
+    std::vector<int32_t> ranks;
+
+    std::string encode() const
+    {
+        if (leader) return format("see %d", *leader);
+        std::string text = std::to_string(number);
+        for (const int32_t each : ranks) text += format(" %d", each);
+        return text;
+    }
+    static Word decode(const std::string &text)
+    {
+        Word word;
+        std::istringstream in(text);
+        int32_t rank = 0;
+        if (text.starts_with("see ")) {
+            in.ignore(4) >> rank;
+            word.leader = rank;
+            return word;
+        }
+        in >> word.number;
+        while (in >> rank) word.ranks.push_back(rank);
+        return word;
+    }
+};
+
+// The members of the group that the word is of, without a store.
+Members members_of(const Members &former, const Word &word)
+{
+    const auto own = std::ranges::find(word.ranks, former.rank);
+    if (own == word.ranks.end())
+        fail(
+            YOKE_E_COMM,
+            "shrink: %s came too late: the other ranks have gone on without it, as a group of %zu; give a longer timeout",
+            describe(former.self()).c_str(), word.ranks.size());
+    Members made;
+    made.number = word.number;
+    made.rank = static_cast<int32_t>(own - word.ranks.begin());
+    for (const int32_t each : word.ranks) {
+        made.ranks.push_back(former.ranks[static_cast<size_t>(each)]);
+        made.ranks.back().rank = static_cast<int32_t>(made.ranks.size()) - 1;
+        made.ranks.back().size = static_cast<int32_t>(word.ranks.size());
+    }
+    made.met_as = word.ranks;
+    return made;
+}
+
+// ---- Processes --------------------------------------------------------------------------------------------------
+
+// Who has come to this rank's own store, and is there still.
+class Comers {
+public:
+    explicit Comers(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
+
+    void tell(const PeerEvent &event)
+    {
+        {
+            const std::lock_guard lock(mutex_);
+            if (event.kind == PeerEvent::kJoined) there_.insert(event.rank);
+            if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded)
+                there_.erase(event.rank);
+            changed_.notify_all();
+        }
+        watcher_->tell(event);
+    }
+    bool wait(std::chrono::duration<double> most)
+    {
+        std::unique_lock lock(mutex_);
+        return changed_.wait_for(lock, most) == std::cv_status::no_timeout;
+    }
+    std::set<int32_t> there() const
+    {
+        const std::lock_guard lock(mutex_);
+        return there_;
+    }
+
+private:
+    const std::shared_ptr<Watcher> watcher_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::set<int32_t> there_;
+};
+
+class Reunion {
+public:
+    Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline);
+    Members run();
+
+private:
+    struct Leader {
+        std::shared_ptr<ClientStore> store;
+        std::shared_ptr<Watcher> watcher;
+    };
+
+    PeerOptions options(PeerObserver observer) const;
+    StoreConnection reach(int32_t rank, double most_s, const std::shared_ptr<Watcher> &watcher);
+    std::optional<Leader> find(int32_t rank);
+    std::optional<Members> follow(int32_t rank);
+    Word hear(int32_t &rank, Leader &leader);
+    std::optional<Members> lead();
+    bool has_all_but_gone(const std::set<int32_t> &there);
+    Members complete(Members made, std::shared_ptr<Store> store,
+                     std::shared_ptr<Watcher> watcher) const;
+    [[noreturn]] void fail_late(const StoreConnection &tried) const;
+    const Arrival &peer(int32_t rank) const { return of_.ranks[static_cast<size_t>(rank)]; }
+
+    const Members &of_;
+    const ReunionPorts &ports_;
+    const Deadline deadline_, patience_;  // all, and for ranks that do not answer
+    const std::shared_ptr<Watcher> watcher_ = std::make_shared<Watcher>();
+    const std::shared_ptr<Comers> comers_ = std::make_shared<Comers>(watcher_);
+    const std::shared_ptr<StoreServer> server_;
+    std::set<int32_t> gone_;
+};
+
+Reunion::Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline)
+    : of_(of),
+      ports_(ports),
+      deadline_(deadline),
+      patience_(Deadline::after(deadline.remaining_s() / 2)),
+      server_(std::make_shared<StoreServer>(
+          ports.listening(),
+          options([comers = comers_](const PeerEvent &event) { comers->tell(event); })))
+{
+}
+
+PeerOptions Reunion::options(PeerObserver observer) const
+{
+    PeerOptions made;
+    made.cookie = "shrink " + ports_.secret();
+    made.rank = of_.rank;
+    made.size = of_.size();
+    made.silence_s = configured_silence();
+    made.observer = std::move(observer);
+    made.about = describe_process(of_.self());
+    return made;
+}
+
+StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_ptr<Watcher> &watcher)
+{
+    // Each rank's connection to another one is that to "rank 0".
+    const auto tell = [watcher, rank](PeerEvent event) {
+        event.rank = rank;
+        watcher->tell(event);
+    };
+    const Deadline soon = deadline_.within(most_s);
+    StoreConnection tried = connect_store(ports_.address(peer(rank), soon), options(tell), soon);
+    if (tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED)
+        gone_.insert(rank);
+    if (tried.outcome == StoreConnection::kOtherJob) fail_late(tried);
+    return tried;
+}
+
+void Reunion::fail_late(const StoreConnection &tried) const
+{
+    fail(
+        YOKE_E_COMM,
+        "shrink: %s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
+        describe(of_.self()).c_str(), tried.why.c_str());
+}
+
+// Nothing where it has gone, or has not answered for long.
+std::optional<Reunion::Leader> Reunion::find(int32_t rank)
+{
+    constexpr double kLeast = 0.3, kPause = 0.02;
+    const Deadline until = Deadline::after(std::max(kLeast, patience_.remaining_s()));
+    while (!gone_.contains(rank)) {
+        const auto watcher = std::make_shared<Watcher>();
+        StoreConnection tried = reach(rank, until.remaining_s(), watcher);
+        if (tried.outcome == StoreConnection::kConnected)
+            return Leader{std::move(tried.store), watcher};
+        if (until.has_passed() || deadline_.has_passed()) break;
+        std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+    }
+    return {};
+}
+
+// From one leader to a lower one, until one says who is there. Raises as the connection does.
+Word Reunion::hear(int32_t &rank, Leader &leader)
+{
+    constexpr double kGrace = 1, kPause = 0.02;
+    const Deadline until = Deadline::after(deadline_.remaining_s() + kGrace);
+    for (;;) {
+        Word word = Word::decode(leader.store->get(kWord, until));
+        if (!word.leader) return word;
+        if (std::optional<Leader> lower = find(*word.leader)) {
+            rank = *word.leader;
+            leader = std::move(*lower);
+            server_->table()->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
+        } else {
+            std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+        }
+        if (until.has_passed())
+            fail(YOKE_E_TIMEOUT, "shrink: %s says that %s leads, which this rank cannot reach",
+                 describe(peer(rank)).c_str(), describe(peer(*word.leader)).c_str());
+    }
+}
+
+// Nothing where that rank does not lead, as it has gone.
+std::optional<Members> Reunion::follow(int32_t rank)
+{
+    std::optional<Leader> leader = find(rank);
+    if (!leader) return {};
+    const std::shared_ptr<HashStore> &table = server_->table();
+    table->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
+    Word word;
+    try {
+        word = hear(rank, *leader);
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_COMM) throw;
+        gone_.insert(rank);
+        table->remove(kWord, Deadline::after(0));
+        return {};
+    }
+    server_->close_to_newcomers();
+    return complete(members_of(of_, word), leader->store, leader->watcher);
+}
+
+// Whether all above this rank have come or gone.
+bool Reunion::has_all_but_gone(const std::set<int32_t> &there)
+{
+    constexpr double kToAnswer = 0.05;
+    bool has_all = true;
+    for (int32_t each = of_.rank + 1; each < of_.size(); ++each) {
+        if (there.contains(each) || gone_.contains(each)) continue;
+        (void)reach(each, kToAnswer, std::make_shared<Watcher>());
+        has_all = has_all && gone_.contains(each);
+    }
+    return has_all;
+}
+
+// Nothing where a lower rank has come to life, which leads.
+std::optional<Members> Reunion::lead()
+{
+    constexpr std::chrono::duration<double> kPause{0.05};
+    std::set<int32_t> there;
+    for (;;) {
+        there = comers_->there();
+        const bool is_led =
+            std::ranges::any_of(there, [&](int32_t each) { return each < of_.rank; });
+        if (is_led && deadline_.has_passed())
+            fail(YOKE_E_TIMEOUT, "shrink: %s leads, which this rank (%s) cannot reach",
+                 describe(peer(*there.begin())).c_str(), describe_process(of_.self()).c_str());
+        if (is_led) return {};
+        if (has_all_but_gone(there) || deadline_.has_passed()) break;
+        comers_->wait(kPause);
+    }
+    server_->close_to_newcomers();
+    Word word;
+    word.number = drawn();
+    word.ranks = {of_.rank};
+    for (const int32_t each : comers_->there())
+        if (each > of_.rank) word.ranks.push_back(each);
+    server_->table()->set(kWord, word.encode(), Deadline::after(0));
+    return complete(members_of(of_, word), server_->table(), watcher_);
+}
+
+Members Reunion::complete(Members made, std::shared_ptr<Store> store,
+                          std::shared_ptr<Watcher> watcher) const
+{
+    const auto met = std::make_shared<Rendezvous>();
+    met->rank = made.rank;
+    met->size = made.size();
+    met->arrivals = made.ranks;
+    met->store = store;
+    met->source = "shrink";
+    met->server = server_;  // a follower's tells those that come too late
+    made.met = met;
+    made.watcher = std::move(watcher);
+    made.store = std::make_shared<PrefixStore>(std::move(store), "group");
+    return made;
+}
+
+Members Reunion::run()
+{
+    for (;;) {
+        for (int32_t each = 0; each < of_.rank; ++each)
+            if (std::optional<Members> made = follow(each)) return std::move(*made);
+        if (std::optional<Members> made = lead()) return std::move(*made);
+    }
+}
+
+}  // namespace
+
+Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline)
+{
+    return Reunion(of, ports, deadline).run();
+}
+
+// ---- Threads ----------------------------------------------------------------------------------------------------
+
+Members reunite_threads(const Members &of, int attempt, Deadline deadline)
+{
+    PrefixStore store(of.store, format("shrink/%d", attempt));
+    const Deadline at_once = Deadline::after(0);
+    Store::Keys all;
+    for (int32_t each = 0; each < of.size(); ++each) all.push_back(format("here/%d", each));
+    store.set(all[static_cast<size_t>(of.rank)], "", at_once);
+    try {
+        store.wait(all, deadline);
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_TIMEOUT) throw;
+    }
+    Word word;
+    word.number = drawn();
+    for (int32_t each = 0; each < of.size(); ++each)
+        if (store.try_get(all[static_cast<size_t>(each)], at_once)) word.ranks.push_back(each);
+    word = Word::decode(store.set_once(kWord, word.encode(), at_once));
+    Members made = members_of(of, word);
+    made.store = std::make_shared<PrefixStore>(of.store, format("shrunk/%d", attempt));
+    return made;
+}
+
+}  // namespace yoke

@@ -1,0 +1,52 @@
+// reunion.h: the ranks of a group that still live find each other without what they met by: rank 0 and the launcher
+// may be gone.
+//
+// Every process of a group keeps a port open for that, and knows those of the others. Who wants a smaller group serves a
+// store at its own and looks for the lowest rank that lives, which leads: a port that refuses is that of a process which
+// has gone; one that does not answer within half of the time is left out; a rank that has found a lower one tells so.
+// The leader waits until each other rank has come to it or has gone, or its time is over, and says who is there. Nobody
+// makes a group of his own where others have gone on: whoever comes later is told.
+#pragma once
+
+#include "core/base/socket.h"
+#include "core/base/store_server.h"
+#include "core/comm/members.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+// Where each process of a group listens for it, and what tells its ranks from strangers.
+class ReunionPorts {
+public:
+    ReunionPorts() = default;
+    // In the making of a group: `gather` gives the texts of all ranks.
+    template <class Gather>
+    ReunionPorts(const Arrival &self, Gather &&gather)
+    {
+        open(self);
+        read(gather(text()));
+    }
+
+    bool present() const noexcept { return listening_.present(); }
+    Socket listening() const;  // one more
+    SocketAddress address(const Arrival &of, Deadline deadline) const;
+    const std::string &secret() const noexcept { return secret_; }
+
+private:
+    void open(const Arrival &self);
+    std::string text() const;
+    void read(const std::vector<std::string> &texts);
+
+    Socket listening_;
+    std::vector<uint16_t> ports_;  // by rank
+    std::string secret_;           // rank 0's
+};
+
+// The members of the smaller group, for its making. Raises YOKE_E_COMM where the others have gone on without this rank.
+Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline);
+// The same for threads of one process, `attempt` counted alike in each.
+Members reunite_threads(const Members &of, int attempt, Deadline deadline);
+
+}  // namespace yoke

@@ -1,0 +1,77 @@
+"""The ranks that live go on as a smaller group: whoever has died, stopped, or comes too late."""
+
+import pytest
+from test_comm import start
+
+SHRINK = """
+def shrunk(group, timeout=10.):
+    told(lambda: group.all_reduce(yoke.ones(3)))
+    smaller = group.shrink(timeout=timeout)
+    t = yoke.full((1,), float(rank))
+    smaller.all_reduce(t)
+    print(smaller.rank, smaller.size, t.item())
+    return smaller
+"""
+
+
+@pytest.mark.parametrize("victims", [{0}, {1}, {3}, {0, 1}, {0, 2}, {0, 1, 2}])
+def test_the_living_go_on_whoever_was_killed(victims):
+    outs, statuses, errors = start(SHRINK + f"""
+if rank in {victims}: os.kill(os.getpid(), signal.SIGKILL)
+shrunk(group)
+""", 4)
+    living = [rank for rank in range(4) if rank not in victims]
+    for i, rank in enumerate(living):
+        lines = outs[rank].splitlines()
+        assert statuses[rank] == 0 and lines[0].startswith("CollectiveError ") and "died" in lines[0], (outs, errors)
+        assert lines[1] == f"{i} {len(living)} {float(sum(living))}"
+
+
+def test_a_group_shrinks_again_and_again():
+    outs, statuses, errors = start(SHRINK + """
+for victim in range(size - 1):
+    if rank == victim: os.kill(os.getpid(), signal.SIGKILL)
+    group = shrunk(group)
+""", 4)
+    assert statuses == [-9, -9, -9, 0], errors
+    assert [line for line in outs[3].splitlines() if not line.startswith("Coll")] == ["2 3 6.0", "1 2 5.0", "0 1 3.0"]
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_one_that_is_stopped_is_left_out_and_told(victim):
+    outs, statuses, errors = start(f"""
+if rank == {victim}:
+    if os.fork() == 0:  # wakes it when the others have gone on
+        import time; time.sleep(4); os.kill(os.getppid(), signal.SIGCONT); os._exit(0)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    told(lambda: group.shrink(timeout=2.))
+else:
+    smaller = group.shrink(timeout=2.)
+    t = yoke.full((1,), float(rank))
+    smaller.all_reduce(t)
+    print(smaller.rank, smaller.size, t.item())
+    import time; time.sleep(5)
+""", 3)
+    assert statuses == [0, 0, 0], errors
+    others = [rank for rank in range(3) if rank != victim]
+    assert [outs[rank].strip() for rank in others] == [f"{i} 2 {float(sum(others))}" for i in range(2)], outs
+    assert outs[victim].startswith("CollectiveError ") and "came too late" in outs[victim], outs
+
+
+def test_a_whole_group_shrinks_to_itself_and_ends_who_waits():
+    outs, statuses, errors = start("""
+if rank == 0:
+    smaller = group.shrink()
+else:
+    told(lambda: group.barrier())  # in which rank 0 does not come
+    smaller = group.shrink()
+smaller.barrier()
+print(smaller.rank, smaller.size)
+told(lambda: group.shrink())
+smaller.split(0).barrier()
+""", 3)
+    assert statuses == [0, 0, 0], errors
+    for rank in 1, 2:
+        first, second, third = outs[rank].splitlines()
+        assert first.startswith("CancelledError ") and "shrink() on rank 0" in first
+        assert second == f"{rank} 3" and third.startswith("StateError ") and "shrunk already" in third
