@@ -7,12 +7,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -87,7 +87,9 @@ protected:
             const Tensor expected = counted(count),
                          &found = std::get<Tensor>(state->at(key_of(count), kLoad).value());
             ASSERT_EQ(found->numel, count);
-            EXPECT_EQ(std::memcmp(found->data, expected->data, static_cast<size_t>(count) * 4), 0)
+            const auto *words = reinterpret_cast<const uint32_t *>(found->data);
+            EXPECT_TRUE(std::equal(words, words + count,
+                                   reinterpret_cast<const uint32_t *>(expected->data)))
                 << count;
         }
     }
