@@ -42,17 +42,16 @@ static void show_help(void)
     exit(0);
 }
 
-enum { KNOWN = 9, NOT_GIVEN = INT_MIN };
+enum { KNOWN = 9 };
 
-static void check_options(Options *o)
+/* `every_given` NULL: --every was not. */
+static void check_options(Options *o, const char *every_given)
 {
     if (strcmp(o->amp, "off") && strcmp(o->amp, "bf16") && strcmp(o->amp, "f16")) {
         fprintf(stderr, "--amp is '%s'; it takes off, bf16 or f16\n", o->amp);
         exit(1);
     }
-    if (o->every == NOT_GIVEN) {
-        o->every = 100;
-    } else if (!o->save) {
+    if (every_given && !o->save) {
         fprintf(stderr,
                 "--every is %ld, and there is no folder to save to; give --save FOLDER too\n",
                 o->every);
@@ -71,7 +70,8 @@ Options read_options(int argc, char **argv)
                  .amp = "off",
                  .epochs = 3,
                  .limit = LONG_MAX,
-                 .every = NOT_GIVEN};
+                 .every = 100};
+    const char *every_given = NULL;
     const struct {
         const char *name, **text;
         long *number;
@@ -91,11 +91,12 @@ Options read_options(int argc, char **argv)
         if (k == KNOWN || ++i == argc)
             fail(
                 "options are --device --epochs --threads --seed --limit --data --amp --save --every --losses");
+        if (known[k].number == &o.every) every_given = argv[i];
         if (known[k].text)
             *known[k].text = argv[i];
         else
             *known[k].number = read_number(known[k].name, argv[i]);
     }
-    check_options(&o);
+    check_options(&o, every_given);
     return o;
 }

@@ -1,5 +1,6 @@
 #include "saved_run.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,8 +93,7 @@ static int load_newest(const SavedRun *saved, yoke_state **state)
 {
     const yoke_status status =
         yoke->checkpoint_manager_load(saved->manager, -1, NULL, 1, NULL, state);
-    if (status == YOKE_E_CHECKPOINT && strstr(yoke->last_error()->message, "there is no step in"))
-        return 0;
+    if (status == YOKE_E_CHECKPOINT && yoke->last_error()->native_code == ENOENT) return 0;
     check(status);
     return 1;
 }

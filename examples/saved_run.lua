@@ -7,6 +7,8 @@
 -- done, "rng", and what the run was begun with: "program" and "options".
 local yoke = require "yoke"
 
+local ENOENT <const> = 2 -- of a folder where nothing has been saved
+
 local SavedRun = {}
 SavedRun.__index = SavedRun
 
@@ -43,7 +45,7 @@ end
 function SavedRun:load(total, parts)
     local state, problem = self.manager:load()
     -- All else, steps that are damaged or cannot be read too, is a run that must not be begun anew over it.
-    if not state and problem.message:find("there is no step in", 1, true) then return 0 end
+    if not state and problem.code == "checkpoint" and problem.native_code == ENOENT then return 0 end
     if not state then error(problem, 0) end
     self:check(state)
     assert(self.manager:load { step = state.step, into = parts, verify = false })

@@ -8,6 +8,7 @@ saved_run.lua and saved_run.c do the same. A state has the parts under their nam
 "rng", and what the run was begun with: "program" and "options".
 """
 
+import errno
 import sys
 
 import yoke
@@ -53,7 +54,7 @@ class SavedRun:
             state = self.manager.load()
         except yoke.CheckpointError as error:
             # All else, steps that are damaged or cannot be read too, is a run that must not be begun anew over it.
-            if "there is no step in" not in str(error):
+            if error.native_code != errno.ENOENT:
                 raise
             return 0
         self._check(state)

@@ -120,10 +120,13 @@ void set_file_calls(const FileCalls *calls)
 
 void fail_io(const char *call, const char *what, const std::string &path, int error)
 {
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::filesystem::path folder = std::filesystem::path(path).parent_path();
     std::error_code unknown;
-    const bool no_folder =
-        error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, unknown);
+    const auto is_missing = [&](const std::filesystem::path &each) {
+        return !each.empty() && !std::filesystem::exists(each, unknown);
+    };
+    const bool no_folder = error == ENOENT && is_missing(folder);
+    while (no_folder && is_missing(folder.parent_path())) folder = folder.parent_path();
     throw Error(YOKE_E_IO,
                 format("%s: cannot %s '%s': %s%s", call, what, path.c_str(),
                        std::generic_category().message(error).c_str(),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <mutex>
 
@@ -297,16 +298,20 @@ void Attempt::refuse() const
     for (const FoundStep &each : found_)
         steps += (steps.empty() ? "" : ", ") + std::to_string(each.step);
     if (options_.step && !is_asked_step_there_)
-        fail(YOKE_E_CHECKPOINT, "%s: there is no step %lld in '%s', which has %s", call_,
-             static_cast<long long>(*options_.step), folder_.c_str(),
-             steps.empty() ? "none" : steps.c_str());
+        throw Error(YOKE_E_CHECKPOINT,
+                    format("%s: there is no step %lld in '%s', which has %s", call_,
+                           static_cast<long long>(*options_.step), folder_.c_str(),
+                           steps.empty() ? "none" : steps.c_str()),
+                    ENOENT);
     if (options_.step && refused_) std::rethrow_exception(refused_);
     if (options_.step)
         fail(YOKE_E_CHECKPOINT, "%s: step %lld is not whole: %s", call_,
              static_cast<long long>(*options_.step), problems_.c_str());
     if (found_.empty())
-        fail(YOKE_E_CHECKPOINT, "%s: there is no step in '%s'; has anything been saved there?",
-             call_, folder_.c_str());
+        throw Error(YOKE_E_CHECKPOINT,
+                    format("%s: there is no step in '%s'; has anything been saved there?", call_,
+                           folder_.c_str()),
+                    ENOENT);
     fail(YOKE_E_CHECKPOINT, "%s: none of the steps in '%s' (%s) is whole: %s", call_,
          folder_.c_str(), steps.c_str(), problems_.c_str());
 }

@@ -34,7 +34,8 @@ public:
     std::vector<int64_t> steps(const char *call) const;
 
     // Damaged ones are passed over with one warning. Raises YOKE_E_CHECKPOINT with what was found where none is whole,
-    // where the step asked for is not, and for one that a newer version has written.
+    // where the step asked for is not, and for one that a newer version has written. Its native code is ENOENT where
+    // there is no such step at all, damaged or not.
     Ref<State> load(const ManagerLoad &options, const char *call) const;
 
 private:

@@ -16,14 +16,6 @@ namespace {
 constexpr std::string_view kStep = "step-";
 constexpr uint64_t kMostManifest = uint64_t{1} << 20, kPart = uint64_t{1} << 20;
 
-// "step-7" is 7; what a manager would write otherwise, such as "step-07", is none.
-std::optional<int64_t> step_of(std::string_view name)
-{
-    if (!name.starts_with(kStep)) return {};
-    const std::optional<int64_t> step = parsed<int64_t>(name.substr(kStep.size()));
-    return step && *step >= 0 && step_name(*step) == name ? step : std::nullopt;
-}
-
 enum class Found { kFile, kNothing, kOther };
 
 // What stands at a path, behind no link.
@@ -127,6 +119,13 @@ std::vector<FoundStep> look_for_steps(const std::string &folder, const char *cal
 std::string step_name(int64_t step)
 {
     return std::string(kStep) + std::to_string(step);
+}
+
+std::optional<int64_t> step_of(std::string_view name)
+{
+    if (!name.starts_with(kStep)) return {};
+    const std::optional<int64_t> step = parsed<int64_t>(name.substr(kStep.size()));
+    return step && *step >= 0 && step_name(*step) == name ? step : std::nullopt;
 }
 
 bool is_same_step(const FoundStep &a, const FoundStep &b)

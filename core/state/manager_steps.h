@@ -24,6 +24,8 @@ struct FoundStep {
 };
 
 std::string step_name(int64_t step);
+// "step-7" is 7; what a manager would write otherwise, such as "step-07", is none.
+std::optional<int64_t> step_of(std::string_view name);
 
 // Whether two looks at a folder found the same of a step.
 bool is_same_step(const FoundStep &a, const FoundStep &b);

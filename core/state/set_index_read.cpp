@@ -1,7 +1,10 @@
 // How the index of a set is read: core/state/set_index.h.
 #include "core/base/error.h"
+#include "core/state/file_parts.h"
+#include "core/state/manifest.h"
 #include "core/state/safetensors.h"
 #include "core/state/set_index.h"
+#include "core/state/stored.h"
 
 #ifndef YOKE_WITHOUT_JSON
 #include <nlohmann/json.hpp>
@@ -34,8 +37,11 @@ public:
     void keep()
     {
         if (!has_map_)
-            fail(YOKE_E_CHECKPOINT,
-                 "%s: it is no index of a set of safetensors files: it has no 'weight_map'", path_);
+            fail_no_state(format(
+                "%s: it is no index of a set of safetensors files: it has no 'weight_map'%s", path_,
+                place_of(path_).name == kManifestName
+                    ? "; a CheckpointManager keeps in it what the files beside it must be: name its folder"
+                    : ""));
         into_.texts_.reserve(text_bytes_);
         into_.entries_.reserve(entry_count_);
         into_.files_.reserve(entry_count_);

@@ -32,14 +32,16 @@ uint64_t StoredFile::read_length() const
     file_.read(0, bytes, sizeof bytes);
     uint64_t length = 0;
     for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{bytes[i]} << (8 * i);
-    if (length > StoredTensors::kMostHeader || length > file_.size() - kLengthBytes)
-        fail(
-            YOKE_E_CHECKPOINT,
-            "%s: its header would have %llu bytes, of at most %llu, in a file of %llu; it is no safetensors file, or was cut short",
-            path(), static_cast<unsigned long long>(length),
-            static_cast<unsigned long long>(StoredTensors::kMostHeader),
-            static_cast<unsigned long long>(file_.size()));
-    return length;
+    if (length <= StoredTensors::kMostHeader && length <= file_.size() - kLengthBytes)
+        return length;
+    std::string problem = format(
+        "%s: its header would have %llu bytes, of at most %llu, in a file of %llu; it is no safetensors file, or was cut short",
+        path(), static_cast<unsigned long long>(length),
+        static_cast<unsigned long long>(StoredTensors::kMostHeader),
+        static_cast<unsigned long long>(file_.size()));
+    // Where a file ends changes nothing of its first bytes.
+    if (length > StoredTensors::kMostHeader) fail_no_state(std::move(problem));
+    throw Error(YOKE_E_CHECKPOINT, std::move(problem));
 }
 
 StoredTensors StoredFile::read_header() const

@@ -96,6 +96,10 @@ private:
 // neither one nor the other, or several.
 std::string find_in_folder(const std::string &folder, const char *call);
 
+// Raises YOKE_E_CHECKPOINT with EINVAL as native code: what was named is no state at all, or no single one. Of a state
+// that is damaged it is 0.
+[[noreturn]] void fail_no_state(std::string message);
+
 // All of an index, if the file is none that is too large.
 std::string read_index_text(const ReadFile &file, const char *path);
 

@@ -1,6 +1,7 @@
 // How what lies at a path is found: core/state/stored.h.
 #include "core/base/error.h"
 #include "core/state/file_parts.h"
+#include "core/state/manager_steps.h"
 #include "core/state/stored.h"
 
 #include <fcntl.h>
@@ -64,7 +65,27 @@ std::string listed(const std::vector<std::string> &names)
     return text.empty() ? "nothing" : text;
 }
 
+[[noreturn]] void refuse_folder(const std::string &folder, const std::vector<std::string> &names,
+                                const char *call)
+{
+    std::vector<std::string> steps;
+    for (const FoundFolder &each : find_folders(names))
+        if (step_of(each.name)) steps.push_back(each.place);
+    if (!steps.empty())
+        fail_no_state(format(
+            "%s: '%s' is a CheckpointManager's folder, with %s; CheckpointManager('%s').load() loads the newest that is whole, or name the folder of one",
+            call, folder.c_str(), listed(steps).c_str(), folder.c_str()));
+    fail_no_state(
+        format("%s: '%s' holds neither a safetensors file nor the index of a set; found: %s", call,
+               folder.c_str(), listed(names).c_str()));
+}
+
 }  // namespace
+
+void fail_no_state(std::string message)
+{
+    throw Error(YOKE_E_CHECKPOINT, std::move(message), EINVAL);
+}
 
 std::string find_in_folder(const std::string &folder, const char *call)
 {
@@ -88,12 +109,9 @@ std::string find_in_folder(const std::string &folder, const char *call)
     std::vector<std::string> found = indexes;
     found.insert(found.end(), files.begin(), files.end());
     if (found.size() == 1) return within + found[0];
-    if (found.empty())
-        fail(YOKE_E_CHECKPOINT,
-             "%s: '%s' holds neither a safetensors file nor the index of a set; found: %s", call,
-             folder.c_str(), listed(names).c_str());
-    fail(YOKE_E_CHECKPOINT, "%s: '%s' holds several states, %s; name one of them", call,
-         folder.c_str(), listed(found).c_str());
+    if (found.empty()) refuse_folder(folder, names, call);
+    fail_no_state(format("%s: '%s' holds several states, %s; name one of them", call,
+                         folder.c_str(), listed(found).c_str()));
 }
 
 std::string read_index_text(const ReadFile &file, const char *path)

@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -170,12 +171,15 @@ static void what_cannot_be_is_told(void)
     other = manager_of(3);
     FAILS(yoke_checkpoint_manager_load(manager, -1, NULL, 1, NULL, &out), YOKE_E_CHECKPOINT,
           "there is no step in");
+    CHECK(yoke_last_error()->native_code == ENOENT);
     FAILS(yoke_checkpoint_manager_save(manager, -1, state, NULL, 1, NULL), YOKE_E_VALUE,
           "'step' is -1");
     FAILS(yoke_checkpoint_manager_save(manager, 1, NULL, NULL, 1, NULL), YOKE_E_VALUE, "'state'");
     FAILS(yoke_checkpoint_manager_save(manager, 1, state, state, 1, NULL), YOKE_E_TYPE, "metadata");
     save(manager, 1, 1, 1);
     FAILS(yoke_checkpoint_manager_save(other, 2, state, NULL, 1, NULL), YOKE_E_STATE, "(this one)");
+    FAILS(yoke_load(folder, NULL, &out), YOKE_E_CHECKPOINT, "a CheckpointManager's folder");
+    CHECK(yoke_last_error()->native_code == EINVAL);
     FAILS(yoke_checkpoint_manager_load(other, 2, NULL, 1, NULL, &out), YOKE_E_CHECKPOINT,
           "there is no step 2");
     yoke_state_release(state);

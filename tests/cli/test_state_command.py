@@ -64,8 +64,6 @@ def test_what_is_damaged_is_named_and_exits_with_1(options, tmp_path):
     assert shown.returncode == 1 and "damaged" in shown.stdout and second.name in shown.stdout
     os.remove(second)
     assert second.name in told(tmp_path, *options)[0]["problem"]
-    (tmp_path / "empty").mkdir()
-    assert told(tmp_path / "empty", *options)[1] == 1
 
 
 def test_a_tree_that_is_damaged_is_found_by_reading_it(tmp_path):
@@ -102,6 +100,80 @@ def test_checkpoints(tmp_path):
     assert "hash" in info["steps"][1]["problem"] and "MANIFEST.json" in info["steps"][2]["problem"]
     shown = yoke("state", folder, "--verify")
     assert shown.returncode == 1 and shown.stdout.count("damaged") >= 2 and "step 2:" in shown.stdout
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "run"
+    manager = package.CheckpointManager(folder, keep=5)
+    for step in (1, 2):
+        manager.save(step, {"x": package.ones((100,)), "n": step}, blocking=True)
+    return folder
+
+
+def change_a_byte(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1  # which the hash alone tells
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["step-2", "step-2/", "step-2/state.safetensors"])
+def test_a_step_is_compared_with_its_manifest(run, name):
+    info, code = told(run / name, "--verify")
+    assert code == 0 and (info["step"], info["commit"], info["kind"]) == (2, 2, "file") and info["time"].endswith("Z")
+    assert "whole: headers, sizes and all bytes were read, and have the hashes of its manifest" in yoke("state", run / name, "--verify").stdout
+    change_a_byte(run / "step-2" / "state.safetensors")
+    assert told(run / name)[1] == 0
+    info, code = told(run / name, "--verify")
+    assert code == 1 and "its manifest says" in info["problem"]
+    assert told(run / "step-1", "--verify")[1] == 0
+    (run / "step-2" / "MANIFEST.json").write_text("{}")
+    assert told(run / name)[1] == 1
+
+
+def test_a_step_of_another_size_than_its_manifest_says_is_damaged(run):
+    package.save(run / "step-2" / "state.safetensors", {"x": package.ones((50,))})
+    info, code = told(run / "step-2")
+    assert code == 1 and "its manifest says" in info["problem"]
+
+
+def test_a_step_is_found_from_within_and_behind_a_link(run, monkeypatch, tmp_path):
+    change_a_byte(run / "step-2" / "state.safetensors")
+    (tmp_path / "best").symlink_to(run / "step-2")
+    monkeypatch.chdir(run / "step-2")
+    for path in (".", "state.safetensors", tmp_path / "best"):
+        assert told(path, "--verify")[1] == 1, path
+
+
+def test_a_folder_that_no_manager_wrote_is_no_damage(run):
+    (run / "step-9").mkdir()
+    (run / "step-9" / "notes.txt").write_text("mine")
+    info, code = told(run, "--verify")
+    assert code == 0 and info["whole"] is True and info["latest"] == 2
+    assert [step["whole"] for step in info["steps"]] == [True, True, None]
+    shown = yoke("state", run)
+    assert shown.returncode == 0 and "2 checkpoints, the newest is 2" in shown.stdout and "foreign" in shown.stdout and "step 9: no CheckpointManager has written it" in shown.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--verify"], ["--json"]])
+def test_what_is_no_state_exits_with_2_and_says_what_it_is(run, options):
+    def refused(path, *words):
+        done = yoke("state", path, *options)
+        assert done.returncode == 2 and done.stdout == "", done
+        assert all(word in done.stderr for word in words), done.stderr
+
+    (run / "empty").mkdir()
+    refused(run / "empty", "found: nothing")
+    (run / "empty" / "step-1").mkdir()
+    refused(run / "empty", "step-1")
+    (run / "text").write_text("root:x:0:0:root:/root:/bin/bash\n")
+    refused(run / "text", "it is no safetensors file")
+    (run / "other.json").write_text('{"a": 1}')
+    refused(run / "other.json", "no 'weight_map'")
+    refused(run / "step-1" / "MANIFEST.json", "a CheckpointManager keeps in it", "name its folder")
+    for name in "ab":
+        package.save(run / "empty" / f"{name}.safetensors", {})
+    refused(run / "empty", "holds several states")
 
 
 def test_it_changes_nothing(tmp_path):

@@ -145,8 +145,54 @@ describe("a checkpoint manager", function()
             fails("value", "'step' is -1", manager.save, manager, -1, {})
             fails("type", "state", manager.save, manager, 1, { x = print })
             fails("value", "'step' is -1", manager.load, manager, { step = -1 })
+            for _, truth in ipairs { true, false } do
+                fails("type", { "'keep'", "a boolean" }, yoke.CheckpointManager, folder, { keep = truth })
+                fails("type", { "'step'", "a boolean" }, manager.save, manager, truth, {})
+                fails("type", { "'step'", "a boolean" }, manager.load, manager, { step = truth })
+            end
             local none, problem = manager:load()
             assert.truthy(not none and problem.message:find("no step in", 1, true))
+            assert.equal(2, problem.native_code)
+        end)
+    end)
+
+    it("is named where its folder is loaded as a state", function()
+        in_folder(function(folder)
+            local manager <close> = yoke.CheckpointManager(folder)
+            assert(manager:save(4, {}, { blocking = true }))
+            for _, load in ipairs { yoke.load, yoke.load_info } do
+                local none, problem = load(folder)
+                assert.is_nil(none)
+                assert.equal("checkpoint", problem.code)
+                assert.equal(22, problem.native_code)
+                assert.truthy(problem.message:find(("CheckpointManager('%s').load()"):format(folder), 1, true), problem.message)
+            end
+        end)
+    end)
+
+    it("and what it saves and loads fail where the script is that asked", function()
+        in_folder(function(folder)
+            local manager <close> = yoke.CheckpointManager(folder)
+            local file = folder .. ".none/file"
+            local calls = {
+                function() yoke.save(file, { a = print }) end, function() yoke.save(file, {}, { blokking = true }) end,
+                function() yoke.save(3, {}) end, function() assert(yoke.save(file, {})) end,
+                function() yoke.load(file, { names = 3 }) end, function() yoke.load(file, 3) end,
+                function() assert(yoke.load(file)) end, function() assert(yoke.load(file, { names = function() end })) end,
+                function() assert(yoke.load_info(file)) end, function() yoke.list(3) end,
+                function() yoke.CheckpointManager(folder, { keep = 0 }) end, function() yoke.CheckpointManager(3, { k = 0 }) end,
+                function() manager:save(-1, {}) end, function() manager:save(1, { a = print }) end,
+                function() manager:load { into = 3 } end, function() assert(manager:load()) end,
+                function() yoke.Generator(nil, "x") end, function() yoke.data.read_idx() end,
+                function() yoke.checkpoint(3) end, function() yoke.Timer(3) end,
+            }
+            for i, call in ipairs(calls) do
+                local fine, problem = pcall(call)
+                assert.is_false(fine, i)
+                local line = debug.getinfo(call, "S").linedefined
+                local shown = tostring(problem)
+                assert.truthy(shown:find(("manager_spec.lua:%d: "):format(line), 1, true), i .. ": " .. shown)
+            end
         end)
     end)
 end)

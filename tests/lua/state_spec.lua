@@ -204,8 +204,13 @@ describe("what no state has", function()
         loop.inner = { loop }
         refused(loop, "value", { "state['inner'][1]", "within itself" })
         local object = {}
-        object.state_dict = function() return { object } end
-        refused(object, "value", { "state[1][1]", "64 deep" })
+        object.state_dict = function() return { me = object } end
+        refused(object, "value", { "state['me']['me']", "64 deep" })
+        for says, state in pairs { ["a list"] = { 1, 2 }, ["0"] = 0, ["a table"] = object, ["a function"] = print } do
+            refused({ a = { state_dict = function() return state end } }, "type",
+                { ("state['a'] has a state_dict() that gives %s; it gives a dict or a tensor"):format(says) })
+        end
+        refused({ a = { state_dict = function() return yoke.list {} end } }, "type", { "gives a list" })
         fails("type", { "metadata", "strings" }, yoke.save, "/nowhere/file", {}, { metadata = { a = 1 } })
         fails("value", { "'yoke.tree'" }, yoke.save, "/nowhere/file", {}, { metadata = { ["yoke.tree"] = "" } })
     end)

@@ -1,5 +1,6 @@
 """CheckpointManager: what it keeps and loads, what `into` does and refuses, and what it says of damage."""
 
+import errno
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import yoke
@@ -194,11 +196,40 @@ def test_arguments_are_told_by_name(tmp_path):
     refused(lambda: manager.load(step=-1), "'step' is -1")
     refused(lambda: manager.save(1, {"x": {1, 2}}), "state['x'] is a set", error=yoke.TypeError)
     refused(lambda: manager.save(1, {}, metadata={"yoke.x": "1"}), "yoke.x")
+    for truth in (True, np.True_):
+        refused(lambda: yoke.CheckpointManager(tmp_path, keep=truth), "'keep' must be an integer, not", "bool", error=yoke.TypeError)
+        refused(lambda: manager.save(truth, {}), "'step' must be an integer, not", "bool", error=yoke.TypeError)
+        refused(lambda: manager.load(truth), "'step' must be an integer, not", "bool", error=yoke.TypeError)
     refused(lambda: manager.load(), "no step in", error=yoke.CheckpointError)
     assert os.listdir(tmp_path) == []
+    manager.save(np.int64(2), {}, blocking=True)
+    assert manager.latest() == 2
     manager.save(1, [1, 2], blocking=True)
     assert manager.load() == [1, 2]
     refused(lambda: manager.load(into={"x": yoke.ones(1)}), "parts of a dict")
+
+
+def test_what_is_not_there_is_told_from_what_is_damaged(tmp_path):
+    def told(step=None):
+        with pytest.raises(yoke.CheckpointError) as caught:
+            yoke.CheckpointManager(tmp_path / "run").load(step)
+        return caught.value.native_code
+
+    assert told() == told(3) == errno.ENOENT
+    yoke.CheckpointManager(tmp_path / "run").save(3, {}, blocking=True)
+    os.remove(tmp_path / "run" / "step-3" / "state.safetensors")
+    assert told() == told(3) == 0 and told(4) == errno.ENOENT
+
+
+def test_its_folder_is_no_state_and_says_who_loads_it(tmp_path):
+    manager = yoke.CheckpointManager(tmp_path)
+    for step in range(3):
+        manager.save(step, {"step": step}, blocking=True)
+    for call in (yoke.load, yoke.load_info):
+        refused(lambda: call(tmp_path), f"CheckpointManager('{tmp_path}').load()", "'step-0', 'step-1', 'step-2'",
+                error=yoke.CheckpointError)
+        refused(lambda: call(tmp_path / "step-1" / "MANIFEST.json"), "name its folder", error=yoke.CheckpointError)
+    assert yoke.load(tmp_path / "step-1") == {"step": 1}
 
 
 def flip_a_bit(step):

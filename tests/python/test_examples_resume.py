@@ -295,6 +295,8 @@ def test_a_folder_of_another_program_is_left_alone(ended, tmp_path, programs, la
 @each_program
 @pytest.mark.parametrize("options, said", [
     (["--every", "5"], "--every is 5, and there is no folder to save to; give --save FOLDER too"),
+    (["--every", str(-2**31)], f"--every is {-2**31}, and there is no folder to save to"),
+    (["--save", "/dev/null", "--every", str(-2**31)], f"--every is {-2**31}; it must be at least 1"),
     (["--save", "/dev/null", "--every", "0"], "--every is 0; it must be at least 1"),
     (["--save", "/dev/null", "--every", "often"], "'often'"),
     (["--save", "/dev/null", "--every", "9" * 20], "it takes a whole number of 64 bits"),

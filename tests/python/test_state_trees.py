@@ -150,9 +150,9 @@ class Stateful:
 
 def test_an_object_stands_for_its_state(again):
     inner = Stateful({"x": yoke.ones(2), "n": 3})
-    outer = Stateful({"inner": inner, "same": inner, "list": [Stateful([1, (2,)])]})
+    outer = Stateful({"inner": inner, "same": inner, "list": [Stateful({"a": [1, (2,)]})], "x": Stateful(yoke.ones(1))})
     back = again({"outer": outer, "net": yoke.nn.Linear(2, 3)})
-    assert back["outer"]["inner"]["n"] == 3 and back["outer"]["list"] == [[1, (2,)]] and set(back["net"]) == {"weight", "bias"}
+    assert back["outer"]["inner"]["n"] == 3 and back["outer"]["list"] == [{"a": [1, (2,)]}] and set(back["net"]) == {"weight", "bias"}
     assert back["outer"]["inner"]["x"] is back["outer"]["same"]["x"]
     assert set(again(yoke.nn.Linear(2, 3))) == {"weight", "bias"}
 
@@ -198,6 +198,17 @@ REFUSED = [
     (lambda: {"b": loop(dict)}, yoke.ValueError, r"state\['b'\]\['a'\]\[0\].*within itself"),
     (itself, yoke.ValueError, r"state(\['me'\])+ .*64 deep"),
     (lambda: {"a": Stateful(3)}, yoke.TypeError, r"state\['a'\] is a int; a state_dict\(\) gives a dict or a tensor"),
+    (lambda: {"a": Stateful([1])}, yoke.TypeError, r"state\['a'\] is a list; a state_dict\(\) gives a dict or a tensor"),
+    (lambda: {"a": Stateful(())}, yoke.TypeError, r"state\['a'\] is a tuple; a state_dict\(\) gives a dict or a tensor"),
+    (lambda: {np.True_: 1}, yoke.TypeError, "state.*strings and ints"),
+    (lambda: {"a": np.complex64(1 + 2j)}, yoke.TypeError, r"state\['a'\] is a numpy.complex64"),
+    (lambda: {"a": np.complex128(1 + 2j)}, yoke.TypeError, r"state\['a'\] is a numpy.complex128"),
+    (lambda: {"a": np.clongdouble(1)}, yoke.TypeError, r"state\['a'\] is a numpy.c"),
+    (lambda: {"a": np.timedelta64(3, "s")}, yoke.TypeError, r"state\['a'\] is a numpy.timedelta64"),
+    (lambda: {"a": np.datetime64("2026-01-01")}, yoke.TypeError, r"state\['a'\] is a numpy.datetime64"),
+    (lambda: {"a": np.bytes_(b"x")}, yoke.TypeError, r"state\['a'\] is a numpy.bytes_"),
+    (lambda: {"a": np.array(3)}, yoke.TypeError, r"state\['a'\] is a numpy.ndarray"),
+    (lambda: {"a": np.uint64(2**63)}, yoke.ValueError, r"state\['a'\] is 9223372036854775808, which does not fit in 64 bits"),
     (lambda: {"a": Stateful(raises)}, ZeroDivisionError, "on purpose"),
 ]
 
@@ -227,9 +238,10 @@ def test_what_is_like_a_plain_value_is_one(again):
         ONE = 1
     value = {"int": Number(3), "point": Point(1, 2), "ordered": collections.OrderedDict(b=1, a=2), "enum": Kind.ONE,
              "default": collections.defaultdict(list, a=[1]), "numpy": [np.int64(3), np.float32(0.5), np.float64(-0.0), np.uint8(255)],
-             np.int32(7): np.int8(-1)}
+             np.int32(7): np.int8(-1), "truth": [np.True_, np.bool_(False)], np.str_("text"): np.str_("ü"), "half": np.float16(0.1)}
     assert shown(again(value)) == shown({"int": 3, "point": (1, 2), "ordered": {"b": 1, "a": 2}, "enum": 1, "default": {"a": [1]},
-                                         "numpy": [3, 0.5, -0.0, 255], 7: -1})
+                                         "numpy": [3, 0.5, -0.0, 255], 7: -1, "truth": [True, False],
+                                         "text": "ü", "half": float(np.float16(0.1))})
 
 
 def test_a_list_in_two_places_is_written_in_both(again):

@@ -12,8 +12,11 @@ namespace yoke::cli {
 // What main prints, before it exits with 2.
 struct Failure : std::runtime_error {
     yoke_status status;
+    int64_t native_code;
     explicit Failure(yoke_status code)
-        : std::runtime_error(yoke_last_error()->message), status(code)
+        : std::runtime_error(yoke_last_error()->message),
+          status(code),
+          native_code(yoke_last_error()->native_code)
     {
     }
 };

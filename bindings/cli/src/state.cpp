@@ -4,6 +4,7 @@
 #include "bindings/cli/src/state_json.h"
 #include "bindings/cli/src/text.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -76,33 +77,36 @@ void print_verdict(const Json &state)
         printf("%s: %s\n", coloured(Colour::kBad, "damaged").c_str(),
                plain(state["problem"]).c_str());
     else if (state["verified"] == true)
-        printf("%s: headers, sizes and all bytes were read\n",
-               coloured(Colour::kGood, "whole").c_str());
+        printf("%s: headers, sizes and all bytes were read%s\n",
+               coloured(Colour::kGood, "whole").c_str(),
+               state.contains("step") ? ", and have the hashes of its manifest" : "");
 }
 
 // ---- A folder of checkpoints ------------------------------------------------------------------------------------
 
 void print_checkpoints(const Json &folder)
 {
-    printf("%s: %zu checkpoints, the newest is %s\n", plain(folder["path"]).c_str(),
-           folder["steps"].size(),
+    const auto count = std::ranges::count_if(
+        folder["steps"], [](const Json &step) { return !step["whole"].is_null(); });
+    printf("%s: %td checkpoints, the newest is %s\n", plain(folder["path"]).c_str(), count,
            folder["latest"].is_null() ? "none" : folder["latest"].dump().c_str());
     Table table({{"STEP", true}, {"SAVED"}, {"TENSORS", true}, {"BYTES", true}, {"STATE"}});
     for (const Json &step : folder["steps"]) {
-        const bool whole = step["whole"] == true;
+        const bool is_damaged = step["whole"] == false;
         const auto cell = [&](const char *key) {
             return step[key].is_null() ? std::string("-") : step[key].dump();
         };
-        const std::string state = !whole                     ? "damaged"
+        const std::string state = is_damaged                 ? "damaged"
+                                  : step["whole"].is_null()  ? "foreign"
                                   : step["verified"] == true ? "whole, with its hashes"
                                                              : "whole by its sizes";
         table.add({cell("step"), step["time"].is_null() ? "-" : plain(step["time"]),
                    cell("tensors"), cell("bytes"), state},
-                  whole ? Colour::kPlain : Colour::kBad);
+                  is_damaged ? Colour::kBad : Colour::kPlain);
     }
     fputs(table.text(terminal_width()).c_str(), stdout);
     for (const Json &step : folder["steps"])
-        if (step["whole"] == false)
+        if (step["whole"] != true)
             fputs(wrapped("step " + step["step"].dump() + ": " + plain(step["problem"]),
                           terminal_width(), 0)
                       .c_str(),
@@ -132,7 +136,8 @@ void add_state(CLI::App &app, Action &action)
     auto options = std::make_shared<Options>();
     CLI::App *command = app.add_subcommand(
         "state", "What a saved state holds: a file, a set of files, a folder of checkpoints");
-    command->footer("Exit code: 0, it is whole; 1, it is damaged; 2, it could not be read.");
+    command->footer(
+        "Exit code: 0, it is whole; 1, it is damaged; 2, it is no state, or could not be read.");
     command
         ->add_option("path", options->path,
                      "A safetensors file, a set's index, or a folder with one or with checkpoints")

@@ -14,6 +14,8 @@ namespace yoke::cli {
 namespace {
 
 using State = std::unique_ptr<yoke_state, Releaser<yoke_state_release>>;
+constexpr const char *kManifest = "MANIFEST.json", *kState = "state.safetensors";
+
 using Manager = std::unique_ptr<yoke_checkpoint_manager, Releaser<yoke_checkpoint_manager_release>>;
 
 Json json_of(yoke_state *node);
@@ -117,66 +119,72 @@ Json verdict(bool verified, const char *problem)
             {"problem", problem ? Json(problem) : Json()}};
 }
 
-}  // namespace
+// ---- Steps of a CheckpointManager -------------------------------------------------------------------------------
 
-Json state_json(const std::string &path, bool verify)
+// "step-7" is 7; below 0 what is no name of a step.
+int64_t step_of(const std::string &name)
 {
-    Json info{{"path", path}};
-    try {
-        info = json_of(make<State>(yoke_load_info, path.c_str()).get());
-        info["totals"] = totals_of(info["tensors"]);
-        const bool is_read = verify && info["has_tree"] == true && loads(info["tensors"]);
-        if (is_read) make<State>(yoke_load, path.c_str(), nullptr);
-    } catch (const Failure &failure) {
-        if (failure.status != YOKE_E_CHECKPOINT) throw;
-        info.update(verdict(verify, failure.what()));
-        return info;
-    }
-    if (verify) read_files(info);
-    info.update(verdict(verify, nullptr));
-    return info;
+    constexpr std::string_view kBegin = "step-";
+    int64_t step = 0;
+    if (!name.starts_with(kBegin)) return -1;
+    const auto [end, error] = std::from_chars(&name[kBegin.size()], &*name.end(), step);
+    return error == std::errc() && *end == '\0' ? step : -1;
 }
-
-// ---- Checkpoints ------------------------------------------------------------------------------------------------
-
-namespace {
 
 // The numbers N of its folders step-N.
 std::vector<int64_t> steps_in(const std::string &path)
 {
-    constexpr std::string_view kBegin = "step-";
     std::vector<int64_t> steps;
     std::error_code unreadable;
     for (const auto &entry : std::filesystem::directory_iterator(path, unreadable)) {
-        const std::string name = entry.path().filename().string();
-        int64_t step = 0;
-        if (!name.starts_with(kBegin) || !entry.is_directory(unreadable)) continue;
-        const auto [end, error] = std::from_chars(&name[kBegin.size()], &*name.end(), step);
-        if (error == std::errc() && *end == '\0' && step >= 0) steps.push_back(step);
+        const int64_t step = step_of(entry.path().filename().string());
+        if (step >= 0 && entry.is_directory(unreadable)) steps.push_back(step);
     }
     std::ranges::sort(steps);
     return steps;
 }
 
+bool has_file(const std::filesystem::path &folder, const char *name)
+{
+    std::error_code unreadable;
+    return std::filesystem::exists(folder / name, unreadable);
+}
+
+// Whether nothing in a folder step-N is a manager's.
+bool is_foreign(const std::string &folder)
+{
+    return !has_file(folder, kManifest) && !has_file(folder, kState);
+}
+
 // What its manifest says beside what is verified; null where it says nothing.
 Json manifest_of(const std::string &folder)
 {
-    std::ifstream file(folder + "/MANIFEST.json");
+    std::ifstream file(folder + "/" + kManifest);
     const Json manifest = Json::parse(file, nullptr, false);
     return manifest.is_object() ? manifest : Json::object();
+}
+
+Json step_json(const std::string &folder, int64_t step)
+{
+    const Json manifest = manifest_of(folder);
+    Json one{{"step", step},
+             {"commit", manifest.value("commit", Json())},
+             {"time", manifest.value("time", Json())}};
+    if (!one["time"].is_string()) one["time"] = nullptr;
+    return one;
 }
 
 Json checkpoint_json(yoke_checkpoint_manager *manager, const std::string &path, int64_t step,
                      bool verify)
 {
     const std::string folder = path + "/step-" + std::to_string(step);
-    const Json manifest = manifest_of(folder);
-    Json one{{"step", step},
-             {"commit", manifest.value("commit", Json())},
-             {"time", manifest.value("time", Json())},
-             {"bytes", nullptr},
-             {"tensors", nullptr}};
-    if (!one["time"].is_string()) one["time"] = nullptr;
+    Json one = step_json(folder, step);
+    one.update({{"bytes", nullptr}, {"tensors", nullptr}});
+    if (is_foreign(folder)) {
+        one.update(verdict(false, "no CheckpointManager has written it"));
+        one["whole"] = nullptr;
+        return one;
+    }
     try {
         const Json info = json_of(make<State>(yoke_load_info, folder.c_str()).get());
         one["bytes"] = info["bytes"];
@@ -190,11 +198,55 @@ Json checkpoint_json(yoke_checkpoint_manager *manager, const std::string &path, 
     return one;
 }
 
+// The folder of the step whose state a path names, with its manifest; "" where it is no manager's.
+std::filesystem::path step_folder(const std::string &path)
+{
+    std::error_code unreadable;
+    std::filesystem::path place = std::filesystem::canonical(path, unreadable);
+    if (place.filename() == kState) place = place.parent_path();
+    const bool is_step = step_of(place.filename().string()) >= 0 && has_file(place, kManifest);
+    return is_step ? place : std::filesystem::path();
+}
+
+// Raises what is damaged.
+void read_state(const std::string &path, bool verify, Json &info)
+{
+    info = json_of(make<State>(yoke_load_info, path.c_str()).get());
+    info["totals"] = totals_of(info["tensors"]);
+    if (const std::filesystem::path folder = step_folder(path); !folder.empty()) {
+        const int64_t step = step_of(folder.filename().string());
+        info.update(step_json(folder.string(), step));
+        const Manager manager =
+            make<Manager>(yoke_checkpoint_manager_open, folder.parent_path().c_str(), 1);
+        make<State>(yoke_checkpoint_manager_load, manager.get(), step, nullptr, verify, nullptr);
+    } else if (verify && info["has_tree"] == true && loads(info["tensors"])) {
+        make<State>(yoke_load, path.c_str(), nullptr);
+    }
+}
+
 }  // namespace
+
+Json state_json(const std::string &path, bool verify)
+{
+    Json info{{"path", path}};
+    try {
+        read_state(path, verify, info);
+    } catch (const Failure &failure) {
+        const bool is_a_state = failure.native_code != EINVAL;
+        if (failure.status != YOKE_E_CHECKPOINT || !is_a_state) throw;
+        info.update(verdict(verify, failure.what()));
+        return info;
+    }
+    if (verify) read_files(info);
+    info.update(verdict(verify, nullptr));
+    return info;
+}
 
 bool holds_checkpoints(const std::string &path)
 {
-    return !steps_in(path).empty();
+    return std::ranges::any_of(steps_in(path), [&](int64_t step) {
+        return !is_foreign(path + "/step-" + std::to_string(step));
+    });
 }
 
 Json checkpoints_json(const std::string &path, bool verify)
@@ -206,7 +258,7 @@ Json checkpoints_json(const std::string &path, bool verify)
     bool is_whole = true;
     for (const int64_t step : steps_in(path)) {
         steps.push_back(checkpoint_json(manager.get(), path, step, verify));
-        is_whole = is_whole && steps.back()["whole"] == true;
+        is_whole = is_whole && steps.back()["whole"] != false;
     }
     return {{"path", path},
             {"kind", "checkpoints"},

@@ -129,8 +129,9 @@ local function take(node, state, into)
 end
 
 --- The state of a step; without one, of the newest that is whole, with a warning where others are damaged; nil and an
---- error where there is none. {step =, into =, device =, verify = true}: `into` is a table of what goes on from the
---- state, {net = net, optimizer = optimizer}: each takes what was saved under its name, all of them or none.
+--- error where there is none, whose native_code is 2, ENOENT, where there is no damaged one either. {step =, into =,
+--- device =, verify = true}: `into` is a table of what goes on from the state, {net = net, optimizer = optimizer}: each
+--- takes what was saved under its name, all of them or none.
 function CheckpointManager:load(given)
     local named = options.named("load", given,
         { step = options.none, into = options.none, device = options.none, verify = true })

@@ -29,10 +29,10 @@ local function names_that(wanted, path)
 end
 
 --- The state in a safetensors file or a set of them, whoever wrote it; nil and an error where it is damaged or the
---- system refuses. `path` is a file, the index of a set, a file in the place of which a set stands, or a folder with
---- one of these. On the CPU tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a
---- function of a name: what they let through comes as a dict by the names in the file. {device =, mmap = true, dtype =,
---- names =}
+--- system refuses; its code is "checkpoint" with the native_code 22, EINVAL, for what is no state at all. `path` is a
+--- file, the index of a set, a file in the place of which a set stands, or a folder with one of these. On the CPU
+--- tensors are pages of the file, or copies with {mmap = false}. `names` is a prefix or a function of a name: what they
+--- let through comes as a dict by the names in the file. {device =, mmap = true, dtype =, names =}
 function state.load(path, given)
     local named = options.named("load", given, { device = options.none, mmap = true, dtype = options.none, names = options.none })
     local prefix, names, problem = named.names, nil, nil

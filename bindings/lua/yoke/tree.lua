@@ -105,6 +105,16 @@ local function read_table(value, walk, path)
     return node
 end
 
+-- What an object stands for.
+local function state_of(object, walk, path)
+    local state = object:state_dict()
+    local mark = getmetatable(state)
+    local is_plain = type(state) == "table" and (mark == nil or marks[mark]) and not has_state_dict(state)
+    if core.is_tensor(state) or is_plain and not is_list(state, keys_of(state, walk.call, path)) then return state end
+    core.raise("type", walk.call, ("%s has a state_dict() that gives %s; it gives a dict or a tensor"):format(path,
+        is_plain and "a list" or options.shown(state)))
+end
+
 function read(value, walk, path)
     if value == tree.none then return core.state(nil) end
     if walk.known[value] then return walk.known[value] end
@@ -112,7 +122,7 @@ function read(value, walk, path)
     if plain then return plain end
     local node
     if has_state_dict(value) then
-        node = read(value:state_dict(), walk, path)
+        node = read(state_of(value, walk, path), walk, path)
     elseif type(value) == "table" and (getmetatable(value) == nil or marks[getmetatable(value)]) then
         node = read_table(value, walk, path)
     else

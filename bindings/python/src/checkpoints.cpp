@@ -7,13 +7,22 @@ namespace yoke_python {
 
 namespace {
 
+// A count; True is none, though it is an int to Python.
+int64_t need_count(const py::object &value, const char *call, const char *argument)
+{
+    if (is_bool(value.ptr()))
+        require(raise_type({call, argument}, "an integer", value.ptr()) != nullptr);
+    return need_int(value, call, argument);
+}
+
 class CheckpointManager : public Bound {
 public:
     CheckpointManager(const py::object &folder, const py::object &keep)
     {
         const py::bytes path = need_path(folder, "CheckpointManager", "folder");
         check(yoke_checkpoint_manager_open(PyBytes_AS_STRING(path.ptr()),
-                                           need_int(keep, "CheckpointManager", "keep"), &handle_));
+                                           need_count(keep, "CheckpointManager", "keep"),
+                                           &handle_));
     }
     ~CheckpointManager() { yoke_checkpoint_manager_release(handle_); }
     CheckpointManager(const CheckpointManager &) = delete;
@@ -32,7 +41,7 @@ private:
 // Of a script, which does without one by None.
 int64_t need_step(const py::object &step, const char *call)
 {
-    const int64_t number = need_int(step, call, "step");
+    const int64_t number = need_count(step, call, "step");
     if (number < 0)
         require(raise_error(YOKE_E_VALUE, call, "argument 'step' is %lld; steps count from 0",
                             static_cast<long long>(number)) != nullptr);

@@ -19,11 +19,14 @@ bool has_length(PyObject *value)
            (type->tp_as_mapping && type->tp_as_mapping->mp_length);
 }
 
-// NumPy's truth value has no __index__; as a float it would change the dtype of a result.
-bool is_numpy_bool(PyObject *value)
+// NumPy's scalars that become a float by losing a part of them: the imaginary one, or what they are.
+bool is_no_real(PyObject *value)
 {
     const char *name = Py_TYPE(value)->tp_name;
-    return std::strcmp(name, "numpy.bool_") == 0 || std::strcmp(name, "numpy.bool") == 0;
+    for (const char *other :
+         {"numpy.complex", "numpy.clongdouble", "numpy.datetime64", "numpy.timedelta64"})
+        if (std::strncmp(name, other, std::strlen(other)) == 0) return true;
+    return false;
 }
 
 bool open_spec(PyObject *value, const Place &place, yoke_device **out)
@@ -94,10 +97,17 @@ bool to_double(PyObject *value, const Place &place, double *out)
     return false;
 }
 
+bool is_bool(PyObject *value)
+{
+    const char *name = Py_TYPE(value)->tp_name;
+    return PyBool_Check(value) || std::strcmp(name, "numpy.bool_") == 0 ||
+           std::strcmp(name, "numpy.bool") == 0;
+}
+
 bool to_bool(PyObject *value, const Place &place, int32_t *out)
 {
     // An object's truth would also take a stray list or string: only what is meant as a truth value.
-    if (!PyBool_Check(value) && !PyLong_Check(value) && !is_numpy_bool(value))
+    if (!is_bool(value) && !PyLong_Check(value))
         return raise_type(place, "a bool", value) != nullptr;
     *out = PyObject_IsTrue(value);
     return *out >= 0;
@@ -132,7 +142,7 @@ bool is_number(PyObject *value)
     if (PyFloat_Check(value) || PyLong_Check(value)) return true;
     const PyNumberMethods *methods = Py_TYPE(value)->tp_as_number;
     return methods && (methods->nb_float || methods->nb_index) && !has_length(value) &&
-           !PyUnicode_Check(value);
+           !PyUnicode_Check(value) && !is_no_real(value);
 }
 
 bool to_scalar(PyObject *value, const Place &place, yoke_arg *out)
@@ -143,7 +153,7 @@ bool to_scalar(PyObject *value, const Place &place, yoke_arg *out)
         out->v.f = PyFloat_AS_DOUBLE(value);
         return true;
     }
-    if (PyBool_Check(value) || is_numpy_bool(value)) {
+    if (is_bool(value)) {
         out->kind = YOKE_ARG_BOOL;
         out->v.i = PyObject_IsTrue(value);
         return out->v.i >= 0;

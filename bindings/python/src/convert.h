@@ -16,6 +16,10 @@ bool to_text(PyObject *value, const Place &place, const char **out);  // lives a
 bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out);  // None is YOKE_NONE
 bool to_scalar(PyObject *value, const Place &place, yoke_arg *out);
 
+// Whether a value is True or False, Python's or NumPy's, which has no __index__, and as a float would change what it
+// is.
+bool is_bool(PyObject *value);
+
 // Whether a value is a number: Python's, or one that becomes one (NumPy's scalars) and is no array.
 bool is_number(PyObject *value);
 

@@ -57,14 +57,6 @@ bool read_slice(PyObject *value, yoke_index *item)
            read_bound(slice->step, YOKE_INDEX_NO_STEP, item, &item->step);
 }
 
-// NumPy's own True and False, which are no bools to Python.
-bool is_truth(PyObject *value)
-{
-    const char *name = Py_TYPE(value)->tp_name;
-    return PyBool_Check(value) || !std::strcmp(name, "numpy.bool_") ||
-           !std::strcmp(name, "numpy.bool");
-}
-
 bool Key::read_tensor(PyObject *value, yoke_index *item)
 {
     yoke_tensor *tensor = tensor_argument(value, {"Tensor.__getitem__", "index"});
@@ -108,7 +100,7 @@ bool Key::read_item(PyObject *self, PyObject *value, yoke_index *item)
         item->kind = value == Py_None ? YOKE_INDEX_NEW_AXIS : YOKE_INDEX_ELLIPSIS;
         return true;
     }
-    if (is_truth(value)) {
+    if (is_bool(value)) {
         item->kind = YOKE_INDEX_BOOL;
         item->start = PyObject_IsTrue(value);
         return item->start >= 0;

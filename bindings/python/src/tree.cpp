@@ -101,7 +101,7 @@ StateRef Reader::read(py::handle value)
             value);
     held_.push_back(value.attr("state_dict")());
     const py::object state = held_.back();
-    if (!is_container(state) && !is_tensor(state.ptr()))
+    if (!PyDict_Check(state.ptr()) && !is_tensor(state.ptr()))
         refuse(YOKE_E_TYPE, "a state_dict() gives a dict or a tensor", state);
     return read(state);
 }
@@ -137,8 +137,8 @@ StateRef Reader::read_plain(py::handle value)
     PyObject *object = value.ptr();
     StateRef node = make_node();
     if (value.is_none()) return node;
-    if (PyBool_Check(object))
-        check(yoke_state_set_bool(node.get(), "", object == Py_True));
+    if (is_bool(object))
+        check(yoke_state_set_bool(node.get(), "", need_bool(value, call_, path_.c_str())));
     else if (is_tensor(object))
         check(yoke_state_set_tensor(node.get(), "", need_tensor(value, call_, path_.c_str())));
     else if (PyUnicode_Check(object))
@@ -182,7 +182,7 @@ yoke_state_key Reader::key_of(py::handle key)
         }
         return found;
     }
-    if (PyBool_Check(key.ptr()) || !PyIndex_Check(key.ptr()))
+    if (is_bool(key.ptr()) || !PyIndex_Check(key.ptr()))
         refuse(YOKE_E_TYPE, "keys of a state are strings and ints", key);
     found.is_int = 1;
     found.number = need_int(key, call_, path_.c_str());

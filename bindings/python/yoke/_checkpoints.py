@@ -64,7 +64,8 @@ class CheckpointManager(Named):
         any case, on the CPU or `device`; on the CPU its tensors are pages of the file, read when they are touched.
 
         CheckpointError where no step is whole, with what was found, where the one asked for is not, and for one that
-        a newer version has written. verify=False does not read the files to see whether they have their hashes.
+        a newer version has written; its native_code is errno.ENOENT where nothing at all is there, no damaged one
+        either. verify=False does not read the files to see whether they have their hashes.
         """
         if into is None:
             return self._core.load(step, device, bool(verify))

@@ -74,8 +74,9 @@ def load(path: str | os.PathLike[str], device: Device | str | int | None = None,
     as a dict by their names in the file.
 
     CheckpointError for a file that breaks a rule of the format, for a tensor of a dtype that Yoke has not, for a set
-    that lacks a file or whose index leads out of its folder, and for a folder with no state or several; IOError has the
-    path and what the system says.
+    that lacks a file or whose index leads out of its folder, and for a folder with no state or several; its native_code
+    is errno.EINVAL for what is no state at all, or no single one, and 0 for one that is damaged. IOError has the path
+    and what the system says.
     """
     return _yoke._load(path, device, mmap, dtype, names)
 

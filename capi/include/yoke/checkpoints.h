@@ -55,7 +55,8 @@ YOKE_API yoke_status yoke_checkpoint_manager_steps(yoke_checkpoint_manager *mana
  * hashes of the manifest. `into` NULL, or a state whose tensors get the values that were saved under the same paths, as
  * yoke_state_copy_into gives them.
  * Errors: CHECKPOINT where no step is whole, with what was found, where the one asked for is not, and for one that a
- * newer version wrote; VALUE where `into` does not fit; else as yoke_load. [any-thread] */
+ * newer version wrote, ENOENT being its native code where nothing at all is there, no damaged one either; VALUE where
+ * `into` does not fit; else as yoke_load. [any-thread] */
 YOKE_API yoke_status yoke_checkpoint_manager_load(yoke_checkpoint_manager *manager, int64_t step,
                                                   yoke_device *device, int32_t verify,
                                                   yoke_state *into, yoke_state **out);

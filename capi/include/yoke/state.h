@@ -160,7 +160,8 @@ typedef struct yoke_load_options {
  * tensors by their names in the file, in the order of their data.
  * Errors: CHECKPOINT for a file that breaks a rule of the format, with the rule, the tensor and its offsets, for a
  * tensor of a dtype that is none of Yoke's, for a set that lacks a file or whose index leads out of its folder, and for
- * a folder with no state or several; IO with the path and what the system says. [any-thread] */
+ * a folder with no state or several; its native code is EINVAL for what is no state at all, or no single one, and 0 for
+ * one that is damaged; IO with the path and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_load(const char *path, const yoke_load_options *options,
                                yoke_state **out);
 

@@ -235,4 +235,21 @@ CrashStates crash_states(const std::vector<Event> &events, const Judge &judge)
     return states;
 }
 
+std::vector<Event> without(std::vector<Event> events, size_t i)
+{
+    events.erase(events.begin() + static_cast<long>(i));
+    return events;
+}
+
+std::vector<Event> moved(const std::vector<Event> &events, size_t i)
+{
+    const auto is_rename = [](const Event &event) { return event.entries.size() == 2; };
+    size_t to = i;
+    while (to < events.size() && !is_rename(events[to])) ++to;
+    while (to < events.size() && is_rename(events[to])) ++to;
+    std::vector<Event> other = without(events, i);
+    other.insert(other.begin() + static_cast<long>(to) - 1, events[i]);
+    return other;
+}
+
 }  // namespace yoke::test

@@ -36,6 +36,10 @@ std::string wrong_with(const Tree &tree, const Allowed &allowed);
 // Every state after a crash behind each event of the log, up to the first that is wrong.
 CrashStates crash_states(const std::vector<Event> &events, const Judge &judge = wrong_with);
 
+// The log without an event, and with it behind the next rename, or behind those that follow one another.
+std::vector<Event> without(std::vector<Event> events, size_t i);
+std::vector<Event> moved(const std::vector<Event> &events, size_t i);
+
 // A state, for messages.
 std::string shown(const Tree &tree);
 

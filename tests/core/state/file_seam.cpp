@@ -43,6 +43,12 @@ std::string content_of(const std::string &path)
     return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
+size_t open_files()
+{
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
 // ---- The log ----------------------------------------------------------------------------------------------------
 
 void Log::begin(const std::string &name, const std::string &content)

@@ -31,6 +31,8 @@ private:
     std::string path_;
 };
 std::string content_of(const std::string &path);
+// Of this process.
+size_t open_files();
 
 // One thing that happened, as a crash sees it. Files and folders are numbers; the folder of all is 0.
 struct Event {

@@ -1,5 +1,5 @@
 // What crashes leave of files and folders of state: core/state/files*.cpp.
-#include "tests/core/state/crash_states.h"
+#include "tests/core/state/crash_run.h"
 
 #include <gtest/gtest.h>
 
@@ -27,23 +27,16 @@ std::string joined(const std::vector<std::string> &parts)
     return all;
 }
 
-// A run that saves, and what it changed.
-class Saver {
+class Saver : public CrashRun {
 public:
     // With so many writes to a file: many for many states, and one where they are made often.
-    explicit Saver(int writes) : writes_(writes), log_(folder_.path()), seam_(&log_)
-    {
-        seam_.fate = [this](const std::string &entry) {
-            if (is_killed_ || ++calls_ == kill_at) return is_killed_ = true, kDead;
-            return entry == "exchange" && !can_exchange ? EINVAL : 0;
-        };
-    }
+    explicit Saver(int writes) : writes_(writes) {}
 
     void save_file(int version)
     {
         const std::vector<std::string> parts = parts_of(version, writes_);
         doing("state", joined(parts), [&] {
-            NewFile file(kCall, folder_.at("state"));
+            NewFile file(kCall, folder().at("state"));
             for (const std::string &part : parts) file.write(part.data(), part.size());
             file.commit();
         });
@@ -54,49 +47,22 @@ public:
         const std::string hash = format("hash %d", version), name = format("step-%d", step);
         const auto content = folder_content({{"state", joined(parts)}, {"manifest", hash}});
         doing(name, content, [&] {
-            NewFolder folder(kCall, folder_.path(), name);
-            FileWriter &state = folder.create("state");
+            NewFolder made(kCall, folder().path(), name);
+            FileWriter &state = made.create("state");
             for (const std::string &part : parts) state.write(part.data(), part.size());
             state.finish();
-            folder.create("manifest").write(hash.data(), hash.size());
-            folder.commit();
+            made.create("manifest").write(hash.data(), hash.size());
+            made.commit();
         });
     }
     void remove_step(int step)
     {
         const std::string name = format("step-%d", step);
-        doing(name, kAbsent, [&] { remove_folder(kCall, folder_.at(name)); });
+        doing(name, kAbsent, [&] { remove_folder(kCall, folder().at(name)); });
     }
-
-    const std::vector<Event> &events() const { return log_.events; }
-    // Whether the last one was killed.
-    bool was_killed() const { return was_killed_; }
-    const TemporaryFolder &folder() const { return folder_; }
-
-    bool can_exchange = true;
-    int kill_at = 0;  // the number of a call, from 1 on, counted anew for each thing that is done
 
 private:
-    template <class Do>
-    void doing(const std::string &name, const std::string &content, const Do &act)
-    {
-        calls_ = 0;
-        log_.begin(name, content);
-        try {
-            act();
-        } catch (const Error &) {
-            EXPECT_TRUE(is_killed_);
-        }
-        was_killed_ = std::exchange(is_killed_, false);
-        if (!was_killed_) log_.returned(name, content);
-    }
-
-    int writes_;
-    TemporaryFolder folder_;
-    Log log_;
-    Seam seam_;
-    int calls_ = 0;
-    bool is_killed_ = false, was_killed_ = false;
+    const int writes_;
 };
 
 std::vector<Event> saves_of_a_file(int writes)
@@ -147,28 +113,6 @@ void save_and_remove(Saver &saver)
     saver.save_step(1, 4);
     saver.remove_step(1);
     EXPECT_EQ(saver.folder().names(), std::vector<std::string>{"step-2"});
-}
-
-bool is_rename(const Event &event)
-{
-    return event.kind == Event::kEntries && event.entries.size() == 2;
-}
-
-// The log without an event, and with it behind the next rename, or behind two that follow one another.
-std::vector<Event> without(std::vector<Event> events, size_t i)
-{
-    events.erase(events.begin() + static_cast<long>(i));
-    return events;
-}
-
-std::vector<Event> moved(const std::vector<Event> &events, size_t i)
-{
-    size_t to = i;
-    while (to < events.size() && !is_rename(events[to])) ++to;
-    while (to < events.size() && is_rename(events[to])) ++to;
-    std::vector<Event> other = without(events, i);
-    other.insert(other.begin() + static_cast<long>(to) - 1, events[i]);
-    return other;
 }
 
 bool is_needed(const std::vector<Event> &events, size_t sync)

@@ -129,12 +129,6 @@ std::string found_in(const TemporaryFolder &folder)
     return all;
 }
 
-size_t open_files()
-{
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
-
 // What was found before, and what is found where nothing fails; how many calls that takes.
 struct Course {
     std::string before, after;

@@ -1,5 +1,5 @@
 // What crashes leave of a folder that a manager of checkpoints saves to: core/state/manager*.cpp.
-#include "tests/core/state/crash_states.h"
+#include "tests/core/state/crash_run.h"
 #include "tests/core/state/manager_states.h"
 
 #include "core/base/error.h"
@@ -15,58 +15,29 @@ namespace {
 
 constexpr const char *kNewest = "the newest";
 
-// A run that saves, which may be killed and begun anew, and what it changed.
-class Training {
+// A run that may be killed and begun anew.
+class Training : public CrashRun {
 public:
-    explicit Training(int64_t keep) : keep_(keep), log_(folder_.path()), seam_(&log_)
-    {
-        seam_.fate = [this](const std::string &entry) {
-            if (is_killed_ || ++calls_ == kill_at) return is_killed_ = true, kDead;
-            return entry == "exchange" && !can_exchange ? EINVAL : 0;
-        };
-        begin();
-    }
+    explicit Training(int64_t keep) : keep_(keep) { begin(); }
 
     void save(int64_t step, int64_t version)
     {
-        calls_ = 0;
-        log_.begin(kNewest, std::to_string(version));
-        try {
-            save_version(*manager_, step, version);
-        } catch (const Error &) {
-            EXPECT_TRUE(is_killed_);
-        }
-        was_killed_ = is_killed_;
-        if (was_killed_)
-            begin();
-        else
-            log_.returned(kNewest, std::to_string(version));
+        // What a process that was killed has open is closed.
+        doing(
+            kNewest, std::to_string(version), [&] { save_version(*manager_, step, version); },
+            [&] { manager_ = nullptr; });
+        if (was_killed()) begin();
     }
 
-    const std::vector<Event> &events() const { return log_.events; }
-    const TemporaryFolder &folder() const { return folder_; }
-    bool was_killed() const { return was_killed_; }
-
-    bool can_exchange = true;
-    int kill_at = 0;  // the number of a call of the next save
-
 private:
-    // Another process: what the former one has open is closed.
     void begin()
     {
-        manager_ = nullptr;
-        is_killed_ = false;
         kill_at = 0;
-        manager_ = manager_of(folder_.path(), keep_);
+        manager_ = manager_of(folder().path(), keep_);
     }
 
     const int64_t keep_;
-    TemporaryFolder folder_;
-    Log log_;
-    Seam seam_;
     Ref<CheckpointManager> manager_;
-    int calls_ = 0;
-    bool is_killed_ = false, was_killed_ = false;
 };
 
 void make(const TemporaryFolder &folder, const Tree &tree)
@@ -136,26 +107,6 @@ TEST(ManagerCrash, TheNewestIsOldOrNewAndAllAreWhole)
                    static_cast<int>(keep), can_exchange ? "" : ", without exchange",
                    states.seen.size(), states.tried);
         }
-}
-
-// The log without an event, or with it behind the next change of names.
-std::vector<Event> without(std::vector<Event> events, size_t i)
-{
-    events.erase(events.begin() + static_cast<long>(i));
-    return events;
-}
-
-std::vector<Event> moved(const std::vector<Event> &events, size_t i)
-{
-    const auto is_rename = [](const Event &event) {
-        return event.kind == Event::kEntries && event.entries.size() == 2;
-    };
-    size_t to = i;
-    while (to < events.size() && !is_rename(events[to])) ++to;
-    while (to < events.size() && is_rename(events[to])) ++to;
-    std::vector<Event> other = without(events, i);
-    other.insert(other.begin() + static_cast<long>(to) - 1, events[i]);
-    return other;
 }
 
 TEST(ManagerCrash, EachSyncIsNeeded)

@@ -1,7 +1,7 @@
 // Steps that are damaged, of a newer version, or lead elsewhere: core/state/manager*.cpp, manifest.cpp.
-#include "core/base/log.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/state/file_seam.h"
+#include "tests/core/state/heard.h"
 #include "tests/core/state/manager_states.h"
 
 #include <filesystem>
@@ -10,25 +10,6 @@ namespace yoke::test {
 namespace {
 
 using Steps = std::vector<int64_t>;
-
-// What the log says while it lives.
-class Heard {
-public:
-    Heard() : id_(add_log_callback(hear, this, nullptr)) {}
-    ~Heard() { remove_log_callback(id_); }
-    Heard(const Heard &) = delete;
-    Heard &operator=(const Heard &) = delete;
-
-    std::vector<std::string> warnings;
-
-private:
-    static void hear(void *user, int32_t level, const char *message)
-    {
-        if (level == static_cast<int32_t>(LogLevel::kWarn))
-            static_cast<Heard *>(user)->warnings.push_back(message);
-    }
-    int64_t id_;
-};
 
 std::string changed(std::string text, const std::string &from, const std::string &to)
 {

@@ -10,12 +10,6 @@
 namespace yoke::test {
 namespace {
 
-size_t open_files()
-{
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
-
 // A manager that has saved versions 1 and 2, as one that goes on or as another process, and what it does.
 struct Scenario {
     const char *name;
@@ -119,6 +113,38 @@ TEST(ManagerFaults, EachCallFailsOnce)
             }
     EXPECT_GT(failures, 500);
     printf("%d failures of calls\n", failures);
+}
+
+// A folder, and the one above it, go before a call of a save; false where there is no such call.
+bool fails_without_folder(int before, int &told)
+{
+    SCOPED_TRACE(before);
+    const TemporaryFolder folder;
+    const Ref<CheckpointManager> manager = manager_of(folder.at("a/run"));
+    save_version(*manager, 1, 1);
+    int calls = 0;
+    Seam seam;
+    seam.syncs = false;
+    seam.fate = [&](const std::string &) {
+        if (++calls == before) std::filesystem::remove_all(folder.at("a"));
+        return 0;
+    };
+    try {
+        save_version(*manager, 2, 2);
+    } catch (const Error &error) {
+        const std::string what = error.what();
+        EXPECT_STREQ(status_name(error.status()), "YOKE_E_IO") << what;
+        EXPECT_TRUE(what.ends_with("there is no folder " + folder.at("a"))) << what;
+        ++told;
+    }
+    return calls >= before;
+}
+
+TEST(ManagerFaults, AFolderThatGoesAmidASaveIsNamed)
+{
+    int before = 1, told = 0;
+    while (fails_without_folder(before, told)) ++before;
+    EXPECT_GT(told, 3);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Who reads while another writes: at whatever call of a reader the writer puts a new state in its place, the reader
 // finds one that is whole, and calls nothing damaged: core/state/manager*.cpp, stored*.cpp.
-#include "core/base/log.h"
 #include "core/state/set_index.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/state/file_seam.h"
+#include "tests/core/state/heard.h"
 #include "tests/core/state/manager_states.h"
 
 #include <filesystem>
@@ -11,24 +11,6 @@
 
 namespace yoke::test {
 namespace {
-
-// What the log says while it lives.
-class Heard {
-public:
-    Heard() : id_(add_log_callback(hear, this, nullptr)) {}
-    ~Heard() { remove_log_callback(id_); }
-    Heard(const Heard &) = delete;
-    Heard &operator=(const Heard &) = delete;
-
-    std::vector<std::string> lines;
-
-private:
-    static void hear(void *user, int32_t, const char *message)
-    {
-        static_cast<Heard *>(user)->lines.push_back(message);
-    }
-    int64_t id_;
-};
 
 // Reads again and again; in each reading the writer comes in before another call of the reader, and, from there on,
 // before each call, as long as it has something to write. `write` is told how often it was called in this reading.

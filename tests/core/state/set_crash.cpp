@@ -1,7 +1,7 @@
 // What crashes, kills and calls that fail leave of sets of files: core/state/file_set.cpp.
 #include "core/state/file_set.h"
 #include "core/state/set_index.h"
-#include "tests/core/state/crash_states.h"
+#include "tests/core/state/crash_run.h"
 
 #include <gtest/gtest.h>
 
@@ -70,59 +70,33 @@ std::string wrong_with_model(const Tree &tree, const Allowed &allowed)
     return "";
 }
 
-// A run that saves now a file, now a set in its place, and what it changed.
-class Saver {
+// A run that saves now a file, now a set in its place.
+class Saver : public CrashRun {
 public:
-    Saver() : log_(folder_.path()), seam_(&log_)
-    {
-        seam_.fate = [this](const std::string &) {
-            if (++calls_ == fail_at) return fault;
-            if (is_killed_ || calls_ == kill_at) is_killed_ = true;
-            return is_killed_ ? kDead : 0;
-        };
-    }
-
     // Of so many files; one is no set.
     void save(int version, int files)
     {
-        calls_ = 0;
         const std::string content = content_of_version(version, files);
-        log_.begin("model", content);
-        try {
-            files > 1 ? save_set(version, files) : save_file(content);
-        } catch (const Error &failure) {
-            EXPECT_TRUE(is_killed_ || fail_at);
-            error = failure;
-        }
-        was_killed = std::exchange(is_killed_, false);
-        if (!was_killed && !error) log_.returned("model", content);
+        doing("model", content, [&] { files > 1 ? save_set(version, files) : save_file(content); });
     }
-    const std::vector<Event> &events() const { return log_.events; }
-    const TemporaryFolder &folder() const { return folder_; }
     std::string found() const
     {
         Tree tree;
-        for (const std::string &name : folder_.names()) tree[name] = content_of(folder_.at(name));
+        for (const std::string &name : folder().names()) tree[name] = content_of(folder().at(name));
         return model_in(tree);
     }
-
-    int kill_at = 0;  // the number of a call, from 1 on, counted anew for each save
-    bool was_killed = false;
-    int fail_at = 0, fault = 0;  // the same for one that fails
-    std::optional<Error> error;
-    int calls() const { return calls_; }
 
 private:
     void save_file(const std::string &content)
     {
-        NewFile file(kCall, folder_.at(kFile));
+        NewFile file(kCall, folder().at(kFile));
         file.write(content.data(), content.size());
         file.commit();
         remove_former_set(file.folder(), file.name());
     }
     void save_set(int version, int files)
     {
-        NewSet set(kCall, folder_.at(kFile));
+        NewSet set(kCall, folder().at(kFile));
         std::vector<FileOfSet> named;
         for (int i = 0; i < files; ++i) {
             const std::string text = part(version, i);
@@ -133,12 +107,6 @@ private:
         }
         set.commit(make_set_index(named, {}, 0));
     }
-
-    TemporaryFolder folder_;
-    Log log_;
-    Seam seam_;
-    int calls_ = 0;
-    bool is_killed_ = false;
 };
 
 std::vector<Event> six_saves()
@@ -156,25 +124,6 @@ TEST(SetCrash, OldOrNewAfterEveryCrash)
     EXPECT_GT(states.seen.size(), 200u);
     printf("six saves of a file and of sets: %zu states after a crash, of %zu made\n",
            states.seen.size(), states.tried);
-}
-
-std::vector<Event> without(std::vector<Event> events, size_t i)
-{
-    events.erase(events.begin() + static_cast<long>(i));
-    return events;
-}
-
-// Behind the next step by which something is found, or behind the return.
-std::vector<Event> moved(const std::vector<Event> &events, size_t i)
-{
-    const auto next =
-        std::find_if(events.begin() + static_cast<long>(i), events.end(), [](const Event &event) {
-            return event.entries.size() == 2 || event.kind == Event::kReturned;
-        });
-    const long to = next - events.begin();
-    std::vector<Event> other = without(events, i);
-    other.insert(other.begin() + to, events[i]);
-    return other;
 }
 
 TEST(SetCrash, EverySyncIsNeeded)
@@ -202,7 +151,7 @@ void kill_at_each_call(int former, int killed, int next)
         saver.save(1, former);
         saver.kill_at = ++kill_at;
         saver.save(2, killed);
-        was_killed = saver.was_killed;
+        was_killed = saver.was_killed();
         const std::string found = saver.found();
         EXPECT_TRUE(found == content_of_version(1, former) ||
                     found == content_of_version(2, killed))
@@ -230,12 +179,6 @@ TEST(SetCrash, AKilledSaveLeavesTheFormerOneAndNothingPilesUp)
 
 // ---- Calls that fail --------------------------------------------------------------------------------------------
 
-size_t open_files()
-{
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
-
 // False where there is no such call.
 bool fail_once(int former, int next, int call, int fault)
 {
@@ -250,7 +193,7 @@ bool fail_once(int former, int next, int call, int fault)
     saver.fail_at = 0;
     const std::string found = saver.found();
     EXPECT_EQ(open_files(), files);
-    if (const std::optional<Error> error = std::exchange(saver.error, std::nullopt)) {
+    if (const std::optional<Error> error = saver.error()) {
         EXPECT_TRUE(found == content_of_version(1, former) || found == content_of_version(2, next));
         EXPECT_STREQ(status_name(error->status()), "YOKE_E_IO") << error->what();
         EXPECT_NE(fault, EINTR) << error->what();
@@ -268,7 +211,7 @@ bool fail_once(int former, int next, int call, int fault)
     }
     EXPECT_TRUE(saver.folder().leftovers().empty());
     saver.save(3, next);
-    EXPECT_FALSE(saver.error);
+    EXPECT_FALSE(saver.error());
     EXPECT_EQ(saver.found(), content_of_version(3, next));
     EXPECT_EQ(saver.folder().names().size(), next == 1 ? 1u : static_cast<size_t>(next) + 1);
     return call < calls;
