@@ -2,6 +2,7 @@
 
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/init.h"
 
 #include <cmath>
@@ -250,4 +251,23 @@ yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout)
                  short_name(call), timeout);
         need_group(group, call)->monitored_barrier(timeout);
     });
+}
+
+// ---- Several at once --------------------------------------------------------------------------------------------
+
+yoke_status yoke_comm_coalesce_begin(void)
+{
+    return guard("yoke_comm_coalesce_begin", [] { Coalescing::begin(); });
+}
+
+yoke_status yoke_comm_coalesce_end(void)
+{
+    constexpr const char *call = "yoke_comm_coalesce_end";
+    return guard(call, [&] { Coalescing::end(short_name(call)); });
+}
+
+yoke_status yoke_comm_coalesce_drop(void)
+{
+    constexpr const char *call = "yoke_comm_coalesce_drop";
+    return guard(call, [&] { Coalescing::drop(short_name(call)); });
 }

@@ -25,7 +25,9 @@ T read_struct(const T *theirs, const char *call, const char *argument)
                 "%s: argument '%s' has %u bytes and sets byte %zu, of which this version knows only the first %zu; use a newer libyoke",
                 short_name(call), argument, size, i, sizeof(T));
     T ours{};
-    std::memcpy(&ours, bytes, std::min<size_t>(size, sizeof(T)));
+    // A size that ends within a field, which no version has had, gives no half of a pointer.
+    const size_t whole = size / alignof(T) * alignof(T);
+    std::memcpy(&ours, bytes, std::min(whole, sizeof(T)));
     ours.struct_size = sizeof(T);
     return ours;
 }

@@ -83,6 +83,10 @@ bool Work::wait(double seconds)
         fail(
             YOKE_E_STATE,
             "wait: this thread does the work that it would wait for; wait in another one, not where memory that the work used ends");
+    if (!has_ended() && held_.load(std::memory_order_relaxed))
+        fail(
+            YOKE_E_STATE,
+            "wait: the call of this work is one of several that are issued together, at the end of their coalesce; wait behind that");
     if (!wait_for_end(seconds)) return false;
     told_.store(true);
     if (failure_) std::rethrow_exception(failure_);

@@ -30,6 +30,8 @@ public:
         Doing &operator=(const Doing &) = delete;
     };
     bool is_done_here() const noexcept;
+    // Not begun before another call of the same thread's: waiting before that is YOKE_E_STATE.
+    void hold(bool is_held) noexcept { held_.store(is_held, std::memory_order_relaxed); }
     void advance(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
     void finish(std::exception_ptr failure) noexcept;
 
@@ -52,7 +54,7 @@ private:
     const uint64_t of_;
     const pid_t process_;
     std::atomic<uint64_t> bytes_{0};
-    std::atomic<bool> done_{false}, told_{false};
+    std::atomic<bool> done_{false}, told_{false}, held_{false};
     std::mutex mutex_;
     std::condition_variable ended_;
     std::exception_ptr failure_;  // written before done_

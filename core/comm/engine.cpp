@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 namespace yoke {
 
@@ -110,11 +111,33 @@ void Engine::check(yoke_status status) const
     if (status != YOKE_OK) raise(no_fault(), status, table_.name);
 }
 
-void Engine::call(yoke_collective &record)
+Engine::Together::Together(Engine *engine) : engine_(engine), fault_(no_fault())
 {
-    yoke_comm_fault fault = no_fault();
-    record.fault = &fault;
-    if (const yoke_status status = table_.call(comm_, &record)) raise(fault, status, table_.name);
+    if (engine_) engine_->check(engine_->table_.group_begin(engine_->comm_));
+}
+
+void Engine::Together::end()
+{
+    Engine *const engine = std::exchange(engine_, nullptr);
+    if (!engine) return;
+    if (const yoke_status status = engine->table_.group_end(engine->comm_))
+        raise(fault_, status, engine->name());
+}
+
+// After a call that failed nothing is issued: the engine counts scopes, and the group has failed.
+Engine::Together::~Together()
+{
+    if (!engine_) return;
+    engine_->abort();
+    if (const yoke_status status = engine_->table_.group_end(engine_->comm_))
+        take_backend_error(status, engine_->name());
+}
+
+void Engine::call(yoke_collective record, Together &in)
+{
+    record.fault = &in.fault_;
+    if (const yoke_status status = table_.call(comm_, &record))
+        raise(in.fault_, status, table_.name);
 }
 
 void Engine::abort() noexcept

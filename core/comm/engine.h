@@ -43,9 +43,21 @@ public:
 
     const char *name() const noexcept { return table_.name; }
     bool is_late() const noexcept { return table_.is_late != 0; }
-    void call(yoke_collective &record);
-    void begin() { check(table_.group_begin(comm_)); }
-    void end() { check(table_.group_end(comm_)); }
+    // Calls of its scope are issued together, at the end of it; with a null engine each by itself.
+    class Together {
+    public:
+        explicit Together(Engine *engine);
+        ~Together();
+        Together(const Together &) = delete;
+        Together &operator=(const Together &) = delete;
+        void end();
+
+    private:
+        friend class Engine;
+        Engine *engine_;
+        yoke_comm_fault fault_;
+    };
+    void call(yoke_collective record, Together &in);
     void abort() noexcept;
     void *allocate(uint64_t bytes);
     void free(void *pointer, uint64_t bytes) noexcept;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/signals.h"
+#include "core/comm/coalesce.h"
 
 #include <unistd.h>
 
@@ -42,13 +43,13 @@ void Group::listen()
 {
     link_ = std::make_shared<GroupLink>();
     link_->group = this;
-    members_.store->when_set(
-        "cause", [known = std::weak_ptr<GroupLink>(link_)](const std::string &value) {
-            const std::shared_ptr<GroupLink> link = known.lock();
-            if (!link) return;
-            const std::lock_guard lock(link->mutex);
-            if (link->group) link->group->fail_with(Cause::decode(value));
-        });
+    members_.store->when_set("cause",
+                             [known = std::weak_ptr<GroupLink>(link_)](const std::string &value) {
+                                 const std::shared_ptr<GroupLink> link = known.lock();
+                                 if (!link) return;
+                                 const std::lock_guard lock(link->mutex);
+                                 if (link->group) link->group->fail_with(Cause::decode(value));
+                             });
     if (members_.watcher) members_.watcher->watch(link_);
 }
 
@@ -77,8 +78,9 @@ void Group::open_engine(const yoke_backend_comm &table, const char *call)
     } catch (const EngineFailure &failure) {
         Doing doing;
         doing.line = call;
-        if (!is_failed()) fail_with(agreed(cause_of(failure.fault, failure.status, failure.text, doing,
-                                  members_.self(), members_.ranks)));
+        if (!is_failed())
+            fail_with(agreed(cause_of(failure.fault, failure.status, failure.text, doing,
+                                      members_.self(), members_.ranks)));
         const std::lock_guard lock(mutex_);
         cause_->raise();
     }
@@ -129,10 +131,12 @@ void Group::check_usable() const
     if (cause_) cause_->raise();
 }
 
-Group::Pending Group::number(Collective call, bool is_async)
+// With the lock held.
+std::shared_ptr<Group::Pending> Group::number(Issued issued)
 {
-    Pending made;
-    yoke_comm_signature &signature = made.signature;
+    const auto made = std::make_shared<Pending>();
+    Collective &call = issued.call;
+    yoke_comm_signature &signature = made->signature;
     signature.group = members_.number;
     signature.count = call.count;
     signature.op = call.op;
@@ -149,16 +153,16 @@ Group::Pending Group::number(Collective call, bool is_async)
     } else {
         signature.sequence = ++sequence_;
     }
-    made.deadline = Deadline::after(options_.timeout_s);
-    made.versions[0] = version_of(call.in);
-    made.versions[1] = version_of(call.out);
-    if (is_async) made.work = Work::begin(call.bytes());
+    made->deadline = Deadline::after(options_.timeout_s);
+    made->versions[0] = version_of(call.in);
+    made->versions[1] = version_of(call.out);
+    made->work = std::move(issued.work);
     CallRecord record;
     record.signature = signature;
     record.queued_s = monotonic_seconds();
-    record.line = made.line;
-    made.record = records_.add(std::move(record));
-    made.call = std::move(call);
+    record.line = made->line;
+    made->record = records_.add(std::move(record));
+    made->call = std::move(call);
     return made;
 }
 
@@ -166,33 +170,52 @@ Ref<Work> Group::run(Collective call, bool is_async)
 {
     check_not_capturing(call.name());
     check_collective(call, {rank(), size()});
+    const Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
+    if (Coalescing::is_open()) {
+        Coalescing::add(Ref<Group>::share(this), {std::move(call), work});
+        return work;
+    }
     std::unique_lock lock(mutex_);
     check_usable();
-    const auto pending = std::make_shared<Pending>(number(std::move(call), is_async));
+    Batch batch{number({std::move(call), work})};
+    start(std::move(batch), !is_async, std::move(lock));
+    return work;
+}
+
+void Group::run_together(std::vector<Issued> calls, bool waits)
+{
+    std::unique_lock lock(mutex_);
+    check_usable();
+    Batch batch;
+    for (Issued &each : calls) batch.push_back(number(std::move(each)));
+    start(std::move(batch), waits, std::move(lock));
+}
+
+// In the caller, where it waits and nothing else is under way; else in the group's thread.
+void Group::start(Batch batch, bool waits, std::unique_lock<std::mutex> lock)
+{
     const bool is_free = queue_.empty() && !is_running_;
-    if (!is_async && is_free) {
-        is_running_ = true;
-        lock.unlock();
-        execute(*pending);
-        return nullptr;
-    }
-    if (!is_async) pending->work = Work::begin(pending->call.bytes());
-    if (!enqueue(pending)) {
+    std::vector<Ref<Work>> awaited;
+    if (!waits || !is_free) {
+        for (const auto &each : batch)
+            if (!each->work.present())
+                awaited.push_back(each->work = Work::begin(each->call.bytes()));
+        if (enqueue(batch)) {
+            lock.unlock();
+            if (waits)
+                for (const Ref<Work> &each : awaited) each->wait(-1);
+            return;
+        }
         changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
-        is_running_ = true;
-        lock.unlock();
-        execute(*pending);
-        pending->work->finish(nullptr);
-        return is_async ? pending->work : nullptr;
     }
+    is_running_ = true;
     lock.unlock();
-    if (is_async) return pending->work;
-    pending->work->wait(-1);
-    return nullptr;
+    const std::exception_ptr failure = perform(batch);
+    if (failure && waits) std::rethrow_exception(failure);
 }
 
 // With the lock held.
-bool Group::enqueue(std::shared_ptr<Pending> pending)
+bool Group::enqueue(const Batch &batch)
 {
     try {
         const HostSignalsBlocked blocked;
@@ -200,10 +223,10 @@ bool Group::enqueue(std::shared_ptr<Pending> pending)
     } catch (const std::system_error &error) {
         log(LogLevel::kWarn,
             "%s: the system gives no thread (%s); the call returns when it is done",
-            pending->call.name(), error.what());
+            batch[0]->call.name(), error.what());
         return false;
     }
-    queue_.push_back(std::move(pending));
+    queue_.push_back(batch);
     changed_.notify_all();
     return true;
 }
@@ -218,19 +241,12 @@ void Group::serve() noexcept
     for (;;) {
         changed_.wait(lock, [this] { return (!queue_.empty() && !is_running_) || is_leaving_; });
         if (queue_.empty()) return;
-        std::shared_ptr<Pending> next = std::move(queue_.front());
+        Batch next = std::move(queue_.front());
         queue_.pop_front();
         is_running_ = true;
         lock.unlock();
-        std::exception_ptr failure;
-        try {
-            execute(*next);
-        } catch (...) {
-            failure = std::current_exception();
-        }
-        next->call.in = {}, next->call.out = {};
-        next->work->finish(std::move(failure));
-        next.reset();
+        perform(next);
+        next.clear();
         if (is_gone) return;
         lock.lock();
     }

@@ -40,6 +40,14 @@ public:
     // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
     // what does not fit, which the other ranks are not told of; else the group's cause.
     Ref<Work> run(Collective call, bool is_async);
+    // A call that was checked, and the work that tells of it; null where its caller waits.
+    struct Issued {
+        Collective call;
+        Ref<Work> work;
+    };
+    // Calls that no send or receive among them keeps from going on. Begun when it returns, and done, but for those that
+    // have a work, where `waits`.
+    void run_together(std::vector<Issued> calls, bool waits);
     // Each of them lists the ranks that did not come within `seconds`. The group stays as it is.
     void monitored_barrier(double seconds);
     // The ranks that gave the same color, in the order of their keys, then of their ranks; null for a negative color.
@@ -59,7 +67,7 @@ public:
     void hear(const PeerEvent &event) noexcept;
 
 private:
-    // A call that was issued.
+    // A call that was issued, and its tensors, as the engine takes them.
     struct Pending {
         Collective call;
         yoke_comm_signature signature{};
@@ -68,22 +76,30 @@ private:
         uint64_t record = 0;        // its number among the records
         Ref<Work> work = {};        // null: it blocks its caller
         uint32_t versions[2] = {};  // of in and out when it was issued
+        Tensor in = {}, out = {};
 
         Doing doing() const { return {signature, line}; }
     };
+    // Calls that are issued together, mostly one.
+    using Batch = std::vector<std::shared_ptr<Pending>>;
 
     Group(Members members, const GroupOptions &options);
     ~Group() override;
     void destroy() noexcept override { delete this; }
 
     void check_usable() const;
-    Pending number(Collective call, bool is_async);
-    void execute(Pending &pending);
-    void call_engine(Pending &pending, const Tensor &in, const Tensor &out);
-    void finish(Pending &pending, std::exception_ptr failure) noexcept;
+    std::shared_ptr<Pending> number(Issued issued);
+    void start(Batch batch, bool waits, std::unique_lock<std::mutex> lock);
+    // What it failed with, or null; works are told of it.
+    std::exception_ptr perform(const Batch &batch) noexcept;
+    void execute(const Batch &batch);
+    static void begin(Pending &pending);
+    static void end(Pending &pending);
+    yoke_collective record_of(const Pending &pending) const;
+    void call_engine(const Batch &batch);
     void serve() noexcept;
     // False where the system gives no thread for it.
-    bool enqueue(std::shared_ptr<Pending> pending);
+    bool enqueue(const Batch &batch);
     void listen();
     void open_engine(const yoke_backend_comm &table, const char *call);
     bool is_failed() const noexcept;
@@ -93,7 +109,7 @@ private:
     Members reunite(double seconds);
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Cause agreed(Cause mine) noexcept;
-    [[noreturn]] void fail_call(const EngineFailure &failure, const Pending &pending);
+    [[noreturn]] void fail_call(const EngineFailure &failure, const Batch &batch);
 
     Members members_;
     const GroupOptions options_;
@@ -103,7 +119,7 @@ private:
     // The rest with mutex_ held.
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<std::shared_ptr<Pending>> queue_;
+    std::deque<Batch> queue_;
     bool is_running_ = false, is_leaving_ = false;
     std::thread thread_;
     bool *is_gone_ = nullptr;  // to be set where the group's own thread ends it

@@ -1,14 +1,19 @@
 // What a group can beside its collectives: parts of it, memory for them, and who is missing.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/base/signals.h"
 #include "core/comm/group.h"
 #include "core/select/select.h"
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <system_error>
+#include <thread>
 
 namespace yoke {
 
@@ -95,6 +100,46 @@ Ref<Group> Group::split(int32_t color, int64_t key)
     return make(std::move(part), options_, "split");
 }
 
+namespace {
+
+// Acts after some time, unless its scope ends before; at once where the system gives no thread for it.
+class Later {
+public:
+    Later(double seconds, const std::function<void()> &act)
+    {
+        const auto wait = [this, seconds, act] {
+            std::unique_lock lock(mutex_);
+            const std::chrono::duration<double> most(seconds);
+            if (!ended_.wait_for(lock, most, [this] { return is_over_; })) act();
+        };
+        try {
+            const HostSignalsBlocked blocked;
+            thread_ = std::thread(wait);
+        } catch (const std::system_error &) {
+            act();
+        }
+    }
+    ~Later()
+    {
+        {
+            const std::lock_guard lock(mutex_);
+            is_over_ = true;
+            ended_.notify_all();
+        }
+        if (thread_.joinable()) thread_.join();
+    }
+    Later(const Later &) = delete;
+    Later &operator=(const Later &) = delete;
+
+private:
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    bool is_over_ = false;
+    std::thread thread_;
+};
+
+}  // namespace
+
 Ref<Group> Group::shrink(double seconds)
 {
     if (!(seconds > 0))
@@ -107,9 +152,21 @@ Ref<Group> Group::shrink(double seconds)
                  "shrink: this group has been shrunk already; go on with the one that came of it");
         if (process_ != getpid()) check_usable();
     }
-    fail_with(agreed({YOKE_E_CANCELLED,
-                      "the group was ended by shrink() on " + yoke::describe(members_.self())}));
-    const Ref<Group> made = make(reunite(seconds), options_, "shrink");
+    const auto end = [this] {
+        if (!is_failed())
+            fail_with(agreed({YOKE_E_CANCELLED, "the group was ended by shrink() on " +
+                                                    yoke::describe(members_.self())}));
+    };
+    Members members;
+    {
+        // A rank may be on its way out of the call before, which is not to fail; but none waits here for one that
+        // waits for this one.
+        constexpr double kMost = 1;
+        const Later later(std::min(kMost, seconds / 4), end);
+        members = reunite(seconds);
+    }
+    end();
+    const Ref<Group> made = make(std::move(members), options_, "shrink");
     const std::lock_guard lock(mutex_);
     is_shrunk_ = true;
     return made;

@@ -33,50 +33,77 @@ Tensor dense(const Tensor &tensor)
 
 // ---- Running one ------------------------------------------------------------------------------------------------
 
-void Group::execute(Pending &pending)
+std::exception_ptr Group::perform(const Batch &batch) noexcept
+{
+    std::exception_ptr failure;
+    try {
+        execute(batch);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    for (const auto &each : batch) {
+        each->call.in = each->in = {}, each->call.out = each->out = {};
+        if (each->work.present()) each->work->finish(failure);
+    }
+    return failure;
+}
+
+void Group::execute(const Batch &batch)
 {
     struct AtEnd {
         ~AtEnd()
         {
             const std::lock_guard lock(group.mutex_);
             group.is_running_ = false;
-            if (CallRecord *record = group.records_.find(number)) {
-                record->ended_s = monotonic_seconds();
-                record->state = is_done ? CallRecord::kDone : CallRecord::kFailed;
-            }
+            for (const auto &each : batch)
+                if (CallRecord *record = group.records_.find(each->record)) {
+                    record->ended_s = monotonic_seconds();
+                    record->state = is_done ? CallRecord::kDone : CallRecord::kFailed;
+                }
             group.changed_.notify_all();
         }
         Group &group;
-        const uint64_t number;
+        const Batch &batch;
         bool is_done = false;
-    } at_end{*this, pending.record};
+    } at_end{*this, batch};
     {
         const std::lock_guard lock(mutex_);
         if (cause_) cause_->raise();
-        if (CallRecord *record = records_.find(pending.record)) {
-            record->began_s = monotonic_seconds();
-            record->state = CallRecord::kRunning;
-        }
+        for (const auto &each : batch)
+            if (CallRecord *record = records_.find(each->record)) {
+                record->began_s = monotonic_seconds();
+                record->state = CallRecord::kRunning;
+            }
     }
     const NoGrad no_grad;
-    const Tensor in = dense(pending.call.in);
-    const bool is_one = pending.call.in.get() == pending.call.out.get();
-    const Tensor out = is_one ? in : dense(pending.call.out);
-    call_engine(pending, in, out);
-    check_not_written(pending.call.in, pending.versions[0], pending.call.name());
-    check_not_written(pending.call.out, pending.versions[1], pending.call.name());
-    if (out.present() && pending.call.op != YOKE_COMM_SEND) {
-        if (out.get() != pending.call.out.get())
-            ops::copy_(*pending.call.out, *out);
-        else
-            out->storage->note_written(pending.call.name());
-    }
+    for (const auto &each : batch) begin(*each);
+    call_engine(batch);
+    for (const auto &each : batch) end(*each);
     at_end.is_done = true;
 }
 
-void Group::call_engine(Pending &pending, const Tensor &in, const Tensor &out)
+void Group::begin(Pending &pending)
 {
-    if (out.present()) before_write(*out->storage);
+    const Collective &call = pending.call;
+    pending.in = dense(call.in);
+    pending.out = call.in.get() == call.out.get() ? pending.in : dense(call.out);
+    if (pending.out.present()) before_write(*pending.out->storage);
+}
+
+void Group::end(Pending &pending)
+{
+    const Collective &call = pending.call;
+    check_not_written(call.in, pending.versions[0], call.name());
+    check_not_written(call.out, pending.versions[1], call.name());
+    if (!pending.out.present() || call.op == YOKE_COMM_SEND) return;
+    if (pending.out.get() != call.out.get())
+        ops::copy_(*call.out, *pending.out);
+    else
+        pending.out->storage->note_written(call.name());
+}
+
+yoke_collective Group::record_of(const Pending &pending) const
+{
     const Collective &call = pending.call;
     const bool is_root = call.peer == rank();
     yoke_collective record{};
@@ -87,22 +114,34 @@ void Group::call_engine(Pending &pending, const Tensor &in, const Tensor &out)
     record.reduction = call.reduction;
     record.peer = call.peer;
     record.count = call.count;
-    record.in = in.present() ? in->data : nullptr;
-    record.out = out.present() ? out->data : nullptr;
+    record.in = pending.in.present() ? pending.in->data : nullptr;
+    record.out = pending.out.present() ? pending.out->data : nullptr;
     if (call.op == YOKE_COMM_BROADCAST && !is_root) record.in = nullptr;
     if (call.op == YOKE_COMM_REDUCE && !is_root) record.out = nullptr;
     record.timeout_s = pending.deadline.remaining_s();
+    return record;
+}
+
+void Group::call_engine(const Batch &batch)
+{
     try {
-        engine_->call(record);
+        Engine::Together together(batch.size() > 1 ? engine_.get() : nullptr);
+        for (const auto &each : batch) engine_->call(record_of(*each), together);
+        together.end();
     } catch (const EngineFailure &failure) {
-        fail_call(failure, pending);
+        fail_call(failure, batch);
     }
 }
 
 // ---- Failure ----------------------------------------------------------------------------------------------------
 
-void Group::fail_call(const EngineFailure &failure, const Pending &pending)
+void Group::fail_call(const EngineFailure &failure, const Batch &batch)
 {
+    const yoke_comm_signature &theirs = failure.fault.theirs;
+    const auto met = std::ranges::find_if(batch, [&](const auto &each) {
+        return each->signature.sequence == theirs.sequence && each->signature.op == theirs.op;
+    });
+    const Pending &pending = met == batch.end() ? *batch[0] : **met;
     const Cause mine = cause_of(failure.fault, failure.status, failure.text, pending.doing(),
                                 members_.self(), members_.ranks);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;

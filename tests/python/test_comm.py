@@ -123,36 +123,6 @@ else:
     assert outs[1].startswith("CancelledError ") and "Ctrl-C" in outs[1]
 
 
-def test_ranks_of_three_languages_are_one_group(tmp_path):
-    port = free_port()
-    lua = tmp_path / "rank.lua"
-    lua.write_text("""
-local yoke = require "yoke"
-local group = assert(yoke.comm.init())
-local t = yoke.full({4}, 10.0)
-assert(group:all_reduce(t))
-local work = assert(group:broadcast(t, 0, {async_op = true}))
-assert(work:wait())
-print(t:tolist()[1], group.rank, group.size)
-local _, problem = group:all_reduce(yoke.ones {3}, "max")
-print(problem.code, problem.message)
-""")
-    python = BEGIN + """
-t = yoke.full((4,), 1.0)
-group.all_reduce(t)
-group.broadcast(t, 0)
-print(t.tolist()[0], rank, size)
-told(lambda: group.all_reduce(yoke.ones(4), op="max"))
-"""
-    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    commands = [[sys.executable, "-c", python], ["lua5.4", str(lua)]]
-    ranks = [subprocess.Popen(command, env={**common, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank, command in enumerate(commands)]
-    (first, second), (third, fourth) = (each.communicate(timeout=120)[0].splitlines() for each in ranks)
-    assert first.split() == ["11.0", "0", "2"] and third.split() == ["11.0", "1", "2"]
-    assert second.removeprefix("CollectiveError ") == fourth.removeprefix("comm ").removeprefix("\t").removeprefix("comm\t")
-    assert "of 4 float32, max" in second and "of 3 float32, max" in second
-
-
 # ---- Arguments ------------------------------------------------------------------------------------------------------
 
 def refused(call, kind, *words):
@@ -208,3 +178,69 @@ def test_a_forked_child_has_no_part_in_a_group():
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     group.barrier()
+
+
+# ---- Several at once ------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_two_ranks_may_send_to_each_other(shared):
+    outs, statuses, errors = start("""
+other = 1 - rank
+mine, theirs, total = yoke.full((4_000_000,), float(rank)), yoke.zeros(4_000_000), yoke.ones(3)
+with yoke.comm.coalesce():
+    group.send(mine, other)
+    work = group.recv(theirs, other, async_op=True)
+    with yoke.comm.coalesce():
+        group.all_reduce(total)
+    told(work.wait)
+    print(total.tolist())
+work.wait()
+print(total.tolist(), theirs.sum().item())
+""", 2, YOKE_COMM_SHM=shared)
+    assert statuses == [0, 0], errors
+    for rank, out in enumerate(outs):
+        first, second, third = out.splitlines()
+        assert first.startswith("StateError ") and "coalesce" in first and second == "[1.0, 1.0, 1.0]"
+        assert third == f"[2.0, 2.0, 2.0] {4e6 * (1 - rank)}"
+
+
+def test_several_groups_and_what_fails_among_them():
+    outs, statuses, errors = start("""
+pair = group.split(0)
+a, b = yoke.ones(2), yoke.ones(2)
+with yoke.comm.coalesce():
+    group.all_reduce(a)
+    pair.all_reduce(b)
+print(a.tolist(), b.tolist())
+def differ():
+    with yoke.comm.coalesce():
+        pair.all_reduce(yoke.ones(2))
+        pair.all_reduce(yoke.ones(2 + rank))
+told(differ)
+told(lambda: pair.barrier())
+group.all_reduce(a)
+print(a.tolist())
+""", 2)
+    assert statuses == [0, 0] and outs[0] == outs[1], errors
+    first, second, third, fourth = outs[0].splitlines()
+    assert first == "[2.0, 2.0] [2.0, 2.0]" and second == third and "of 2 float32" in second and "of 3 float32" in second
+    assert fourth == "[4.0, 4.0]"
+
+
+def test_an_error_amid_a_coalesce_drops_it():
+    group, = yoke.comm.init_all(["cpu"])
+    t = yoke.ones(2)
+    with pytest.raises(KeyError):
+        with yoke.comm.coalesce():
+            work = group.all_reduce(t, async_op=True)
+            raise KeyError
+    refused(work.wait, yoke.CancelledError, "dropped")
+    with pytest.raises(yoke.StateError):
+        with yoke.comm.coalesce():
+            with pytest.raises(KeyError):
+                with yoke.comm.coalesce():
+                    group.all_reduce(t)
+                    raise KeyError
+    with yoke.comm.coalesce():
+        group.all_reduce(t)
+    assert t.tolist() == [1.0, 1.0]

@@ -56,6 +56,17 @@ static int finalize(lua_State *L)
     return 0;
 }
 
+/* comm_coalesce("begin" | "end" | "drop"): true, or nil and an error. */
+static int coalesce(lua_State *L)
+{
+    static const char *const names[] = {"begin", "end", "drop", NULL};
+    static yoke_status (*const calls[])(void) = {yoke_comm_coalesce_begin, yoke_comm_coalesce_end,
+                                                 yoke_comm_coalesce_drop};
+    const int which = luaL_checkoption(L, 1, NULL, names);
+    lua_pushboolean(L, 1);
+    return told(L, yl_binding(L), calls[which]());
+}
+
 /* group:about(): rank, size, local rank, how its ranks reach each other. */
 static int about(lua_State *L)
 {
@@ -221,12 +232,14 @@ static int abort_group(lua_State *L)
 
 void yl_open_comm(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {
-        {"_comm_init", init}, {"_comm_finalize", finalize}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_comm_init", init},
+                                         {"_comm_finalize", finalize},
+                                         {"_comm_coalesce", coalesce},
+                                         {NULL, NULL}};
     static const luaL_Reg methods[] = {
-        {"about", about}, {"run", run},     {"monitored_barrier", monitored_barrier},
-        {"split", split}, {"shrink", shrink}, {"empty", empty}, {"abort", abort_group},
-        {NULL, NULL}};
+        {"about", about},       {"run", run},       {"monitored_barrier", monitored_barrier},
+        {"split", split},       {"shrink", shrink}, {"empty", empty},
+        {"abort", abort_group}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &kGroup, methods, NULL);
 }

@@ -14,6 +14,12 @@ function comm.init(options) end
 ---Lets the default group go. A process that ends does so by itself.
 function comm.finalize() end
 
+---What fn calls is issued together when it returns.
+---@param fn fun()
+---@return true? done
+---@return yoke.Error? error
+function comm.coalesce(fn) end
+
 ---@class yoke.Group
 ---@field rank integer from 0 on
 ---@field size integer

@@ -119,8 +119,8 @@ function Group:split(color, key)
     return made(handle, problem)
 end
 
---- The ranks that call it within `timeout` seconds (5), in their order, are a new group, and this one ends, whatever has
---- become of the others. Nil and an error in a rank that comes when the others have gone on.
+--- The ranks that call it within `timeout` seconds (5), in their order, are a new group, and this one ends, whatever
+--- has become of the others. Nil and an error in a rank that comes when the others have gone on.
 function Group:shrink(timeout) return made(self.handle:shrink(timeout or 5.0)) end
 
 local comm = {}
@@ -132,6 +132,19 @@ function comm.init(given)
         world_size = options.none, timeout = 600.0, init_timeout = 300.0 })
     return made(core._comm_init(named.backend, named.init_method, named.rank, named.world_size, named.timeout,
         named.init_timeout))
+end
+
+--- Collectives that `fn` calls are issued together when it returns: no send or receive among them waits for another
+--- one, so that two ranks may send to each other. They return at once, and their tensors are written when coalesce
+--- returns: true, or nil and an error. What fn raises drops them.
+function comm.coalesce(fn)
+    core._comm_coalesce("begin")
+    local is_fine, problem = pcall(fn)
+    if not is_fine then
+        core._comm_coalesce("drop")
+        error(problem, 0)
+    end
+    return core._comm_coalesce("end")
 end
 
 --- Lets the default group go. A process that ends does so by itself.

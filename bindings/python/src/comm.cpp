@@ -279,6 +279,16 @@ void bind_comm(py::module_ &module)
                py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
     module.def("_comm_finalize", [] { check(yoke_comm_finalize()); });
+    module.def("_comm_coalesce_begin", [] { check(yoke_comm_coalesce_begin()); });
+    module.def("_comm_coalesce_end", [] {
+        yoke_status status = YOKE_OK;
+        {
+            const ReleaseGil release;
+            status = yoke_comm_coalesce_end();
+        }
+        check(status);
+    });
+    module.def("_comm_coalesce_drop", [] { check(yoke_comm_coalesce_drop()); });
 }
 
 }  // namespace yoke_python

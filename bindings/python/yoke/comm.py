@@ -12,6 +12,7 @@ group that has failed stays so; init() makes another one in the same process.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -20,7 +21,7 @@ from yoke import _yoke
 from yoke._check import shown
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
-__all__ = ["Group", "finalize", "init", "init_all"]
+__all__ = ["Group", "coalesce", "finalize", "init", "init_all"]
 
 _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 
@@ -31,9 +32,23 @@ def _reduction(op: str, call: str) -> int:
     return _REDUCTIONS[op]
 
 
+class _Scopes(threading.local):
+    """Of the calling thread: how many coalesce() it is in, and what the outermost one waits for."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.works: list[Work] = []
+
+
+_scopes = _Scopes()
+
+
 def _done(work: Work, async_op: bool) -> Work | None:
     if async_op:
         return work
+    if _scopes.depth:  # whose end waits
+        _scopes.works.append(work)
+        return None
     work.wait()
     return None
 
@@ -160,6 +175,32 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
     ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come.
     """
     return Group(_yoke._comm_init(backend, init_method, rank, world_size, timeout, init_timeout))
+
+
+class coalesce:
+    """Collectives of this thread that are issued together, at the end of `with yoke.comm.coalesce():`.
+
+    No send or receive among them waits for another one, so that two ranks may send to each other. The calls return at
+    once, and their tensors are written behind the scope; works are waited for behind it. With an error inside nothing is
+    issued.
+    """
+
+    def __enter__(self) -> None:
+        _yoke._comm_coalesce_begin()
+        _scopes.depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            if _scopes.depth:
+                _scopes.depth, _scopes.works = 0, []
+                _yoke._comm_coalesce_drop()
+            return
+        _scopes.depth = max(0, _scopes.depth - 1)
+        _yoke._comm_coalesce_end()
+        if _scopes.depth == 0:
+            works, _scopes.works = _scopes.works, []
+            for work in works:
+                work.wait()
 
 
 def finalize() -> None:

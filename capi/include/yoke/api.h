@@ -660,6 +660,9 @@ typedef struct yoke_api {
     yoke_status (*group_barrier)(yoke_group *group, yoke_work **work);
     yoke_status (*group_monitored_barrier)(yoke_group *group, double timeout);
     yoke_status (*group_shrink)(yoke_group *group, double timeout, yoke_group **out);
+    yoke_status (*comm_coalesce_begin)(void);
+    yoke_status (*comm_coalesce_end)(void);
+    yoke_status (*comm_coalesce_drop)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

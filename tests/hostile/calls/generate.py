@@ -33,7 +33,8 @@ RARE = {
     "yoke_device_supports": 4, "yoke_set_device": 4, "yoke_graph_begin": 3,
 }
 # Often enough that a capture, or a scope, once begun, ends.
-OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6}
+OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6,
+         "yoke_comm_coalesce_end": 4, "yoke_comm_coalesce_drop": 2}
 HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "memory_budget", "inventory",
            "explanation", "report", "state", "work", "checkpoint_manager", "group"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}

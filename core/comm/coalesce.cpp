@@ -1,0 +1,127 @@
+#include "core/comm/coalesce.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+struct Kept {
+    Ref<Group> group;
+    std::vector<Group::Issued> calls;
+
+    bool has_waiting() const
+    {
+        return std::ranges::any_of(calls, [](const auto &each) { return !each.work.present(); });
+    }
+};
+
+struct Scope {
+    int depth = 0;
+    std::vector<Kept> kept;  // by group, in the order of their first calls
+};
+thread_local Scope scope;
+
+// Whether the outermost one ends.
+bool leave(const char *call)
+{
+    if (scope.depth == 0)
+        fail(YOKE_E_STATE, "%s: nothing is coalesced in this thread; begin first", call);
+    return --scope.depth == 0;
+}
+
+void release(std::vector<Kept> &all, std::exception_ptr failure) noexcept
+{
+    for (Kept &each : all)
+        for (Group::Issued &one : each.calls)
+            if (one.work.present()) {
+                one.work->hold(false);
+                if (failure) one.work->finish(failure);
+            }
+}
+
+// With several groups none waits for another one: each call has a work.
+std::vector<Ref<Work>> given_works(std::vector<Kept> &all)
+{
+    std::vector<Ref<Work>> made;
+    for (Kept &each : all)
+        for (Group::Issued &one : each.calls)
+            if (!one.work.present()) made.push_back(one.work = Work::begin(one.call.bytes()));
+    return made;
+}
+
+// What it failed with, which its works are told.
+std::exception_ptr issue(Kept &kept, bool waits) noexcept
+{
+    try {
+        kept.group->run_together(kept.calls, waits);
+        return nullptr;
+    } catch (...) {
+        for (const Group::Issued &one : kept.calls)
+            if (one.work.present() && !one.work->is_done())
+                one.work->finish(std::current_exception());
+        return std::current_exception();
+    }
+}
+
+std::exception_ptr end_of(Work &work) noexcept
+{
+    try {
+        work.wait(-1);
+        return nullptr;
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
+}  // namespace
+
+bool Coalescing::is_open() noexcept
+{
+    return scope.depth > 0;
+}
+
+void Coalescing::begin()
+{
+    ++scope.depth;
+}
+
+void Coalescing::add(Ref<Group> group, Group::Issued issued)
+{
+    if (issued.work.present()) issued.work->hold(true);
+    auto found = std::ranges::find_if(
+        scope.kept, [&](const Kept &each) { return each.group.get() == group.get(); });
+    if (found == scope.kept.end()) found = scope.kept.insert(found, Kept{std::move(group), {}});
+    found->calls.push_back(std::move(issued));
+}
+
+void Coalescing::end(const char *call)
+{
+    if (!leave(call)) return;
+    std::vector<Kept> all = std::exchange(scope.kept, {});
+    release(all, nullptr);
+    const bool is_one = all.size() == 1;
+    const std::vector<Ref<Work>> awaited = is_one ? std::vector<Ref<Work>>() : given_works(all);
+    std::exception_ptr first;
+    const auto note = [&first](std::exception_ptr failure) {
+        if (!first) first = std::move(failure);
+    };
+    for (Kept &each : all) note(issue(each, is_one && each.has_waiting()));
+    for (const Ref<Work> &each : awaited) note(end_of(*each));
+    if (first) std::rethrow_exception(first);
+}
+
+void Coalescing::drop(const char *call)
+{
+    leave(call);
+    scope.depth = 0;
+    std::vector<Kept> all = std::exchange(scope.kept, {});
+    release(all, std::make_exception_ptr(
+                     Error(YOKE_E_CANCELLED,
+                           "the calls of this coalesce were dropped before they were issued")));
+}
+
+}  // namespace yoke

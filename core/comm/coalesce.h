@@ -1,0 +1,24 @@
+// coalesce.h: calls of groups that a thread issues together, so that no send or receive among them waits for another.
+//
+// Between begin and end the thread's calls are kept: those that block return at once, and their tensors are not yet
+// written. The outermost end issues them, of each group in their order. Scopes belong to the thread that began them.
+#pragma once
+
+#include "core/comm/group.h"
+
+namespace yoke {
+
+class Coalescing {
+public:
+    static bool is_open() noexcept;
+    static void begin();
+    // Raises the first failure, and YOKE_E_STATE without a begin.
+    static void end(const char *call);
+    // All that was kept since the outermost begin is dropped; its works end as cancelled.
+    static void drop(const char *call);
+
+    // For groups, where it is open.
+    static void add(Ref<Group> group, Group::Issued issued);
+};
+
+}  // namespace yoke

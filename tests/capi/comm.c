@@ -1,0 +1,114 @@
+/* Groups from C; and a rank of a job whose other ranks are in other languages: comm rank. */
+#include "check.h"
+
+#include <stdlib.h>
+
+static yoke_group *alone(void)
+{
+    yoke_group *group = NULL;
+    OK(yoke_comm_init_threads(1, 0, &group));
+    return group;
+}
+
+static yoke_tensor *ones(int64_t count)
+{
+    yoke_tensor *made = NULL;
+    OK(yoke_ones(&count, 1, YOKE_F32, NULL, &made));
+    return made;
+}
+
+/* One that ends within a pointer would give half of it. */
+static void options_of_any_size_are_read_or_refused(void)
+{
+    for (uint32_t size = 0; size < sizeof(yoke_comm_options); ++size) {
+        yoke_comm_options options = {.struct_size = size,
+                                     .has_rank = 1,
+                                     .world_size = 1,
+                                     .backend = "no engine",
+                                     .init_method = "no method",
+                                     .init_timeout = 1};
+        yoke_group *group = NULL;
+        (void)yoke_comm_init(&options, &group);
+        yoke_group_release(group);
+    }
+}
+
+static void a_group_of_one_runs_and_shrinks(void)
+{
+    yoke_group *group = alone(), *smaller = NULL;
+    const int64_t shape[] = {2, 3};
+    yoke_tensor *t = NULL;
+    OK(yoke_group_empty(group, shape, 2, YOKE_F32, &t));
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_AVG, NULL));
+    FAILS(yoke_group_shrink(group, 0, &smaller), YOKE_E_VALUE, "'timeout' is 0");
+    OK(yoke_group_shrink(group, 1, &smaller));
+    CHECK(yoke_group_size(smaller) == 1);
+    FAILS(yoke_group_barrier(group, NULL), YOKE_E_CANCELLED, "shrink()");
+    OK(yoke_group_all_reduce(smaller, t, YOKE_REDUCE_SUM, NULL));
+    yoke_group_release(group);
+    yoke_group_release(smaller);
+    yoke_tensor_release(t);
+}
+
+static void calls_are_kept_and_issued_together(void)
+{
+    yoke_group *group = alone();
+    yoke_tensor *t = ones(4);
+    yoke_work *work = NULL;
+    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "begin first");
+    FAILS(yoke_comm_coalesce_drop(), YOKE_E_STATE, "begin first");
+    OK(yoke_comm_coalesce_begin());
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &work));
+    OK(yoke_group_barrier(group, NULL));
+    FAILS(yoke_work_wait(work, -1), YOKE_E_STATE, "issued together");
+    OK(yoke_comm_coalesce_end());
+    OK(yoke_work_wait(work, -1));
+    yoke_work_release(work);
+    OK(yoke_comm_coalesce_begin());
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &work));
+    OK(yoke_comm_coalesce_drop());
+    FAILS(yoke_work_wait(work, -1), YOKE_E_CANCELLED, "dropped");
+    yoke_work_release(work);
+    yoke_tensor_release(t);
+    yoke_group_release(group);
+}
+
+/* What tests/python/test_comm.py has the ranks of all languages do. */
+static int be_a_rank(void)
+{
+    yoke_group *group = NULL;
+    yoke_tensor *t = NULL, *more = NULL;
+    yoke_work *work = NULL;
+    const yoke_scalar hundred = {.kind = YOKE_ARG_FLOAT, .v.f = 100};
+    const int64_t four = 4;
+    double first = 0;
+    if (yoke_comm_init(NULL, &group) != YOKE_OK) {
+        printf("%s\n", yoke_last_error()->message);
+        return 1;
+    }
+    OK(yoke_full(&four, 1, &hundred, YOKE_F32, NULL, &t));
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, NULL));
+    OK(yoke_group_broadcast(group, t, 0, &work));
+    OK(yoke_work_wait(work, -1));
+    OK(yoke_mean(t, NULL, 0, 0, YOKE_NONE, &more));
+    OK(yoke_tensor_item_f64(more, &first));
+    printf("%g %d %d\n", first, yoke_group_rank(group), yoke_group_size(group));
+    yoke_tensor *five = ones(5);
+    const yoke_status status = yoke_group_all_reduce(group, five, YOKE_REDUCE_MAX, NULL);
+    printf("%s\n", status == YOKE_E_COMM ? yoke_last_error()->message : "no such error");
+    yoke_tensor_release(five);
+    yoke_tensor_release(more);
+    yoke_tensor_release(t);
+    yoke_work_release(work);
+    yoke_group_release(group);
+    return checks_failed != 0;
+}
+
+int main(int count, char **words)
+{
+    if (count > 1 && !strcmp(words[1], "rank")) return be_a_rank();
+    RUN(options_of_any_size_are_read_or_refused);
+    RUN(a_group_of_one_runs_and_shrinks);
+    RUN(calls_are_kept_and_issued_together);
+    return report();
+}

@@ -1,0 +1,41 @@
+"""Ranks in Python, Lua and C are one group."""
+import os
+import pathlib
+import subprocess
+import sys
+
+from test_comm import BEGIN, free_port
+
+LUA = """
+local yoke = require "yoke"
+local group = assert(yoke.comm.init())
+local t = yoke.full({4}, 10.0)
+assert(group:all_reduce(t))
+local work = assert(group:broadcast(t, 0, {async_op = true}))
+assert(work:wait())
+print(string.format("%d %d %d", t:tolist()[1], group.rank, group.size))
+local _, problem = group:all_reduce(yoke.ones {3}, "max")
+print(problem.message)
+"""
+PYTHON = BEGIN + """
+t = yoke.full((4,), 1.0)
+group.all_reduce(t)
+group.broadcast(t, 0)
+print(int(t.tolist()[0]), rank, size)
+try:
+    group.all_reduce(yoke.ones(4), op="max")
+except yoke.CollectiveError as error:
+    print(error)
+"""
+
+
+def test_ranks_of_three_languages_are_one_group():
+    common = {**os.environ, "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    program = pathlib.Path(os.environ["YOKE_BUILD_DIR"]) / "tests" / "test_capi_comm"
+    commands = [[sys.executable, "-c", PYTHON], ["lua5.4", "-e", LUA], [program, "rank"]]
+    ranks = [subprocess.Popen(command, env={**common, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+             for rank, command in enumerate(commands)]
+    told = [each.communicate(timeout=120)[0].splitlines() for each in ranks]
+    assert [lines[0] for lines in told] == [f"111 {rank} 3" for rank in range(3)], told
+    assert told[0][1] == told[1][1] == told[2][1], told
+    assert "the number of elements" in told[0][1] and "float32, max" in told[0][1]
