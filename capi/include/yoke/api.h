@@ -659,6 +659,7 @@ typedef struct yoke_api {
     yoke_status (*group_recv)(yoke_group *group, yoke_tensor *t, int32_t src, yoke_work **work);
     yoke_status (*group_barrier)(yoke_group *group, yoke_work **work);
     yoke_status (*group_monitored_barrier)(yoke_group *group, double timeout);
+    yoke_status (*run)(const yoke_run_options *options, yoke_run_result *out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
