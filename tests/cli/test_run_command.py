@@ -151,6 +151,23 @@ def test_processors_are_shared_out_unless_the_user_has_decided():
     assert shell(program, YOKE_NUM_THREADS="5").stdout.splitlines()[0].split()[1:] == [first[1], "5"]
 
 
+def test_the_port_is_free_for_rank_0_alone():
+    program = """
+import os, socket
+at = ("127.0.0.1", int(os.environ["MASTER_PORT"]))
+with socket.socket() as other:
+    try:
+        other.bind(at)
+        print("taken")
+    except OSError:
+        print("kept")
+with socket.create_server(at):  # which shares it, as servers do
+    print("listens")
+"""
+    done = run("-n", "1", "--", sys.executable, "-c", program)
+    assert done.stdout == "[0] kept\n[0] listens\n", done
+
+
 def test_a_torchrun_around_it_has_no_say():
     done = shell("echo ${TORCHELASTIC_RUN_ID-none} ${TORCHELASTIC_USE_AGENT_STORE-none} $RANK", ranks=1, TORCHELASTIC_RUN_ID="x",
                  TORCHELASTIC_USE_AGENT_STORE="True", RANK="7")
@@ -233,8 +250,10 @@ def test_a_rank_that_does_not_end_when_asked_is_killed():
     assert done.returncode == 3
 
 
-def test_ranks_may_end_in_their_own_way():
-    done = shell("trap 'echo saved; exit 0' TERM; [ $RANK = 1 ] && exit 3; while :; do sleep 0.05; done")
+def test_ranks_may_end_in_their_own_way(tmp_path):
+    ready = tmp_path / "ready"
+    done = shell(f"if [ $RANK = 1 ]; then until [ -e {ready} ]; do sleep 0.01; done; exit 3; fi; "
+                 f"trap 'echo saved; exit 0' TERM; echo > {ready}; while :; do sleep 0.05; done")
     assert done.returncode == 3 and done.stdout == "[0] saved\n"
 
 
@@ -257,13 +276,22 @@ def test_signals_go_on_to_the_ranks(number):
 
 
 def test_a_stop_and_what_ends_it_go_on_to_the_ranks():
-    ranks = start("-n", "1", "--", "sh", "-c", "trap 'echo on; exit 0' CONT; echo $$; while :; do sleep 0.02; done")
+    program = """
+import os, signal, time
+signal.signal(signal.SIGCONT, lambda *_: print("on", flush=True) or os._exit(0))
+print(os.getpid(), flush=True)
+time.sleep(1000)
+"""
+    ranks = start("-n", "1", "--", sys.executable, "-c", program)
     rank = int(ranks.stdout.readline().split()[1])
     state = lambda process: pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]  # noqa: E731
-    ranks.send_signal(signal.SIGTSTP)
-    until(lambda: state(rank) == "T" and state(ranks.pid) == "T")
-    ranks.send_signal(signal.SIGCONT)
-    assert ranks.communicate(timeout=PATIENCE)[0] == "[0] on\n" and ranks.returncode == 0
+    try:
+        ranks.send_signal(signal.SIGTSTP)
+        until(lambda: state(rank) == "T" and state(ranks.pid) == "T")
+        ranks.send_signal(signal.SIGCONT)
+        assert ranks.communicate(timeout=PATIENCE)[0] == "[0] on\n" and ranks.returncode == 0
+    finally:
+        ranks.kill()
 
 
 def test_a_second_interrupt_kills():
