@@ -122,7 +122,8 @@ def train():
 if __name__ == "__main__":
     yoke.spawn(train, 1)
 """)
-    process = subprocess.Popen([sys.executable, str(tmp_path / "script.py")], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, str(tmp_path / "script.py")], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "TMPDIR": str(tmp_path)})
     stat = pathlib.Path(f"/proc/{process.stdout.readline().split()[1]}/stat")
     assert stat.exists()
     process.kill()
