@@ -39,6 +39,7 @@ build = {
         ["yoke.timer"] = "bindings/lua/yoke/timer.lua",
         ["yoke.scaler"] = "bindings/lua/yoke/scaler.lua",
         ["yoke.schedule"] = "bindings/lua/yoke/schedule.lua",
+        ["yoke.spawn"] = "bindings/lua/yoke/spawn.lua",
         ["yoke.state"] = "bindings/lua/yoke/state.lua",
         ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
         ["yoke.core"] = {

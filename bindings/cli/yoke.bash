@@ -20,13 +20,14 @@ _yoke()
     read -ra typed <<< "$line"
     [ -z "$word" ] || unset 'typed[-1]'
     if [ "$COMP_CWORD" = 1 ]; then
-        words="devices topology doctor select bench state version --help --version"
+        words="devices topology doctor select bench run state version --help --version"
     else
         case $command in
             devices) words="--json --watch --every --processes --catalog --list -L" ;;
             topology | version) words="--json" ;;
             doctor) words="--json --all --redact --no-probe --deadline --record --verify-off" ;;
             select) words="--explain --json auto cpu cuda" ;;
+            run) words="-n --nproc --nnodes --node-rank --master --restarts --grace --" ;;
             state) words="--verify --json" ;;
             bench) words="device --seconds --svg --json auto cpu cuda" ;;
         esac
@@ -39,6 +40,7 @@ _yoke()
     case ${typed[-1]} in
         state) mapfile -t COMPREPLY < <(compgen -f -- "$word"; compgen -W "$words" -- "$word") ;;
         --record) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+        --) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
         --svg) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word") ;;
     esac

@@ -4,6 +4,7 @@
 #include "capi/src/structs.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/init.h"
+#include "core/launch/run.h"
 
 #include <cmath>
 
@@ -80,7 +81,7 @@ yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **gr
     constexpr const char *call = "yoke_comm_init_threads";
     return guard(call, [&] {
         yoke_group **places = &need(groups, call, "groups");
-        for (int32_t i = 0; i < size && i < kMostThreadRanks; ++i) places[i] = nullptr;
+        for (int32_t i = 0; i < size && i < YOKE_MAX_RANKS; ++i) places[i] = nullptr;
         std::vector<Ref<Group>> made = init_threads(size, timeout, short_name(call));
         for (Ref<Group> &each : made) *places++ = hand_out<yoke_group>(std::move(each));
     });
@@ -270,4 +271,32 @@ yoke_status yoke_comm_coalesce_drop(void)
 {
     constexpr const char *call = "yoke_comm_coalesce_drop";
     return guard(call, [&] { Coalescing::drop(short_name(call)); });
+}
+
+// ---- Starting ranks ---------------------------------------------------------------------------------------------
+
+yoke_status yoke_run(const yoke_run_options *options, yoke_run_result *out)
+{
+    constexpr const char *call = "yoke_run";
+    return guard(call, [&] {
+        const yoke_run_options given = read_struct(options, call, "options");
+        write_struct(out, yoke_run_result{}, call, "out");
+        RunOptions how;
+        for (const char *const *word = given.command; word && *word; ++word)
+            how.command.emplace_back(*word);
+        how.ranks = given.ranks;
+        if (given.nodes != 0) how.nodes = given.nodes;
+        how.node = given.node;
+        if (given.master) how.master = given.master;
+        how.restarts = given.restarts;
+        how.has_stdin = !given.no_stdin;
+        if (given.grace != 0) how.grace_s = given.grace;
+        thread_local RunResult result;
+        result = run_ranks(how);
+        write_struct(
+            out,
+            yoke_run_result{sizeof(yoke_run_result), result.exit_code, result.rank, result.signal,
+                            result.process, result.text.c_str(), result.trace.c_str()},
+            call, "out");
+    });
 }

@@ -84,6 +84,9 @@ std::vector<std::string> split_list(std::string_view text);
 // The one of `words` that was probably meant by `text`, or nullptr if none is near.
 const char *nearest_word(std::string_view text, const std::vector<const char *> &words);
 
+// Processors that this process may keep busy: by its affinity, and by the quota of its control groups.
+int32_t usable_processors();
+
 // Threads for CPU work: set_num_threads, else YOKE_NUM_THREADS, OMP_NUM_THREADS, the
 // cgroup quota, the cores it may run on.
 int32_t num_threads();

@@ -29,9 +29,7 @@ int32_t default_threads()
 {
     if (const char *text = config("YOKE_NUM_THREADS")) return atoi(text);
     if (const int32_t threads = detail::leading_count(getenv("OMP_NUM_THREADS"))) return threads;
-    const double quota = Groups::of_process().processors();
-    const int32_t cores = allowed_cores();
-    return quota > 0 ? std::clamp(static_cast<int32_t>(std::floor(quota)), 1, cores) : cores;
+    return usable_processors();
 }
 
 }  // namespace
@@ -48,6 +46,13 @@ int32_t leading_count(const char *text) noexcept
 }
 
 }  // namespace detail
+
+int32_t usable_processors()
+{
+    const double quota = Groups::of_process().processors();
+    const int32_t cores = allowed_cores();
+    return quota > 0 ? std::clamp(static_cast<int32_t>(std::floor(quota)), 1, cores) : cores;
+}
 
 int32_t num_threads()
 {

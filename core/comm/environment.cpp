@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/comm/said.h"
+#include "core/launch/host_port.h"
 
 #include <cstdlib>
 
@@ -47,16 +48,10 @@ void read_query(std::string_view query, const std::string &url, LauncherSource &
 
 void read_host(std::string_view text, const std::string &url, LauncherSource &source)
 {
-    const size_t colon = text.rfind(':');
-    const uint16_t port =
-        colon == text.npos ? 0 : parsed<uint16_t>(text.substr(colon + 1)).value_or(0);
-    std::string_view host = text.substr(0, colon);
-    const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
-    if (in_brackets) host = host.substr(1, host.size() - 2);
-    const bool is_number = host.find(':') != host.npos;
-    if (port == 0 || host.empty() || is_number != in_brackets) fail_url(url);
-    source.hosts = {"init_method", {std::string(host)}};
-    source.port = {"init_method", port};
+    const std::optional<HostPort> read = parse_host_port(text);
+    if (!read) fail_url(url);
+    source.hosts = {"init_method", {read->host}};
+    source.port = {"init_method", read->port};
 }
 
 // What the call was given, and the path of file://.

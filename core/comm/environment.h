@@ -1,9 +1,9 @@
 // environment.h: which rank this process is, of how many, and where rank 0 is, as whoever started it has said.
 //
 // The first source that names a rank counts, in this order: explicit arguments and a tcp:// or file:// URL; RANK,
-// WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun, Kubeflow, by hand); PMIx; Open MPI; Slurm; Kubeflow's PET_*; an
-// indexed Job of Kubernetes. What it leaves open is taken from the ones behind it. Two that contradict each other are
-// an error which names both variables and both values.
+// WORLD_SIZE, MASTER_ADDR, MASTER_PORT (yoke run, torchrun, Kubeflow, by hand); PMIx; Open MPI; Slurm; Kubeflow's
+// PET_*; an indexed Job of Kubernetes. What it leaves open is taken from the ones behind it. Two that contradict each
+// other are an error which names both variables and both values.
 #pragma once
 
 #include <cstdint>

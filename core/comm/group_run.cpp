@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/comm/group.h"
+#include "core/launch/error_file.h"
 #include "core/ops/ops.h"
 #include "core/tensor/snapshot.h"
 
@@ -169,8 +170,14 @@ Cause Group::agreed(Cause mine) noexcept
     }
 }
 
+// The launcher is told before anybody is raised, and may end the process.
 void Group::fail_with(const Cause &cause) noexcept
 {
+    {
+        const std::lock_guard lock(mutex_);
+        if (cause_) return;
+    }
+    tell_launcher(cause.text);  // without the lock: it may log
     const std::lock_guard lock(mutex_);
     if (cause_) return;
     cause_ = cause;

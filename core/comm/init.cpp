@@ -189,9 +189,9 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
 
 std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call)
 {
-    if (size < 1 || size > kMostThreadRanks)
+    if (size < 1 || size > YOKE_MAX_RANKS)
         fail(YOKE_E_VALUE, "%s: argument 'size' is %d; a process has 1 to %d ranks", call, size,
-             kMostThreadRanks);
+             YOKE_MAX_RANKS);
     GroupOptions how;
     if (timeout_s != 0) how.timeout_s = timeout_s;
     check_seconds(how.timeout_s, "timeout", call);

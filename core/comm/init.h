@@ -16,8 +16,7 @@ struct InitOptions {
 // as meet() does.
 Ref<Group> init_group(const InitOptions &options, const char *call);
 
-// Groups whose ranks are threads of this process, of at most so many.
-inline constexpr int32_t kMostThreadRanks = 1024;
+// Groups whose ranks are threads of this process, at most YOKE_MAX_RANKS.
 std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call);
 
 // Group::shrink; the new group takes the place of the default one, where that has been shrunk.

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/comm/said.h"
+#include "core/launch/variables.h"
 
 namespace yoke {
 
@@ -41,12 +42,12 @@ Said<uint16_t> said_port(const Lookup &variable, const char *name)
 namespace {
 
 template <class T>
-const Said<T> &first_of(const Said<T> &one, const Said<T> &other)
+Said<T> first_of(const Said<T> &one, const Said<T> &other)
 {
     return one ? one : other;
 }
 
-// torchrun and whatever keeps to its names, such as Kubeflow's operator, or a person.
+// torchrun and yoke run, and whatever keeps to their names, such as Kubeflow's operator, or a person.
 LauncherSource by_rank(const Lookup &variable)
 {
     LauncherSource source;
@@ -56,13 +57,17 @@ LauncherSource by_rank(const Lookup &variable)
     source.local_size = said_number(variable, "LOCAL_WORLD_SIZE");
     source.hosts = said_host(variable, "MASTER_ADDR");
     source.port = said_port(variable, "MASTER_PORT");
-    const Said<std::string> run = said_text(variable, "TORCHELASTIC_RUN_ID");
-    source.name = run ? "torchrun" : "RANK and WORLD_SIZE";
+    // A torchrun that yoke run has started is the inner one; yoke run takes torchrun's away.
+    const Said<std::string> torch = said_text(variable, "TORCHELASTIC_RUN_ID");
+    const Said<std::string> run = first_of(torch, said_text(variable, kRunVariable));
+    const char *name = torch ? "torchrun" : "yoke run";
+    source.name = run ? name : "RANK and WORLD_SIZE";
     if (!run) return source;
     source.is_inner = true;
-    source.job = "torchrun " + run.value;
+    source.job = source.name + " " + run.value;
     source.epoch = said_number(variable, "TORCHELASTIC_RESTART_COUNT").value;
-    source.agent_store = said_text(variable, "TORCHELASTIC_USE_AGENT_STORE").value == "True";
+    source.agent_store =
+        torch && said_text(variable, "TORCHELASTIC_USE_AGENT_STORE").value == "True";
     return source;
 }
 

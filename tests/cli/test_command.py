@@ -49,7 +49,7 @@ def scenario(tmp_path_factory):
     return variables
 
 
-@pytest.mark.parametrize("command", [["devices"], ["topology"], ["doctor"], ["select"], ["bench", "device"], ["state"], ["version"]])
+@pytest.mark.parametrize("command", [["devices"], ["topology"], ["doctor"], ["select"], ["bench", "device"], ["run"], ["state"], ["version"]])
 def test_each_command_explains_itself(command):
     done = yoke(*command, "--help")
     assert done.returncode == 0 and "Usage:" in done.stdout and done.stderr == ""
@@ -295,7 +295,7 @@ def test_bench_measures_the_cpu_and_draws_it(tmp_path):
 def test_the_completion_knows_every_option():
     script = (ROOT / "bindings/cli/yoke.bash").read_text()
     manual = (ROOT / "bindings/cli/yoke.1").read_text().replace("\\-", "-")
-    for command in ("devices", "topology", "doctor", "select", "state", "version"):
+    for command in ("devices", "topology", "doctor", "select", "run", "state", "version"):
         options = set(re.findall(r"(--[a-z-]+)", yoke(command, "--help").stdout)) - {"--help", "--help-all"}
         for option in options:
             assert option in script, (command, option)
@@ -318,7 +318,8 @@ def completed(line, folder):
     ("yoke select auto:n=2,hom", ["select", "auto:n=2,homogeneous"]), ("yoke sel", ["select"]),
     ("yoke doctor --record a", ["doctor", "--record", "a folder/"]),
     ("yoke bench device --svg on", ["bench", "device", "--svg", "one file.svg"]),
-    ("yoke state one", ["state", "one file.svg"]), ("yoke state x --ver", ["state", "x", "--verify"])])
+    ("yoke state one", ["state", "one file.svg"]), ("yoke state x --ver", ["state", "x", "--verify"]),
+    ("yoke run --rest", ["run", "--restarts"]), ("yoke run -n 2 -- mapfi", ["run", "-n", "2", "--", "mapfile"])])
 def test_the_completion_completes(line, words, tmp_path):
     (tmp_path / "a folder").mkdir()
     (tmp_path / "one file.svg").write_text("")

@@ -22,6 +22,7 @@ void add_topology(CLI::App &app, Action &action);
 void add_doctor(CLI::App &app, Action &action);
 void add_select(CLI::App &app, Action &action);
 void add_bench(CLI::App &app, Action &action);
+void add_run(CLI::App &app, Action &action);
 void add_state(CLI::App &app, Action &action);
 void add_version(CLI::App &app, Action &action);
 

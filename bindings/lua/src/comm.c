@@ -1,4 +1,5 @@
 /* Groups of ranks, of yoke/comm.h: yoke/comm.lua gives them their face. */
+#define _POSIX_C_SOURCE 200809L
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/scope.h"
@@ -8,6 +9,7 @@
 #include "yoke/comm.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void release_group(void *group)
 {
@@ -230,12 +232,48 @@ static int abort_group(lua_State *L)
     return 0;
 }
 
+/* ---- Starting ranks ------------------------------------------------------------------------------------------ */
+
+/* _run(command, n): exit code, text and trace of the first rank that failed, as yoke_run_result has them. */
+static int run_ranks(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int64_t ranks = yl_int_arg(L, b, 2, "spawn", "n");
+    if (ranks < 1 || ranks > YOKE_MAX_RANKS)
+        yl_raise(L, b, YOKE_E_VALUE, "spawn", "argument 'n' is %I; it takes 1 to %d",
+                 (lua_Integer)ranks, YOKE_MAX_RANKS);
+    const lua_Unsigned count = lua_rawlen(L, 1);
+    const char **command = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *command, 0);
+    for (lua_Unsigned i = 0; i < count; ++i) {
+        lua_rawgeti(L, 1, (lua_Integer)i + 1);
+        command[i] = luaL_checkstring(L, -1);  // the table keeps it
+        lua_pop(L, 1);
+    }
+    command[count] = NULL;
+    const yoke_run_options options = {
+        .struct_size = sizeof options, .ranks = (int32_t)ranks, .command = command, .no_stdin = 1};
+    yoke_run_result result = {.struct_size = sizeof result};
+    yl_check(L, b, yoke_run(&options, &result));
+    lua_pushinteger(L, result.exit_code);
+    lua_pushstring(L, result.text);
+    lua_pushstring(L, result.trace);
+    return 3;
+}
+
+/* _program(): the file of the program that runs, as Linux knows it. */
+static int program(lua_State *L)
+{
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    lua_pushlstring(L, path, length > 0 ? (size_t)length : 0);
+    return 1;
+}
+
 void yl_open_comm(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"_comm_init", init},
-                                         {"_comm_finalize", finalize},
-                                         {"_comm_coalesce", coalesce},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_comm_init", init},         {"_comm_finalize", finalize},
+                                         {"_comm_coalesce", coalesce}, {"_run", run_ranks},
+                                         {"_program", program},        {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"about", about},       {"run", run},       {"monitored_barrier", monitored_barrier},
         {"split", split},       {"shrink", shrink}, {"empty", empty},

@@ -1,6 +1,9 @@
 ---@meta yoke
 -- For editors (LuaLS): groups of ranks. A method returns true or a work; nil and an error where the group has failed.
 
+---@class yoke
+local yoke = {}
+
 ---@class yoke.comm
 local comm = {}
 
@@ -113,3 +116,12 @@ function Group:empty(shape, dtype) end
 function Group:abort(reason) end
 
 function Group:close() end
+
+---Runs fn(table.unpack(args)) in n new processes, the ranks of one job, and returns when all have ended. fn uses no
+---locals from outside; args are nil, booleans, numbers, strings and tables of these.
+---@param fn function
+---@param n integer
+---@param args? table
+---@return true? fine
+---@return yoke.Error? error where a rank failed: it names the rank, with its traceback
+function yoke.spawn(fn, n, args) end

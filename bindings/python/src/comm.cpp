@@ -5,6 +5,7 @@
 #include "yoke/comm.h"
 
 #include <string>
+#include <vector>
 
 namespace yoke_python {
 
@@ -250,6 +251,32 @@ py::list init_threads(const py::object &size, double timeout)
     return all;
 }
 
+// Exit code, text and trace of the first that failed, as yoke_run_result has them.
+py::tuple run(const py::list &command, const py::object &ranks)
+{
+    std::vector<const char *> words;  // which the list keeps
+    for (const py::handle &word : command) words.push_back(need_text(word, "spawn", "command"));
+    words.push_back(nullptr);
+    yoke_run_options options{};
+    options.struct_size = sizeof options;
+    options.command = words.data();
+    options.ranks = need_rank(ranks, "spawn", "n");
+    if (options.ranks < 1 || options.ranks > YOKE_MAX_RANKS)
+        require(raise_error(YOKE_E_VALUE, "spawn", "argument 'n' is %d; it takes 1 to %d",
+                            options.ranks, YOKE_MAX_RANKS) != nullptr);
+    options.no_stdin = 1;
+    yoke_run_result result{};
+    result.struct_size = sizeof result;
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_run(&options, &result);
+    }
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();  // Ctrl-C, which has ended them
+    check(status);
+    return py::make_tuple(result.exit_code, text_of(result.text), text_of(result.trace));
+}
+
 }  // namespace
 
 void bind_comm(py::module_ &module)
@@ -278,6 +305,7 @@ void bind_comm(py::module_ &module)
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
                py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
+    module.def("_run", run, py::arg("command"), py::arg("ranks"));
     module.def("_comm_finalize", [] { check(yoke_comm_finalize()); });
     module.def("_comm_coalesce_begin", [] { check(yoke_comm_coalesce_begin()); });
     module.def("_comm_coalesce_end", [] {

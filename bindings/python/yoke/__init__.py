@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what _later finds
     from yoke._preempt import on_preempt
     from yoke._random import Generator, get_rng_state, set_rng_state
     from yoke._scaler import GradScaler
+    from yoke._spawn import spawn
     from yoke._state import load, load_info, save
     from yoke._stream import stream
     from yoke._timer import Measurement, Timer

@@ -22,6 +22,7 @@ _IN = {
     "_preempt": ("on_preempt",),
     "_random": ("Generator", "get_rng_state", "set_rng_state"),
     "_scaler": ("GradScaler",),
+    "_spawn": ("spawn",),
     "_state": ("load", "load_info", "save"),
     "_stream": ("stream",),
     "_timer": ("Measurement", "Timer"),

@@ -663,6 +663,7 @@ typedef struct yoke_api {
     yoke_status (*comm_coalesce_begin)(void);
     yoke_status (*comm_coalesce_end)(void);
     yoke_status (*comm_coalesce_drop)(void);
+    yoke_status (*run)(const yoke_run_options *options, yoke_run_result *out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -158,6 +158,46 @@ YOKE_API yoke_status yoke_comm_coalesce_begin(void);
 YOKE_API yoke_status yoke_comm_coalesce_end(void);
 YOKE_API yoke_status yoke_comm_coalesce_drop(void);
 
+/* ---- Starting ranks -------------------------------------------------------------------------------------- */
+
+/* Zeros and NULLs stand for defaults. */
+typedef struct yoke_run_options {
+    uint32_t struct_size;
+    int32_t ranks; /* of this node: 1 to 1024 */
+    const char *const
+        *command;  /* a program, looked for on PATH, and its arguments; NULL ends them */
+    int32_t nodes; /* that run the same, with as many ranks each; 0: 1 */
+    int32_t node;  /* this one, from 0 on */
+    const char
+        *master; /* "HOST:PORT" of rank 0; NULL: a free port of this node, which is the only one */
+    int32_t restarts; /* how often all are started again when one has failed */
+    int32_t no_stdin; /* 1: rank 0 does not read this process's standard input */
+    double grace;     /* seconds from TERM to KILL; 0: 10 */
+} yoke_run_options;
+
+typedef struct yoke_run_result {
+    uint32_t struct_size;
+    int32_t
+        exit_code; /* 0: all ended well; of the first rank that failed, 128 + N where signal N ended it; 127, 126:
+                        * there is no such program, or it cannot be run */
+    int32_t rank;   /* the first that failed; -1: none */
+    int32_t signal; /* that ended it; 0: none */
+    int64_t process;
+    const char
+        *text; /* of what failed, for people, with the cause that the rank told; "": nothing */
+    const char *
+        trace; /* what the rank left in the file of TORCHELASTIC_ERROR_FILE's name with ".trace" behind it */
+} yoke_run_result;
+
+/* Starts ranks of this node as processes, with the variables by which yoke_comm_init() knows them, and returns when all
+ * have ended. Each line that one writes has its rank in front, "[3] ". When one fails the others are ended. INT, TERM,
+ * HUP, QUIT, USR1, USR2, TSTP and CONT that come to this process meanwhile go on to them, and, when all have ended, to
+ * the former handlers of this process; a second INT, or the grace's end after the first INT or TERM, kills them.
+ * However this process ends, its ranks end with it. Texts of the result are borrowed until this thread's next call.
+ * Errors: VALUE; IO where the system refuses pipes or processes; STATE where SIGCHLD is ignored, or another part of
+ * the process waits for any child. [any-thread] */
+YOKE_API yoke_status yoke_run(const yoke_run_options *options, yoke_run_result *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,9 @@ extern "C" {
 
 /* The most axes a tensor may have. */
 #define YOKE_MAX_NDIM 16
+/* Ranks of a process whose threads they are, or of a machine that are started together; and machines. */
+#define YOKE_MAX_RANKS 1024
+#define YOKE_MAX_NODES 65536
 
 /* ---- Status codes: fixed numbers, never reused ------------------------------------------------ */
 

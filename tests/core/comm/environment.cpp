@@ -50,6 +50,21 @@ const Variables kTorchrun = {{"RANK", "1"},
                              {"TORCHELASTIC_ERROR_FILE", "/tmp/x/error.json"},
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
 
+// yoke run -n 2, within one task of Slurm.
+const Variables kYokeRun = {{"RANK", "1"},
+                            {"WORLD_SIZE", "2"},
+                            {"LOCAL_RANK", "1"},
+                            {"LOCAL_WORLD_SIZE", "2"},
+                            {"MASTER_ADDR", "127.0.0.1"},
+                            {"MASTER_PORT", "41213"},
+                            {"YOKE_RUN_ID", "0123456789abcdef"},
+                            {"TORCHELASTIC_RESTART_COUNT", "2"},
+                            {"SLURM_STEP_ID", "0"},
+                            {"SLURM_JOB_ID", "7"},
+                            {"SLURM_STEP_NODELIST", "node1"},
+                            {"SLURM_PROCID", "0"},
+                            {"SLURM_NTASKS", "1"}};
+
 // mpirun -np 4 of Open MPI 4.1.4.
 const Variables kMpirun = {
     {"OMPI_COMM_WORLD_RANK", "2"},
@@ -71,6 +86,20 @@ const Variables kSrun = {{"SLURM_PROCID", "3"},
                          {"SLURM_STEP_ID", "0"},
                          {"SLURM_STEP_NODELIST", "node[01-02]"},
                          {"SLURM_NODELIST", "node[01-02]"}};
+
+TEST(Environment, OfYokeRunIsAJobOfItsOwnWithinAnother)
+{
+    const Environment found = read(kYokeRun);
+    EXPECT_EQ(found.source, "yoke run");
+    EXPECT_EQ(found.job, "yoke run 0123456789abcdef");
+    EXPECT_EQ(found.epoch, 2);
+    EXPECT_EQ(found.rank, 1);
+    EXPECT_EQ(found.size, 2);
+    EXPECT_EQ(found.port, 41213);
+    EXPECT_FALSE(found.agent_store);
+    // torchrun within it is the inner one.
+    EXPECT_EQ(read(with(kYokeRun, kTorchrun)).job, "torchrun 7f3a");
+}
 
 TEST(Environment, FourVariablesSuffice)
 {

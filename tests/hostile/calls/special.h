@@ -30,6 +30,7 @@ void yoke_preempt_clear(Draw &d);
 void yoke_preempt_unwatch(Draw &d);
 void yoke_comm_init(Draw &d);
 void yoke_comm_init_threads(Draw &d);
+void yoke_run(Draw &d);
 void yoke_meant_word(Draw &d);
 void yoke_tensor_view_storage(Draw &d);
 void yoke_op_invoke(Draw &d);

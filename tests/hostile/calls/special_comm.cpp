@@ -34,4 +34,31 @@ void yoke_comm_init_threads(Draw &d)
     d.finish(::yoke_comm_init_threads(size, timeout, out));
 }
 
+// Programs that end at once, or are none.
+void yoke_run(Draw &d)
+{
+    static const char *const kTrue[] = {"/bin/true", nullptr};
+    static const char *const kFalse[] = {"/bin/false", nullptr};
+    static const char *const kNone[] = {"/no/such/program", nullptr};
+    static const char *const kEmpty[] = {nullptr};
+    static const char *const *const kCommands[] = {kTrue, kFalse, kNone, kEmpty, nullptr};
+    static const char *const kMasters[] = {"", ":", "x", "[::1]:0", "::1:7", "127.0.0.1:29500"};
+    yoke_run_options *options = d.array<yoke_run_options>(1);
+    *options = {};
+    options->struct_size =
+        d.one_in(16) ? static_cast<uint32_t>(d.below(100)) : static_cast<uint32_t>(sizeof *options);
+    options->command = kCommands[d.below(std::size(kCommands))];
+    options->ranks = d.one_in(2) ? 1 : d.one_in(4) ? 2 : -static_cast<int32_t>(d.below(100));
+    options->nodes = d.one_in(4) ? d.int32() : 0;
+    options->node = d.one_in(8) ? d.int32() : 0;
+    options->master = d.one_in(4) ? kMasters[d.below(std::size(kMasters))] : nullptr;
+    options->restarts = static_cast<int32_t>(d.below(3)) - 1;
+    options->no_stdin = 1;
+    options->grace = d.one_in(4) ? d.real() : 0;
+    yoke_run_result *out = d.one_in(16) ? nullptr : d.array<yoke_run_result>(1);
+    if (out) *out = {}, out->struct_size = sizeof *out;
+    d.announce();
+    d.finish(::yoke_run(options, out));
+}
+
 }  // namespace hostile::special

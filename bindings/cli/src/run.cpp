@@ -1,0 +1,180 @@
+// yoke run -n N -- CMD ARGS…: ranks of this node, started as processes that yoke.comm.init() finds each other in.
+#include "bindings/cli/src/command.h"
+#include "bindings/cli/src/handles.h"
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+namespace yoke::cli {
+
+namespace {
+
+constexpr double kShortestGrace = 0.001, kLongestGrace = 86400;
+
+struct Options {
+    std::optional<int32_t> ranks, nodes, node;
+    std::optional<std::string> master;
+    int32_t restarts = 0;
+    double grace = 10;
+    std::vector<std::string> command;
+};
+
+// A mistake of whoever called the command: main prints it and exits with 2.
+struct Misuse : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// ---- What Kubeflow Trainer v2 tells in PET_* --------------------------------------------------------------------
+
+std::string variable(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? text : "";
+}
+
+void refuse_two(const char *option, const std::string &given, const char *name,
+                const std::string &told)
+{
+    if (given != told)
+        throw Misuse(std::string("run: ") + option + " is " + given + ", and " + name + " is " +
+                     told + "; leave the option out, or unset the variable");
+}
+
+std::optional<int32_t> number_of(std::string_view text)
+{
+    int32_t number = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+// The option's number, or the variable's; both where they say the same.
+int32_t settle(const char *option, const std::optional<int32_t> &given, const char *name,
+               std::optional<int32_t> otherwise, int32_t least, int32_t most)
+{
+    const std::string text = variable(name);
+    const std::optional<int32_t> told = number_of(text);
+    if (given && told) refuse_two(option, std::to_string(*given), name, std::to_string(*told));
+    if (given) return *given;
+    const std::string range = std::to_string(least) + " to " + std::to_string(most);
+    if (!text.empty() && (!told || *told < least || *told > most))
+        throw Misuse("run: " + std::string(name) + " is '" + text + "'; it takes a number from " +
+                     range + ", or give " + option);
+    if (told) return *told;
+    if (otherwise) return *otherwise;
+    throw Misuse("run: " + std::string(option) + " is missing; it takes " + range);
+}
+
+std::string settle_master(const std::optional<std::string> &given)
+{
+    constexpr const char *kHost = "PET_MASTER_ADDR", *kPort = "PET_MASTER_PORT";
+    const std::string host = variable(kHost), port = variable(kPort);
+    if (given) {
+        const size_t colon = given->rfind(':');
+        if (!host.empty()) refuse_two("--master's host", given->substr(0, colon), kHost, host);
+        if (!port.empty() && colon != given->npos)
+            refuse_two("--master's port", given->substr(colon + 1), kPort, port);
+        return *given;
+    }
+    if (host.empty() != port.empty())
+        throw Misuse("run: " + std::string(host.empty() ? kPort : kHost) + " is set, and " +
+                     (host.empty() ? kHost : kPort) + " is not; set both, or give --master");
+    if (host.empty()) return "";
+    const bool is_number = host.find(':') != host.npos;
+    return (is_number ? "[" + host + "]" : host) + ":" + port;
+}
+
+// ---- Running ----------------------------------------------------------------------------------------------------
+
+// What the ranks made of a signal is how the command ends, so that it has no other effect when they have ended.
+void leave_signals_to_ranks()
+{
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+        struct sigaction action;
+        sigaction(signal, nullptr, &action);
+        if (action.sa_handler != SIG_IGN) std::signal(signal, [](int) {});
+    }
+    std::signal(SIGCHLD, SIG_DFL);  // or nobody would learn how ranks end
+}
+
+yoke_run_options settled(const Options &options, const std::string &master)
+{
+    yoke_run_options all{};
+    all.struct_size = sizeof all;
+    all.ranks = settle("-n", options.ranks, "PET_NPROC_PER_NODE", std::nullopt, 1, YOKE_MAX_RANKS);
+    all.nodes = settle("--nnodes", options.nodes, "PET_NNODES", 1, 1, YOKE_MAX_NODES);
+    const std::optional<int32_t> first = all.nodes == 1 ? std::optional(0) : std::nullopt;
+    all.node = settle("--node-rank", options.node, "PET_NODE_RANK", first, 0, all.nodes - 1);
+    if (all.node >= all.nodes)
+        throw Misuse("run: --node-rank is " + std::to_string(all.node) + ", and --nnodes is " +
+                     std::to_string(all.nodes) + "; nodes count from 0");
+    if (all.nodes > 1 && master.empty())
+        throw Misuse("run: --nnodes is " + std::to_string(all.nodes) +
+                     ", and --master is missing; give HOST:PORT of the node with rank 0");
+    all.master = master.empty() ? nullptr : master.c_str();
+    all.restarts = options.restarts;
+    all.grace = options.grace;
+    return all;
+}
+
+int run(const Options &options)
+{
+    const std::string master = settle_master(options.master);
+    yoke_run_options all = settled(options, master);
+    std::vector<const char *> command;
+    for (const std::string &word : options.command) command.push_back(word.c_str());
+    command.push_back(nullptr);
+    all.command = command.data();
+    leave_signals_to_ranks();
+    const auto result = get<yoke_run_result>(yoke_run, &all);
+    if (*result.text) fprintf(stderr, "yoke: run: %s\n", result.text);
+    return result.exit_code;
+}
+
+// Of an option that fills an std::optional only where it is given.
+template <class T>
+CLI::Option *add(CLI::App *command, const std::string &name, std::optional<T> &place,
+                 const std::string &text)
+{
+    const auto fill = [&place](const T &value) { place = value; };
+    return command->add_option_function<T>(name, fill, text);
+}
+
+}  // namespace
+
+void add_run(CLI::App &app, Action &action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App *command = app.add_subcommand("run", "Start the ranks of a job on this machine");
+    command->footer(
+        "Example: yoke run -n 4 -- python train.py\n"
+        "On two nodes: yoke run -n 4 --nnodes 2 --node-rank 0 --master node7:29500 -- python train.py\n"
+        "Each line of a rank has its number in front. Options that are not given come from PET_NPROC_PER_NODE, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT. Exit code: that of the first rank that failed, 128 + N where signal N ended it; 2, the options are wrong; 127 and 126, CMD does not exist or cannot be run.");
+    add(command, "-n,--nproc", options->ranks, "Ranks on this machine")
+        ->check(CLI::Range(1, YOKE_MAX_RANKS));
+    add(command, "--nnodes", options->nodes, "Machines, each with as many ranks (1)")
+        ->check(CLI::Range(1, YOKE_MAX_NODES));
+    add(command, "--node-rank", options->node, "Which of them this is, from 0 on")
+        ->check(CLI::Range(0, YOKE_MAX_NODES - 1));
+    add(command, "--master", options->master,
+        "HOST:PORT of rank 0; a free port if it is one machine")
+        ->check(not_empty());
+    command
+        ->add_option("--restarts", options->restarts,
+                     "How often all are started again when one fails (0)")
+        ->check(CLI::Range(0, 1000000));
+    command
+        ->add_option("--grace", options->grace,
+                     "Seconds that ranks have to end before they are killed (10)")
+        ->check(seconds_between(kShortestGrace, kLongestGrace));
+    command->add_option("CMD", options->command, "The program and its arguments, behind --")
+        ->required();
+    command->positionals_at_end();  // options behind the program's name are the program's
+    command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace yoke::cli

@@ -1,0 +1,94 @@
+--- yoke.spawn: a function in several processes of this machine, the ranks of one job, from within a script.
+---
+---     yoke.spawn(function(epochs)
+---         local yoke = require "yoke"
+---         local group = assert(yoke.comm.init())
+---         …
+---     end, 4, {10})
+local core = require "yoke.core"
+local options = require "yoke.options"
+
+local PLAIN = { ["nil"] = true, boolean = true, number = true, string = true }
+
+-- The Lua that makes a value again. `above` holds the tables in which it stands.
+local function literal(value, where, above)
+    local kind = type(value)
+    if PLAIN[kind] then return ("%q"):format(value) end
+    if kind ~= "table" then
+        core.raise("type", "spawn", ("argument '%s' is %s; other processes take nil, booleans, numbers, strings and tables of these")
+            :format(where, options.shown(value)))
+    end
+    if above[value] then core.raise("value", "spawn", ("argument '%s' is a table that holds itself"):format(where)) end
+    above[value] = true
+    local parts = {}
+    for key, each in next, value do
+        local name = where .. "[" .. (PLAIN[type(key)] and ("%q"):format(key) or tostring(key)) .. "]"
+        parts[#parts + 1] = "[" .. literal(key, name, above) .. "]=" .. literal(each, name, above)
+    end
+    above[value] = nil
+    return "{" .. table.concat(parts, ",") .. "}"
+end
+
+local function check_function(fn)
+    local about = type(fn) == "function" and debug.getinfo(fn, "u")
+    if not about or not pcall(string.dump, fn) then
+        core.raise("type", "spawn", ("argument 'fn' is %s; it takes a function in Lua"):format(options.shown(fn)))
+    end
+    for i = 1, about.nups do
+        local name = debug.getupvalue(fn, i)
+        if name ~= "_ENV" then
+            core.raise("value", "spawn", ("argument 'fn' uses '%s' from outside, which other processes do not have; give it in args, or require it within")
+                :format(name))
+        end
+    end
+end
+
+-- The interpreter that runs this script.
+local function interpreter()
+    local program = core._program()
+    if not program:match "^.*/lua[^/]*$" then
+        core.raise("unsupported", "spawn", ("this program, %s, is no Lua interpreter that could be started again"):format(program))
+    end
+    return program
+end
+
+-- What a rank runs: with the global environment as the first upvalue where there is one.
+local CHILD = [[
+package.path, package.cpath = %q, %q
+local fn = load(%q, "=spawn", "b")
+local name = debug.getupvalue(fn, 1)
+if name then debug.setupvalue(fn, 1, _ENV) end
+local args = %s
+local ok, problem = xpcall(fn, function(problem)
+    return debug.traceback(tostring(problem), 2)
+end, table.unpack(args, 1, %d))
+if ok then return end
+local file = assert(io.open(os.getenv "TORCHELASTIC_ERROR_FILE" .. ".trace", "w"))
+file:write(problem)
+file:close()
+io.stderr:write(problem, "\n")
+os.exit(1, true)
+]]
+
+--- Runs fn(table.unpack(args)) in `n` new processes, as `yoke run -n N` would start them, and returns when all have
+--- ended. `fn` uses globals alone; `args` are nil, booleans, numbers, strings and tables of these, `args.n` of them
+--- where it is set. Lines that they print have their rank in front; their input is empty. True; where one fails the
+--- others are ended, and it is nil and an error which names it, with its traceback. Ctrl-C ends all.
+return function(fn, n, args)
+    check_function(fn)
+    if args ~= nil and type(args) ~= "table" then
+        core.raise("type", "spawn", ("argument 'args' is %s; it takes a table"):format(options.shown(args)))
+    end
+    local given, program = args or {}, interpreter()
+    local text = CHILD:format(package.path, package.cpath, string.dump(fn), literal(given, "args", {}), given.n or #given)
+    local path = os.tmpname()
+    local file <close> = setmetatable({}, { __close = function() os.remove(path) end })
+    local out = assert(io.open(path, "wb"))
+    assert(out:write(text))
+    assert(out:close())
+    io.stdout:flush() -- what was printed before comes before
+    local code, problem, trace = core._run({ program, path }, n)
+    if code == 0 then return true end
+    local _, failure = pcall(core.raise, "comm", "spawn", problem .. (trace == "" and "" or "\n\n" .. trace))
+    return nil, failure
+end

@@ -1,0 +1,87 @@
+"""A function in several processes of this machine, the ranks of one job, from within a script."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing.process
+import multiprocessing.spawn
+import os
+import pickle
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from yoke import _yoke
+from yoke._check import shown
+
+_CHILD = "import sys; sys.path[:] = sys.argv[2:]; from yoke._spawn import _be_rank; _be_rank(sys.argv[1])"
+
+
+def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
+    """Runs `fn(*args)` in `n` new processes, as `yoke run -n N` would start them, and returns when all have ended.
+
+        def train(epochs):
+            group = yoke.comm.init()
+            …
+        if __name__ == "__main__":
+            yoke.spawn(train, 4, (10,))
+
+    `fn` is a function that the processes can import: one of a module, or of the script, which they run under another
+    name than "__main__"; `args` are pickled. Lines that they print have their rank in front; their input is empty. If one
+    fails the others are ended, and CollectiveError names it, with its traceback. Ctrl-C ends all.
+    """
+    _check_function(fn)
+    try:
+        call = pickle.dumps((fn, tuple(args)))
+    except Exception as error:  # what classes raise in their __reduce__
+        raise _yoke.TypeError(f"spawn(): argument 'args' cannot be pickled: {type(error).__name__}: {error}") from error
+    about = multiprocessing.spawn.get_preparation_data("yoke.spawn")  # how modules are found, and the script
+    about.pop("authkey", None)
+    for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
+        if stream is not None:
+            stream.flush()
+    with tempfile.NamedTemporaryFile(prefix="yoke-spawn-") as file:
+        file.write(pickle.dumps((about, call)))
+        file.flush()
+        python = os.fsdecode(multiprocessing.spawn.get_executable() or "")
+        code, text, trace = _yoke._run([python, "-c", _CHILD, file.name, *map(str, sys.path)], n)
+    if code:
+        raise _yoke.CollectiveError(f"spawn(): {text}" + (f"\n\n{trace.rstrip()}" if trace else ""))
+
+
+def _check_function(fn: object) -> None:
+    """Raises where a fresh process would not find it by its name."""
+    name, module = getattr(fn, "__qualname__", None), getattr(fn, "__module__", None)
+    if not callable(fn) or name is None or module is None:
+        raise _yoke.TypeError(f"spawn(): argument 'fn' is {shown(fn)}; it takes a function of a module or a script")
+    if "<" in name:
+        raise _yoke.ValueError(f"spawn(): argument 'fn' is '{name}', which other processes cannot import; define it at the top of a module or script, and give what it needs as args")
+    if module == "__main__" and getattr(sys.modules["__main__"], "__spec__", None) is None \
+            and not os.path.isfile(getattr(sys.modules["__main__"], "__file__", None) or ""):
+        raise _yoke.ValueError(f"spawn(): argument 'fn' is '{name}' of an interactive session, which other processes cannot import; put it into a file")
+    found: object = sys.modules[module] if module in sys.modules else importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not fn and getattr(found, "__func__", found) is not getattr(fn, "__func__", fn):
+        raise _yoke.ValueError(f"spawn(): argument 'fn' is not what {module}.{name} is, so other processes would import something else")
+
+
+def _be_rank(path: str) -> None:
+    """What a rank does from its start to its end."""
+    process = multiprocessing.process.current_process()
+    with open(path, "rb") as file:
+        about, call = pickle.load(file)
+    try:
+        process._inheriting = True  # type: ignore[attr-defined]  # a script that spawns when it is imported is told so
+        try:
+            multiprocessing.spawn.prepare(about)
+            fn, args = pickle.loads(call)
+        finally:
+            del process._inheriting  # type: ignore[attr-defined]
+        fn(*args)
+    except Exception:
+        with open(os.environ["TORCHELASTIC_ERROR_FILE"] + ".trace", "w", encoding="utf-8", errors="surrogateescape") as file:
+            traceback.print_exc(file=file)
+        raise

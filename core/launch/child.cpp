@@ -1,0 +1,182 @@
+#include "core/launch/child.h"
+
+#include "core/base/error.h"
+#include "core/base/signals.h"
+#include "core/base/text.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace yoke {
+
+OwnedFile &OwnedFile::operator=(OwnedFile &&other) noexcept
+{
+    std::swap(fd_, other.fd_);
+    return *this;
+}
+
+void OwnedFile::close() noexcept
+{
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+}
+
+namespace {
+
+// The numbers of standard streams are taken anew in a child, so nothing of ours stands there.
+int above_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
+    const int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return higher;
+}
+
+[[noreturn]] void fail_descriptor()
+{
+    fail(YOKE_E_IO, "run: the system gives no pipe: %s; see ulimit -n", strerror(errno));
+}
+
+}  // namespace
+
+Pipe make_pipe()
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) fail_descriptor();
+    Pipe made{OwnedFile(above_standard(ends[0])), OwnedFile(above_standard(ends[1]))};
+    if (!made.read.present() || !made.write.present()) fail_descriptor();
+    return made;
+}
+
+OwnedFile open_null()
+{
+    OwnedFile made(above_standard(open("/dev/null", O_RDWR | O_CLOEXEC)));
+    if (!made.present()) fail(YOKE_E_IO, "run: /dev/null cannot be opened: %s", strerror(errno));
+    return made;
+}
+
+namespace {
+
+// What the child needs, made before it: after vfork it allocates nothing.
+struct Prepared {
+    const ChildPlan &plan;
+    char *const *command;
+    char *const *variables;
+    pid_t parent;
+    sigset_t mask;
+};
+
+// The host's handlers are none of the child's; what the host ignores stays ignored, but for broken pipes.
+void reset_signals()
+{
+    for (int signal = 1; signal < NSIG; ++signal) {
+        struct sigaction action;
+        if (sigaction(signal, nullptr, &action) != 0) continue;
+        const bool is_ignored =
+            !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN && signal != SIGPIPE;
+        if (is_ignored) continue;
+        action = {};
+        action.sa_handler = SIG_DFL;
+        sigaction(signal, &action, nullptr);
+    }
+}
+
+void write_number(int file, pid_t number)
+{
+    char digits[16];
+    size_t at = sizeof digits;
+    digits[--at] = '\n';
+    for (pid_t rest = number; rest > 0; rest /= 10)
+        digits[--at] = static_cast<char>('0' + rest % 10);
+    (void)!write(file, digits + at, sizeof digits - at);
+}
+
+void close_all_others()
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) == 0) return;
+#endif
+    constexpr int kSome = 1024;
+    for (int file = STDERR_FILENO + 1; file < kSome; ++file) close(file);
+}
+
+// In the child, which still lives in the parent's memory.
+[[noreturn]] void become(const Prepared &prepared, volatile int *error)
+{
+    const ChildPlan &plan = prepared.plan;
+    reset_signals();
+    if (plan.is_guard) {
+        setsid();
+        (void)!chdir("/");
+    } else {
+        setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != prepared.parent) _exit(1);
+    }
+    if (plan.note >= 0) write_number(plan.note, getpid());
+    dup2(plan.in, STDIN_FILENO);
+    dup2(plan.out, STDOUT_FILENO);
+    dup2(plan.err, STDERR_FILENO);
+    if (plan.is_guard) close_all_others();
+    if (plan.files > 0) {
+        struct rlimit limit;
+        getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = plan.files;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
+    execvpe(prepared.command[0], prepared.command, prepared.variables);
+    *error = errno;
+    _exit(1);
+}
+
+// A frame of its own, which the child may not leave.
+__attribute__((noinline)) pid_t fork_into(const Prepared &prepared, volatile int *error)
+{
+    const pid_t made = vfork();
+    if (made == 0) become(prepared, error);
+    if (made < 0) *error = errno;
+    return made;
+}
+
+std::vector<char *> pointers_to(const std::vector<std::string> &texts)
+{
+    std::vector<char *> pointers;
+    for (const std::string &text : texts) pointers.push_back(const_cast<char *>(text.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+}  // namespace
+
+Child start_child(const ChildPlan &plan)
+{
+    const std::vector<char *> command = pointers_to(plan.command);
+    const std::vector<char *> variables = pointers_to(plan.variables);
+    Prepared prepared{plan, command.data(), variables.data(), getpid(), {}};
+    sigemptyset(&prepared.mask);
+    volatile int error = 0;
+    Child child;
+    {
+        const HostSignalsBlocked blocked;  // no handler of the host's runs in the child
+        child.process = fork_into(prepared, &error);
+    }
+    child.error = error;
+    if (child.error) {
+        if (child.process > 0) waitpid(child.process, nullptr, 0);
+        child.process = -1;
+        return child;
+    }
+#ifdef SYS_pidfd_open
+    child.ended = OwnedFile(static_cast<int>(syscall(SYS_pidfd_open, child.process, 0)));
+#endif
+    return child;
+}
+
+}  // namespace yoke

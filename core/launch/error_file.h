@@ -1,0 +1,22 @@
+// error_file.h: how a rank tells whoever started it why it failed: in the file that TORCHELASTIC_ERROR_FILE names, as
+// torchrun and `yoke run` read it.
+#pragma once
+
+#include <string>
+
+namespace yoke {
+
+// Behind the file's name stands that of a longer text, such as a traceback, which `yoke run` alone reads.
+inline constexpr const char *kErrorFileVariable = "TORCHELASTIC_ERROR_FILE";
+inline constexpr const char *kTraceSuffix = ".trace";
+
+// Nothing where the variable is not set, or the file is there already: what was told first stands.
+void tell_launcher(const std::string &cause) noexcept;
+
+struct ToldCause {
+    std::string text;   // "" where the rank told none
+    double told_s = 0;  // since the epoch; 0: it did not say
+};
+ToldCause read_error_file(const std::string &path);
+
+}  // namespace yoke

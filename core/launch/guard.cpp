@@ -1,0 +1,65 @@
+#include "core/launch/guard.h"
+
+#include "core/base/log.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace yoke {
+
+namespace {
+
+// Ignores what a terminal sends to all; `done` is said where this process ends by itself.
+constexpr const char *kScript = R"(trap '' HUP INT QUIT TERM TSTP
+groups=
+while read -r line; do
+    case $line in
+        done) exit ;;
+        forget) groups= ;;
+        *) groups="$groups $line" ;;
+    esac
+done
+for group in $groups; do kill -KILL -"$group"; done
+[ -z "$1" ] || rm -rf -- "$1")";
+
+}  // namespace
+
+Guard::Guard(const std::string &folder)
+{
+    Pipe pipe = make_pipe();
+    const OwnedFile null = open_null();
+    ChildPlan plan;
+    plan.command = {"/bin/sh", "-c", kScript, "yoke-guard", folder};
+    plan.variables = {"PATH=/usr/bin:/bin"};
+    plan.in = pipe.read.fd();
+    plan.out = plan.err = null.fd();
+    plan.is_guard = true;
+    child_ = start_child(plan);
+    if (child_.error) {
+        log(LogLevel::kWarn,
+            "run: /bin/sh cannot be started (%s): where this process is killed, what its ranks have started may live on",
+            strerror(child_.error));
+        return;
+    }
+    pipe_ = Socket::adopt([&] { return fcntl(pipe.write.fd(), F_DUPFD_CLOEXEC, 3); });
+}
+
+void Guard::say(const char *line) noexcept
+{
+    if (pipe_.present()) (void)!write(pipe_.fd(), line, strlen(line));
+}
+
+Guard::~Guard()
+{
+    say("done\n");
+    pipe_.close();
+    if (child_.process > 0)
+        while (waitpid(child_.process, nullptr, 0) < 0 && errno == EINTR) {
+        }
+}
+
+}  // namespace yoke

@@ -1,0 +1,54 @@
+// output.h: lines of many ranks on the standard streams of one process, whole ones, each behind the number of its rank.
+//
+// Nothing here waits: what a stream does not take yet is kept, and whoever asks for more is told that there is enough.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace yoke {
+
+// One open file that lines go to.
+class LineSink {
+public:
+    explicit LineSink(int fd);
+
+    void add(std::string_view text)
+    {
+        if (!is_broken_) waiting_.append(text);
+    }
+    bool is_empty() const noexcept { return is_broken_ || at_ == waiting_.size(); }
+    bool is_full() const noexcept;
+    // Nobody reads it any more.
+    bool is_broken() const noexcept { return is_broken_; }
+    int fd() const noexcept { return fd_; }
+    // Once poll() has said that it takes something.
+    void write_some();
+
+private:
+    int fd_;
+    size_t piece_;  // what a blocking file takes without blocking, once it takes something
+    std::string waiting_;
+    size_t at_ = 0;
+    bool is_broken_ = false;
+};
+
+// Makes lines of what one stream of a rank writes.
+class LineMaker {
+public:
+    LineMaker(std::string prefix, LineSink &sink) : prefix_(std::move(prefix)), sink_(&sink) {}
+
+    void add(std::string_view text);
+    // An unterminated last line is one.
+    void finish();
+    LineSink &sink() const noexcept { return *sink_; }
+
+private:
+    void put_line(std::string_view end);
+
+    std::string prefix_, begun_;
+    LineSink *sink_;
+};
+
+}  // namespace yoke

@@ -1,0 +1,63 @@
+// rank.h: one rank of a start: its process, what it writes, and how it ended.
+#pragma once
+
+#include "core/launch/child.h"
+#include "core/launch/error_file.h"
+#include "core/launch/output.h"
+
+#include <optional>
+
+namespace yoke {
+
+// "exit code 3", "signal 9 (KILL)", of a status of waitpid().
+std::string describe_end(int status);
+
+class Rank {
+public:
+    // What it writes goes to these sinks.
+    Rank(int32_t number, LineSink &out, LineSink &err);
+    Rank(const Rank &) = delete;
+    Rank &operator=(const Rank &) = delete;
+    // Kills and waits: nobody is left behind.
+    ~Rank();
+
+    // `plan` but for its outputs.
+    void start(ChildPlan plan, std::string error_file);
+
+    int32_t number() const noexcept { return number_; }
+    pid_t process() const noexcept { return child_.process; }
+    int error() const noexcept { return child_.error; }
+    bool is_running() const noexcept { return child_.process > 0 && !status_; }
+    const OwnedFile &ended() const noexcept { return child_.ended; }
+    bool has_failed() const noexcept { return status_ && *status_ != 0; }
+    int status() const noexcept { return status_.value_or(0); }
+
+    // Looks whether it has ended. Raises YOKE_E_STATE where another part of the process has taken the answer.
+    void look();
+    void signal_process(int signal) const noexcept;
+    // Those as well that it has started, also when it has ended itself.
+    void signal_group(int signal) const noexcept;
+    bool has_group() const noexcept;
+
+    struct Stream {
+        OwnedFile from;
+        LineMaker lines;
+        // Reads what is there. Nothing where the sink is full.
+        void pass_on();
+        void finish();
+    };
+    Stream &out() noexcept { return out_; }
+    Stream &err() noexcept { return err_; }
+
+    ToldCause told() const { return read_error_file(error_file_); }
+    std::string trace() const;
+
+private:
+    int32_t number_;
+    Stream out_, err_;
+    Child child_;
+    std::optional<int> status_;
+    std::string error_file_;
+};
+
+}  // namespace yoke

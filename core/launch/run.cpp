@@ -1,0 +1,192 @@
+#include "core/launch/run.h"
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/launch/host_port.h"
+#include "core/launch/start.h"
+
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace yoke {
+
+namespace {
+
+void check_range(const char *argument, int32_t value, int32_t least, int32_t most)
+{
+    if (value < least || value > most)
+        fail(YOKE_E_VALUE, "run: argument '%s' is %d; it takes %d to %d", argument, value, least,
+             most);
+}
+
+void check(const RunOptions &options)
+{
+    constexpr int32_t kMostRestarts = 1000000;
+    check_range("ranks", options.ranks, 1, YOKE_MAX_RANKS);
+    check_range("nodes", options.nodes, 1, YOKE_MAX_NODES);
+    check_range("node", options.node, 0, options.nodes - 1);
+    check_range("restarts", options.restarts, 0, kMostRestarts);
+    if (!(options.grace_s >= 0) || std::isinf(options.grace_s))
+        fail(YOKE_E_VALUE, "run: argument 'grace' is %g; it takes seconds, from 0",
+             options.grace_s);
+    if (options.command.empty() || options.command[0].empty())
+        fail(YOKE_E_VALUE,
+             "run: argument 'command' is empty; it takes a program and its arguments");
+    if (options.nodes > 1 && options.master.empty())
+        fail(
+            YOKE_E_VALUE,
+            "run: argument 'nodes' is %d and 'master' is missing; give HOST:PORT of the node with rank 0, alike on all nodes",
+            options.nodes);
+    if (!options.master.empty() && !parse_host_port(options.master))
+        fail(YOKE_E_VALUE,
+             "run: argument 'master' is '%s'; it takes HOST:PORT, an IPv6 address in brackets",
+             options.master.c_str());
+    struct sigaction action;
+    sigaction(SIGCHLD, nullptr, &action);
+    if (!(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN)
+        fail(
+            YOKE_E_STATE,
+            "run: this process ignores SIGCHLD, so that nobody learns how a rank ended; set it to its default first");
+}
+
+// A port that the system gives to nobody else while it is held, and that rank 0 can listen at all the same: as servers
+// do, it shares it with whoever does not listen (SO_REUSEADDR).
+class HeldPort {
+public:
+    HeldPort()
+    {
+        if (!hold(AF_INET6) && !hold(AF_INET))
+            fail(YOKE_E_IO, "run: the system gives no port: %s", strerror(errno));
+    }
+    uint16_t number() const noexcept { return number_; }
+
+private:
+    bool hold(int family)
+    {
+        OwnedFile made(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        const int on = 1, off = 0;
+        setsockopt(made.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        setsockopt(made.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        const SocketAddress any = SocketAddress::any(family, 0);
+        if (bind(made.fd(), any.get(), any.length) != 0) return false;
+        SocketAddress bound{};
+        bound.length = sizeof bound.storage;
+        if (getsockname(made.fd(), bound.get(), &bound.length) != 0) return false;
+        number_ = bound.port();
+        socket_ = std::move(made);
+        return true;
+    }
+
+    OwnedFile socket_;
+    uint16_t number_ = 0;
+};
+
+std::string random_id()
+{
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        number = static_cast<uint64_t>(getpid());
+    return format("%016llx", static_cast<unsigned long long>(number));
+}
+
+// Only this user looks into it; it goes with this object.
+class PrivateFolder {
+public:
+    PrivateFolder()
+    {
+        const char *parent = getenv("TMPDIR");
+        path_ = std::string(parent && *parent ? parent : "/tmp") + "/yoke-run-XXXXXX";
+        if (!mkdtemp(path_.data()))
+            fail(YOKE_E_IO, "run: no folder can be made as %s: %s", path_.c_str(), strerror(errno));
+    }
+    ~PrivateFolder()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    PrivateFolder(const PrivateFolder &) = delete;
+    PrivateFolder &operator=(const PrivateFolder &) = delete;
+    const std::string &path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+};
+
+// Each rank takes three files; this process may have open as many as it takes while they run.
+class FileLimit {
+public:
+    explicit FileLimit(int32_t ranks)
+    {
+        constexpr rlim_t kEach = 3, kOthers = 256;
+        getrlimit(RLIMIT_NOFILE, &before_);
+        struct rlimit now = before_;
+        const rlim_t wanted = kEach * static_cast<rlim_t>(ranks) + kOthers;
+        now.rlim_cur = std::min(std::max(wanted, before_.rlim_cur), before_.rlim_max);
+        setrlimit(RLIMIT_NOFILE, &now);
+    }
+    ~FileLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+    FileLimit(const FileLimit &) = delete;
+    FileLimit &operator=(const FileLimit &) = delete;
+    rlim_t before() const noexcept { return before_.rlim_cur; }
+
+private:
+    struct rlimit before_ {};
+};
+
+// Where rank 0 is. Nodes agree on the name of a job by its port, which two of them cannot have at once.
+RunPlace place_of(const RunOptions &options, std::optional<HeldPort> &held)
+{
+    if (!options.master.empty()) {
+        const HostPort master = *parse_host_port(options.master);
+        const std::string port = std::to_string(master.port);
+        return {options.nodes > 1 ? "at port " + port : random_id(), master.host, port};
+    }
+    held.emplace();
+    return {random_id(), "127.0.0.1", std::to_string(held->number())};
+}
+
+// Lines of both go to one queue where both are one file, or they would mix.
+bool is_one_file(int one, int other)
+{
+    struct stat a, b;
+    return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+RunResult run_ranks(const RunOptions &options)
+{
+    check(options);
+    TakenSignals signals;
+    std::optional<HeldPort> held;
+    const RunPlace place = place_of(options, held);
+    const PrivateFolder folder;
+    const FileLimit files(options.ranks);
+    Guard guard(folder.path());
+    Terminal terminal;
+    LineSink out(STDOUT_FILENO), err(STDERR_FILENO);
+    LineSink &second = is_one_file(STDOUT_FILENO, STDERR_FILENO) ? out : err;
+    RunScene scene{options, place,    folder.path(), files.before(), guard,
+                   signals, terminal, out,           second};
+    for (int32_t number = 0;; ++number) {
+        Start start(scene, number);
+        RunResult result = start.run();
+        guard.forget();
+        if (result.rank < 0 || start.was_interrupted() || number == options.restarts) return result;
+        log(LogLevel::kWarn, "run: %s; all are started again (%d of %d)", result.text.c_str(),
+            number + 1, options.restarts);
+    }
+}
+
+}  // namespace yoke

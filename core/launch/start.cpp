@@ -1,0 +1,236 @@
+#include "core/launch/start.h"
+
+#include "core/base/error.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <tuple>
+
+namespace yoke {
+
+namespace {
+
+// A signal that comes between the look at it and poll() waits so long.
+constexpr double kTick = 0.1;
+// Where the kernel does not tell that a process has ended.
+constexpr double kShortTick = 0.01;
+// For what ranks have left behind.
+constexpr double kLeftoverGrace = 1;
+
+}  // namespace
+
+Start::Start(RunScene &scene, int32_t number) : scene_(scene), number_(number) {}
+
+// ---- The start --------------------------------------------------------------------------------------------------
+
+bool Start::start_rank(int32_t local_rank, const OwnedFile &null)
+{
+    const RunOptions &options = scene_.options;
+    const int32_t number = options.node * options.ranks + local_rank;
+    const std::string error_file =
+        format("%s/start%d-rank%d.json", scene_.folder.c_str(), number_, number);
+    const bool reads = number == 0 && options.has_stdin;
+    ChildPlan plan;
+    plan.command = options.command;
+    plan.variables =
+        rank_variables(options, scene_.place, RankPlace{local_rank, number_, error_file});
+    plan.in = reads ? scene_.terminal.open() : null.fd();
+    plan.note = scene_.guard.note();
+    plan.files = scene_.files;
+    Rank &rank = ranks_.emplace_back(number, scene_.out, scene_.err);
+    rank.start(std::move(plan), error_file);
+    scene_.terminal.rank_has_it();
+    return rank.error() == 0;
+}
+
+// As a shell tells it: 127 where there is no such program, 126 where it cannot be run.
+void Start::start_all()
+{
+    constexpr int kNoProgram = 127, kNotRunnable = 126;
+    const OwnedFile null = open_null();
+    for (int32_t i = 0; i < scene_.options.ranks; ++i) {
+        if (start_rank(i, null)) continue;
+        const int error = ranks_.back().error();
+        if (error == EAGAIN || error == ENOMEM)
+            fail(YOKE_E_IO, "run: the system gives no process for rank %d: %s",
+                 ranks_.back().number(), strerror(error));
+        result_.exit_code = error == ENOENT || error == ENOTDIR ? kNoProgram : kNotRunnable;
+        result_.text = format("'%s' cannot be started: %s", scene_.options.command[0].c_str(),
+                              strerror(error));
+        return kill_all();
+    }
+}
+
+// ---- Waiting ----------------------------------------------------------------------------------------------------
+
+bool Start::is_any_running() const
+{
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank &r) { return r.is_running(); });
+}
+
+void Start::ask(std::vector<pollfd> &all, int fd, short events, std::function<void()> then)
+{
+    if (fd < 0) return;
+    all.push_back({fd, events, 0});
+    answers_.push_back(std::move(then));
+}
+
+double Start::patience() const
+{
+    const auto is_unwatched = [](const Rank &r) { return r.is_running() && !r.ended().present(); };
+    const bool has_ticks =
+        !is_any_running() ||  // what they have left behind tells nobody of its end
+        std::any_of(ranks_.begin(), ranks_.end(), is_unwatched);
+    const double tick = has_ticks ? kShortTick : kTick;
+    return is_asked_to_end_ && !is_killed_ ? std::min(tick, end_.remaining_s()) : tick;
+}
+
+// Waits until something comes, and answers it.
+void Start::step()
+{
+    std::vector<pollfd> all;
+    answers_.clear();
+    for (Rank &rank : ranks_) {
+        for (Rank::Stream *stream : {&rank.out(), &rank.err()})
+            if (!stream->lines.sink().is_full())
+                ask(all, stream->from.fd(), POLLIN, [stream] { stream->pass_on(); });
+        if (rank.is_running()) ask(all, rank.ended().fd(), POLLIN, [] {});
+    }
+    for (LineSink *sink : {&scene_.out, &scene_.err})
+        if (!sink->is_empty()) ask(all, sink->fd(), POLLOUT, [sink] { sink->write_some(); });
+    const auto pass_on = [this] { scene_.terminal.pass_on(); };
+    ask(all, scene_.terminal.reads_from(), POLLIN, pass_on);
+    ask(all, scene_.terminal.writes_to(), POLLOUT, pass_on);
+    constexpr double kMilli = 1000;
+    const int found = poll(all.data(), all.size(), static_cast<int>(patience() * kMilli) + 1);
+    for (size_t i = 0; found > 0 && i < all.size(); ++i)
+        if (all[i].revents) answers_[i]();
+    for (int signal; (signal = scene_.signals.next()) != 0;) hear(signal);
+    look_at_ranks();
+    if (is_asked_to_end_ && !is_killed_ && end_.has_passed()) kill_all();
+}
+
+void Start::look_at_ranks()
+{
+    std::vector<Rank *> failed;
+    for (Rank &rank : ranks_) {
+        if (!rank.is_running()) continue;
+        rank.look();
+        if (rank.has_failed()) failed.push_back(&rank);
+    }
+    if (failed.empty() || result_.exit_code != 0) return;
+    choose_first(failed);
+    end_all();
+}
+
+// Of several that are found at once: one that a signal has ended tells no cause but is one; then whoever told first.
+void Start::choose_first(const std::vector<Rank *> &failed)
+{
+    constexpr int kSignalled = 128;
+    const auto order = [](const Rank *rank) {
+        const double told_s = rank->told().told_s;
+        return std::tuple(!WIFSIGNALED(rank->status()), told_s == 0, told_s, rank->number());
+    };
+    const auto before = [&](const Rank *a, const Rank *b) { return order(a) < order(b); };
+    const Rank &first = **std::min_element(failed.begin(), failed.end(), before);
+    const int status = first.status();
+    result_.rank = first.number();
+    result_.process = first.process();
+    result_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    result_.exit_code = result_.signal ? kSignalled + result_.signal : WEXITSTATUS(status);
+    const std::string cause = first.told().text;
+    result_.text = format("rank %d (process %lld) ended with %s%s%s", result_.rank,
+                          static_cast<long long>(result_.process), describe_end(status).c_str(),
+                          cause.empty() ? "" : "; it told: ", cause.c_str());
+    result_.trace = first.trace();
+}
+
+// ---- Signals and the end ----------------------------------------------------------------------------------------
+
+void Start::hear(int signal)
+{
+    const bool is_interrupt = signal == SIGINT || signal == SIGTERM;
+    if (signal == SIGINT && interrupts_ > 0) kill_all();
+    interrupts_ += is_interrupt;
+    was_interrupted_ |= is_interrupt || signal == SIGHUP || signal == SIGQUIT;
+    const bool is_for_one = signal == SIGUSR1 || signal == SIGUSR2;  // helpers may not know them
+    for (const Rank &rank : ranks_) {
+        if (!rank.is_running()) continue;
+        if (is_for_one)
+            rank.signal_process(signal);
+        else
+            rank.signal_group(signal);
+    }
+    if (signal == SIGTSTP) kill(getpid(), SIGSTOP);
+    if (!is_interrupt || is_asked_to_end_) return;
+    is_asked_to_end_ = true;
+    end_ = Deadline::after(scene_.options.grace_s);
+}
+
+// TERM where they were not asked to end already: a second one might cut short what a rank saves.
+void Start::end_all()
+{
+    if (is_asked_to_end_) return;
+    is_asked_to_end_ = true;
+    end_ = Deadline::after(scene_.options.grace_s);
+    for (const Rank &rank : ranks_) {
+        if (!rank.is_running()) continue;
+        rank.signal_group(SIGTERM);
+        rank.signal_group(SIGCONT);  // one that is stopped could not hear it
+    }
+}
+
+void Start::kill_all()
+{
+    is_asked_to_end_ = is_killed_ = true;
+    for (const Rank &rank : ranks_) rank.signal_group(SIGKILL);
+}
+
+void Start::end_leftovers()
+{
+    const auto has_group = [](const Rank &rank) { return rank.has_group(); };
+    for (const Rank &rank : ranks_) rank.signal_group(SIGTERM);
+    const Deadline end = Deadline::after(kLeftoverGrace);
+    while (!is_killed_ && !end.has_passed() && std::any_of(ranks_.begin(), ranks_.end(), has_group))
+        step();
+    kill_all();
+}
+
+// What they have written is read to its end, and written; of a process that has left the groups it is not waited for,
+// nor, once the program was asked to end, for a reader that does not read.
+void Start::drain()
+{
+    const int before = interrupts_;
+    const Deadline patience_ends = Deadline::after(kLeftoverGrace);
+    const auto gives_up = [&] {
+        return interrupts_ > before || (interrupts_ > 0 && patience_ends.has_passed());
+    };
+    const auto read_all = [&](Rank::Stream &stream) {
+        pollfd wanted{stream.from.fd(), POLLIN, 0};
+        while (stream.from.present() && poll(&wanted, 1, 0) > 0 && !gives_up()) {
+            stream.pass_on();
+            if (stream.lines.sink().is_full()) step();
+        }
+    };
+    for (Rank &rank : ranks_)
+        for (Rank::Stream *stream : {&rank.out(), &rank.err()}) {
+            read_all(*stream);
+            stream->finish();
+        }
+    while (!(scene_.out.is_empty() && scene_.err.is_empty()) && !gives_up()) step();
+}
+
+RunResult Start::run()
+{
+    start_all();
+    while (is_any_running()) step();
+    end_leftovers();
+    drain();
+    return std::move(result_);
+}
+
+}  // namespace yoke

@@ -1,0 +1,100 @@
+"""The command `yoke run`, of YOKE_BUILD_DIR: what ranks tell of their failures, fresh starts, and groups of ranks."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from test_command import ROOT, pytestmark  # noqa: F401
+from test_run_command import PATIENCE, alone, last, run, shell, start  # noqa: F401
+
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+from test_comm import free_port  # noqa: E402
+
+@pytest.mark.parametrize("content, cause", [
+    ({"message": {"message": "out of data", "extraInfo": {"timestamp": "1700000000"}}}, "out of data"),
+    ({"message": "RuntimeError: short"}, "RuntimeError: short")])
+def test_the_cause_that_a_rank_told_is_shown(content, cause):
+    program = f"[ $RANK = 1 ] || exec sleep 1000; echo '{json.dumps(content)}' > $TORCHELASTIC_ERROR_FILE; exit 4"
+    done = shell(program)
+    assert done.returncode == 4 and last(done).endswith(f"ended with exit code 4; it told: {cause}"), done
+
+
+def test_all_are_started_again_when_one_fails(tmp_path):
+    program = f"echo x >> {tmp_path}/rank$RANK; echo start $TORCHELASTIC_RESTART_COUNT; " \
+              "[ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ] && exit 5; [ $TORCHELASTIC_RESTART_COUNT = 0 ] && sleep 1000; true"
+    done = shell(program, "--restarts", "3")
+    assert done.returncode == 0 and "[1] start 1" in done.stdout and "1 of 3" in done.stderr and "exit code 5" in done.stderr, done
+    done = shell("exit $((5 + TORCHELASTIC_RESTART_COUNT))", "--restarts", "2", ranks=1)
+    assert done.returncode == 7 and done.stderr.count("started again") == 2
+
+
+def test_what_was_interrupted_is_not_started_again():
+    ranks = start("-n", "1", "--restarts", "5", "--", "sh", "-c", "echo ready; exec sleep 1000")
+    ranks.stdout.readline()
+    ranks.send_signal(signal.SIGTERM)
+    out, err = ranks.communicate(timeout=PATIENCE)
+    assert ranks.returncode == 143 and "SIGTERM" in err and out == "", (out, err)
+
+
+GROUP = """
+import os, signal, sys, yoke
+group = yoke.comm.init(timeout=60.)
+t = yoke.full((3,), group.rank + 1.)
+group.all_reduce(t)
+print(t.tolist(), group.rank, group.size, group.local_rank)
+"""
+
+
+def python(program, *options, ranks=2, **variables):
+    return run("-n", str(ranks), *options, "--", sys.executable, "-c", program, **variables)
+
+
+def test_ranks_are_one_group():
+    done = python(GROUP, ranks=3)
+    assert done.returncode == 0 and done.stderr == "", done
+    assert sorted(done.stdout.splitlines()) == [f"[{rank}] [6.0, 6.0, 6.0] {rank} 3 {rank}" for rank in range(3)]
+
+
+def test_two_nodes_are_one_group_and_start_again_together():
+    program = GROUP + "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n    if group.rank == 3: os._exit(9)\n    group.barrier()\nprint('again')\n"
+    port = free_port()
+    nodes = [start("-n", "2", "--nnodes", "2", "--node-rank", str(node), "--master", f"127.0.0.1:{port}", "--restarts", "1", "--",
+                   sys.executable, "-c", program) for node in range(2)]
+    outs = [node.communicate(timeout=PATIENCE) for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], outs
+    assert "exit code 9" in outs[1][1] and [out.count("again") for out, _ in outs] == [2, 2], outs
+
+
+def test_a_group_that_fails_tells_its_cause():
+    done = python(GROUP + """
+if group.rank == 1:
+    group.all_reduce(yoke.ones(2))
+else:
+    group.barrier()
+""")
+    assert done.returncode == 1 and "; it told: " in last(done) and "ranks do not agree" in last(done), done
+
+
+def test_a_killed_rank_counts_before_those_that_miss_it():
+    done = python(GROUP + "if group.rank == 1: os.kill(os.getpid(), signal.SIGKILL)\ngroup.barrier()\n")
+    assert done.returncode == 137 and "rank 1 (process" in last(done), done
+
+
+def test_only_the_first_cause_is_written(tmp_path):
+    path = tmp_path / "cause.json"
+    program = """
+import yoke
+group, = yoke.comm.init_all(["cpu"])
+group.abort('a "first"\\nreason')
+again, = yoke.comm.init_all(["cpu"])
+again.abort("another")
+"""
+    before = time.time()
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(path)}, check=True, timeout=PATIENCE)
+    message = json.loads(path.read_text())["message"]
+    assert message["message"].endswith('a "first"\nreason') and int(message["extraInfo"]["timestamp"]) >= int(before)
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,85 @@
+// Lines of ranks, and what they tell in error files.
+#include "core/launch/output.h"
+#include "core/launch/error_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace yoke {
+namespace {
+
+// A file in the working directory that goes with it.
+class File {
+public:
+    File() : path_("launch-test-" + std::to_string(getpid())) {}
+    ~File() { unlink(path_.c_str()); }
+    void write(const std::string &text) const { std::ofstream(path_) << text; }
+    std::string text() const
+    {
+        std::ifstream file(path_);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    const std::string &path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+TEST(Output, LinesThatComeInPiecesAreWholeAndLongOnesAreCut)
+{
+    const File file;
+    const int fd = open(file.path().c_str(), O_CREAT | O_WRONLY, 0600);
+    LineSink sink(fd);
+    LineMaker one("[0] ", sink), other("[1] ", sink);
+    one.add("a");
+    other.add("b\n\nc");
+    one.add("a\n");
+    const std::string longest(size_t{1} << 20, 'x');
+    one.add(longest);
+    one.add("y");
+    one.finish();
+    other.finish();
+    one.finish();  // nothing is left
+    while (!sink.is_empty()) sink.write_some();
+    close(fd);
+    EXPECT_EQ(file.text(), "[1] b\n[1] \n[0] aa\n[0] " + longest + "\n[0] y\n[1] c\n");
+}
+
+TEST(Output, WhatNobodyReadsIsNotKept)
+{
+    LineSink sink(-1);
+    sink.add(std::string(size_t{2} << 20, 'x'));
+    EXPECT_TRUE(sink.is_full());
+    sink.write_some();
+    EXPECT_TRUE(sink.is_broken());
+    EXPECT_TRUE(sink.is_empty());
+    EXPECT_FALSE(sink.is_full());
+}
+
+TEST(ErrorFile, IsReadWhateverStandsInIt)
+{
+    const File file;
+    EXPECT_EQ(read_error_file(file.path()).text, "");
+    const auto read = [&](const char *text) {
+        file.write(text);
+        return read_error_file(file.path());
+    };
+    const ToldCause whole =
+        read(R"({"message": {"message": "why\nso", "extraInfo": {"timestamp": "17"}}})");
+    EXPECT_EQ(whole.text, "why\nso");
+    EXPECT_EQ(whole.told_s, 17);
+    EXPECT_EQ(read(R"({"message": {"message": "why", "extraInfo": 3}})").text, "why");
+    EXPECT_EQ(read(R"({"message": "short"})").text, "short");
+    for (const char *other : {"no JSON", "[1]", R"({"message": 3})", R"({"message": {}})", "{"}) {
+        EXPECT_EQ(read(other).text, other);
+        EXPECT_EQ(read(other).told_s, 0);
+    }
+}
+
+}  // namespace
+}  // namespace yoke

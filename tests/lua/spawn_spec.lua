@@ -1,0 +1,71 @@
+-- yoke.spawn: functions in processes of their own, and how their failures come back.
+local yoke = require "yoke"
+local support = dofile "tests/lua/support.lua"
+local it = support.leak_free(it)
+
+local function refused(code, words, ...)
+    local fine, problem = pcall(yoke.spawn, ...)
+    assert.is_false(fine)
+    assert.equal(code, problem.code)
+    for _, word in ipairs(words) do assert.truthy(problem.message:find(word, 1, true), problem.message) end
+end
+
+-- What a rank has written to a file of this name behind its rank.
+local function written(path, rank)
+    local file = assert(io.open(path .. rank, "r"))
+    local text = file:read "a"
+    file:close()
+    os.remove(path .. rank)
+    return text
+end
+
+describe("spawn", function()
+    it("runs a function in ranks of one group, with its arguments", function()
+        local path = os.tmpname()
+        local given = { path, nil, true, { x = { 1 / 0, -3, 0.1 }, [2] = "a\0\n\"" }, 1 << 62, n = 5 }
+        assert.is_true(yoke.spawn(function(name, nothing, truth, all, large)
+            local yoke = require "yoke"
+            local group = assert(yoke.comm.init())
+            local t = yoke.full({ 1 }, group.rank + 1.0)
+            assert(group:all_reduce(t))
+            local file = assert(io.open(name .. group.rank, "w"))
+            file:write(tostring(t:item()), " ", tostring(nothing), " ", tostring(truth), " ", table.concat(all.x, ","), " ",
+                #all[2], " ", large)
+            file:close()
+        end, 2, given))
+        for rank = 0, 1 do assert.equal("3.0 nil true inf,-3,0.1 4 4611686018427387904", written(path, rank)) end
+        os.remove(path)
+    end)
+
+    it("names the rank that fails with its traceback, and ends the others", function()
+        local fine, problem = yoke.spawn(function()
+            if os.getenv "RANK" == "1" then error "out of data" end
+            os.execute "sleep 1000"
+        end, 2)
+        assert.is_nil(fine)
+        assert.equal("comm", problem.code)
+        for _, part in ipairs { "spawn: rank 1 (process ", "exit code 1", "out of data", "stack traceback", "spawn_spec.lua" } do
+            assert.truthy(problem.message:find(part, 1, true), problem.message)
+        end
+    end)
+
+    it("tells the signal that ended a rank", function()
+        local fine, problem = yoke.spawn(function() os.execute "kill -KILL $PPID; sleep 1000" end, 1)
+        assert.is_nil(fine)
+        assert.truthy(problem.message:find("signal 9 (SIGKILL)", 1, true), problem.message)
+    end)
+
+    it("refuses what other processes cannot have", function()
+        local outer = 1
+        local loop = {}
+        loop.self = { loop }
+        refused("value", { "'fn'", "'outer'" }, function() return outer end, 1)
+        refused("type", { "'fn' is a function" }, print, 1)
+        refused("type", { "'fn' is a nil" }, nil, 1)
+        refused("type", { "'args' is 3" }, function() end, 1, 3)
+        refused("type", { "args[1][\"f\"]", "a function" }, function() end, 1, { { f = print } })
+        refused("value", { "holds itself", "args[1][\"self\"][1]" }, function() end, 1, { loop })
+        refused("value", { "'n' is 0", "1 to 1024" }, function() end, 0)
+        refused("value", { "'n' is 1025" }, function() end, 1025)
+    end)
+end)
