@@ -93,6 +93,7 @@ static int be_a_rank(void)
     OK(yoke_mean(t, NULL, 0, 0, YOKE_NONE, &more));
     OK(yoke_tensor_item_f64(more, &first));
     printf("%g %d %d\n", first, yoke_group_rank(group), yoke_group_size(group));
+    OK(yoke_group_monitored_barrier(group, 60));
     yoke_tensor *five = ones(5);
     const yoke_status status = yoke_group_all_reduce(group, five, YOKE_REDUCE_MAX, NULL);
     printf("%s\n", status == YOKE_E_COMM ? yoke_last_error()->message : "no such error");

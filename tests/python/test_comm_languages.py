@@ -14,6 +14,7 @@ assert(group:all_reduce(t))
 local work = assert(group:broadcast(t, 0, {async_op = true}))
 assert(work:wait())
 print(string.format("%d %d %d", t:tolist()[1], group.rank, group.size))
+assert(group:monitored_barrier(60.0))
 local _, problem = group:all_reduce(yoke.ones {3}, "max")
 print(problem.message)
 """
@@ -22,6 +23,7 @@ t = yoke.full((4,), 1.0)
 group.all_reduce(t)
 group.broadcast(t, 0)
 print(int(t.tolist()[0]), rank, size)
+group.monitored_barrier(60.)  # behind which nobody is on its way out of the call before
 try:
     group.all_reduce(yoke.ones(4), op="max")
 except yoke.CollectiveError as error:
