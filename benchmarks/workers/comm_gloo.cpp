@@ -1,5 +1,5 @@
-// Worker of comm.py: Gloo's all_reduce between two processes, over TCP on the loopback. A case is made once: its options
-// and buffers are kept.
+// Worker of comm.py: Gloo's all_reduce between two processes, over TCP on the loopback. A case is made once: its
+// options and buffers are kept.
 #include <gloo/allreduce.h>
 #include <gloo/config.h>
 #include <gloo/math.h>

@@ -1,5 +1,5 @@
-/* Worker of comm.py, started by mpirun: MPI_Allreduce in place between two processes. The ranks take their orders over a
- * socket of their own: waiting in MPI would burn a processor while others are measured. */
+/* Worker of comm.py, started by mpirun: MPI_Allreduce in place between two processes. The ranks take their orders over
+ * a socket of their own: waiting in MPI would burn a processor while others are measured. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sys/un.h>
@@ -37,7 +37,8 @@ static pair_side meet(void)
         side.socket = accept(listener, NULL, NULL);
         close(listener);
     } else {
-        pair_check(connect(side.socket, (struct sockaddr *)&address, sizeof address) == 0, "connect");
+        pair_check(connect(side.socket, (struct sockaddr *)&address, sizeof address) == 0,
+                   "connect");
     }
     return side;
 }
