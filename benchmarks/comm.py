@@ -3,8 +3,9 @@
     ./dev bench comm [--json FILE] [--rounds N]
 
 Yoke in three ways: in memory of group.empty, which peers reach without a copy; in ordinary tensors, staged through shared memory; and over
-TCP, as between machines. Gloo knows TCP alone here, Open MPI takes its shared memory. What the group's layer adds to the engine's call is
-the last part.
+TCP, as between machines. Gloo knows TCP alone here, Open MPI takes its shared memory. All but Open MPI, which binds its ranks itself, are
+measured twice: as the system places ranks, which may be on one processor in turn, and with a processor for each, as mpirun and srun place them.
+What the group's layer adds to the engine's call is the last part.
 """
 
 import os
@@ -51,36 +52,46 @@ def show(report, title, times, cpu):
         print(f"  {name:20} {median:10.1f} us  ({low:.1f} to {high:.1f})   of processors {busy:.1f}")
 
 
-def workers(report):
-    """{name: (worker, how)} of everybody who is there."""
-    yoke = Worker(BUILT / "comm_yoke")
+def pairs(environment):
+    """{name: (worker, how)} of those whose ranks are placed as this environment says."""
+    yoke = Worker("env", environment, BUILT / "comm_yoke")
     found = {"Yoke, in place": (yoke, "in_place"), "Yoke, staged": (yoke, "plain"),
-             "Yoke, TCP": (Worker("env", "YOKE_COMM_SHM=0", BUILT / "comm_yoke"), "plain")}
-    peers = {"Gloo": (BUILT / "comm_gloo",), "Open MPI": (*MPIRUN, BUILT / "comm_mpi")}
-    for name, command in peers.items():
-        missing = next((part for part in (command[0], command[-1]) if not shutil.which(part)), None)
-        if missing:
-            print(f"{name}: not there ({missing}); ./dev bench installs it on Debian")
-            continue
-        found[name] = (Worker(*command), "peer")
-    for name, (worker, _) in found.items():
-        report.peer(name, worker.about)
+             "Yoke, TCP": (Worker("env", environment, "YOKE_COMM_SHM=0", BUILT / "comm_yoke"), "plain")}
+    if is_there("Gloo", BUILT / "comm_gloo"):
+        found["Gloo"] = (Worker("env", environment, BUILT / "comm_gloo"), "peer")
     return found
 
 
-def sizes(report, found, number):
+def is_there(name, *needed):
+    missing = [part for part in needed if not shutil.which(part)]
+    if missing:
+        print(f"{name}: not there ({missing[0]}); ./dev bench installs it on Debian")
+    return not missing
+
+
+def workers(report):
+    """{placement: {name: (worker, how)}} of everybody who is there. Open MPI places its ranks itself."""
+    free, bound = pairs("BENCH_BIND="), pairs("BENCH_BIND=1")
+    if is_there("Open MPI", MPIRUN[0], BUILT / "comm_mpi"):
+        free["Open MPI"] = bound["Open MPI"] = (Worker(*MPIRUN, BUILT / "comm_mpi"), "peer")
+    for name, (worker, _) in free.items():
+        report.peer(name, worker.about)
+    return {"as the system places ranks": free, "each rank bound to a processor": bound}
+
+
+def sizes(report, placement, found, number):
     times, cpu = {}, {}
     for size, count in SIZES.items():
         times[size], cpu[size] = turns({name: (worker, f"{how} {count}") for name, (worker, how) in found.items()}, number)
-        show(report, f"all_reduce of {size}", times[size], cpu[size])
-    print("\nTime of the slower rank")
+        show(report, f"all_reduce of {size}, {placement}", times[size], cpu[size])
+    print(f"\nTime of the slower rank, {placement}")
     for size, one, other, most in TIMES:
         if other in found:
-            report.target(f"{size}: {one} / {other}", ratio(times[size], one, other), most, True)
+            report.target(f"{size}: {one} / {other}", ratio(times[size], one, other), most, True, placement=placement)
     size, one, other, most = PROCESSORS
     if other in found:
-        print("Processor seconds of both ranks")
-        report.target(f"{size}: {one} / {other}", ratio(cpu[size], one, other), most, True)
+        print(f"Processor seconds of both ranks, {placement}")
+        report.target(f"{size}: {one} / {other}", ratio(cpu[size], one, other), most, True, placement=placement)
 
 
 def layer(report, found, number):
@@ -107,8 +118,9 @@ def main():
     report = Report("comm")
     number = report.options.rounds or 15
     found = workers(report)
-    sizes(report, found, number)
-    layer(report, found, number)
+    for placement, contestants in found.items():
+        sizes(report, placement, contestants, number)
+    layer(report, next(iter(found.values())), number)
     print(f"{len(os.sched_getaffinity(0))} processors for two ranks")
     report.finish()
 

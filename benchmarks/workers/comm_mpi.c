@@ -1,10 +1,9 @@
 /* Worker of comm.py, started by mpirun: MPI_Allreduce in place between two processes. The ranks take their orders over
  * a socket of their own: waiting in MPI would burn a processor while others are measured. */
-#define _GNU_SOURCE
+#include "comm_pair.h"
+
 #include <mpi.h>
 #include <sys/un.h>
-
-#include "comm_pair.h"
 
 enum { kMost = 32 << 20 };
 

@@ -8,6 +8,10 @@
 #ifndef COMM_PAIR_H
 #define COMM_PAIR_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +51,21 @@ static inline void pair_swap(const pair_side *side, const void *mine, void *thei
     }
 }
 
+/* Keeps a rank and its threads to one processor of those that it may use, where BENCH_BIND is set, as mpirun does
+ * with its ranks. */
+static inline void pair_bind(int rank)
+{
+    cpu_set_t may, one;
+    const char *asked = getenv("BENCH_BIND");
+    if (!asked || !*asked) return;
+    pair_check(sched_getaffinity(0, sizeof may, &may) == 0, "sched_getaffinity");
+    int at = rank % CPU_COUNT(&may), cpu = 0;
+    while (!CPU_ISSET(cpu, &may) || at-- > 0) ++cpu;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    pair_check(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+}
+
 /* Two ranks of one program; before whatever makes threads. */
 static inline pair_side pair_fork(void)
 {
@@ -54,6 +73,7 @@ static inline pair_side pair_fork(void)
     pair_check(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0, "socketpair");
     const int rank = fork() == 0;
     close(sockets[1 - rank]);
+    pair_bind(rank);
     const pair_side side = {rank, sockets[rank]};
     return side;
 }

@@ -2,7 +2,6 @@
  *
  * HOW is in_place (tensors of yoke_group_empty) or plain (those of yoke_zeros): staged in shared memory, or over TCP
  * where the environment has YOKE_COMM_SHM=0. */
-#define _GNU_SOURCE
 #include "comm_pair.h"
 #include "yoke/yoke.h"
 
