@@ -1,21 +1,12 @@
-// Worker of the collectives' benchmark: all_reduce of float32 by the host engine alone, between two processes.
+// Worker of comm.py: all_reduce of float32 by the host engine alone, between two processes.
 //
-// A case is "HOW BYTES WHAT", as in "staged 26214400 wall". HOW is in_place (memory of mem_alloc), staged (ordinary
-// memory, through shared memory) or tcp; WHAT is wall, or cpu: the processor seconds of both processes together. The
-// table is called as the core calls it, so that what the core adds is measured elsewhere.
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+// HOW is in_place (memory of mem_alloc), staged (ordinary memory, through shared memory) or tcp. The table is called as
+// the core calls it: what a group's call takes longer is what the core adds.
 #include <map>
 #include <string>
 #include <vector>
 
+#include "comm_pair.h"
 #include "core/backend/backend.h"
 
 extern "C" yoke_status yoke_cpu_backend_get(const yoke_host *host, const yoke_backend **out);
@@ -44,46 +35,24 @@ const yoke_host kHost = {sizeof(yoke_host),
                          [](void *, uint64_t, void *, void **) { return YOKE_E_UNSUPPORTED; },
                          [](void *, void *, void *) {}};
 
-void check(bool fine, const char *what)
-{
-    if (fine) return;
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
-
-// This process's end of the pair, and which it is.
-struct Side {
-    int rank, socket;
-
-    void swap(const void *mine, void *theirs, size_t bytes) const
-    {
-        check(write(socket, mine, bytes) == static_cast<ssize_t>(bytes), "write");
-        for (size_t got = 0; got < bytes;) {
-            const ssize_t now = read(socket, static_cast<char *>(theirs) + got, bytes - got);
-            if (now <= 0) exit(rank ? 0 : 1);  // the other one has ended
-            got += static_cast<size_t>(now);
-        }
-    }
-};
-
 yoke_status all_gather(void *user, const void *mine, uint64_t bytes, void *all)
 {
-    const Side &side = *static_cast<Side *>(user);
+    const auto &side = *static_cast<const pair_side *>(user);
     char *to = static_cast<char *>(all);
     memcpy(to + side.rank * bytes, mine, bytes);
-    side.swap(mine, to + (1 - side.rank) * bytes, bytes);
+    pair_swap(&side, mine, to + (1 - side.rank) * bytes, bytes);
     return YOKE_OK;
 }
 
 // A communicator with its two tensors.
 class Pair {
 public:
-    Pair(const yoke_backend_comm &engine, Side &side, const std::string &how, uint64_t bytes)
+    Pair(const yoke_backend_comm &engine, pair_side &side, const std::string &how, uint64_t bytes)
         : engine_(engine), bytes_(bytes), data_(bytes)
     {
         g_shares_memory = how != "tcp";
         char ids[2][YOKE_COMM_ID_BYTES], id[YOKE_COMM_ID_BYTES];
-        check(engine.unique_id(id) == YOKE_OK, "unique_id");
+        pair_check(engine.unique_id(id) == YOKE_OK, "unique_id");
         all_gather(&side, id, sizeof id, ids);
         yoke_comm_member init = {};
         init.struct_size = sizeof init;
@@ -94,10 +63,10 @@ public:
         init.timeout_s = 30;
         init.all_gather = all_gather;
         init.user = &side;
-        check(engine.init(&init, &comm_) == YOKE_OK, "init");
+        pair_check(engine.init(&init, &comm_) == YOKE_OK, "init");
         tensor_ = data_.data();
         if (how == "in_place")
-            check(engine.mem_alloc(comm_, bytes, &tensor_) == YOKE_OK, "mem_alloc");
+            pair_check(engine.mem_alloc(comm_, bytes, &tensor_) == YOKE_OK, "mem_alloc");
         memset(tensor_, 0, bytes);
     }
 
@@ -119,7 +88,7 @@ public:
             call.count = signature.count;
             call.in = call.out = tensor_;
             call.timeout_s = 30;
-            check(engine_.call(comm_, &call) == YOKE_OK, "all_reduce");
+            pair_check(engine_.call(comm_, &call) == YOKE_OK, "all_reduce");
         }
     }
 
@@ -131,70 +100,27 @@ private:
     void *tensor_ = nullptr;
 };
 
-double now()
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
-double cpu()
-{
-    rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    const auto seconds = [](const timeval &t) {
-        return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-    };
-    return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-struct Order {
-    char how[16], what[8];
-    unsigned long long bytes;
-    long count;
+struct Pairs {
+    const yoke_backend_comm &engine;
+    pair_side side;
+    std::map<std::string, Pair> of;
 };
 
-// Both ranks: what one repetition took, of the processor both together.
-double measure(const yoke_backend_comm &engine, Side &side, const Order &order)
+void run(void *user, const char *how, unsigned long long bytes, long count)
 {
-    static std::map<std::string, Pair> pairs;
-    const std::string key = order.how + std::to_string(order.bytes);
-    Pair &pair = pairs.try_emplace(key, engine, side, order.how, order.bytes).first->second;
-    pair.all_reduce(3);
-    const double start = now(), busy = cpu();
-    pair.all_reduce(order.count);
-    const double mine[2] = {now() - start, cpu() - busy};
-    double theirs[2];
-    side.swap(mine, theirs, sizeof mine);
-    const double all = strcmp(order.what, "cpu") == 0 ? mine[1] + theirs[1] : mine[0];
-    return all / static_cast<double>(order.count);
+    auto &pairs = *static_cast<Pairs *>(user);
+    const std::string key = how + std::to_string(bytes);
+    pairs.of.try_emplace(key, pairs.engine, pairs.side, how, bytes).first->second.all_reduce(count);
 }
 
 }  // namespace
 
 int main()
 {
-    int sockets[2];
-    check(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0, "socketpair");
-    const int rank = fork() == 0;
-    close(sockets[1 - rank]);
-    Side side{rank, sockets[rank]};
+    const pair_side side = pair_fork();
     const yoke_backend *backend;
-    check(yoke_cpu_backend_get(&kHost, &backend) == YOKE_OK, "the cpu backend");
-    if (rank == 0) {
-        setvbuf(stdout, nullptr, _IOLBF, 0);
-        printf("Yoke's host engine, %s\n", backend->build_info());
-    }
-    char line[128];
-    for (;;) {
-        Order order = {}, other;
-        if (rank == 0) {
-            if (!fgets(line, sizeof line, stdin)) return 0;
-            if (sscanf(line, "%15s %llu %7s %ld", order.how, &order.bytes, order.what,
-                       &order.count) != 4)
-                return 1;
-        }
-        side.swap(&order, &other, sizeof order);
-        const double seconds = measure(*backend->comm, side, rank ? other : order);
-        if (rank == 0) printf("%.17g\n", seconds);
-    }
+    pair_check(yoke_cpu_backend_get(&kHost, &backend) == YOKE_OK, "the cpu backend");
+    const std::string about = std::string("Yoke's host engine, ") + backend->build_info();
+    Pairs pairs{*backend->comm, side, {}};
+    pair_serve(&side, about.c_str(), run, &pairs);
 }

@@ -44,7 +44,7 @@ RULES = [
     (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
     (r"tests/(core|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
-    (r"benchmarks/workers/comm_engine", ["core/backend/backend.h", TYPES], True),  # an engine without what the core adds
+    (r"benchmarks/workers/comm_engine", ["core/backend/backend.h", TYPES, "benchmarks/workers/comm_pair.h"], True),  # an engine without what the core adds
     (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),
 ]
 
