@@ -63,9 +63,11 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
                 format("%s: %s died: its connection ended while others waited for it in %s", call,
                        describe(other).c_str(), told(doing).c_str())};
     if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
-        return {YOKE_E_TIMEOUT,
-                format("%s: %s did not come in time to %s; it is stuck, or never made the call",
-                       call, describe(other).c_str(), told(doing).c_str())};
+        return {
+            YOKE_E_TIMEOUT,
+            format(
+                "%s: %s did not come in time to %s; it is stopped, is stuck, or never made the call",
+                call, describe(other).c_str(), told(doing).c_str())};
     return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
                            told(doing).c_str(), engine_text.c_str())};
 }

@@ -100,7 +100,7 @@ bool Group::is_made() const noexcept
 
 Group::~Group()
 {
-    if (link_) {
+    if (link_ && process_ == getpid()) {  // a forked child has none of the threads that know it
         const std::lock_guard lock(link_->mutex);
         link_->group = nullptr;
     }

@@ -34,6 +34,8 @@ struct Rendezvous {
     std::shared_ptr<StoreServer>
         server;  // rank 0's, where it serves; the store is of no use to others without it
 
+    std::shared_ptr<StoreServer> doorkeeper;  // of a shrunk group: tells those that come too late
+
     const Arrival &self() const { return arrivals[static_cast<size_t>(rank)]; }
 };
 

@@ -348,7 +348,7 @@ Members Reunion::complete(Members made, std::shared_ptr<Store> store,
     met->arrivals = made.ranks;
     met->store = store;
     met->source = "shrink";
-    met->server = server_;  // a follower's tells those that come too late
+    (store == server_->table() ? met->server : met->doorkeeper) = server_;
     made.met = met;
     made.watcher = std::move(watcher);
     made.store = std::make_shared<PrefixStore>(std::move(store), "group");

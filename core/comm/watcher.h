@@ -6,15 +6,17 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace yoke {
 
 class Group;
 
-// By which threads that may outlive a group reach it, as long as it lives.
+// By which threads that may outlive a group reach it, as long as it lives. Who tells a group of a loss has it publish a
+// cause, which comes back to the group in the same thread where that keeps the table.
 struct GroupLink {
-    Mutex mutex{LockRank::kOther};
+    std::recursive_mutex mutex;
     Group *group = nullptr;
 };
 

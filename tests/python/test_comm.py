@@ -244,3 +244,22 @@ def test_an_error_amid_a_coalesce_drops_it():
     with yoke.comm.coalesce():
         group.all_reduce(t)
     assert t.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_rank_that_is_stopped_amid_its_calls_is_the_one_that_is_named(victim, shared):
+    outs, _, errors = start(f"""
+import subprocess
+group, t = yoke.comm.init(timeout=1.), yoke.ones(1_000_000)
+if rank == {victim}:
+    subprocess.Popen(["sh", "-c", "sleep 0.3; kill -STOP $PPID; sleep 2.5; kill -CONT $PPID"])
+try:
+    while True:
+        group.all_reduce(t, op="avg")
+except yoke.Error as error:
+    print(type(error).__name__, error)
+""", 3, YOKE_COMM_SHM=shared)
+    alive = [out for rank, out in enumerate(outs) if rank != victim]
+    assert alive[0] == alive[1] and alive[0].startswith("TimeoutError "), (outs, errors)
+    assert f"all_reduce: rank {victim} (host" in alive[0] and "did not come in time" in alive[0], outs

@@ -291,8 +291,8 @@ static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
         yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
         const int is_last = timeout >= 0 && timeout <= slice;
         yoke_status status = yoke_work_wait(work, is_last ? timeout : slice);
-        /* It may have ended since. */
-        if (status == YOKE_E_TIMEOUT && yoke_work_done(work)) status = yoke_work_wait(work, 0);
+        /* It may have ended since, and with that very error. */
+        if (status == YOKE_E_TIMEOUT && yoke_work_done(work)) return yoke_work_wait(work, 0);
         if (status != YOKE_E_TIMEOUT || is_last) return status;
         if (timeout >= 0) timeout -= slice;
     }

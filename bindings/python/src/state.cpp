@@ -39,8 +39,8 @@ void Work::wait(const py::object &timeout)
             const ReleaseGil release;
             status = yoke_work_wait(handle_, slice);
         }
-        // It may have ended since.
-        if (status == YOKE_E_TIMEOUT && done()) status = yoke_work_wait(handle_, 0);
+        // It may have ended since, and with that very error.
+        if (status == YOKE_E_TIMEOUT && done()) return check(yoke_work_wait(handle_, 0));
         if (status != YOKE_E_TIMEOUT || is_last) return check(status);
         require(PyErr_CheckSignals() == 0);
         if (left >= 0) left -= slice;

@@ -1,7 +1,6 @@
 // The engine's table: arguments, groups of calls and the life of a communicator.
 #include "kernels/cpu/comm/comm.h"
 
-#include <sched.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -12,8 +11,6 @@
 #include "kernels/cpu/comm/flow.h"
 
 namespace yoke::cpu::comm {
-
-constexpr int64_t kMostSpin = 50'000;
 
 Comm::Comm() = default;
 Comm::~Comm() = default;
@@ -113,15 +110,6 @@ yoke_status unique_id(void *id)
     return YOKE_OK;
 }
 
-// Ranks that must share processors do not spin on one that another of them needs.
-int64_t most_spin(const Comm &comm)
-{
-    const size_t neighbours = comm.layout.nodes[comm.layout.node_of[comm.rank]].size();
-    cpu_set_t set;
-    const bool known = sched_getaffinity(0, sizeof set, &set) == 0;
-    return known && static_cast<size_t>(CPU_COUNT(&set)) < neighbours ? 0 : kMostSpin;
-}
-
 yoke_status init(const yoke_comm_member *record, void **out)
 {
     if (record->size < 1 || record->rank < 0 || record->rank >= record->size)
@@ -135,7 +123,6 @@ yoke_status init(const yoke_comm_member *record, void **out)
             record->fault->rank = -1;
         }
         if (yoke_status status = connect(*made, *record)) return status;
-        made->most_spin_ns = made->spin_ns = most_spin(*made);
         made->flow = std::make_unique<Flow>(*made);
         *out = made.release();
         return YOKE_OK;

@@ -17,6 +17,14 @@ namespace yoke::cpu::comm {
 
 namespace {
 
+// Ranks that must share processors do not spin on one that another of them needs.
+int64_t most_spin(const Place *places, const std::vector<int> &neighbours)
+{
+    constexpr int64_t kMostSpin = 50'000;
+    const size_t processors = processors_of(places, neighbours);
+    return processors && processors < neighbours.size() ? 0 : kMostSpin;
+}
+
 // What a rank keeps open until all have come.
 struct Entry {
     Doors doors = {};
@@ -184,6 +192,9 @@ yoke_status connect(Comm &comm, const yoke_comm_member &init)
     if (yoke_status status = init.all_gather(init.user, &place, sizeof place, places.data()))
         return status;
     comm.layout = layout_of(places.data(), init.size);
+    const auto &neighbours =
+        comm.layout.nodes[static_cast<size_t>(comm.layout.node_of[static_cast<size_t>(comm.rank)])];
+    comm.most_spin_ns = comm.spin_ns = most_spin(places.data(), neighbours);
 
     Entry entry;
     std::vector<Doors> doors(size);

@@ -1,5 +1,6 @@
 // What ends a call before it is done, and whom it blames.
 #include <algorithm>
+#include <tuple>
 
 #include "kernels/cpu/comm/flow.h"
 
@@ -13,23 +14,32 @@ static const char *call_name(int32_t op)
     return op >= 0 && op < YOKE_COMM_OP_COUNT ? kNames[op] : "no known op";
 }
 
-// A rank that has not begun the call comes before one that waits for others itself.
-int Flow::lowest_late()
+// Of the ranks that this one waits for. One that has not begun the call comes first; then one that gives no elements to
+// combine, for which it needs nobody; then the one that was heard the longest ago: who is starved by another goes on a
+// little after that one has stopped.
+int Flow::latest_rank()
 {
-    int late = comm_.size, open = comm_.size;
+    constexpr uint64_t kNotBegun = 0, kNoElements = 1, kSilent = 2;
+    std::tuple<uint64_t, uint64_t, int> latest{UINT64_MAX, 0, comm_.size};
     for (int peer : used_) {
         const Lane &one = lane(peer);
         if (!one.is_open()) continue;
-        open = std::min(open, peer);
-        if (one.awaits() && one.in[one.in_at].take == Take::kHeader) late = std::min(late, peer);
+        uint64_t how = kSilent + !one.awaits();
+        if (one.awaits()) {
+            const InStep &step = one.in[one.in_at];
+            if (step.take == Take::kHeader) how = kNotBegun;
+            if (step.take == Take::kCombine)
+                how = one.link->peek(padded(step.bytes)) ? kSilent + 2 : kNoElements;
+        }
+        latest = std::min(latest, {how, one.heard, peer});
     }
-    return late < comm_.size ? late : open;
+    return std::get<int>(latest);
 }
 
 yoke_status Flow::check()
 {
     if (comm_.aborted.load()) return fail_with(YOKE_COMM_FAULT_ABORTED, -1);
-    if (deadline_.passed() && is_open()) return fail_with(YOKE_COMM_FAULT_LATE, lowest_late());
+    if (deadline_.passed() && is_open()) return fail_with(YOKE_COMM_FAULT_LATE, latest_rank());
     return YOKE_OK;
 }
 

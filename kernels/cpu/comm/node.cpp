@@ -1,13 +1,16 @@
 #include "kernels/cpu/comm/node.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace yoke::cpu::comm {
 
@@ -18,6 +21,24 @@ static bool read_boot_id(char (&text)[37])
     if (!file || read(file.get(), text, 36) != 36) return false;
     text[36] = 0;
     return true;
+}
+
+static void read_processors(uint64_t (&processors)[16])
+{
+    cpu_set_t set;
+    static_assert(sizeof set == sizeof processors);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) memcpy(processors, &set, sizeof set);
+}
+
+size_t processors_of(const Place *places, const std::vector<int> &ranks)
+{
+    size_t count = 0;
+    for (size_t word = 0; word < std::size(places->processors); ++word) {
+        uint64_t any = 0;
+        for (int rank : ranks) any |= places[rank].processors[word];
+        count += static_cast<size_t>(std::popcount(any));
+    }
+    return count;
 }
 
 Place this_place()
@@ -40,6 +61,7 @@ Place this_place()
     if (const char *name = g_host->config("YOKE_COMM_TEST_NODE"))
         snprintf(place.node + length, sizeof place.node - length, " %s", name);
     const char *asked = g_host->config("YOKE_COMM_SHM");
+    read_processors(place.processors);
     place.shares_memory = !(asked && !strcmp(asked, "0")) && can_share();
     return place;
 }

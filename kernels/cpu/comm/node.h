@@ -10,6 +10,9 @@ namespace yoke::cpu::comm {
 // like ranks of several.
 Place this_place();
 
+// How many processors these ranks have together; 0 where that is not known.
+size_t processors_of(const Place *places, const std::vector<int> &ranks);
+
 Layout layout_of(const Place *places, int size);
 
 }  // namespace yoke::cpu::comm

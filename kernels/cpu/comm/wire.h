@@ -58,6 +58,7 @@ struct Place {
     char node[120];
     int32_t shares_memory;
     int32_t reserved;
+    uint64_t processors[16];  // a bit for each that this rank may run on; none: they are not known
 };
 
 struct Doors {
