@@ -1,0 +1,138 @@
+// Parts of groups, those that live on, their memory and their end: core/comm/group_parts.cpp, reunion.cpp, watcher.cpp.
+#include "tests/core/comm/threads.h"
+
+namespace yoke::test {
+namespace {
+
+// ---- Parts and memory -------------------------------------------------------------------------------------------
+
+TEST(Group, SplitsByColorAndKey)
+{
+    std::vector<Ref<Group>> groups = init_threads(4, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int32_t rank = group.rank();
+        const Ref<Group> part = group.split(rank == 3 ? -1 : rank % 2, -rank);
+        EXPECT_EQ(part.present(), rank != 3);
+        if (!part.present()) return;
+        EXPECT_EQ(part->size(), rank % 2 ? 1 : 2);
+        EXPECT_EQ(part->rank(), rank == 0 ? 1 : 0);  // the keys turn their order round
+        const Tensor t = filled(1, static_cast<float>(rank));
+        part->run(reduce_all(t), false);
+        EXPECT_EQ(values(t)[0], rank % 2 ? 1 : 2);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(4));
+}
+
+TEST(Group, ShrinksToTheRanksThatCome)
+{
+    std::vector<Ref<Group>> groups = init_threads(4, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int32_t rank = group.rank();
+        if (rank == 1) return;
+        const Ref<Group> part = group.shrink(0.2);
+        EXPECT_EQ(part->size(), 3);
+        EXPECT_EQ(part->rank(), rank == 0 ? 0 : rank - 1);
+        const Tensor t = filled(1, static_cast<float>(rank));
+        part->run(reduce_all(t), false);
+        EXPECT_EQ(values(t)[0], 5);
+        const Ref<Group> again = part->shrink(5);  // in which all come
+        again->run(reduce_all(t), false);
+        EXPECT_EQ(values(t)[0], 15);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(4));
+    expect_error(YOKE_E_CANCELLED, {"ended by shrink() on rank"},
+                 [&] { groups[1]->run(barrier(), false); });
+    expect_error(YOKE_E_COMM, {"shrink", "rank 1", "came too late", "a group of 3"},
+                 [&] { (void)groups[1]->shrink(5); });
+    expect_error(YOKE_E_STATE, {"has been shrunk already"}, [&] { (void)groups[0]->shrink(5); });
+    expect_error(YOKE_E_VALUE, {"'timeout' is 0"}, [&] { (void)groups[0]->shrink(0); });
+}
+
+TEST(Group, GivesMemoryThatOutlivesWhoMadeIt)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    std::vector<Tensor> kept(2);
+    const auto told = each_rank(groups, [&](Group &group) {
+        const int64_t shape[] = {3, 2};
+        Tensor t = group.empty(shape, YOKE_F32);
+        ops::fill_(*t, group.rank() + 1.0);
+        group.run(reduce_all(t), false);
+        kept[static_cast<size_t>(group.rank())] = std::move(t);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+    groups.clear();
+    for (const Tensor &each : kept) EXPECT_EQ(values(each), std::vector<float>(6, 3));
+}
+
+// The group's thread is then the last that holds the call's tensors.
+TEST(Group, IsLeftWhileItsCallsGoOn)
+{
+    for (int time = 0; time < 50; ++time) {
+        const int64_t before = live_tensor_count(), shape[] = {100000};
+        std::vector<Ref<Group>> groups = init_threads(1, 0, kCall);
+        for (int call = 0; call < 4; ++call)
+            (void)groups[0]->run(reduce_all(groups[0]->empty(shape, YOKE_F32)), true);
+        groups.clear();
+        EXPECT_EQ(live_tensor_count(), before);
+    }
+}
+
+TEST(Group, IsLeftByItsOwnThread)
+{
+    struct Host {
+        std::vector<Ref<Group>> groups;
+        std::vector<float> memory;
+        std::promise<void> left;
+        static void leave(void *user)
+        {
+            auto *self = static_cast<Host *>(user);
+            self->groups.clear();
+            self->left.set_value();
+        }
+    };
+    for (int time = 0; time < 20; ++time) {
+        Host host{init_threads(1, 0, kCall), std::vector<float>(100000), {}};
+        const int64_t shape[] = {100000};
+        Tensor brought = from_memory(host.memory.data(), shape, nullptr, YOKE_F32,
+                                     open_device("cpu"), Host::leave, &host, kCall);
+        const Tensor other = filled(100000, 1);
+        (void)host.groups[0]->run(reduce_all(brought), true);
+        const Ref<Work> last = host.groups[0]->run(reduce_all(other), true);
+        brought = {};
+        host.left.get_future().wait();
+        EXPECT_TRUE(last->wait(10));
+    }
+}
+
+// ---- Who has gone -----------------------------------------------------------------------------------------------
+
+// The cause that rank 0 publishes comes back to it in the same thread.
+TEST(Group, IsNotMadeWithOneThatHasDied)
+{
+    Members members;
+    for (const int32_t rank : {0, 1}) {
+        Arrival arrival;
+        arrival.rank = rank;
+        arrival.host = "here";
+        arrival.address = "127.0.0.1";
+        members.ranks.push_back(arrival);
+    }
+    const auto met = std::make_shared<Rendezvous>();
+    met->server = std::make_shared<StoreServer>(Socket::listen(SocketAddress::any(AF_INET, 0)),
+                                                PeerOptions());
+    members.met = met;
+    members.met_as = {0, 1};
+    members.store = std::make_shared<PrefixStore>(met->server->table(), "group");
+    members.watcher = std::make_shared<Watcher>();
+    members.watcher->tell({PeerEvent::kEnded, 1, 0, "", ""});
+    expect_error(YOKE_E_COMM, {"rank 1 (host here", "died while the group was made"},
+                 [&] { (void)Group::make(members, {}, kCall); });
+    members.watcher->tell({PeerEvent::kJoined, 1, 0, "", ""});
+    members.watcher->tell({PeerEvent::kSilent, 1, 31, "", ""});
+    members.store = std::make_shared<PrefixStore>(met->server->table(), "another group");
+    expect_error(YOKE_E_COMM, {"rank 1 (host here", "has not been heard for 31 s"},
+                 [&] { (void)Group::make(members, {}, kCall); });
+}
+
+}  // namespace
+}  // namespace yoke::test

@@ -1,0 +1,71 @@
+// threads.h: groups whose ranks are threads of the test, and what each of them comes to.
+#pragma once
+
+#include "core/comm/group.h"
+#include "core/comm/init.h"
+#include "core/ops/ops.h"
+#include "core/select/select.h"
+#include "tests/core/expect_error.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace yoke::test {
+
+inline constexpr const char *kCall = "init_all";
+
+inline Tensor filled(int64_t count, float value)
+{
+    const int64_t shape[] = {count};
+    Tensor made = make_tensor(open_device("cpu"), YOKE_F32, shape, kCall);
+    for (int64_t i = 0; i < count; ++i) reinterpret_cast<float *>(made->data)[i] = value;
+    return made;
+}
+
+inline std::vector<float> values(const Tensor &tensor)
+{
+    const auto *data = reinterpret_cast<const float *>(tensor->data);
+    return {data, data + tensor->numel};
+}
+
+inline Collective reduce_all(const Tensor &t, int32_t reduction = YOKE_REDUCE_SUM)
+{
+    return {YOKE_COMM_ALL_REDUCE, reduction, -1, t, t};
+}
+
+inline Collective barrier()
+{
+    return {};
+}
+
+// What each rank came to: "" or what it raised.
+inline std::vector<std::string> each_rank(std::vector<Ref<Group>> &groups,
+                                          const std::function<void(Group &)> &body)
+{
+    std::vector<std::future<std::string>> running;
+    for (const Ref<Group> &group : groups)
+        running.push_back(std::async(std::launch::async, [&body, group] {
+            try {
+                body(*group);
+                return std::string();
+            } catch (const Error &error) {
+                return std::string(status_name(error.status())) + " " + error.what();
+            }
+        }));
+    std::vector<std::string> told;
+    for (auto &each : running) told.push_back(each.get());
+    return told;
+}
+
+inline void expect_all_told(const std::vector<std::string> &told,
+                            std::initializer_list<const char *> parts)
+{
+    for (const std::string &each : told) {
+        EXPECT_EQ(each, told[0]);
+        for (const char *part : parts)
+            EXPECT_NE(each.find(part), std::string::npos) << "no '" << part << "' in: " << each;
+    }
+}
+
+}  // namespace yoke::test
