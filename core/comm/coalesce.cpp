@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace yoke {
@@ -43,21 +44,12 @@ void release(std::vector<Kept> &all, std::exception_ptr failure) noexcept
             }
 }
 
-// With several groups none waits for another one: each call has a work.
-std::vector<Ref<Work>> given_works(std::vector<Kept> &all)
-{
-    std::vector<Ref<Work>> made;
-    for (Kept &each : all)
-        for (Group::Issued &one : each.calls)
-            if (!one.work.present()) made.push_back(one.work = Work::begin(one.call.bytes()));
-    return made;
-}
-
-// What it failed with, which its works are told.
-std::exception_ptr issue(Kept &kept, bool waits) noexcept
+// What it failed with, which its works are told; what is still to be waited for joins `awaited`.
+std::exception_ptr issue(Kept &kept, bool may_run_here, std::vector<Ref<Work>> &awaited) noexcept
 {
     try {
-        kept.group->run_together(kept.calls, waits);
+        std::ranges::move(kept.group->run_together(kept.calls, may_run_here),
+                          std::back_inserter(awaited));
         return nullptr;
     } catch (...) {
         for (const Group::Issued &one : kept.calls)
@@ -103,13 +95,13 @@ void Coalescing::end(const char *call)
     if (!leave(call)) return;
     std::vector<Kept> all = std::exchange(scope.kept, {});
     release(all, nullptr);
-    const bool is_one = all.size() == 1;
-    const std::vector<Ref<Work>> awaited = is_one ? std::vector<Ref<Work>>() : given_works(all);
+    const bool is_one = all.size() == 1;  // of several none waits for another one
+    std::vector<Ref<Work>> awaited;
     std::exception_ptr first;
     const auto note = [&first](std::exception_ptr failure) {
         if (!first) first = std::move(failure);
     };
-    for (Kept &each : all) note(issue(each, is_one && each.has_waiting()));
+    for (Kept &each : all) note(issue(each, is_one && each.has_waiting(), awaited));
     for (const Ref<Work> &each : awaited) note(end_of(*each));
     if (first) std::rethrow_exception(first);
 }

@@ -178,40 +178,49 @@ Ref<Work> Group::run(Collective call, bool is_async)
     std::unique_lock lock(mutex_);
     check_usable();
     Batch batch{number({std::move(call), work})};
-    start(std::move(batch), !is_async, std::move(lock));
+    for (const Ref<Work> &each : start(std::move(batch), !is_async, std::move(lock)))
+        each->wait(-1);
     return work;
 }
 
-void Group::run_together(std::vector<Issued> calls, bool waits)
+std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_run_here)
 {
     std::unique_lock lock(mutex_);
     check_usable();
     Batch batch;
     for (Issued &each : calls) batch.push_back(number(std::move(each)));
-    start(std::move(batch), waits, std::move(lock));
+    return start(std::move(batch), may_run_here, std::move(lock));
 }
 
-// In the caller, where it waits and nothing else is under way; else in the group's thread.
-void Group::start(Batch batch, bool waits, std::unique_lock<std::mutex> lock)
+// In the caller, where it may and nothing else is under way; else in the group's thread.
+std::vector<Ref<Work>> Group::start(Batch batch, bool may_run_here,
+                                    std::unique_lock<std::mutex> lock)
 {
     const bool is_free = queue_.empty() && !is_running_;
     std::vector<Ref<Work>> awaited;
-    if (!waits || !is_free) {
+    if (!may_run_here || !is_free) {
         for (const auto &each : batch)
             if (!each->work.present())
                 awaited.push_back(each->work = Work::begin(each->call.bytes()));
-        if (enqueue(batch)) {
-            lock.unlock();
-            if (waits)
-                for (const Ref<Work> &each : awaited) each->wait(-1);
-            return;
-        }
+        if (enqueue(batch)) return awaited;
         changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
     }
-    is_running_ = true;
+    note_running(batch);
     lock.unlock();
     const std::exception_ptr failure = perform(batch);
-    if (failure && waits) std::rethrow_exception(failure);
+    if (failure && may_run_here) std::rethrow_exception(failure);
+    return awaited;
+}
+
+// With the lock held.
+void Group::note_running(const Batch &batch)
+{
+    is_running_ = true;
+    for (const auto &each : batch)
+        if (CallRecord *record = records_.find(each->record)) {
+            record->began_s = monotonic_seconds();
+            record->state = CallRecord::kRunning;
+        }
 }
 
 // With the lock held.
@@ -243,7 +252,7 @@ void Group::serve() noexcept
         if (queue_.empty()) return;
         Batch next = std::move(queue_.front());
         queue_.pop_front();
-        is_running_ = true;
+        note_running(next);
         lock.unlock();
         perform(next);
         next.clear();

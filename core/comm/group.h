@@ -45,9 +45,9 @@ public:
         Collective call;
         Ref<Work> work;
     };
-    // Calls that no send or receive among them keeps from going on. Begun when it returns, and done, but for those that
-    // have a work, where `waits`.
-    void run_together(std::vector<Issued> calls, bool waits);
+    // Calls that no send or receive among them keeps from going on, begun when it returns. Those without a work are
+    // done then where `may_run_here`, or have one among the results, to be waited for.
+    std::vector<Ref<Work>> run_together(std::vector<Issued> calls, bool may_run_here);
     // Each of them lists the ranks that did not come within `seconds`. The group stays as it is.
     void monitored_barrier(double seconds);
     // The ranks that gave the same color, in the order of their keys, then of their ranks; null for a negative color.
@@ -89,7 +89,8 @@ private:
 
     void check_usable() const;
     std::shared_ptr<Pending> number(Issued issued);
-    void start(Batch batch, bool waits, std::unique_lock<std::mutex> lock);
+    std::vector<Ref<Work>> start(Batch batch, bool may_run_here, std::unique_lock<std::mutex> lock);
+    void note_running(const Batch &batch);
     // What it failed with, or null; works are told of it.
     std::exception_ptr perform(const Batch &batch) noexcept;
     void execute(const Batch &batch);
@@ -109,6 +110,9 @@ private:
     Members reunite(double seconds);
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Cause agreed(Cause mine) noexcept;
+    // Of a deadline. False where the table by which ranks agree is out of reach.
+    bool find_culprit(yoke_comm_fault &fault) const noexcept;
+    void blame_server(yoke_comm_fault &fault) const noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, const Batch &batch);
 
     Members members_;

@@ -2,6 +2,7 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/comm/group.h"
 #include "core/launch/error_file.h"
 #include "core/ops/ops.h"
@@ -69,12 +70,7 @@ void Group::execute(const Batch &batch)
     } at_end{*this, batch};
     {
         const std::lock_guard lock(mutex_);
-        if (cause_) cause_->raise();
-        for (const auto &each : batch)
-            if (CallRecord *record = records_.find(each->record)) {
-                record->began_s = monotonic_seconds();
-                record->state = CallRecord::kRunning;
-            }
+        if (cause_) cause_->raise();  // since it was queued
     }
     const NoGrad no_grad;
     for (const auto &each : batch) begin(*each);
@@ -136,6 +132,40 @@ void Group::call_engine(const Batch &batch)
 
 // ---- Failure ----------------------------------------------------------------------------------------------------
 
+// Where that is a member.
+void Group::blame_server(yoke_comm_fault &fault) const noexcept
+{
+    const auto server = members_.met ? std::ranges::find(members_.met_as, members_.met->server_rank)
+                                     : members_.met_as.end();
+    if (server != members_.met_as.end())
+        fault.rank = static_cast<int32_t>(server - members_.met_as.begin());
+}
+
+// Whom this rank misses may itself wait for another one. All tell whom they miss: who tells nothing is the one, and so
+// is rank 0 where it does not even answer for the table.
+bool Group::find_culprit(yoke_comm_fault &fault) const noexcept
+{
+    constexpr double kPatience = 0.1;
+    const auto place = [](int32_t rank) { return "misses/" + std::to_string(rank); };
+    try {
+        members_.store->set(place(rank()), std::to_string(fault.rank), Deadline::after(kPatience));
+    } catch (const std::exception &) {
+        blame_server(fault);
+        return false;
+    }
+    try {
+        for (int32_t hop = 1; hop < size(); ++hop) {
+            const std::string told =
+                members_.store->get(place(fault.rank), Deadline::after(kPatience));
+            const int32_t missed = parsed<int32_t>(told).value_or(-1);
+            if (missed < 0 || missed >= size() || missed == rank()) break;
+            fault.rank = missed;
+        }
+    } catch (const std::exception &) {  // it has told nothing
+    }
+    return true;
+}
+
 void Group::fail_call(const EngineFailure &failure, const Batch &batch)
 {
     const yoke_comm_signature &theirs = failure.fault.theirs;
@@ -143,14 +173,17 @@ void Group::fail_call(const EngineFailure &failure, const Batch &batch)
         return each->signature.sequence == theirs.sequence && each->signature.op == theirs.op;
     });
     const Pending &pending = met == batch.end() ? *batch[0] : **met;
-    const Cause mine = cause_of(failure.fault, failure.status, failure.text, pending.doing(),
+    yoke_comm_fault fault = failure.fault;
+    const bool is_late = fault.kind == YOKE_COMM_FAULT_LATE && fault.rank >= 0;
+    const bool can_agree = !is_late || find_culprit(fault);
+    const Cause mine = cause_of(fault, failure.status, failure.text, pending.doing(),
                                 members_.self(), members_.ranks);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
     {
         const std::lock_guard lock(mutex_);
         if (is_aborted && cause_) cause_->raise();
     }
-    fail_with(agreed(mine));
+    fail_with(can_agree ? agreed(mine) : mine);
     const std::lock_guard lock(mutex_);
     cause_->raise();
 }

@@ -34,6 +34,7 @@ struct Rendezvous {
     std::shared_ptr<StoreServer>
         server;  // rank 0's, where it serves; the store is of no use to others without it
 
+    int32_t server_rank = 0;                  // whose process that is, as Members::met_as has it
     std::shared_ptr<StoreServer> doorkeeper;  // of a shrunk group: tells those that come too late
 
     const Arrival &self() const { return arrivals[static_cast<size_t>(rank)]; }

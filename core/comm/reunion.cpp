@@ -348,6 +348,7 @@ Members Reunion::complete(Members made, std::shared_ptr<Store> store,
     met->arrivals = made.ranks;
     met->store = store;
     met->source = "shrink";
+    met->server_rank = made.met_as[0];
     (store == server_->table() ? met->server : met->doorkeeper) = server_;
     made.met = met;
     made.watcher = std::move(watcher);
