@@ -19,6 +19,7 @@
 #include <numeric>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace yoke {
 
@@ -97,8 +98,9 @@ void leave_at_exit()
 
 std::optional<Meeting> known_meeting(const InitArguments &arguments)
 {
+    std::shared_ptr<const Rendezvous> met;  // it may end here, which takes time and locks
     const std::lock_guard lock(last_meeting.mutex);
-    std::shared_ptr<const Rendezvous> met = last_meeting.met.lock();
+    met = last_meeting.met.lock();
     if (!met || last_meeting.process != getpid() || !(last_meeting.arguments == arguments))
         return {};
     return Meeting{arguments, std::move(met), last_meeting.watcher};
@@ -121,11 +123,12 @@ Meeting meeting_of(const InitOptions &options)
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
     Meeting made{options.arguments, held(meet(how)), watcher};
+    std::shared_ptr<Watcher> before;  // its end takes a lock that forks take first
     const std::lock_guard lock(last_meeting.mutex);
     last_meeting.process = getpid();
     last_meeting.arguments = options.arguments;
     last_meeting.met = made.met;
-    last_meeting.watcher = watcher;
+    before = std::exchange(last_meeting.watcher, watcher);
     return made;
 }
 
@@ -153,7 +156,7 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     std::iota(members.met_as.begin(), members.met_as.end(), 0);
     Ref<Group> group = Group::make(std::move(members), how, call);
     const std::lock_guard lock(known.mutex);
-    if (!known.group.present()) known.group = group;
+    if (!known.group.present() || !known.group->is_here()) known.group = group;
     return group;
 }
 
