@@ -25,8 +25,8 @@ Tensor optional_tensor(yoke_tensor *handle, const char *call, const char *argume
 }
 
 // Runs a collective; every function below is one.
-yoke_status collective(const char *call, yoke_group *group, yoke_work **work,
-                       const std::function<Collective()> &make)
+template <typename Make>
+yoke_status collective(const char *call, yoke_group *group, yoke_work **work, const Make &make)
 {
     return guard(call, [&] {
         if (work) *work = nullptr;

@@ -242,7 +242,8 @@ typedef struct yoke_backend_comm {
     /* No call is pending. */
     void (*destroy)(void *comm);
     /* Memory that peers reach without a copy. All ranks call mem_alloc alike, in their order among the calls; mem_free
-     * is each rank's own affair, before destroy. It waits for the others no longer than init had time. */
+     * is each rank's own affair, in any thread, also amid a call, before destroy. mem_alloc waits for the others no
+     * longer than init had time. */
     yoke_status (*mem_alloc)(void *comm, uint64_t bytes, void **pointer);
     yoke_status (*mem_free)(void *comm, void *pointer, uint64_t bytes);
     /* How ranks reach each other, in a line for people, cut to `capacity` with its NUL. */

@@ -36,6 +36,11 @@ public:
         constexpr double kMost = 1e6;
         return static_cast<int>(std::min(remaining_s() * 1000 + 1, kMost));
     }
+    // When the call came in, of the clock.
+    double made_s() const noexcept
+    {
+        return std::chrono::duration<double>(at_.time_since_epoch()).count() - given_s_;
+    }
     // What the call was given, for its message.
     double given_s() const noexcept { return given_s_; }
 

@@ -48,6 +48,11 @@ public:
 
 private:
     explicit Work(uint64_t of);
+    // A forked child's stays where others wait for it: it does not have their threads.
+    void destroy() noexcept override
+    {
+        if (!is_elsewhere()) delete this;
+    }
     bool has_ended() const noexcept { return done_.load(std::memory_order_acquire); }
     bool is_elsewhere() const noexcept;
 

@@ -44,7 +44,8 @@ const Kind &kind_of(int32_t op)
 
 const char *collective_name(int32_t op) noexcept
 {
-    return op >= 0 && op < YOKE_COMM_OP_COUNT ? kKinds[op].name : "no collective";
+    if (op >= 0 && op < YOKE_COMM_OP_COUNT) return kKinds[op].name;
+    return op == kSplitCall ? "split" : op == kEmptyCall ? "empty" : "no collective";
 }
 
 const char *reduction_name(int32_t reduction) noexcept
@@ -200,7 +201,7 @@ void check_collective(Collective &call, RankOf at)
 std::string describe(const yoke_comm_signature &signature)
 {
     std::string text = collective_name(signature.op);
-    if (signature.op != YOKE_COMM_BARRIER)
+    if (signature.op != YOKE_COMM_BARRIER && signature.op < YOKE_COMM_OP_COUNT)
         text += format(" of %lld %s", static_cast<long long>(signature.count),
                        is_dtype(signature.dtype) ? name(signature.dtype) : "elements of no dtype");
     if (signature.reduction >= 0) text += std::string(", ") + reduction_name(signature.reduction);

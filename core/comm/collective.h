@@ -8,6 +8,9 @@
 
 namespace yoke {
 
+// In signatures alone: the all_gathers by which ranks agree on a split, and on memory that peers reach.
+inline constexpr int32_t kSplitCall = 100, kEmptyCall = 101;
+
 // The name by which scripts call it, "all_reduce".
 const char *collective_name(int32_t op) noexcept;
 // "sum"; "" for -1.
@@ -22,9 +25,10 @@ struct Collective {
     int32_t peer = -1;  // the root, or the other rank of send and recv
     Tensor in = {}, out = {};
     yoke_dtype dtype = YOKE_NONE;
-    int64_t count = 0;  // as yoke_collective has it
+    int64_t count = 0;       // as yoke_collective has it
+    int32_t called_as = -1;  // kSplitCall or kEmptyCall, where the core makes it
 
-    const char *name() const noexcept { return collective_name(op); }
+    const char *name() const noexcept { return collective_name(called_as < 0 ? op : called_as); }
     Device *device() const noexcept;  // null: of a barrier
     uint64_t bytes() const noexcept;  // of all that this rank gives and takes
 };

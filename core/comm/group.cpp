@@ -5,8 +5,6 @@
 #include "core/base/signals.h"
 #include "core/comm/coalesce.h"
 
-#include <unistd.h>
-
 #include <system_error>
 #include <utility>
 
@@ -100,7 +98,7 @@ bool Group::is_made() const noexcept
 
 Group::~Group()
 {
-    if (link_ && process_ == getpid()) {  // a forked child has none of the threads that know it
+    if (link_) {
         const std::lock_guard lock(link_->mutex);
         link_->group = nullptr;
     }
@@ -110,36 +108,37 @@ Group::~Group()
         changed_.notify_all();
     }
     if (!thread_.joinable()) return;
-    const bool is_own = thread_.get_id() == std::this_thread::get_id();
-    if (process_ == getpid() && !is_own) {
+    if (thread_.get_id() != std::this_thread::get_id()) {
         thread_.join();
         return;
     }
     thread_.detach();
-    if (!is_own) return;  // a forked child's: there is no such thread
     *is_gone_ = true;
     serve();
 }
 
-void Group::check_usable() const
+std::unique_lock<std::mutex> Group::lock_here() const
 {
-    if (process_ != getpid())
+    if (!is_here())
         fail(
             YOKE_E_FORKED,
             "this group is that of process %d, of which this is a forked child; make one of its own with init",
             static_cast<int>(process_));
+    return std::unique_lock(mutex_);
+}
+
+void Group::check_usable() const
+{
     if (cause_) cause_->raise();
 }
 
 // With the lock held.
-std::shared_ptr<Group::Pending> Group::number(Issued issued)
+yoke_comm_signature Group::sign(const Collective &call)
 {
-    const auto made = std::make_shared<Pending>();
-    Collective &call = issued.call;
-    yoke_comm_signature &signature = made->signature;
+    yoke_comm_signature signature{};
     signature.group = members_.number;
     signature.count = call.count;
-    signature.op = call.op;
+    signature.op = call.called_as < 0 ? call.op : call.called_as;
     signature.dtype = call.dtype;
     signature.reduction = call.reduction;
     signature.root = call.peer;
@@ -153,16 +152,24 @@ std::shared_ptr<Group::Pending> Group::number(Issued issued)
     } else {
         signature.sequence = ++sequence_;
     }
-    made->deadline = Deadline::after(options_.timeout_s);
-    made->versions[0] = version_of(call.in);
-    made->versions[1] = version_of(call.out);
-    made->work = std::move(issued.work);
+    return signature;
+}
+
+// With the lock held.
+Group::Pending Group::number(Issued issued)
+{
+    Pending made;
+    made.signature = sign(issued.call);
+    made.deadline = Deadline::after(options_.timeout_s);
+    made.versions[0] = version_of(issued.call.in);
+    made.versions[1] = version_of(issued.call.out);
     CallRecord record;
-    record.signature = signature;
-    record.queued_s = monotonic_seconds();
-    record.line = made->line;
-    made->record = records_.add(std::move(record));
-    made->call = std::move(call);
+    record.signature = made.signature;
+    record.queued_s = made.deadline.made_s();
+    record.line = made.line;
+    made.record = records_.add(std::move(record));
+    made.work = std::move(issued.work);
+    made.call = std::move(issued.call);
     return made;
 }
 
@@ -170,61 +177,66 @@ Ref<Work> Group::run(Collective call, bool is_async)
 {
     check_not_capturing(call.name());
     check_collective(call, {rank(), size()});
-    const Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
-    if (Coalescing::is_open()) {
+    Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
+    if (Coalescing::is_open())
         Coalescing::add(Ref<Group>::share(this), {std::move(call), work});
-        return work;
-    }
-    std::unique_lock lock(mutex_);
-    check_usable();
-    Batch batch{number({std::move(call), work})};
-    for (const Ref<Work> &each : start(std::move(batch), !is_async, std::move(lock)))
-        each->wait(-1);
+    else
+        issue({std::move(call), work}, !is_async);
     return work;
+}
+
+void Group::issue(Issued issued, bool may_run_here)
+{
+    std::unique_lock lock = lock_here();
+    check_usable();
+    Pending pending = number(std::move(issued));
+    for (const Ref<Work> &each : start({&pending, 1}, may_run_here, std::move(lock)))
+        each->wait(-1);
 }
 
 std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_run_here)
 {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock = lock_here();
     check_usable();
     Batch batch;
     for (Issued &each : calls) batch.push_back(number(std::move(each)));
-    return start(std::move(batch), may_run_here, std::move(lock));
+    return start(batch, may_run_here, std::move(lock));
 }
 
 // In the caller, where it may and nothing else is under way; else in the group's thread.
-std::vector<Ref<Work>> Group::start(Batch batch, bool may_run_here,
+std::vector<Ref<Work>> Group::start(Calls calls, bool may_run_here,
                                     std::unique_lock<std::mutex> lock)
 {
     const bool is_free = queue_.empty() && !is_running_;
     std::vector<Ref<Work>> awaited;
-    if (!may_run_here || !is_free) {
-        for (const auto &each : batch)
-            if (!each->work.present())
-                awaited.push_back(each->work = Work::begin(each->call.bytes()));
-        if (enqueue(batch)) return awaited;
+    if (may_run_here && is_free) {
+        note_running(calls, calls[0].deadline.made_s());
+    } else {
+        for (Pending &each : calls)
+            if (!each.work.present()) awaited.push_back(each.work = Work::begin(each.call.bytes()));
+        if (enqueue(calls)) return awaited;
         changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
+        note_running(calls, monotonic_seconds());
     }
-    note_running(batch);
     lock.unlock();
-    const std::exception_ptr failure = perform(batch);
+    const std::exception_ptr failure = perform(calls);
     if (failure && may_run_here) std::rethrow_exception(failure);
     return awaited;
 }
 
 // With the lock held.
-void Group::note_running(const Batch &batch)
+void Group::note_running(Calls calls, double now)
 {
     is_running_ = true;
-    for (const auto &each : batch)
-        if (CallRecord *record = records_.find(each->record)) {
-            record->began_s = monotonic_seconds();
+    for (const Pending &each : calls)
+        if (CallRecord *record = records_.find(each.record)) {
+            record->began_s = now;
             record->state = CallRecord::kRunning;
         }
 }
 
 // With the lock held.
-bool Group::enqueue(const Batch &batch)
+bool Group::enqueue(Calls calls)
 {
     try {
         const HostSignalsBlocked blocked;
@@ -232,10 +244,11 @@ bool Group::enqueue(const Batch &batch)
     } catch (const std::system_error &error) {
         log(LogLevel::kWarn,
             "%s: the system gives no thread (%s); the call returns when it is done",
-            batch[0]->call.name(), error.what());
+            calls[0].call.name(), error.what());
         return false;
     }
-    queue_.push_back(batch);
+    queue_.emplace_back(std::make_move_iterator(calls.begin()),
+                        std::make_move_iterator(calls.end()));
     changed_.notify_all();
     return true;
 }
@@ -252,7 +265,7 @@ void Group::serve() noexcept
         if (queue_.empty()) return;
         Batch next = std::move(queue_.front());
         queue_.pop_front();
-        note_running(next);
+        note_running(next, monotonic_seconds());
         lock.unlock();
         perform(next);
         next.clear();

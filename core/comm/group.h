@@ -12,10 +12,13 @@
 #include "core/comm/record.h"
 #include "core/comm/reunion.h"
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
 namespace yoke {
@@ -36,6 +39,8 @@ public:
     int32_t local_rank() const noexcept { return members_.self().local_rank; }
     const std::vector<Arrival> &ranks() const noexcept { return members_.ranks; }
     std::string describe() const;
+    // False in a forked child of the process that made it.
+    bool is_here() const noexcept { return process_ == getpid(); }
 
     // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
     // what does not fit, which the other ranks are not told of; else the group's cause.
@@ -80,27 +85,41 @@ private:
 
         Doing doing() const { return {signature, line}; }
     };
-    // Calls that are issued together, mostly one.
-    using Batch = std::vector<std::shared_ptr<Pending>>;
+    // Calls that are issued together, mostly one; those in the queue are its own.
+    using Batch = std::vector<Pending>;
+    using Calls = std::span<Pending>;
 
     Group(Members members, const GroupOptions &options);
     ~Group() override;
-    void destroy() noexcept override { delete this; }
+    // A forked child's stays: locks and those who wait are as they were in threads that it does not have.
+    void destroy() noexcept override
+    {
+        if (is_here()) delete this;
+    }
 
+    // Raises YOKE_E_FORKED in a forked child.
+    std::unique_lock<std::mutex> lock_here() const;
+    // With the lock held.
     void check_usable() const;
-    std::shared_ptr<Pending> number(Issued issued);
-    std::vector<Ref<Work>> start(Batch batch, bool may_run_here, std::unique_lock<std::mutex> lock);
-    void note_running(const Batch &batch);
+    yoke_comm_signature sign(const Collective &call);
+    Pending number(Issued issued);
+    void issue(Issued issued, bool may_run_here);
+    // What each rank gave to this call of the core's own, in their order.
+    std::vector<int64_t> gather(int32_t called_as, std::vector<int64_t> mine);
+    std::vector<Ref<Work>> start(Calls calls, bool may_run_here, std::unique_lock<std::mutex> lock);
+    void note_running(Calls calls, double now);
     // What it failed with, or null; works are told of it.
-    std::exception_ptr perform(const Batch &batch) noexcept;
-    void execute(const Batch &batch);
+    std::exception_ptr perform(Calls calls) noexcept;
+    void execute(Calls calls);
+    void note_ended(Calls calls, bool is_done) noexcept;
+    void *allocate(uint64_t bytes);
     static void begin(Pending &pending);
     static void end(Pending &pending);
     yoke_collective record_of(const Pending &pending) const;
-    void call_engine(const Batch &batch);
+    void call_engine(Calls calls);
     void serve() noexcept;
-    // False where the system gives no thread for it.
-    bool enqueue(const Batch &batch);
+    // Takes them. False, and nothing taken, where the system gives no thread for it.
+    bool enqueue(Calls calls);
     void listen();
     void open_engine(const yoke_backend_comm &table, const char *call);
     bool is_failed() const noexcept;
@@ -113,7 +132,7 @@ private:
     // Of a deadline. False where the table by which ranks agree is out of reach.
     bool find_culprit(yoke_comm_fault &fault) const noexcept;
     void blame_server(yoke_comm_fault &fault) const noexcept;
-    [[noreturn]] void fail_call(const EngineFailure &failure, const Batch &batch);
+    [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);
 
     Members members_;
     const GroupOptions options_;

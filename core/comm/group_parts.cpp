@@ -5,8 +5,6 @@
 #include "core/comm/group.h"
 #include "core/select/select.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
@@ -26,7 +24,7 @@ std::string Group::describe() const
 
 std::vector<CallRecord> Group::records() const
 {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = lock_here();
     return records_.all();
 }
 
@@ -34,7 +32,7 @@ void Group::monitored_barrier(double seconds)
 {
     uint64_t number = 0;
     {
-        const std::lock_guard lock(mutex_);
+        const std::unique_lock lock = lock_here();
         check_usable();
         number = ++barriers_;
     }
@@ -59,32 +57,57 @@ void Group::monitored_barrier(double seconds)
              missing.c_str());
 }
 
+// An ordinary call, so that who dies, is late or calls something else is found as in any other.
+std::vector<int64_t> Group::gather(int32_t called_as, std::vector<int64_t> mine)
+{
+    const char *name = collective_name(called_as);
+    check_not_capturing(name);
+    const auto make = [name](int64_t count) {
+        return make_tensor(open_device(kHostKind), YOKE_I64, IntList(&count, 1), name);
+    };
+    const Tensor in = make(std::ssize(mine)), out = make(std::ssize(mine) * size());
+    memcpy(in->data, mine.data(), in->nbytes());
+    Collective call{YOKE_COMM_ALL_GATHER, -1, -1, in, out};
+    call.called_as = called_as;
+    check_collective(call, {rank(), size()});
+    issue({std::move(call), nullptr}, true);
+    const auto *values = reinterpret_cast<const int64_t *>(out->data);
+    return {values, values + out->numel};
+}
+
+namespace {
+
+// What a rank gave to split.
+struct Place {
+    int32_t color;
+    int64_t key;
+    int32_t rank;
+};
+
+// Those of a color, in the order of the new group.
+std::vector<Place> places_of(int32_t color, const std::vector<int64_t> &given)
+{
+    std::vector<Place> places;
+    for (size_t i = 0; i < given.size() / 2; ++i)
+        if (given[2 * i] == color)
+            places.push_back({color, given[2 * i + 1], static_cast<int32_t>(i)});
+    std::ranges::sort(places, {}, [](const Place &each) { return std::pair(each.key, each.rank); });
+    return places;
+}
+
+}  // namespace
+
 Ref<Group> Group::split(int32_t color, int64_t key)
 {
-    struct Place {
-        int64_t key;
-        int32_t color, rank;
-    };
+    const std::vector<int64_t> given = gather(kSplitCall, {color, key});
     uint64_t number = 0;
     {
         const std::lock_guard lock(mutex_);
-        check_usable();
         number = ++splits_;
     }
-    const Place mine{key, color, rank()};
-    const std::vector<std::string> all = all_gather(
-        *members_.store, "split/" + std::to_string(number), rank(), size(),
-        {reinterpret_cast<const char *>(&mine), sizeof mine}, Deadline::after(options_.timeout_s));
     if (color < 0) return nullptr;
-    std::vector<Place> places;
-    for (const std::string &each : all) {
-        Place place;
-        memcpy(&place, each.data(), sizeof place);
-        if (place.color == color) places.push_back(place);
-    }
-    std::ranges::sort(places, {}, [](const Place &each) { return std::pair(each.key, each.rank); });
     Members part;
-    for (const Place &each : places) {
+    for (const Place &each : places_of(color, given)) {
         if (each.rank == rank()) part.rank = static_cast<int32_t>(part.ranks.size());
         part.ranks.push_back(members_.ranks[static_cast<size_t>(each.rank)]);
         part.ranks.back().rank = static_cast<int32_t>(part.ranks.size()) - 1;
@@ -146,11 +169,10 @@ Ref<Group> Group::shrink(double seconds)
         fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
              seconds);
     {
-        const std::lock_guard lock(mutex_);
+        const std::unique_lock lock = lock_here();
         if (is_shrunk_)
             fail(YOKE_E_STATE,
                  "shrink: this group has been shrunk already; go on with the one that came of it");
-        if (process_ != getpid()) check_usable();
     }
     const auto end = [this] {
         if (!is_failed())
@@ -179,30 +201,72 @@ Members Group::reunite(double seconds)
     return reunite_threads(members_, ++shrinks_, deadline);
 }
 
+namespace {
+
+// Memory of an engine's, until its tensor goes. Not the group's: its thread may be the last to let go of a tensor.
+struct Lent {
+    std::shared_ptr<Engine> engine;
+    void *memory;
+    uint64_t bytes;
+    static void drop(void *user)
+    {
+        const std::unique_ptr<Lent> self(static_cast<Lent *>(user));
+        if (self->memory) self->engine->free(self->memory, self->bytes);
+    }
+};
+
+// All ranks see what all gave, and raise alike.
+void check_alike(const std::vector<int64_t> &given, const std::vector<Arrival> &ranks)
+{
+    for (size_t i = 0; i < ranks.size(); ++i) {
+        const int64_t *ours = given.data(), *theirs = &given[2 * i];
+        if (theirs[0] == ours[0] && theirs[1] == ours[1]) continue;
+        fail(
+            YOKE_E_COMM,
+            "empty: %s asks for %lld elements of %s, and %s for %lld of %s; all ranks make the same calls in the same order",
+            describe(ranks[0]).c_str(), static_cast<long long>(ours[0]),
+            name(static_cast<yoke_dtype>(ours[1])), describe(ranks[i]).c_str(),
+            static_cast<long long>(theirs[0]), name(static_cast<yoke_dtype>(theirs[1])));
+    }
+}
+
+}  // namespace
+
+// All ranks have agreed to make memory. In its turn among the calls; what fails on one of them has left the others
+// waiting.
+void *Group::allocate(uint64_t bytes)
+{
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !is_running_; });
+    check_usable();
+    is_running_ = true;
+    lock.unlock();
+    void *memory = nullptr;
+    std::string failure;
+    try {
+        memory = engine_->allocate(bytes);
+    } catch (const EngineFailure &found) {
+        failure = format("empty: %s got no memory of %llu bytes that peers reach: %s",
+                         yoke::describe(members_.self()).c_str(),
+                         static_cast<unsigned long long>(bytes), found.text.c_str());
+    }
+    if (!failure.empty()) fail_with(agreed({YOKE_E_COMM, failure}));
+    lock.lock();
+    is_running_ = false;
+    changed_.notify_all();
+    if (!failure.empty()) cause_->raise();
+    return memory;
+}
+
 Tensor Group::empty(IntList shape, yoke_dtype dtype)
 {
     int64_t numel = 0;
     if (!count_elements(shape, numel))
         fail(YOKE_E_VALUE, "empty: the shape %s has more elements than memory can address",
              to_string(shape).c_str());
+    check_alike(gather(kEmptyCall, {numel, dtype}), members_.ranks);
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
-    struct Lent {
-        // Not the group: its thread may be the last to let go of a tensor.
-        std::shared_ptr<Engine> engine;
-        void *memory;
-        uint64_t bytes;
-        static void drop(void *user)
-        {
-            const std::unique_ptr<Lent> self(static_cast<Lent *>(user));
-            if (self->memory) self->engine->free(self->memory, self->bytes);
-        }
-    };
-    auto lent = std::make_unique<Lent>(Lent{engine_, nullptr, bytes});
-    try {
-        lent->memory = bytes ? engine_->allocate(bytes) : nullptr;
-    } catch (const EngineFailure &failure) {
-        throw Error(failure.status, "empty: " + failure.text);
-    }
+    auto lent = std::make_unique<Lent>(Lent{engine_, bytes ? allocate(bytes) : nullptr, bytes});
     Tensor made = from_memory(lent->memory, shape, nullptr, dtype, open_device(kHostKind),
                               Lent::drop, lent.get(), "empty");
     (void)lent.release();

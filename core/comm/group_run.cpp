@@ -35,48 +35,42 @@ Tensor dense(const Tensor &tensor)
 
 // ---- Running one ------------------------------------------------------------------------------------------------
 
-std::exception_ptr Group::perform(const Batch &batch) noexcept
+std::exception_ptr Group::perform(Calls calls) noexcept
 {
     std::exception_ptr failure;
     try {
-        execute(batch);
+        execute(calls);
     } catch (...) {
         failure = std::current_exception();
     }
-    for (const auto &each : batch) {
-        each->call.in = each->in = {}, each->call.out = each->out = {};
-        if (each->work.present()) each->work->finish(failure);
+    note_ended(calls, !failure);
+    for (Pending &each : calls) {
+        each.call.in = each.in = {}, each.call.out = each.out = {};
+        if (each.work.present()) each.work->finish(failure);
     }
     return failure;
 }
 
-void Group::execute(const Batch &batch)
+// In a group that has failed since they were queued the engine refuses them.
+void Group::execute(Calls calls)
 {
-    struct AtEnd {
-        ~AtEnd()
-        {
-            const std::lock_guard lock(group.mutex_);
-            group.is_running_ = false;
-            for (const auto &each : batch)
-                if (CallRecord *record = group.records_.find(each->record)) {
-                    record->ended_s = monotonic_seconds();
-                    record->state = is_done ? CallRecord::kDone : CallRecord::kFailed;
-                }
-            group.changed_.notify_all();
-        }
-        Group &group;
-        const Batch &batch;
-        bool is_done = false;
-    } at_end{*this, batch};
-    {
-        const std::lock_guard lock(mutex_);
-        if (cause_) cause_->raise();  // since it was queued
-    }
     const NoGrad no_grad;
-    for (const auto &each : batch) begin(*each);
-    call_engine(batch);
-    for (const auto &each : batch) end(*each);
-    at_end.is_done = true;
+    for (Pending &each : calls) begin(each);
+    call_engine(calls);
+    for (Pending &each : calls) end(each);
+}
+
+void Group::note_ended(Calls calls, bool is_done) noexcept
+{
+    const double now = monotonic_seconds();
+    const std::lock_guard lock(mutex_);
+    is_running_ = false;
+    for (const Pending &each : calls)
+        if (CallRecord *record = records_.find(each.record)) {
+            record->ended_s = now;
+            record->state = is_done ? CallRecord::kDone : CallRecord::kFailed;
+        }
+    changed_.notify_all();
 }
 
 void Group::begin(Pending &pending)
@@ -119,14 +113,14 @@ yoke_collective Group::record_of(const Pending &pending) const
     return record;
 }
 
-void Group::call_engine(const Batch &batch)
+void Group::call_engine(Calls calls)
 {
     try {
-        Engine::Together together(batch.size() > 1 ? engine_.get() : nullptr);
-        for (const auto &each : batch) engine_->call(record_of(*each), together);
+        Engine::Together together(calls.size() > 1 ? engine_.get() : nullptr);
+        for (const Pending &each : calls) engine_->call(record_of(each), together);
         together.end();
     } catch (const EngineFailure &failure) {
-        fail_call(failure, batch);
+        fail_call(failure, calls);
     }
 }
 
@@ -166,13 +160,13 @@ bool Group::find_culprit(yoke_comm_fault &fault) const noexcept
     return true;
 }
 
-void Group::fail_call(const EngineFailure &failure, const Batch &batch)
+void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     const yoke_comm_signature &theirs = failure.fault.theirs;
-    const auto met = std::ranges::find_if(batch, [&](const auto &each) {
-        return each->signature.sequence == theirs.sequence && each->signature.op == theirs.op;
+    const auto met = std::ranges::find_if(calls, [&](const Pending &each) {
+        return each.signature.sequence == theirs.sequence && each.signature.op == theirs.op;
     });
-    const Pending &pending = met == batch.end() ? *batch[0] : **met;
+    const Pending &pending = met == calls.end() ? calls[0] : *met;
     yoke_comm_fault fault = failure.fault;
     const bool is_late = fault.kind == YOKE_COMM_FAULT_LATE && fault.rank >= 0;
     const bool can_agree = !is_late || find_culprit(fault);
@@ -247,6 +241,7 @@ void Group::lose(const Cause &cause) noexcept
 
 void Group::abort(const std::string &reason) noexcept
 {
+    if (!is_here()) return;
     Cause cause{YOKE_E_CANCELLED, "the group was ended by abort() on " +
                                       yoke::describe(members_.self()) +
                                       (reason.empty() ? "" : ": " + reason)};

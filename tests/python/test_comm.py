@@ -180,6 +180,44 @@ def test_a_forked_child_has_no_part_in_a_group():
     group.barrier()
 
 
+FORKED = """
+import os, sys, yoke
+group = yoke.comm.init(rank=0, world_size=1)
+group.all_reduce(yoke.ones(3))  # the group has a thread of its own, which waits for calls
+child = os.fork()
+if child == 0:
+    {leave}
+print(os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("leave", ["sys.exit(7)", "del group; yoke.comm.finalize(); os._exit(7)",
+                                   "yoke.comm.init(rank=0, world_size=1).barrier(); sys.exit(7)"])
+def test_a_forked_child_ends_beside_the_thread_of_a_group(leave):
+    done = subprocess.run([sys.executable, "-c", FORKED.format(leave=leave)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "7\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_forks_and_groups_that_are_made_wait_for_each_other_a_moment():
+    program = """
+import os, threading, yoke
+def make():
+    for _ in range(150):
+        yoke.comm.init(rank=0, world_size=1)
+        yoke.comm.finalize()
+making = threading.Thread(target=make)
+making.start()
+while making.is_alive():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0
+
+
 # ---- Several at once ------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("shared", ["1", "0"])

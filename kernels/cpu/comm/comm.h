@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,8 @@ struct Comm {
     int64_t spin_ns = 0;  // what a wait spins before it sleeps
     int64_t most_spin_ns = 0;
 
+    // Tensors go in any thread, amid a call.
+    mutable std::mutex regions_mutex;
     std::vector<std::unique_ptr<Region>> regions;
     uint32_t next_region = 0;
 

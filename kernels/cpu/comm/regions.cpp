@@ -50,12 +50,14 @@ yoke_status make_region(Comm &comm, uint64_t bytes, void **pointer)
     if (status) return status;
     ++comm.next_region;
     *pointer = region->mine.data();
+    const std::lock_guard lock(comm.regions_mutex);
     comm.regions.push_back(std::move(region));
     return YOKE_OK;
 }
 
 yoke_status drop_region(Comm &comm, void *pointer, uint64_t bytes)
 {
+    const std::lock_guard lock(comm.regions_mutex);
     const size_t before = comm.regions.size();
     std::erase_if(comm.regions, [&](const auto &one) { return one->mine.data() == pointer; });
     if (comm.regions.size() == before)
@@ -67,6 +69,7 @@ yoke_status drop_region(Comm &comm, void *pointer, uint64_t bytes)
 const Region *find_region(const Comm &comm, const void *data, uint64_t bytes)
 {
     const char *begin = static_cast<const char *>(data);
+    const std::lock_guard lock(comm.regions_mutex);
     for (const auto &one : comm.regions) {
         const char *start = one->mine.data();
         if (begin >= start && begin + bytes <= start + one->bytes) return one.get();

@@ -1,4 +1,5 @@
 // Ranks that die once all have met, and who is told of it.
+#include "core/comm/init.h"
 #include "tests/core/comm/ranks.h"
 
 namespace yoke {
@@ -82,6 +83,49 @@ TEST(Deaths, ThatOfRankZeroIsToldToAll)
     RankProcess dying = victim(0, port.number());
     for (const std::string &text : results(ranks))
         EXPECT_EQ(text, format("0 %d", PeerEvent::kEnded));
+}
+
+// ---- In what a group does beside its collectives ----------------------------------------------------------------
+
+RankProcess member(int rank, uint16_t port, const std::function<std::string(Group &)> &body)
+{
+    return RankProcess([=] {
+        InitOptions options;
+        options.arguments.init_method = format("tcp://127.0.0.1:%d", port);
+        options.arguments.rank = rank;
+        options.arguments.size = 3;
+        return body(*init_group(options, "init"));
+    });
+}
+
+void expect_death_told(const std::function<std::string(Group &)> &body)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1}) ranks.push_back(member(rank, port.number(), body));
+    RankProcess dying = member(2, port.number(), [](Group &) -> std::string {
+        raise(SIGKILL);
+        return "";
+    });
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM", "rank 2 (host", process_of(dying), "died"});
+}
+
+TEST(Deaths, OneIsToldToWhoSplits)
+{
+    expect_death_told([](Group &group) {
+        group.split(0, 0);
+        return std::string("it was made");
+    });
+}
+
+TEST(Deaths, OneIsToldToWhoMakesMemory)
+{
+    expect_death_told([](Group &group) {
+        const int64_t shape[] = {5};
+        group.empty(shape, YOKE_F32);
+        return std::string("it was made");
+    });
 }
 
 }  // namespace

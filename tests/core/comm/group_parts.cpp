@@ -48,6 +48,52 @@ TEST(Group, ShrinksToTheRanksThatCome)
     expect_error(YOKE_E_VALUE, {"'timeout' is 0"}, [&] { (void)groups[0]->shrink(0); });
 }
 
+TEST(Group, TellsAllRanksWhereOneDoesNotSplit)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        if (group.rank() == 1)
+            group.run(reduce_all(filled(2, 1)), false);
+        else
+            group.split(0, 0);
+    });
+    expect_all_told(told, {"do not agree on the call", "called split", "all_reduce of 2 float32"});
+}
+
+TEST(Group, TellsAllRanksWhatMemoryEachAskedFor)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int64_t shape[] = {group.rank() == 1 ? 4 : 5};
+        group.empty(shape, YOKE_F32);
+    });
+    expect_all_told(told, {"empty: rank 0", "5 elements of float32", "rank 1", "4 of float32"});
+    // Nothing was begun: the group goes on.
+    EXPECT_EQ(each_rank(groups, [](Group &each) { each.run(barrier(), false); }),
+              std::vector<std::string>(3));
+}
+
+TEST(Group, MakesMemoryBehindTheCallsBeforeIt)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int64_t shape[] = {1000};
+        const Tensor other = filled(300000, 1);
+        for (int i = 0; i < 30; ++i) {
+            const Ref<Work> before = group.run(reduce_all(other, YOKE_REDUCE_MAX), true);
+            Tensor t = group.empty(shape, YOKE_F32);
+            ops::fill_(*t, 1.0);
+            const Ref<Work> with = group.run(reduce_all(t), true);
+            const Ref<Work> behind = group.run(reduce_all(other, YOKE_REDUCE_MAX), true);
+            with->wait(-1);
+            EXPECT_EQ(values(t)[999], 2);
+            t = {};  // amid the call behind it
+            behind->wait(-1);
+        }
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
 TEST(Group, GivesMemoryThatOutlivesWhoMadeIt)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
