@@ -7,20 +7,22 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace yoke {
 
 namespace {
 
-// Ignores what a terminal sends to all; `done` is said where this process ends by itself.
+// Ignores what a terminal sends to all; `done` is said where this process ends by itself. A word apart has a space on
+// both sides.
 constexpr const char *kScript = R"(trap '' HUP INT QUIT TERM TSTP
-groups=
+groups=' '
 while read -r line; do
     case $line in
         done) exit ;;
-        forget) groups= ;;
-        *) groups="$groups $line" ;;
+        gone*) gone=" ${line#gone } "; groups="${groups%%"$gone"*} ${groups#*"$gone"}" ;;
+        *) groups="$groups$line " ;;
     esac
 done
 for group in $groups; do kill -KILL -"$group"; done
@@ -51,6 +53,13 @@ Guard::Guard(const std::string &folder)
 void Guard::say(const char *line) noexcept
 {
     if (pipe_.present()) (void)!write(pipe_.fd(), line, strlen(line));
+}
+
+void Guard::forget(pid_t group) noexcept
+{
+    char line[32];
+    snprintf(line, sizeof line, "gone %d\n", static_cast<int>(group));
+    say(line);
 }
 
 Guard::~Guard()

@@ -2,8 +2,8 @@
 // process groups of the ranks, with all that these have started in them, and removes a folder.
 //
 // It reads a pipe that only this process holds, and each rank until its exec. Each rank writes its number there before
-// it becomes its program: so there is no moment at which it is not known. Its pipe may break: SIGPIPE is held
-// meanwhile, see taken_signals.h.
+// it becomes its program: so there is no moment at which it is not known. It is told of a group's end before the number
+// may be another's. Its pipe may break: SIGPIPE is held meanwhile, see taken_signals.h.
 #pragma once
 
 #include "core/launch/child.h"
@@ -21,8 +21,8 @@ public:
     Guard &operator=(const Guard &) = delete;
 
     int note() const noexcept { return pipe_.fd(); }  // for ChildPlan
-    // The groups that it knows are gone, and their numbers may be others'.
-    void forget() noexcept { say("forget\n"); }
+    // The group's number will be others'.
+    void forget(pid_t group) noexcept;
 
 private:
     void say(const char *line) noexcept;

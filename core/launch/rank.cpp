@@ -47,14 +47,6 @@ Rank::Rank(int32_t number, LineSink &out, LineSink &err)
 {
 }
 
-Rank::~Rank()
-{
-    if (child_.process <= 0) return;  // never started
-    signal_group(SIGKILL);
-    while (is_running() && waitpid(child_.process, nullptr, 0) < 0 && errno == EINTR) {
-    }
-}
-
 void Rank::start(ChildPlan plan, std::string error_file)
 {
     Pipe out = make_pipe(), err = make_pipe();
@@ -66,20 +58,33 @@ void Rank::start(ChildPlan plan, std::string error_file)
     err_.from = std::move(err.read);
     error_file_ = std::move(error_file);
     child_ = start_child(plan);
+    has_number_ = child_.process > 0;
 }
 
 void Rank::look()
 {
     if (!is_running()) return;
-    int status = 0;
-    const pid_t found = waitpid(child_.process, &status, WNOHANG);
-    if (found == child_.process) status_ = status;
-    if (found >= 0 || errno == EINTR) return;
+    siginfo_t found{};
+    const auto process = static_cast<id_t>(child_.process);
+    const int problem = waitid(P_PID, process, &found, WEXITED | WNOHANG | WNOWAIT);
+    if (problem == 0 && found.si_pid == child_.process) note_end(found);
+    if (problem == 0 || errno == EINTR) return;
     status_ = 0;  // there is nobody to wait for any more
+    has_number_ = false;
     fail(
         YOKE_E_STATE,
         "run: how rank %d (process %d) ended was told to another part of this process: %s; let nothing here wait for any child",
         number_, static_cast<int>(child_.process), strerror(errno));
+}
+
+void Rank::note_end(const siginfo_t &end) noexcept
+{
+    constexpr int kCodeShift = 8;  // in a status of waitpid()
+    const bool has_code = end.si_code == CLD_EXITED;
+    status_ = has_code ? end.si_status << kCodeShift : end.si_status;
+    signal_group(SIGTERM);
+    signal_group(SIGCONT);  // what is stopped could not hear it
+    leftover_end_ = Deadline::after(kLeftoverGrace);
 }
 
 void Rank::signal_process(int signal) const noexcept
@@ -89,12 +94,16 @@ void Rank::signal_process(int signal) const noexcept
 
 void Rank::signal_group(int signal) const noexcept
 {
-    if (child_.process > 0) kill(-child_.process, signal);
+    if (has_number_) kill(-child_.process, signal);
 }
 
-bool Rank::has_group() const noexcept
+void Rank::release() noexcept
 {
-    return child_.process > 0 && kill(-child_.process, 0) == 0;
+    if (!has_number_) return;
+    signal_group(SIGKILL);
+    while (waitpid(child_.process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    has_number_ = false;
 }
 
 void Rank::Stream::pass_on()

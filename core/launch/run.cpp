@@ -182,7 +182,6 @@ RunResult run_ranks(const RunOptions &options)
     for (int32_t number = 0;; ++number) {
         Start start(scene, number);
         RunResult result = start.run();
-        guard.forget();
         if (result.rank < 0 || start.was_interrupted() || number == options.restarts) return result;
         log(LogLevel::kWarn, "run: %s; all are started again (%d of %d)", result.text.c_str(),
             number + 1, options.restarts);

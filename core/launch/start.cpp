@@ -1,6 +1,7 @@
 #include "core/launch/start.h"
 
 #include "core/base/error.h"
+#include "core/launch/living_groups.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +19,12 @@ namespace {
 constexpr double kTick = 0.1;
 // Where the kernel does not tell that a process has ended.
 constexpr double kShortTick = 0.01;
-// For what ranks have left behind.
-constexpr double kLeftoverGrace = 1;
+
+// It has ended, and what is left of its group may live.
+bool is_ending(const Rank &rank)
+{
+    return !rank.is_running() && rank.has_number();
+}
 
 }  // namespace
 
@@ -67,9 +72,9 @@ void Start::start_all()
 
 // ---- Waiting ----------------------------------------------------------------------------------------------------
 
-bool Start::is_any_running() const
+bool Start::is_any_left() const
 {
-    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank &r) { return r.is_running(); });
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank &r) { return r.has_number(); });
 }
 
 void Start::ask(std::vector<pollfd> &all, int fd, short events, std::function<void()> then)
@@ -81,10 +86,11 @@ void Start::ask(std::vector<pollfd> &all, int fd, short events, std::function<vo
 
 double Start::patience() const
 {
-    const auto is_unwatched = [](const Rank &r) { return r.is_running() && !r.ended().present(); };
-    const bool has_ticks =
-        !is_any_running() ||  // what they have left behind tells nobody of its end
-        std::any_of(ranks_.begin(), ranks_.end(), is_unwatched);
+    const auto is_unwatched = [](const Rank &rank) {
+        return is_ending(rank) ||  // what it has left behind tells nobody of its end
+               (rank.is_running() && !rank.ended().present());
+    };
+    const bool has_ticks = std::any_of(ranks_.begin(), ranks_.end(), is_unwatched);
     const double tick = has_ticks ? kShortTick : kTick;
     return is_asked_to_end_ && !is_killed_ ? std::min(tick, end_.remaining_s()) : tick;
 }
@@ -111,6 +117,7 @@ void Start::step()
         if (all[i].revents) answers_[i]();
     for (int signal; (signal = scene_.signals.next()) != 0;) hear(signal);
     look_at_ranks();
+    release_ended();
     if (is_asked_to_end_ && !is_killed_ && end_.has_passed()) kill_all();
 }
 
@@ -190,14 +197,17 @@ void Start::kill_all()
     for (const Rank &rank : ranks_) rank.signal_group(SIGKILL);
 }
 
-void Start::end_leftovers()
+// A rank that has ended keeps its number until nothing of its group is left, or its leftovers had their time.
+void Start::release_ended()
 {
-    const auto has_group = [](const Rank &rank) { return rank.has_group(); };
-    for (const Rank &rank : ranks_) rank.signal_group(SIGTERM);
-    const Deadline end = Deadline::after(kLeftoverGrace);
-    while (!is_killed_ && !end.has_passed() && std::any_of(ranks_.begin(), ranks_.end(), has_group))
-        step();
-    kill_all();
+    if (std::none_of(ranks_.begin(), ranks_.end(), is_ending)) return;
+    const LivingGroups living;
+    for (Rank &rank : ranks_) {
+        const bool has_time = !is_killed_ && !rank.leftover_end().has_passed();
+        if (!is_ending(rank) || (has_time && living.may_have(rank.process()))) continue;
+        scene_.guard.forget(rank.process());
+        rank.release();
+    }
 }
 
 // What they have written is read to its end, and written; of a process that has left the groups it is not waited for,
@@ -227,8 +237,7 @@ void Start::drain()
 RunResult Start::run()
 {
     start_all();
-    while (is_any_running()) step();
-    end_leftovers();
+    while (is_any_left()) step();
     drain();
     return std::move(result_);
 }

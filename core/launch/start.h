@@ -38,7 +38,7 @@ public:
 private:
     void start_all();
     bool start_rank(int32_t local_rank, const OwnedFile &null);
-    bool is_any_running() const;
+    bool is_any_left() const;
     void step();
     void ask(std::vector<pollfd> &all, int fd, short events, std::function<void()> then);
     void look_at_ranks();
@@ -46,7 +46,7 @@ private:
     void hear(int signal);
     void end_all();
     void kill_all();
-    void end_leftovers();
+    void release_ended();
     void drain();
     double patience() const;
 

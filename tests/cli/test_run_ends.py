@@ -1,0 +1,60 @@
+"""The command `yoke run` where it, its ranks, or what they write to come to an end that is not theirs to choose."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from test_command import COMMAND, pytestmark  # noqa: F401
+from test_run_command import PATIENCE, alone, is_alive, start, until  # noqa: F401
+
+
+# ---- Groups of ranks ------------------------------------------------------------------------------------------------
+
+def test_what_a_rank_leaves_behind_ends_with_it(tmp_path):
+    go = tmp_path / "go"
+    ranks = start("-n", "2", "--", "sh", "-c", f"if [ $RANK = 1 ]; then sleep 1000 & echo $!; exit 0; fi; until [ -e {go} ]; do sleep 0.02; done")
+    left = ranks.stdout.readline().split()[1]
+    try:
+        until(lambda: not is_alive(left))
+    finally:
+        go.write_text("")
+        assert ranks.wait(timeout=PATIENCE) == 0
+        ranks.communicate()
+
+
+def test_what_a_rank_leaves_behind_has_a_moment_to_end(tmp_path):
+    go = tmp_path / "go"
+    helper = f"trap 'echo saved; exit' TERM; echo > {go}; while :; do sleep 0.02; done"
+    ranks = start("-n", "1", "--", "sh", "-c", f"sh -c \"{helper}\" & until [ -e {go} ]; do sleep 0.02; done")
+    assert ranks.communicate(timeout=PATIENCE)[0] == "[0] saved\n" and ranks.returncode == 0
+
+
+HAS_NUMBERS = subprocess.run(["unshare", "-rpf", "--mount-proc", "sh", "-c", "echo 100 > /proc/sys/kernel/ns_last_pid"],
+                             capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not HAS_NUMBERS, reason="no namespace in which the numbers of processes can be chosen")
+@pytest.mark.parametrize("end", ["echo > go; wait $launcher",
+                                 'kill -KILL $launcher; wait $launcher; while [ "$(ls -d yoke-run-* 2>&-)" ]; do sleep 0.02; done'],
+                         ids=["all ranks end", "the command is killed"])
+def test_a_number_that_a_rank_had_is_nobodys_target(tmp_path, end):
+    script = f"""
+mkfifo go
+'{COMMAND}' run -n 2 -- sh -c 'if [ $RANK = 0 ]; then read line < go; else echo $$ > written; mv written was; fi' &
+launcher=$!
+until [ -s was ] && [ ! -e /proc/$(cat was) ]; do sleep 0.02; done
+was=$(cat was)
+echo $((was - 1)) > /proc/sys/kernel/ns_last_pid
+setsid sleep 1000 &
+other=$!
+[ $other = $was ] || exit 1
+until [ "$(cut -d ' ' -f 5 /proc/$other/stat)" = $other ]; do sleep 0.02; done
+{end}
+kill -USR1 $other
+wait $other
+echo $?
+"""
+    done = subprocess.run(["unshare", "-rpf", "--mount-proc", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=PATIENCE, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert done.stdout == f"{128 + signal.SIGUSR1}\n", done
