@@ -163,7 +163,8 @@ void Start::hear(int signal)
     const bool is_interrupt = signal == SIGINT || signal == SIGTERM;
     if (signal == SIGINT && interrupts_ > 0) kill_all();
     interrupts_ += is_interrupt;
-    was_interrupted_ |= is_interrupt || signal == SIGHUP || signal == SIGQUIT;
+    const bool is_end = is_interrupt || signal == SIGHUP || signal == SIGQUIT;
+    was_interrupted_ |= is_end;
     const bool is_for_one = signal == SIGUSR1 || signal == SIGUSR2;  // helpers may not know them
     for (const Rank &rank : ranks_) {
         if (!rank.is_running()) continue;
@@ -171,6 +172,7 @@ void Start::hear(int signal)
             rank.signal_process(signal);
         else
             rank.signal_group(signal);
+        if (is_end) rank.signal_group(SIGCONT);  // one that is stopped could not hear it
     }
     if (signal == SIGTSTP) kill(getpid(), SIGSTOP);
     if (!is_interrupt || is_asked_to_end_) return;

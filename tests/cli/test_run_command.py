@@ -40,10 +40,15 @@ def until(is_so):
         time.sleep(0.01)
 
 
+def state(process):
+    """A letter of ps: R and S run, T is stopped, Z has ended and is not waited for."""
+    return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
 def is_alive(process):
     """No zombie counts: it has ended, whoever has yet to hear of it."""
     try:
-        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+        return state(process) not in "ZX"
     except OSError:
         return False
 
@@ -284,7 +289,6 @@ time.sleep(1000)
 """
     ranks = start("-n", "1", "--", sys.executable, "-c", program)
     rank = int(ranks.stdout.readline().split()[1])
-    state = lambda process: pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]  # noqa: E731
     try:
         ranks.send_signal(signal.SIGTSTP)
         until(lambda: state(rank) == "T" and state(ranks.pid) == "T")

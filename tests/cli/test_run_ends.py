@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from test_command import COMMAND, pytestmark  # noqa: F401
-from test_run_command import PATIENCE, alone, is_alive, start, until  # noqa: F401
+from test_run_command import PATIENCE, alone, is_alive, start, state, until  # noqa: F401
 
 
 # ---- Groups of ranks ------------------------------------------------------------------------------------------------
@@ -58,3 +58,16 @@ echo $?
     done = subprocess.run(["unshare", "-rpf", "--mount-proc", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True,
                           timeout=PATIENCE, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert done.stdout == f"{128 + signal.SIGUSR1}\n", done
+
+
+# ---- Signals --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_stopped_rank_hears_that_it_is_to_end(number):
+    name = number.name.removeprefix("SIG")
+    ranks = start("-n", "1", "--grace", "1000", "--", "sh", "-c", f"trap 'echo saved; exit 0' {name}; echo $$; while :; do sleep 0.02; done")
+    rank = int(ranks.stdout.readline().split()[1])
+    os.kill(rank, signal.SIGSTOP)
+    until(lambda: state(rank) == "T")
+    ranks.send_signal(number)
+    assert ranks.communicate(timeout=PATIENCE)[0] == "[0] saved\n" and ranks.returncode == 0
