@@ -27,16 +27,15 @@ void OwnedFile::close() noexcept
     fd_ = -1;
 }
 
-namespace {
-
 // The numbers of standard streams are taken anew in a child, so nothing of ours stands there.
-int above_standard(int fd)
+OwnedFile above_standard(int fd)
 {
-    if (fd < 0 || fd > STDERR_FILENO) return fd;
-    const int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(fd);
-    return higher;
+    OwnedFile file(fd);
+    if (fd < 0 || fd > STDERR_FILENO) return file;
+    return OwnedFile(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
+
+namespace {
 
 [[noreturn]] void fail_descriptor()
 {
@@ -49,14 +48,14 @@ Pipe make_pipe()
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) fail_descriptor();
-    Pipe made{OwnedFile(above_standard(ends[0])), OwnedFile(above_standard(ends[1]))};
+    Pipe made{above_standard(ends[0]), above_standard(ends[1])};
     if (!made.read.present() || !made.write.present()) fail_descriptor();
     return made;
 }
 
 OwnedFile open_null()
 {
-    OwnedFile made(above_standard(open("/dev/null", O_RDWR | O_CLOEXEC)));
+    OwnedFile made = above_standard(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!made.present()) fail(YOKE_E_IO, "run: /dev/null cannot be opened: %s", strerror(errno));
     return made;
 }

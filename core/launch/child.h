@@ -28,6 +28,10 @@ private:
     int fd_;
 };
 
+// `fd` under a number that is none of a standard stream's, or `fd` where it is none; not present() with errno where it
+// is not open or the system has no number.
+OwnedFile above_standard(int fd);
+
 struct Pipe {
     OwnedFile read = OwnedFile(), write = OwnedFile();
 };

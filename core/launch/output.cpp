@@ -1,5 +1,7 @@
 #include "core/launch/output.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,16 +16,36 @@ namespace {
 constexpr size_t kEnough = size_t{1} << 20;       // bytes that wait for a reader
 constexpr size_t kLongestLine = size_t{1} << 20;  // beyond, a line is cut
 
-size_t piece_of(int fd)
+// A file's kind, as S_IFMT has it; 0: it is not open.
+mode_t kind_of(int fd)
 {
     struct stat about;
-    const bool is_file = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-    return is_file ? kEnough : PIPE_BUF;
+    return fstat(fd, &about) == 0 ? about.st_mode & S_IFMT : 0;
+}
+
+// A terminal or a pipe opened apart, since others have this one and may wait. Another user's terminal is refused.
+OwnedFile opened_anew(int fd)
+{
+    if (kind_of(fd) != S_IFIFO && !isatty(fd)) return OwnedFile();
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    return above_standard(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+// A terminal that takes something may take no more than a byte.
+size_t piece_of(int fd, bool never_waits)
+{
+    if (never_waits) return kEnough;
+    return isatty(fd) ? 1 : PIPE_BUF;
 }
 
 }  // namespace
 
-LineSink::LineSink(int fd) : fd_(fd), piece_(piece_of(fd)) {}
+LineSink::LineSink(int fd)
+    : anew_(opened_anew(fd)), fd_(anew_.present() ? anew_.fd() : fd),
+      is_socket_(kind_of(fd) == S_IFSOCK),
+      piece_(piece_of(fd, anew_.present() || is_socket_ || kind_of(fd) == S_IFREG))
+{
+}
 
 bool LineSink::is_full() const noexcept
 {
@@ -33,7 +55,9 @@ bool LineSink::is_full() const noexcept
 void LineSink::write_some()
 {
     const size_t size = std::min(piece_, waiting_.size() - at_);
-    const ssize_t taken = write(fd_, waiting_.data() + at_, size);
+    const char *from = waiting_.data() + at_;
+    const ssize_t taken = is_socket_ ? send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                     : write(fd_, from, size);
     if (taken < 0) {
         is_broken_ = errno != EINTR && errno != EAGAIN;
         return;

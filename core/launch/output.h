@@ -3,6 +3,8 @@
 // Nothing here waits: what a stream does not take yet is kept, and whoever asks for more is told that there is enough.
 #pragma once
 
+#include "core/launch/child.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +29,10 @@ public:
     void write_some();
 
 private:
-    int fd_;
-    size_t piece_;  // what a blocking file takes without blocking, once it takes something
+    const OwnedFile anew_;  // the same file, where a write never waits
+    const int fd_;
+    const bool is_socket_;
+    const size_t piece_;  // what it takes without waiting, once it takes something
     std::string waiting_;
     size_t at_ = 0;
     bool is_broken_ = false;

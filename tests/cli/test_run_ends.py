@@ -71,3 +71,25 @@ def test_a_stopped_rank_hears_that_it_is_to_end(number):
     until(lambda: state(rank) == "T")
     ranks.send_signal(number)
     assert ranks.communicate(timeout=PATIENCE)[0] == "[0] saved\n" and ranks.returncode == 0
+
+
+# ---- Output ---------------------------------------------------------------------------------------------------------
+
+def test_a_terminal_that_nobody_reads_holds_up_no_end(tmp_path):
+    """As where a connection hangs. What rank 0 writes is more than the terminal takes, and less than is kept for it."""
+    manager, terminal = os.openpty()
+    wrote = tmp_path / "wrote"
+    rank_0 = f"trap '' TERM; seq 1 60000; echo $$ > {wrote}.part; mv {wrote}.part {wrote}; while :; do sleep 0.02; done"
+    ranks = subprocess.Popen([COMMAND, "run", "-n", "2", "--grace", "0.1", "--", "sh", "-c",
+                              f"if [ $RANK = 0 ]; then {rank_0}; fi; until [ -e {wrote} ]; do sleep 0.02; done; exit 3"],
+                             stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    os.close(terminal)
+    try:
+        until(wrote.exists)
+        rank = int(wrote.read_text())
+        until(lambda: not is_alive(rank))
+        ranks.send_signal(signal.SIGTERM)  # nor are the lines waited for, then
+        assert "exit code 3" in ranks.communicate(timeout=PATIENCE)[1] and ranks.returncode == 3
+    finally:
+        ranks.kill()
+        os.close(manager)

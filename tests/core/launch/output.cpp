@@ -5,7 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <climits>
 
 #include <fstream>
 #include <iterator>
@@ -48,6 +53,69 @@ TEST(Output, LinesThatComeInPiecesAreWholeAndLongOnesAreCut)
     while (!sink.is_empty()) sink.write_some();
     close(fd);
     EXPECT_EQ(file.text(), "[1] b\n[1] \n[0] aa\n[0] " + longest + "\n[0] y\n[1] c\n");
+}
+
+// A terminal whose other side nobody reads.
+class StalledTerminal {
+public:
+    StalledTerminal() { EXPECT_EQ(openpty(&other_, &fd_, nullptr, nullptr, nullptr), 0); }
+    ~StalledTerminal()
+    {
+        close(fd_);
+        close(other_);
+    }
+    int fd() const { return fd_; }
+
+private:
+    int other_ = -1, fd_ = -1;
+};
+
+void fill(LineSink &sink)
+{
+    sink.add(std::string(size_t{1} << 20, 'x'));
+    for (int rest = 1 << 20; rest > 0; --rest) {
+        pollfd wanted{sink.fd(), POLLOUT, 0};
+        if (poll(&wanted, 1, 0) == 0) break;
+        sink.write_some();  // a write that waited would do so for ever
+    }
+    EXPECT_FALSE(sink.is_empty());
+    EXPECT_FALSE(sink.is_broken());
+}
+
+TEST(Output, ATerminalThatNobodyReadsIsNotWaitedFor)
+{
+    const StalledTerminal terminal;
+    LineSink sink(terminal.fd());
+    EXPECT_NE(sink.fd(), terminal.fd());
+    fill(sink);
+    EXPECT_EQ(fcntl(terminal.fd(), F_GETFL) & O_NONBLOCK, 0) << "others have it, too";
+}
+
+TEST(Output, NorIsOneThatCannotBeOpenedAnew)
+{
+    const StalledTerminal terminal;
+    struct rlimit files, none;
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = files;
+    none.rlim_cur = 0;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    LineSink sink(terminal.fd());
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+    EXPECT_EQ(sink.fd(), terminal.fd());
+    fill(sink);
+}
+
+TEST(Output, NeitherIsAPipeThatOthersFill)
+{
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    LineSink sink(ends[1]);
+    sink.add(std::string(PIPE_BUF, 'x'));
+    ASSERT_EQ(fcntl(ends[1], F_SETPIPE_SZ, PIPE_BUF), PIPE_BUF);
+    ASSERT_EQ(write(ends[1], "x", 1), 1);
+    sink.write_some();
+    EXPECT_FALSE(sink.is_empty());
+    for (const int end : ends) close(end);
 }
 
 TEST(Output, WhatNobodyReadsIsNotKept)
