@@ -49,7 +49,7 @@ LineSink::LineSink(int fd)
 
 bool LineSink::is_full() const noexcept
 {
-    return !is_broken_ && waiting_.size() - at_ >= kEnough;
+    return !is_broken() && waiting_.size() - at_ >= kEnough;
 }
 
 void LineSink::write_some()
@@ -59,7 +59,7 @@ void LineSink::write_some()
     const ssize_t taken = is_socket_ ? send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL)
                                      : write(fd_, from, size);
     if (taken < 0) {
-        is_broken_ = errno != EINTR && errno != EAGAIN;
+        if (errno != EINTR && errno != EAGAIN) error_ = errno;
         return;
     }
     at_ += static_cast<size_t>(taken);

@@ -18,12 +18,13 @@ public:
 
     void add(std::string_view text)
     {
-        if (!is_broken_) waiting_.append(text);
+        if (!is_broken()) waiting_.append(text);
     }
-    bool is_empty() const noexcept { return is_broken_ || at_ == waiting_.size(); }
+    bool is_empty() const noexcept { return is_broken() || at_ == waiting_.size(); }
     bool is_full() const noexcept;
-    // Nobody reads it any more.
-    bool is_broken() const noexcept { return is_broken_; }
+    // It takes nothing any more, and what would go there is dropped: errno, EPIPE where its reader has gone; 0: it is well.
+    int error() const noexcept { return error_; }
+    bool is_broken() const noexcept { return error_ != 0; }
     int fd() const noexcept { return fd_; }
     // Once poll() has said that it takes something.
     void write_some();
@@ -35,7 +36,7 @@ private:
     const size_t piece_;  // what it takes without waiting, once it takes something
     std::string waiting_;
     size_t at_ = 0;
-    bool is_broken_ = false;
+    int error_ = 0;
 };
 
 // Makes lines of what one stream of a rank writes.

@@ -108,8 +108,9 @@ void Rank::release() noexcept
 
 void Rank::Stream::pass_on()
 {
-    char bytes[8192];                            // hosts may have threads with small stacks
-    if (lines.sink().is_broken()) from.close();  // the rank then learns of it as if it were its own
+    char bytes[8192];  // hosts may have threads with small stacks
+    if (lines.sink().error() == EPIPE)
+        from.close();  // the rank then learns of it as if it were its own
     if (!from.present() || lines.sink().is_full()) return;
     const ssize_t count = read(from.fd(), bytes, sizeof bytes);
     if (count > 0) lines.add({bytes, static_cast<size_t>(count)});

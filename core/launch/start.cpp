@@ -1,6 +1,7 @@
 #include "core/launch/start.h"
 
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/launch/living_groups.h"
 
 #include <sys/wait.h>
@@ -117,6 +118,7 @@ void Start::step()
         if (all[i].revents) answers_[i]();
     for (int signal; (signal = scene_.signals.next()) != 0;) hear(signal);
     look_at_ranks();
+    look_at_output();
     release_ended();
     if (is_asked_to_end_ && !is_killed_ && end_.has_passed()) kill_all();
 }
@@ -132,6 +134,26 @@ void Start::look_at_ranks()
     if (failed.empty() || result_.exit_code != 0) return;
     choose_first(failed);
     end_all();
+}
+
+// Of a reader that has gone ranks learn by themselves. What else keeps their output from being written ends the run.
+void Start::look_at_output()
+{
+    constexpr int kOutputLost = 74;  // EX_IOERR
+    for (const LineSink *sink : {&scene_.out, &scene_.err}) {
+        if (is_output_lost_ || !sink->is_broken() || sink->error() == EPIPE) continue;
+        is_output_lost_ = true;
+        const std::string problem =
+            format("standard %s cannot be written: %s", sink == &scene_.out ? "output" : "error",
+                   strerror(sink->error()));
+        if (result_.exit_code != 0) {
+            log(LogLevel::kWarn, "run: %s", problem.c_str());
+            continue;
+        }
+        result_.exit_code = kOutputLost;
+        result_.text = problem;
+        end_all();
+    }
 }
 
 // Of several that are found at once: one that a signal has ended tells no cause but is one; then whoever told first.

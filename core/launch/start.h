@@ -42,6 +42,7 @@ private:
     void step();
     void ask(std::vector<pollfd> &all, int fd, short events, std::function<void()> then);
     void look_at_ranks();
+    void look_at_output();
     void choose_first(const std::vector<Rank *> &failed);
     void hear(int signal);
     void end_all();
@@ -55,6 +56,7 @@ private:
     std::deque<Rank> ranks_;
     std::vector<std::function<void()>> answers_;  // to what poll() was asked
     RunResult result_;
+    bool is_output_lost_ = false;
     bool was_interrupted_ = false, is_asked_to_end_ = false, is_killed_ = false;
     int interrupts_ = 0;                 // INT and TERM that came
     Deadline end_ = Deadline::after(0);  // once they are asked to end

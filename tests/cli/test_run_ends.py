@@ -93,3 +93,22 @@ def test_a_terminal_that_nobody_reads_holds_up_no_end(tmp_path):
     finally:
         ranks.kill()
         os.close(manager)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_output_that_cannot_be_written_is_the_runs_failure_and_no_ranks(tmp_path, stream):
+    saved = tmp_path / "saved"
+    program = f"trap 'echo more; echo more >&2; echo > {saved}; exit 0' TERM; echo x; echo x >&2; while :; do sleep 0.02; done"
+    with open("/dev/full", "w") as full:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+        ranks = subprocess.Popen([COMMAND, "run", "-n", "1", "--restarts", "1", "--grace", "1000", "--", "sh", "-c", program], text=True, **streams)
+        out, err = ranks.communicate(timeout=PATIENCE)
+    assert ranks.returncode == 74 and saved.exists()  # it was asked, and had its time
+    if stream == "stdout":
+        assert err.splitlines()[-1] == "yoke: run: standard output cannot be written: No space left on device"
+
+
+def test_the_last_lines_must_be_written_too():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([COMMAND, "run", "-n", "1", "--", "echo", "x"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    assert done.returncode == 74 and done.stderr == "yoke: run: standard output cannot be written: No space left on device\n", done

@@ -153,7 +153,7 @@ void add_run(CLI::App &app, Action &action)
     command->footer(
         "Example: yoke run -n 4 -- python train.py\n"
         "On two nodes: yoke run -n 4 --nnodes 2 --node-rank 0 --master node7:29500 -- python train.py\n"
-        "Each line of a rank has its number in front. Options that are not given come from PET_NPROC_PER_NODE, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT. Exit code: that of the first rank that failed, 128 + N where signal N ended it; 2, the options are wrong; 127 and 126, CMD does not exist or cannot be run.");
+        "Each line of a rank has its number in front. Options that are not given come from PET_NPROC_PER_NODE, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT. Exit code: that of the first rank that failed, 128 + N where signal N ended it; 2, the options are wrong; 127 and 126, CMD does not exist or cannot be run; 74, the output cannot be written.");
     add(command, "-n,--nproc", options->ranks, "Ranks on this machine")
         ->check(CLI::Range(1, YOKE_MAX_RANKS));
     add(command, "--nnodes", options->nodes, "Machines, each with as many ranks (1)")

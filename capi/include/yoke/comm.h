@@ -179,7 +179,8 @@ typedef struct yoke_run_result {
     uint32_t struct_size;
     int32_t
         exit_code; /* 0: all ended well; of the first rank that failed, 128 + N where signal N ended it; 127, 126:
-                        * there is no such program, or it cannot be run */
+                        * there is no such program, or it cannot be run; 74: its output cannot be written, as on a full
+                        * disk */
     int32_t rank;   /* the first that failed; -1: none */
     int32_t signal; /* that ended it; 0: none */
     int64_t process;
