@@ -17,6 +17,21 @@ Work &need_work(yoke_work *handle, const char *call)
     return *object_of(handle, call, "work");
 }
 
+yoke_status wait(yoke_work *work, double timeout, const char *call, bool (Work::*until)(double))
+{
+    return guard(call, [&] {
+        Work &object = need_work(work, call);
+        if (std::isnan(timeout))
+            fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", short_name(call));
+        const Ref<Work> held = Ref<Work>::share(&object);
+        if (!(held.get()->*until)(timeout))
+            // Without the seconds: who waits in slices would be told those of the last one.
+            fail(YOKE_E_TIMEOUT, "%s: %llu of %llu bytes are done in that time; it goes on",
+                 short_name(call), static_cast<unsigned long long>(held->bytes()),
+                 static_cast<unsigned long long>(held->of()));
+    });
+}
+
 }  // namespace
 
 yoke_work *yoke_work_retain(yoke_work *work)
@@ -31,18 +46,12 @@ void yoke_work_release(yoke_work *work)
 
 yoke_status yoke_work_wait(yoke_work *work, double timeout)
 {
-    constexpr const char *call = "yoke_work_wait";
-    return guard(call, [&] {
-        Work &object = need_work(work, call);
-        if (std::isnan(timeout))
-            fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", short_name(call));
-        const Ref<Work> held = Ref<Work>::share(&object);
-        if (!held->wait(timeout))
-            // Without the seconds: who waits in slices would be told those of the last one.
-            fail(YOKE_E_TIMEOUT, "%s: %llu of %llu bytes are done in that time; it goes on",
-                 short_name(call), static_cast<unsigned long long>(held->bytes()),
-                 static_cast<unsigned long long>(held->of()));
-    });
+    return wait(work, timeout, "yoke_work_wait", &Work::wait);
+}
+
+yoke_status yoke_work_follow(yoke_work *work, double timeout)
+{
+    return wait(work, timeout, "yoke_work_follow", &Work::follow);
 }
 
 int32_t yoke_work_done(yoke_work *work)

@@ -1,5 +1,6 @@
 #include "core/base/work.h"
 
+#include "core/base/deadline.h"
 #include "core/base/error.h"
 
 #include <unistd.h>
@@ -40,13 +41,14 @@ bool Work::is_elsewhere() const noexcept
 
 bool Work::is_done() const noexcept
 {
-    return has_ended() || is_elsewhere();
+    return has_ended() ? !tail_ || tail_->is_reached() : is_elsewhere();
 }
 
-void Work::finish(std::exception_ptr failure) noexcept
+void Work::finish(std::exception_ptr failure, std::unique_ptr<Tail> tail) noexcept
 {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(failure);
+    tail_ = std::move(tail);
     done_.store(true, std::memory_order_release);
     ended_.notify_all();
 }
@@ -54,7 +56,7 @@ void Work::finish(std::exception_ptr failure) noexcept
 bool Work::wait_for_end(double seconds) noexcept
 {
     constexpr double kLongest = 1e9;  // clocks end somewhere
-    if (is_done()) return true;
+    if (has_ended() || is_elsewhere()) return true;
     if (is_done_here()) return false;
     std::unique_lock lock(mutex_);
     const auto has_ended = [this] { return this->has_ended(); };
@@ -72,7 +74,7 @@ std::exception_ptr Work::take_untold() noexcept
     return failure_;
 }
 
-bool Work::wait(double seconds)
+bool Work::wait_on_host(double seconds)
 {
     if (is_elsewhere())
         fail(
@@ -89,7 +91,22 @@ bool Work::wait(double seconds)
             "wait: the call of this work is one of several that are issued together, at the end of their coalesce; wait behind that");
     if (!wait_for_end(seconds)) return false;
     told_.store(true);
+    if (failure_ && tail_) tail_->note_told();
     if (failure_) std::rethrow_exception(failure_);
+    return true;
+}
+
+bool Work::wait(double seconds)
+{
+    if (seconds < 0) return follow(seconds);
+    const Deadline deadline = Deadline::after(seconds);
+    return wait_on_host(seconds) && (!tail_ || tail_->wait(deadline.remaining_s()));
+}
+
+bool Work::follow(double seconds)
+{
+    if (!wait_on_host(seconds)) return false;
+    if (tail_) tail_->follow();
     return true;
 }
 

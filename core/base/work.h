@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 
 namespace yoke {
@@ -33,7 +34,19 @@ public:
     // Not begun before another call of the same thread's: waiting before that is YOKE_E_STATE.
     void hold(bool is_held) noexcept { held_.store(is_held, std::memory_order_relaxed); }
     void advance(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-    void finish(std::exception_ptr failure) noexcept;
+    // What a device has still to do of it when the host has done its part.
+    class Tail {
+    public:
+        virtual ~Tail() = default;
+        virtual bool is_reached() noexcept = 0;
+        // At most `seconds`. Whether the device has done it; raises what it failed with.
+        virtual bool wait(double seconds) = 0;
+        // What the calling thread gives to its current stream from now on comes behind it.
+        virtual void follow() = 0;
+        // Whoever waits has learnt what the work failed with.
+        virtual void note_told() noexcept = 0;
+    };
+    void finish(std::exception_ptr failure, std::unique_ptr<Tail> tail = nullptr) noexcept;
 
     bool is_done() const noexcept;
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
@@ -41,7 +54,9 @@ public:
     // At most `seconds`, below 0: as long as it takes. Whether it has ended; raises what it failed with, each time. A
     // forked child is not where it goes on: YOKE_E_FORKED. Nor can the thread wait that does it: YOKE_E_STATE.
     bool wait(double seconds);
-    // The same, and raises nothing; false at once in the thread that does it.
+    // The same, but a tail is followed, not waited for; so does wait below 0.
+    bool follow(double seconds);
+    // The same of the host's part, and raises nothing; false at once in the thread that does it.
     bool wait_for_end(double seconds) noexcept;
     // What it failed with if wait has told nobody; from now on it counts as told.
     std::exception_ptr take_untold() noexcept;
@@ -55,6 +70,7 @@ private:
     }
     bool has_ended() const noexcept { return done_.load(std::memory_order_acquire); }
     bool is_elsewhere() const noexcept;
+    bool wait_on_host(double seconds);
 
     const uint64_t of_;
     const pid_t process_;
@@ -62,7 +78,8 @@ private:
     std::atomic<bool> done_{false}, told_{false}, held_{false};
     std::mutex mutex_;
     std::condition_variable ended_;
-    std::exception_ptr failure_;  // written before done_
+    std::exception_ptr failure_;  // these two are written before done_
+    std::unique_ptr<Tail> tail_;
 };
 
 }  // namespace yoke

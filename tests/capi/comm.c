@@ -63,6 +63,8 @@ static void calls_are_kept_and_issued_together(void)
     FAILS(yoke_work_wait(work, -1), YOKE_E_STATE, "issued together");
     OK(yoke_comm_coalesce_end());
     OK(yoke_work_wait(work, -1));
+    OK(yoke_work_follow(work, 20));
+    FAILS(yoke_work_follow(NULL, -1), YOKE_E_VALUE, "'work' is NULL");
     yoke_work_release(work);
     OK(yoke_comm_coalesce_begin());
     OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &work));

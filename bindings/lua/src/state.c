@@ -287,12 +287,14 @@ static int check_schedule(lua_State *L)
 static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
 {
     const double slice = 0.1; /* seconds between two looks at what is due */
+    yoke_status (*const wait)(yoke_work *, double) =
+        timeout < 0 ? yoke_work_follow : yoke_work_wait;
     for (;; yl_run_due(L, b)) {
         yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
         const int is_last = timeout >= 0 && timeout <= slice;
-        yoke_status status = yoke_work_wait(work, is_last ? timeout : slice);
+        yoke_status status = wait(work, is_last ? timeout : slice);
         /* It may have ended since, and with that very error. */
-        if (status == YOKE_E_TIMEOUT && yoke_work_done(work)) return yoke_work_wait(work, 0);
+        if (status == YOKE_E_TIMEOUT && yoke_work_done(work)) return wait(work, 0);
         if (status != YOKE_E_TIMEOUT || is_last) return status;
         if (timeout >= 0) timeout -= slice;
     }

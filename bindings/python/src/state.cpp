@@ -31,16 +31,17 @@ void Work::wait(const py::object &timeout)
         require(raise_error(YOKE_E_VALUE, "wait",
                             "argument 'timeout' is %R; it takes seconds, of at least 0, or None",
                             timeout.ptr()) != nullptr);
+    const auto wait = left < 0 ? yoke_work_follow : yoke_work_wait;
     for (;;) {
         const bool is_last = left >= 0 && left <= kSlice;
         const double slice = is_last ? left : kSlice;
         yoke_status status = YOKE_OK;
         {
             const ReleaseGil release;
-            status = yoke_work_wait(handle_, slice);
+            status = wait(handle_, slice);
         }
         // It may have ended since, and with that very error.
-        if (status == YOKE_E_TIMEOUT && done()) return check(yoke_work_wait(handle_, 0));
+        if (status == YOKE_E_TIMEOUT && done()) return check(wait(handle_, 0));
         if (status != YOKE_E_TIMEOUT || is_last) return check(status);
         require(PyErr_CheckSignals() == 0);
         if (left >= 0) left -= slice;
@@ -174,7 +175,7 @@ void bind_state(py::module_ &module)
                       "What goes on after the call that began it has returned, such as a save.")
         .def(
             "wait", &Work::wait, py::arg("timeout") = py::none(),
-            "Waits for the end, at most `timeout` seconds: TimeoutError if it goes on. Raises what it failed with.")
+            "Waits for the end, at most `timeout` seconds: TimeoutError if it goes on. Raises what it failed with. Of a collective on a GPU without a time: the host waits for its own part, the current stream for the rest.")
         .def("done", &Work::done, "Whether it has ended, well or not.")
         .def("progress", &Work::progress, "(bytes that are done, bytes in all)");
     module.def("_save", save, py::arg("path"), py::arg("state"), py::arg("metadata"),

@@ -664,6 +664,7 @@ typedef struct yoke_api {
     yoke_status (*comm_coalesce_end)(void);
     yoke_status (*comm_coalesce_drop)(void);
     yoke_status (*run)(const yoke_run_options *options, yoke_run_result *out);
+    yoke_status (*work_follow)(yoke_work *work, double timeout);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else
