@@ -3,6 +3,7 @@
 #include "core/backend/traits.h"
 #include "core/base/log.h"
 #include "core/device/capture.h"
+#include "core/device/inner_stream.h"
 #include "core/device/kinds.h"
 #include "core/device/stream_table.h"
 
@@ -140,6 +141,7 @@ void drop_handle(Lane &lane) noexcept
     StreamTable &table = table_of(*lane.device);
     const std::lock_guard lock(table.mutex);
     if (--lane.handles) return;
+    table.inner.reset(lane.id);
     if (lane.wrapped)
         retire(lane);
     else
@@ -168,7 +170,8 @@ int64_t detail::live_streams(Device &device, size_t most, std::vector<std::strin
     StreamTable &table = table_of(device);
     const std::lock_guard lock(table.mutex);
     int64_t handles = 0;
-    for (const Lane &lane : used_lanes(table).subspan(1)) handles += lane.handles;
+    for (const Lane &lane : used_lanes(table).subspan(1))
+        if (!table.inner[lane.id]) handles += lane.handles;
     handles -=
         static_cast<int64_t>(table.named.size());  // of no script: a native handle was given bare
     if (handles > 0 && most > 0)
@@ -247,6 +250,15 @@ Ref<Stream> make_stream(Device &device, int32_t priority)
         static_cast<void>(backend.stream_destroy(device.handle, native));
         throw;
     }
+}
+
+Ref<Stream> make_inner_stream(Device &device)
+{
+    Ref<Stream> made = make_stream(device, 0);
+    StreamTable &table = table_of(device);
+    const std::lock_guard lock(table.mutex);
+    table.inner.set(made->lane.id);
+    return made;
 }
 
 Ref<Stream> wrap_stream(Device &device, void *native)

@@ -3,6 +3,7 @@
 
 #include "core/device/stream.h"
 
+#include <bitset>
 #include <mutex>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct StreamTable {
     std::vector<Lane *> resting;     // open, ours, without a handle
     Ref<Stream> first;               // the default stream
     std::vector<Ref<Stream>> named;  // of native handles that were given bare
+    std::bitset<kMaxLanes> inner;    // whose streams the core itself works on
 
     Mutex spare_mutex{LockRank::kOther};
     std::vector<void *> spare_events;  // without timing

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/immortal.h"
+#include "core/device/inner_stream.h"
 
 #include <mutex>
 #include <unordered_map>
@@ -21,7 +22,7 @@ const Lane &carrier_of(Device &device)
 {
     const std::lock_guard lock(carriers.mutex);
     Ref<Stream> &stream = carriers.streams[&device];
-    if (!stream.present()) stream = make_stream(device, 0);
+    if (!stream.present()) stream = make_inner_stream(device);
     return stream->lane;
 }
 

@@ -1,4 +1,5 @@
 // Streams over a fake backend that writes down what it is asked: who waits for whom, and what memory waits for.
+#include "core/device/inner_stream.h"
 #include "core/memory/memory.h"
 #include "core/memory/pinned.h"
 #include "core/ops/move.h"
@@ -332,6 +333,21 @@ TEST(DeviceStreams, AForkedChildIsToldThatItsStreamsAreLost)
             event = nullptr;
             side = nullptr;
         }));
+    });
+}
+
+TEST(Streams, OnlyThoseOfScriptsKeepTheirKindFromBeingDisabled)
+{
+    in_fresh_process_with_streams([](Device &device, Device &) {
+        Ref<Stream> stream = make_inner_stream(device);
+        disable("fake");
+        enable("fake");
+        stream = nullptr;  // it rests
+        stream = make_stream(device, 0);
+        EXPECT_EQ(fake_streams.made, 1);
+        expect_error(YOKE_E_STATE, {"fake is in use: 1 stream of fake:0"}, [] { disable("fake"); });
+        stream = nullptr;
+        disable("fake");
     });
 }
 
