@@ -1,6 +1,7 @@
 // What higher floors lend to lower ones (core/base/lent.h). This file alone stands above all floors of the core.
 #include "core/base/lent.h"
 
+#include "core/comm/staging.h"
 #include "core/device/stream.h"
 #include "core/memory/blocks.h"
 #include "core/memory/memory.h"
@@ -19,6 +20,7 @@ constinit Lent lent = {
     .drop_stream = detail::drop_stream,
     .live_tensors = detail::live_tensors,
     .live_memory = detail::live_memory,
+    .live_groups = detail::live_groups,
     .alloc_scratch = detail::alloc_scratch,
     .free_scratch = detail::free_scratch,
 };

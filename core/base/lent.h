@@ -36,6 +36,7 @@ struct Lent {
     // A kind of devices is switched off, which is refused while something lives on one. May raise.
     LiveFn live_tensors;  // tensor
     LiveFn live_memory;   // memory: blocks that no tensor has
+    LiveFn live_groups;   // comm: of collectives, with a stream of their own there
 
     // What a backend calls host->scratch_alloc and host->scratch_free for: see core/backend/backend.h.
     yoke_status (*alloc_scratch)(void *device, uint64_t bytes, void *stream,

@@ -185,6 +185,28 @@ void check_written(const Collective &call)
 
 }  // namespace
 
+Staged::Uses uses_of(const Collective &call, RankOf at)
+{
+    const Kind &kind = kind_of(call.op);
+    const bool is_root = call.peer == at.rank;
+    const bool is_broadcast = call.op == YOKE_COMM_BROADCAST,
+               is_reduce = call.op == YOKE_COMM_REDUCE;
+    return {is_root || !(kind.in_at_root || is_broadcast),
+            is_broadcast
+                ? !is_root
+                : (is_root || !(kind.out_at_root || is_reduce)) && call.op != YOKE_COMM_SEND};
+}
+
+void check_not_written(const Storage &storage, uint32_t version, const char *call)
+{
+    if (storage.version.load(std::memory_order_relaxed) == version) return;
+    const char *writer = storage.last_writer();
+    fail(
+        YOKE_E_STATE,
+        "%s: a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",
+        call, writer ? writer : "the host");
+}
+
 void check_collective(Collective &call, RankOf at)
 {
     check_peer(call, at);

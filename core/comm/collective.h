@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/backend/backend.h"
-#include "core/tensor/tensor.h"
+#include "core/comm/staging.h"
 
 #include <string>
 
@@ -25,8 +25,9 @@ struct Collective {
     int32_t peer = -1;  // the root, or the other rank of send and recv
     Tensor in = {}, out = {};
     yoke_dtype dtype = YOKE_NONE;
-    int64_t count = 0;       // as yoke_collective has it
-    int32_t called_as = -1;  // kSplitCall or kEmptyCall, where the core makes it
+    int64_t count = 0;        // as yoke_collective has it
+    int32_t called_as = -1;   // kSplitCall or kEmptyCall, where the core makes it
+    Ref<Staged> staged = {};  // of tensors of a device
 
     const char *name() const noexcept { return collective_name(called_as < 0 ? op : called_as); }
     Device *device() const noexcept;  // null: of a barrier
@@ -39,6 +40,9 @@ inline uint32_t version_of(const Tensor &tensor) noexcept
     return tensor.present() ? tensor->storage->version.load(std::memory_order_relaxed) : 0;
 }
 
+// An asynchronous call reads and writes memory of which others know. Raises YOKE_E_STATE where it was written since.
+void check_not_written(const Storage &storage, uint32_t version, const char *call);
+
 // Where a rank stands in its group.
 struct RankOf {
     int32_t rank, size;
@@ -48,6 +52,8 @@ struct RankOf {
 // or peer that is none, tensors that are missing, of different dtypes or devices, or whose sizes do not divide or
 // agree, and for reductions that a dtype does not have.
 void check_collective(Collective &call, RankOf at);
+// Of a call that was checked: which of its tensors this rank's part of it reads and writes.
+Staged::Uses uses_of(const Collective &call, RankOf at);
 
 // "all_reduce of 5 float32, sum"; "broadcast of 5 int64 from rank 0".
 std::string describe(const yoke_comm_signature &signature);

@@ -16,6 +16,7 @@ Group::Group(Members members, const GroupOptions &options)
     : members_(std::move(members)),
       options_(options),
       process_(getpid()),
+      staging_(format("rank %d of %d", rank(), size())),
       sent_(members_.ranks.size()),
       received_(members_.ranks.size())
 {
@@ -129,7 +130,9 @@ std::unique_lock<std::mutex> Group::lock_here() const
 
 void Group::check_usable() const
 {
-    if (cause_) cause_->raise();
+    if (!cause_) return;
+    staging_.failures()->note_told(cause_->text);
+    cause_->raise();
 }
 
 // With the lock held.
@@ -177,6 +180,8 @@ Ref<Work> Group::run(Collective call, bool is_async)
 {
     check_not_capturing(call.name());
     check_collective(call, {rank(), size()});
+    if (Device *device = call.device(); device && !device->host) [[unlikely]]
+        call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
     if (Coalescing::is_open())
         Coalescing::add(Ref<Group>::share(this), {std::move(call), work});
@@ -187,6 +192,8 @@ Ref<Work> Group::run(Collective call, bool is_async)
 
 void Group::issue(Issued issued, bool may_run_here)
 {
+    if (issued.call.staged.present()) [[unlikely]]
+        stage(issued.call);
     std::unique_lock lock = lock_here();
     check_usable();
     Pending pending = number(std::move(issued));
@@ -196,6 +203,8 @@ void Group::issue(Issued issued, bool may_run_here)
 
 std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_run_here)
 {
+    for (Issued &each : calls)
+        if (each.call.staged.present()) stage(each.call);
     std::unique_lock lock = lock_here();
     check_usable();
     Batch batch;

@@ -1,8 +1,9 @@
 // group.h: ranks that make the same calls in the same order.
 //
 // A group has one order. On the host a call that blocks runs in its caller if nothing is queued; else, and where it is
-// asynchronous, in the group's own thread, made at first need. What fails first on any rank is the cause that all ranks
-// raise, from that call and from each later one; what a rank then does with the group is to leave it.
+// asynchronous, in the group's own thread, made at first need. Tensors of a device are staged (staging.h). What fails
+// first on any rank is the cause that all ranks raise, from that call and from each later one; what a rank then does
+// with the group is to leave it.
 #pragma once
 
 #include "core/base/work.h"
@@ -113,8 +114,14 @@ private:
     void execute(Calls calls);
     void note_ended(Calls calls, bool is_done) noexcept;
     void *allocate(uint64_t bytes);
-    static void begin(Pending &pending);
-    static void end(Pending &pending);
+    void begin(Pending &pending);
+    void end(Pending &pending);
+    // Of tensors of a device.
+    void stage(Collective &call);
+    void begin_staged(Pending &pending);
+    void end_staged(Pending &pending);
+    Cause cause_here(const Error &error, const Pending &pending) const;
+    [[noreturn]] void fail_here(const Cause &cause);
     yoke_collective record_of(const Pending &pending) const;
     void call_engine(Calls calls);
     void serve() noexcept;
@@ -137,6 +144,7 @@ private:
     Members members_;
     const GroupOptions options_;
     const pid_t process_;
+    Staging staging_;
     std::shared_ptr<Engine> engine_;  // lives on with the memory that it lent
 
     // The rest with mutex_ held.

@@ -15,15 +15,9 @@ namespace yoke {
 
 namespace {
 
-// An asynchronous call reads and writes memory of which others know.
 void check_not_written(const Tensor &tensor, uint32_t version, const char *call)
 {
-    if (version_of(tensor) == version) return;
-    const char *writer = tensor->storage->last_writer();
-    fail(
-        YOKE_E_STATE,
-        "%s: a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",
-        call, writer ? writer : "the host");
+    if (tensor.present()) yoke::check_not_written(*tensor->storage, version, call);
 }
 
 Tensor dense(const Tensor &tensor)
@@ -45,8 +39,11 @@ std::exception_ptr Group::perform(Calls calls) noexcept
     }
     note_ended(calls, !failure);
     for (Pending &each : calls) {
-        each.call.in = each.in = {}, each.call.out = each.out = {};
-        if (each.work.present()) each.work->finish(failure);
+        std::unique_ptr<Work::Tail> tail;
+        if (each.call.staged.present()) [[unlikely]]
+            tail = each.call.staged->end(failure, !each.work.present());
+        each.call.in = each.in = {}, each.call.out = each.out = {}, each.call.staged = {};
+        if (each.work.present()) each.work->finish(failure, std::move(tail));
     }
     return failure;
 }
@@ -76,6 +73,8 @@ void Group::note_ended(Calls calls, bool is_done) noexcept
 void Group::begin(Pending &pending)
 {
     const Collective &call = pending.call;
+    if (call.staged.present()) [[unlikely]]
+        return begin_staged(pending);
     pending.in = dense(call.in);
     pending.out = call.in.get() == call.out.get() ? pending.in : dense(call.out);
     if (pending.out.present()) before_write(*pending.out->storage);
@@ -86,6 +85,8 @@ void Group::end(Pending &pending)
     const Collective &call = pending.call;
     check_not_written(call.in, pending.versions[0], call.name());
     check_not_written(call.out, pending.versions[1], call.name());
+    if (call.staged.present()) [[unlikely]]
+        return end_staged(pending);
     if (!pending.out.present() || call.op == YOKE_COMM_SEND) return;
     if (pending.out.get() != call.out.get())
         ops::copy_(*call.out, *pending.out);

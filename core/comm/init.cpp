@@ -132,6 +132,19 @@ Meeting meeting_of(const InitOptions &options)
     return made;
 }
 
+// That of the current device, if nobody says.
+std::string engine_of(const InitOptions &options, const char *call)
+{
+    if (!options.backend.empty()) return options.backend;
+    const Device &device = current_device();
+    if (!device.host)
+        fail(
+            YOKE_E_UNSUPPORTED,
+            "%s: the current device is %s, and this build has no engine of collectives for %s; with backend \"cpu\" its tensors pass through the host's memory",
+            call, device.name.c_str(), device.kind());
+    return kHostKind;
+}
+
 }  // namespace
 
 Ref<Group> init_group(const InitOptions &options, const char *call)
@@ -139,7 +152,7 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     check_seconds(options.timeout_s, "timeout", call);
     check_seconds(options.init_timeout_s, "init_timeout", call);
     GroupOptions how;
-    how.engine = options.backend.empty() ? kHostKind : options.backend;
+    how.engine = engine_of(options, call);
     how.timeout_s = options.timeout_s;
     how.init_timeout_s = options.init_timeout_s;
     (void)Engine::find(how.engine, call);

@@ -16,7 +16,7 @@ std::string living(std::string_view kind)
     int64_t count = 0;
     for (Device *device : opened_devices_of(kind)) {
         const int64_t before = count;
-        for (const LiveFn tell : {lent.live_tensors, detail::live_streams})
+        for (const LiveFn tell : {lent.live_tensors, detail::live_streams, lent.live_groups})
             count += tell(*device, kMostNamed - names.size(), names);
         // Tensors name their own memory; what no tensor of the device has is named when it is all there is.
         if (count == before) count += lent.live_memory(*device, kMostNamed - names.size(), names);

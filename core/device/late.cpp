@@ -51,11 +51,24 @@ void keep_late_failure(const Device &device, yoke_status status, const std::stri
     else
         log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
             text.c_str());
+    keep_failed_work(device, status, text);
+}
+
+void keep_failed_work(const Device &device, yoke_status status, const std::string &text) noexcept
+{
     try {
         const std::lock_guard lock(kept.mutex);
         if (kept.failures.emplace(&device, Failure{status, text}).second) kept.count.fetch_add(1);
-    } catch (...) {  // no memory for it: the log has told it
+    } catch (...) {  // no memory for it: the log, or the work, tells it
     }
+}
+
+void forget_late_failure(const std::string &text) noexcept
+{
+    const std::lock_guard lock(kept.mutex);
+    const size_t told =
+        std::erase_if(kept.failures, [&](const auto &each) { return each.second.text == text; });
+    kept.count.fetch_sub(static_cast<int>(told));
 }
 
 void tell_late_failure(const Device &device)

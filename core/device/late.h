@@ -15,6 +15,11 @@ bool tell_loss(const Device &device, yoke_status status, const char *call) noexc
 // Logs it as a warning (once, where the device is lost), and keeps the first until it is told.
 void keep_late_failure(const Device &device, yoke_status status, const std::string &text) noexcept;
 
+// The same of a work whose beginner can be told, too: nothing is logged.
+void keep_failed_work(const Device &device, yoke_status status, const std::string &text) noexcept;
+// Whoever began it has been told this text, of any device: nobody else is.
+void forget_late_failure(const std::string &text) noexcept;
+
 // Raises what was kept of this device, once.
 void tell_late_failure(const Device &device);
 

@@ -8,7 +8,8 @@ local yoke = {}
 local comm = {}
 
 ---The group of all ranks; each of them calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun, Kubeflow),
----mpirun, srun or an indexed Job tell which rank this is; or init_method with rank and world_size.
+---mpirun, srun or an indexed Job tell which rank this is; or init_method with rank and world_size. backend is that of
+---the current device, or "cpu", where tensors of a GPU pass through the host's memory.
 ---@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?}
 ---@return yoke.Group? group
 ---@return yoke.Error? error

@@ -126,7 +126,8 @@ function Group:shrink(timeout) return made(self.handle:shrink(timeout or 5.0)) e
 local comm = {}
 
 --- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout =
---- 600, init_timeout = 300}. Nil and an error where not all come, or have failed.
+--- 600, init_timeout = 300}. `backend` is that of the current device, or "cpu", also called "gloo", where tensors of a
+--- GPU pass through the host's memory. Nil and an error where not all come, or have failed.
 function comm.init(given)
     local named = options.named("init", given, { backend = options.none, init_method = "env://", rank = options.none,
         world_size = options.none, timeout = 600.0, init_timeout = 300.0 })

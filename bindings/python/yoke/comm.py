@@ -57,7 +57,8 @@ class Group:
     """Ranks that make the same calls in the same order; init(), init_all() and split() give them.
 
     Every collective returns None when its tensors are written; with async_op=True it returns a Work at once, wait() of
-    which ends then, and until then nobody writes the tensors. They may have any strides. `op` is "sum", "avg", "prod",
+    which ends then, and until then nobody writes the tensors. They may have any strides. Of tensors of a GPU the current
+    stream waits, not the host, unless wait() is given a time. `op` is "sum", "avg", "prod",
     "min" or "max"; float16 and bfloat16 add up in float32. avg is for what floats, min and max for every dtype, sum and
     prod for all but bool and float8.
     """
@@ -170,7 +171,8 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
 
     Which rank this is, of how many, and where rank 0 is, is told by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
     (torchrun, Kubeflow), by mpirun, srun or an indexed Job; or by `init_method` "tcp://HOST:PORT" or "file:///PATH" with
-    `rank` and `world_size`. `timeout` is the seconds that a call may take, `init_timeout` those until all must be there.
+    `rank` and `world_size`. `backend` is that of the current device, or "cpu", also called "gloo", where tensors of a GPU
+    pass through the host's memory. `timeout` is the seconds that a call may take, `init_timeout` those until all must be there.
 
     ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come.
     """
@@ -209,7 +211,7 @@ def finalize() -> None:
 
 
 def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: float = 600.) -> list[Group]:
-    """Groups of one process, a rank each, to be used by a thread each: on the CPU init_all(["cpu"], size=4)."""
+    """Groups of one process, a rank each, to be used by a thread each: init_all(["cpu"], size=4)."""
     if list(map(str, devices)) != ["cpu"]:
-        raise _yoke.UnsupportedError(f"init_all(): argument 'devices' is {shown(devices)}; it is ['cpu'], whose ranks are threads")
+        raise _yoke.UnsupportedError(f"init_all(): argument 'devices' is {shown(devices)}; it is ['cpu'], whose ranks are threads and take tensors of any device")
     return [Group(core) for core in _yoke._comm_init_threads(1 if size is None else size, timeout)]

@@ -11,12 +11,15 @@
  * and from each later one: such a group is left, and another one made.
  *
  * A call reads and writes tensors of one device in row-major order, whatever their strides. `work` NULL: it returns
- * when its tensors are written. Else it returns at once with the work (yoke/work.h), which tells when they are; until
- * then nobody writes them. Calls that wait return to a host's other threads; they end at the group's deadline.
+ * when its tensors are written, or, those of a GPU, when the calling thread's current stream comes behind that. Else it
+ * returns at once with the work (yoke/work.h), which tells when they are; until it was waited for nobody writes them.
+ * Calls that wait return to a host's other threads; they end at the group's deadline.
  *
  * Errors of every call, beside those that it names: COMM with the culprit's rank, host and process; TIMEOUT with the
- * first rank that did not come; CANCELLED after an abort; VALUE and TYPE for tensors that do not fit, of which the
- * other ranks learn nothing; FORKED in a forked child; STATE while a graph is captured.
+ * first rank that did not come; CANCELLED after an abort; VALUE and TYPE for tensors that do not fit, and OOM where
+ * those of a GPU find no pinned memory, of which the other ranks learn nothing; DEVICE_LOST with the rank whose device
+ * it was; FORKED in a forked child; STATE while a graph is captured. What nobody was told of a call on a GPU, the next
+ * wait for the device tells.
  */
 #ifndef YOKE_COMM_H
 #define YOKE_COMM_H
@@ -38,7 +41,9 @@ typedef struct yoke_comm_options {
     int32_t has_rank; /* 1: `rank` and `world_size` count, not those of the environment */
     int32_t rank;
     int32_t world_size;
-    const char *backend;     /* NULL: of the current device; "cpu", which is also called "gloo" */
+    const char
+        *backend; /* NULL: of the current device; "cpu", also called "gloo": tensors of a GPU pass
+                              * through the host's memory */
     const char *init_method; /* NULL: "env://"; "tcp://HOST:PORT", "file:///PATH" */
     double timeout;          /* seconds that a call may take; 0: 600 */
     double init_timeout;     /* seconds until all ranks must be there; 0: 300 */
@@ -47,7 +52,8 @@ typedef struct yoke_comm_options {
 /* The group of all ranks; each of them calls it. The first one of a process is its default group. Which rank this is,
  * of how many, and where rank 0 is, torchrun, mpirun, srun, Kubeflow and indexed Jobs tell in the environment; RANK,
  * WORLD_SIZE, MASTER_ADDR and MASTER_PORT suffice. Errors: VALUE for what is missing, or told twice in different ways;
- * TIMEOUT with the ranks that did not come; COMM where they are not of one version. [any-thread] */
+ * TIMEOUT with the ranks that did not come; COMM where they are not of one version; UNSUPPORTED where the current
+ * device's kind has no engine and `backend` is NULL. [any-thread] */
 YOKE_API yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out);
 
 /* `size` groups of one process, whose ranks are threads: each is to be used by one of its own. All places of `groups`

@@ -1,0 +1,308 @@
+#include "core/comm/staging.h"
+
+#include "core/autograd/node.h"
+#include "core/base/error.h"
+#include "core/base/immortal.h"
+#include "core/comm/collective.h"
+#include "core/device/inner_stream.h"
+#include "core/device/late.h"
+#include "core/ops/ops.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace yoke {
+
+// ---- Failures ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Told {
+    yoke_status status;
+    std::string text;
+};
+
+Told told_by(const std::exception_ptr &failure)
+{
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error &error) {
+        return {error.status(), error.what()};
+    } catch (const std::bad_alloc &) {
+        return {YOKE_E_OOM, "no host memory for a collective"};
+    } catch (const std::exception &error) {
+        return {YOKE_E_INTERNAL, error.what()};
+    }
+}
+
+}  // namespace
+
+void FailuresOfDevices::keep(const Device &device, const std::exception_ptr &failure) noexcept
+{
+    try {
+        const Told mine = told_by(failure);
+        const std::lock_guard lock(mutex_);
+        if (mine.text != told_) keep_failed_work(device, mine.status, mine.text);
+    } catch (const std::bad_alloc &) {  // its work tells it
+    }
+}
+
+void FailuresOfDevices::note_told(const std::exception_ptr &failure) noexcept
+{
+    try {
+        note_told(told_by(failure).text);
+    } catch (const std::bad_alloc &) {  // it is told twice
+    }
+}
+
+void FailuresOfDevices::note_told(const std::string &text) noexcept
+{
+    try {
+        const std::lock_guard lock(mutex_);
+        told_ = text;
+        forget_late_failure(text);
+    } catch (const std::bad_alloc &) {
+    }
+}
+
+// ---- Streams of groups ------------------------------------------------------------------------------------------
+
+namespace {
+
+// Those that have a stream.
+struct Live {
+    Mutex mutex{LockRank::kOther};
+    std::vector<Staging *> all;
+};
+Live &live = immortal<Live>();
+
+// The calling thread's current stream, as long as its scope lasts.
+class OnStream {
+public:
+    explicit OnStream(Stream &stream) : before_(current_stream(*stream.lane.device))
+    {
+        set_current_stream(stream);
+    }
+    // Also where the device cannot be used any more.
+    ~OnStream()
+    {
+        Stream *&place = thread_state().streams[before_->lane.device->ordinal];
+        place->release();
+        place = before_->lane.id == 0 ? nullptr : before_.detach();
+    }
+    OnStream(const OnStream &) = delete;
+    OnStream &operator=(const OnStream &) = delete;
+
+private:
+    Ref<Stream> before_;
+};
+
+// No device tells the host at a deadline, so it looks again after an eighth of the time that it has waited: it hears
+// that much late at most.
+bool is_reached_by(const Fence &fence, Deadline deadline, const std::function<bool()> &is_over)
+{
+    using Seconds = std::chrono::duration<double>;
+    constexpr Seconds kLeast(20e-6), kMost(1e-3);
+    const auto began = Deadline::Clock::now();
+    while (!is_reached(fence)) {
+        if (deadline.has_passed() || (is_over && is_over())) return false;
+        const Seconds pause = (Deadline::Clock::now() - began) / 8;
+        if (pause < kLeast)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::min(pause, kMost));
+    }
+    return true;
+}
+
+}  // namespace
+
+Staging::~Staging()
+{
+    const std::lock_guard lock(live.mutex);
+    std::erase(live.all, this);
+}
+
+bool Staging::has_stream_of(const Device &device) const noexcept
+{
+    return std::ranges::find(streams_, &device, &decltype(streams_)::value_type::first) !=
+           streams_.end();
+}
+
+Ref<Stream> Staging::stream_of(Device &device)
+{
+    const auto known = [&]() -> Ref<Stream> {
+        for (const auto &[of, stream] : streams_)
+            if (of == &device) return stream;
+        return nullptr;
+    };
+    {
+        const std::lock_guard lock(live.mutex);
+        if (Ref<Stream> found = known(); found.present()) return found;
+    }
+    Ref<Stream> made = make_inner_stream(device);
+    const std::lock_guard lock(live.mutex);
+    if (Ref<Stream> found = known(); found.present()) return found;
+    live.all.reserve(live.all.size() + 1);
+    streams_.emplace_back(&device, made);
+    if (streams_.size() == 1) live.all.push_back(this);
+    return made;
+}
+
+int64_t detail::live_groups(Device &device, size_t most, std::vector<std::string> &names)
+{
+    const std::lock_guard lock(live.mutex);
+    int64_t count = 0;
+    for (const Staging *each : live.all) {
+        if (!each->has_stream_of(device)) continue;
+        if (static_cast<size_t>(count++) < most)
+            names.push_back(format("a group of collectives with a stream of %s (%s)",
+                                   device.name.c_str(), each->whose().c_str()));
+    }
+    return count;
+}
+
+// ---- What is behind the host's part -----------------------------------------------------------------------------
+
+class Staged::Tail final : public Work::Tail {
+public:
+    Tail(Device &device, std::shared_ptr<FailuresOfDevices> failures)
+        : device_(device), failures_(std::move(failures))
+    {
+    }
+
+    // The result is on its way. Whoever writes the tensor before the work was waited for writes at the same time.
+    void note_result(const Tensor &out, const char *call, Ref<Fence> done)
+    {
+        out_ = out->storage;
+        version_ = version_of(out);
+        call_ = call;
+        done_ = std::move(done);
+    }
+    void keep(const std::exception_ptr &failure, bool is_told) noexcept
+    {
+        failure_ = failure;
+        if (is_told)
+            note_told();
+        else
+            failures_->keep(device_, failure);
+    }
+
+    bool is_reached() noexcept override
+    {
+        try {
+            if (done_.present() && !yoke::is_reached(*done_)) return false;
+            leave_result();
+        } catch (const std::exception &) {  // wait tells it
+        }
+        return true;
+    }
+    bool wait(double seconds) override
+    {
+        if (done_.present() && !is_reached_by(*done_, Deadline::after(seconds), {})) return false;
+        leave_result();
+        return true;
+    }
+    void follow() override
+    {
+        check_not_capturing("wait for a collective");
+        if (done_.present()) wait_fence(device_, memory_lane(device_), *done_);
+        leave_result();
+    }
+    void note_told() noexcept override { failures_->note_told(failure_); }
+
+private:
+    // From here on it may be written.
+    void leave_result()
+    {
+        Ref<Storage> left;
+        const std::lock_guard lock(mutex_);
+        if (!out_.present()) return;
+        check_not_written(*out_, version_, call_);
+        std::swap(left, out_);
+    }
+
+    Device &device_;
+    const std::shared_ptr<FailuresOfDevices> failures_;
+    std::exception_ptr failure_;
+    const char *call_ = "";
+    Ref<Fence> done_;
+    std::mutex mutex_;
+    Ref<Storage> out_;  // null: it has been waited for
+    uint32_t version_ = 0;
+};
+
+// ---- One call ---------------------------------------------------------------------------------------------------
+
+Staged::Staged(Staging &staging, Device &device, Uses uses)
+    : staging_(staging),
+      device_(device),
+      uses_(uses),
+      callers_(current_stream(device)),
+      tail_(std::make_unique<Tail>(device, staging.failures()))
+{
+}
+
+Staged::~Staged() = default;
+
+Ref<Staged> Staged::make(Staging &staging, Device &device, Uses uses)
+{
+    check_usable(device);
+    return Ref<Staged>::adopt(new Staged(staging, device, uses));
+}
+
+void Staged::begin(const Tensor &in, const Tensor &out)
+{
+    const auto room = [this](const yoke_tensor &x) {
+        return make_pinned(device_, x.dtype, x.shape(), "collective");
+    };
+    const NoGrad no_grad;
+    stream_ = staging_.stream_of(device_);
+    const uint8_t lane = stream_->lane.id;
+    if (const Ref<Fence> ready = fence_behind(device_, callers_->lane.id); ready.present())
+        wait_fence(device_, lane, *ready);
+    callers_ = nullptr;
+    const OnStream on(*stream_);
+    const bool is_one = in.get() == out.get();
+    if (in.present() && (uses_.in || is_one)) in_ = room(*in);
+    if (is_one) out_ = in_;
+    if (out.present() && uses_.out) {
+        if (!is_one) out_ = room(*out);
+        if (!out->contiguous) dense_ = make_tensor(device_, out->dtype, out->shape(), "collective");
+    }
+    if (!in.present() || !uses_.in) return;
+    transfer(*in_, *(in->contiguous ? in : ops::contiguous(*in)), true);
+    read_ = fence_behind(device_, lane);
+}
+
+bool Staged::wait_until_read(Deadline deadline, const std::function<bool()> &is_over) const
+{
+    return !read_.present() || is_reached_by(*read_, deadline, is_over);
+}
+
+void Staged::bring_back(const Tensor &out, const char *call)
+{
+    if (!out.present() || !uses_.out) return;
+    const OnStream on(*stream_);
+    if (dense_.present()) {
+        transfer(*dense_, *out_, true);
+        ops::copy_(*out, *dense_);
+    } else {
+        transfer(*out, *out_, true);
+        out->storage->note_written(call);
+    }
+    tail_->note_result(out, call, fence_behind(device_, stream_->lane.id));
+}
+
+void Staged::follow()
+{
+    tail_->follow();
+}
+
+std::unique_ptr<Work::Tail> Staged::end(const std::exception_ptr &failure, bool is_told) noexcept
+{
+    if (failure) tail_->keep(failure, is_told);
+    return std::move(tail_);
+}
+
+}  // namespace yoke
