@@ -89,10 +89,12 @@ void Store::remove(std::string_view key, Deadline deadline)
     do_remove(checked("remove", key, stop_), {deadline, &stop_});
 }
 
-bool Store::when_set(std::string_view, Then)
+std::optional<uint64_t> Store::when_set(std::string_view, Then)
 {
-    return false;
+    return std::nullopt;
 }
+
+void Store::forget(std::string_view, uint64_t) noexcept {}
 
 void Store::abort(yoke_status status, std::string_view why) noexcept
 {

@@ -77,10 +77,13 @@ public:
     void remove(std::string_view key, Deadline deadline);
 
     // `then` gets the value once the key is there, at once where it is; once, in a thread of the store's or of whoever
-    // sets it: it takes no lock that is held around a call of the store, and returns soon. False where this kind of
-    // store cannot: ask try_get from time to time. After abort, and when the table is out of reach, it is not called.
+    // sets it: it takes no lock that is held around a call of the store, and returns soon. After abort, and when the
+    // table is out of reach, it is not called. The number by which it may be forgotten, 0 where it has been called
+    // already; nothing where this kind of store cannot: ask try_get from time to time.
     using Then = std::function<void(const std::string &value)>;
-    virtual bool when_set(std::string_view key, Then then);
+    virtual std::optional<uint64_t> when_set(std::string_view key, Then then);
+    // It is not to be called any more, though that may be under way; what it holds is let go of.
+    virtual void forget(std::string_view key, uint64_t number) noexcept;
 
     // From any thread: calls that wait, and later ones, raise this. The first one counts. Of a view it ends what goes
     // through the view alone.
@@ -114,7 +117,8 @@ private:
 class PrefixStore final : public Store {
 public:
     PrefixStore(std::shared_ptr<Store> of, std::string prefix);
-    bool when_set(std::string_view key, Then then) override;
+    std::optional<uint64_t> when_set(std::string_view key, Then then) override;
+    void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override { return of_->where(); }
 
 private:

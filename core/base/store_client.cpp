@@ -88,10 +88,14 @@ SocketAddress ClientStore::local() const
     return link_->local();
 }
 
-bool ClientStore::when_set(std::string_view key, Then then)
+std::optional<uint64_t> ClientStore::when_set(std::string_view key, Then then)
 {
-    link_->ask_later(std::move(wire::Writer(Kind::kGet).text(key)), std::move(then));
-    return true;
+    return link_->ask_later(std::move(wire::Writer(Kind::kWhenSet).text(key)), std::move(then));
+}
+
+void ClientStore::forget(std::string_view, uint64_t number) noexcept
+{
+    link_->forget(number);
 }
 
 void ClientStore::do_set(const std::string &key, std::string_view value, const Patience &patience)

@@ -33,7 +33,8 @@ public:
     explicit ClientStore(std::shared_ptr<Link> link);
     // Says farewell. Not in the watch thread.
     ~ClientStore() override;
-    bool when_set(std::string_view key, Then then) override;
+    std::optional<uint64_t> when_set(std::string_view key, Then then) override;
+    void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override;
     // This end of the connection: where peers reach this host.
     SocketAddress local() const;

@@ -11,7 +11,8 @@ using wire::Kind;
 
 constexpr size_t kLongestGreeting = 640;  // a cookie and a line about the process
 constexpr size_t kLongestRequest = Store::kLongestValue + Store::kLongestKey + 64;
-constexpr size_t kMostParked = 4096;
+constexpr size_t kMostParked = 4096;    // calls that wait
+constexpr size_t kMostWatched = 65536;  // keys of kWhenSet
 
 double seconds_since(Deadline::Clock::time_point then)
 {
@@ -131,9 +132,11 @@ bool Guest::serve(wire::Reader &frame)
 void Guest::run(wire::Reader &frame)
 {
     const std::string key = frame.text();
-    if (frame.kind() == Kind::kGet || frame.kind() == Kind::kWait) {
+    const bool is_call = frame.kind() == Kind::kGet || frame.kind() == Kind::kWait;
+    if (is_call || frame.kind() == Kind::kWhenSet) {
         Parked parked;
-        parked.wants_values = frame.kind() == Kind::kGet;
+        parked.is_call = is_call;
+        parked.wants_values = frame.kind() != Kind::kWait;
         parked.keys.push_back(key);
         while (frame.is_whole() && !frame.is_at_end()) parked.keys.push_back(frame.text());
         if (frame.is_whole()) park(frame.request(), std::move(parked));
@@ -180,13 +183,26 @@ void Guest::park(uint64_t request, Parked parked)
 {
     {
         const std::lock_guard lock(mutex_);
-        if (parked_.size() >= kMostParked)
-            fail(YOKE_E_VALUE,
-                 "store.wait: this rank waits for keys in %zu calls already, and no more fit",
-                 parked_.size());
-        parked_[request] = std::move(parked);
+        const size_t calls = calls_, watched = parked_.size() - calls_;
+        if (parked.is_call ? calls >= kMostParked : watched >= kMostWatched)
+            fail(
+                YOKE_E_VALUE,
+                "store.wait: this rank waits for keys in %zu calls already, and watches %zu; no more fit",
+                calls, watched);
+        if (!parked_.try_emplace(request, parked).second)
+            fail(YOKE_E_COMM, "store.wait: request %llu is under way already",
+                 static_cast<unsigned long long>(request));
+        calls_ += parked.is_call;
     }
     go_on(request);
+}
+
+Guest::Parked Guest::take(std::map<uint64_t, Parked>::iterator parked)
+{
+    Parked taken = std::move(parked->second);
+    parked_.erase(parked);
+    calls_ -= taken.is_call;
+    return taken;
 }
 
 // Answers, or waits for the first key that is not there; the table calls it then, in the thread that sets the key.
@@ -202,8 +218,7 @@ void Guest::go_on(uint64_t request)
         lock.unlock();
         return wait_for(request, key);
     }
-    const Parked complete = std::move(parked);
-    parked_.erase(found);
+    const Parked complete = take(found);
     lock.unlock();
     answer_values(request, complete);
 }
@@ -211,9 +226,10 @@ void Guest::go_on(uint64_t request)
 void Guest::wait_for(uint64_t request, const std::string &key)
 {
     const std::weak_ptr<Guest> self = weak_from_this();
-    const uint64_t number = table_->call_when_set(key, [=](const std::string &) {
+    const auto go_on = [=](const std::string &) {
         if (const auto guest = self.lock()) guest->go_on(request);
-    });
+    };
+    const uint64_t number = table_->when_set(key, go_on).value_or(0);
     const std::lock_guard lock(mutex_);
     const auto found = parked_.find(request);
     if (number && found != parked_.end() && found->second.awaited() == key)
@@ -236,8 +252,7 @@ void Guest::cancel(uint64_t request)
         const std::lock_guard lock(mutex_);
         const auto found = parked_.find(request);
         if (found == parked_.end()) return;  // its answer is under way
-        parked = found->second;
-        parked_.erase(found);
+        parked = take(found);
     }
     table_->forget(parked.awaited(), parked.number);
     const Store::Keys missing = table_->missing(parked.keys);

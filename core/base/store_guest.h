@@ -43,7 +43,7 @@ private:
     // A request that is answered once all its keys are there.
     struct Parked {
         Store::Keys keys;
-        bool wants_values = false;
+        bool wants_values = false, is_call = true;  // else nobody waits, but wants to know
         size_t there = 0;     // how many were found; the next one is waited for
         uint64_t number = 0;  // of what the table calls when that comes
         const std::string &awaited() const { return keys[there]; }
@@ -56,6 +56,7 @@ private:
     void run(wire::Reader &frame);
     void change(wire::Reader &frame, const std::string &key);
     void park(uint64_t request, Parked parked);
+    Parked take(std::map<uint64_t, Parked>::iterator parked);  // under the lock
     void go_on(uint64_t request);
     void wait_for(uint64_t request, const std::string &key);
     void answer_values(uint64_t request, const Parked &parked);
@@ -74,6 +75,7 @@ private:
     std::atomic<bool> is_overrun_{false};
     std::mutex mutex_;
     std::map<uint64_t, Parked> parked_;
+    size_t calls_ = 0;  // of them
 };
 
 }  // namespace yoke

@@ -129,8 +129,9 @@ void HashStore::wake() noexcept
     changed_.notify_all();
 }
 
-uint64_t HashStore::call_when_set(const std::string &key, Then then)
+std::optional<uint64_t> HashStore::when_set(std::string_view name, Then then)
 {
+    const std::string key(name);
     std::unique_lock held = lock("when_set");
     const auto known = values_.find(key);
     if (known == values_.end()) {
@@ -143,18 +144,12 @@ uint64_t HashStore::call_when_set(const std::string &key, Then then)
     return 0;
 }
 
-bool HashStore::when_set(std::string_view key, Then then)
-{
-    call_when_set(std::string(key), std::move(then));
-    return true;
-}
-
-void HashStore::forget(const std::string &key, uint64_t number) noexcept
+void HashStore::forget(std::string_view key, uint64_t number) noexcept
 {
     if (process_ != getpid()) return;
     Waiters dropped;  // what it holds ends without the lock
     const std::lock_guard held(mutex_);
-    const auto waiting = waiters_.find(key);
+    const auto waiting = waiters_.find(std::string(key));
     if (waiting == waiters_.end()) return;
     Waiters &all = waiting->second;
     const auto is_it = [&](const Waiter &waiter) { return waiter.number == number; };

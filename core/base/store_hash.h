@@ -14,12 +14,10 @@ public:
 
     explicit HashStore(std::string where = "this process");
     // Never calls `then` while a lock of the table's is held.
-    bool when_set(std::string_view key, Then then) override;
+    std::optional<uint64_t> when_set(std::string_view key, Then then) override;
+    void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override { return where_; }
 
-    // As when_set, and its number, by which it may be forgotten; 0 where it has been called already.
-    uint64_t call_when_set(const std::string &key, Then then);
-    void forget(const std::string &key, uint64_t number) noexcept;
     // Those of the keys that are not there.
     Keys missing(const Keys &keys) const;
     bool has(const std::string &key) const;

@@ -82,11 +82,22 @@ ClientStore::Link::Answer ClientStore::Link::ask(wire::Writer request, const Pat
     return answer;
 }
 
-void ClientStore::Link::ask_later(wire::Writer request, Then then)
+uint64_t ClientStore::Link::ask_later(wire::Writer request, Then then)
 {
     if (process_ != getpid()) detail::fail_forked("when_set");
     const Lock lock(mutex_);
-    if (broken_.empty()) send(std::move(request), std::move(then));
+    return broken_.empty() ? send(std::move(request), std::move(then)) : 0;
+}
+
+void ClientStore::Link::forget(uint64_t number) noexcept
+{
+    if (process_ != getpid()) return;
+    Then dropped;  // what it holds ends without the lock
+    const Lock lock(mutex_);
+    const auto found = requests_.find(number);
+    if (found == requests_.end()) return;
+    dropped = std::move(found->second.then);
+    give_up(number);
 }
 
 std::optional<ClientStore::Link::Answer> ClientStore::Link::take_answer(uint64_t number)

@@ -23,8 +23,9 @@ public:
     void leave() noexcept;
     // Waits for the answer. Raises what a store's calls do.
     Answer ask(wire::Writer request, const Patience &patience);
-    // Has `then` called with the answer.
-    void ask_later(wire::Writer request, Then then);
+    // Has `then` called with the answer; the request's number, 0 where none comes any more.
+    uint64_t ask_later(wire::Writer request, Then then);
+    void forget(uint64_t number) noexcept;
     void wake() noexcept;
     const std::string &server() const noexcept { return server_; }
     SocketAddress local() const { return channel_.socket().local(); }

@@ -9,9 +9,14 @@ PrefixStore::PrefixStore(std::shared_ptr<Store> of, std::string prefix)
 {
 }
 
-bool PrefixStore::when_set(std::string_view key, Then then)
+std::optional<uint64_t> PrefixStore::when_set(std::string_view key, Then then)
 {
     return of_->when_set(full(key), std::move(then));
+}
+
+void PrefixStore::forget(std::string_view key, uint64_t number) noexcept
+{
+    of_->forget(full(key), number);
 }
 
 void PrefixStore::do_set(const std::string &key, std::string_view value, const Patience &patience)

@@ -29,6 +29,7 @@ enum class Kind : uint32_t {
     kCancel,     // no answer to the request of this number is waited for any more but kMissing
     kPing,
     kBye,             // of either side
+    kWhenSet,         // key; as kGet, and is no call that waits
     kWelcome = 0x40,  // to kHello
     kOtherJob,        // to kHello: why
     kRefused,         // to kHello: why

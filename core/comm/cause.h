@@ -10,6 +10,9 @@
 
 namespace yoke {
 
+// In a group's store.
+inline constexpr const char *kCauseKey = "cause";
+
 struct Cause {
     yoke_status status = YOKE_E_COMM;
     std::string text;  // all of it, alike on every rank

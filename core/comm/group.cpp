@@ -42,13 +42,13 @@ void Group::listen()
 {
     link_ = std::make_shared<GroupLink>();
     link_->group = this;
-    members_.store->when_set("cause",
-                             [known = std::weak_ptr<GroupLink>(link_)](const std::string &value) {
-                                 const std::shared_ptr<GroupLink> link = known.lock();
-                                 if (!link) return;
-                                 const std::lock_guard lock(link->mutex);
-                                 if (link->group) link->group->fail_with(Cause::decode(value));
-                             });
+    const auto take = [known = std::weak_ptr<GroupLink>(link_)](const std::string &value) {
+        const std::shared_ptr<GroupLink> link = known.lock();
+        if (!link) return;
+        const std::lock_guard lock(link->mutex);
+        if (link->group) link->group->fail_with(Cause::decode(value));
+    };
+    heard_by_ = members_.store->when_set(kCauseKey, take).value_or(0);
     if (members_.watcher) members_.watcher->watch(link_);
 }
 
@@ -103,6 +103,7 @@ Group::~Group()
         const std::lock_guard lock(link_->mutex);
         link_->group = nullptr;
     }
+    if (heard_by_) members_.store->forget(kCauseKey, heard_by_);
     {
         const std::lock_guard lock(mutex_);
         is_leaving_ = true;

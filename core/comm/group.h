@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/base/work.h"
+#include "core/comm/cause.h"
 #include "core/comm/collective.h"
 #include "core/comm/engine.h"
 #include "core/comm/members.h"
@@ -163,6 +164,7 @@ private:
     bool is_shrunk_ = false;
     ReunionPorts ports_;  // of processes
     std::shared_ptr<GroupLink> link_;
+    uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
 };
 
 }  // namespace yoke

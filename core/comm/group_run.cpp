@@ -190,7 +190,7 @@ Cause Group::agreed(Cause mine) noexcept
     constexpr double kPatience = 1;
     try {
         return Cause::decode(
-            members_.store->set_once("cause", mine.encode(), Deadline::after(kPatience)));
+            members_.store->set_once(kCauseKey, mine.encode(), Deadline::after(kPatience)));
     } catch (const std::exception &error) {
         log(LogLevel::kInfo, "the ranks of a group could not agree why it failed: %s",
             error.what());

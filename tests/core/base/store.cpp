@@ -257,5 +257,23 @@ TYPED_TEST(EveryStore, WhoAsksToBeCalledIsCalledOnceTheKeyIsThere)
     while (calls == 1) std::this_thread::yield();
 }
 
+TYPED_TEST(EveryStore, WhoHasBeenForgottenIsNotCalled)
+{
+    auto held = std::make_shared<std::atomic<int>>(0);
+    const auto count = [held](const std::string &) { ++*held; };
+    const std::optional<uint64_t> number = this->second_->when_set("cause", count);
+    if (!number) return;
+    EXPECT_NE(*number, 0u);
+    EXPECT_TRUE(this->second_->when_set("cause", count));
+    this->second_->forget("cause", *number);
+    this->second_->forget("cause", *number);
+    EXPECT_EQ(held.use_count(), 3);  // the other one, and those of this function
+    EXPECT_EQ(this->second_->try_get("cause", soon()), std::nullopt);
+    this->first_->set("cause", "why", soon());
+    EXPECT_EQ(this->second_->get("cause", soon()), "why");
+    while (*held == 0) std::this_thread::yield();
+    EXPECT_EQ(*held, 1);
+}
+
 }  // namespace
 }  // namespace yoke

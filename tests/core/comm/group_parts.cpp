@@ -150,6 +150,67 @@ TEST(Group, IsLeftByItsOwnThread)
     }
 }
 
+// Whom it tells of a cause is counted.
+class CountingStore final : public Store {
+public:
+    std::optional<uint64_t> when_set(std::string_view key, Then then) override
+    {
+        ++watched;
+        return table_.when_set(key, std::move(then));
+    }
+    void forget(std::string_view key, uint64_t number) noexcept override
+    {
+        --watched;
+        table_.forget(key, number);
+    }
+    std::string where() const override { return table_.where(); }
+    int watched = 0;
+
+private:
+    void do_set(const std::string &key, std::string_view value, const Patience &patience) override
+    {
+        table_.set(key, value, patience.deadline);
+    }
+    std::vector<std::string> do_await(const Keys &keys, bool, const Patience &patience) override
+    {
+        return table_.get_all(keys, patience.deadline);
+    }
+    int64_t do_add(const std::string &key, int64_t delta, const Patience &patience) override
+    {
+        return table_.add(key, delta, patience.deadline);
+    }
+    std::optional<std::string> do_try_get(const std::string &key, const Patience &patience) override
+    {
+        return table_.try_get(key, patience.deadline);
+    }
+    void do_remove(const std::string &key, const Patience &patience) override
+    {
+        table_.remove(key, patience.deadline);
+    }
+    void wake() noexcept override {}
+
+    HashStore table_;
+};
+
+Members alone(std::shared_ptr<Store> store)
+{
+    Members members;
+    members.ranks.resize(1);
+    members.ranks[0].address = "127.0.0.1";
+    members.store = std::move(store);
+    return members;
+}
+
+TEST(Group, IsNotTakenForOneThatLivesWhenItHasEnded)
+{
+    const auto store = std::make_shared<CountingStore>();
+    {
+        const Ref<Group> group = Group::make(alone(store), {}, kCall);
+        EXPECT_EQ(store->watched, 1);
+    }
+    EXPECT_EQ(store->watched, 0);
+}
+
 // ---- Who has gone -----------------------------------------------------------------------------------------------
 
 // The cause that rank 0 publishes comes back to it in the same thread.
