@@ -200,6 +200,11 @@ StoreServer::StoreServer(Socket listening, PeerOptions options)
 
 StoreServer::~StoreServer()
 {
+    close();
+}
+
+void StoreServer::close() noexcept
+{
     hall_->close();
 }
 

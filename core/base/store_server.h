@@ -18,12 +18,13 @@ class StoreServer {
 public:
     // On a socket that listens.
     StoreServer(Socket listening, PeerOptions options);
-    // Says farewell to all. Not in the watch thread.
     ~StoreServer();
     StoreServer(const StoreServer &) = delete;
     StoreServer &operator=(const StoreServer &) = delete;
 
-    // The table, for rank 0 itself.
+    // Says farewell to all, and lets go of the port; so does its end. Not in the watch thread.
+    void close() noexcept;
+    // The table, for rank 0 itself, even then.
     const std::shared_ptr<HashStore> &table() const noexcept;
     SocketAddress address() const;
     // From now on whoever comes is told that the job has all its ranks.

@@ -133,6 +133,11 @@ std::string describe(const Arrival &arrival)
     return format("rank %d (%s)", arrival.rank, describe_process(arrival).c_str());
 }
 
+bool CheckIn::is_over(Store &store, Deadline deadline)
+{
+    return store.try_get(kVerdict, deadline).has_value();
+}
+
 void CheckIn::refuse(Store &store, const std::string &why, Deadline deadline)
 {
     store.set_once(kVerdict, encode_verdict({YOKE_E_COMM, why}), deadline);

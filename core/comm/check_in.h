@@ -43,6 +43,8 @@ public:
     }
     // The arrivals of all, by rank. Raises the verdict, YOKE_E_TIMEOUT or YOKE_E_COMM, alike on all ranks.
     std::vector<Arrival> meet(Deadline deadline);
+    // Whether there is a verdict already, so that who begins is too late for it.
+    static bool is_over(Store &store, Deadline deadline);
     // The job cannot start: all ranks raise why.
     static void refuse(Store &store, const std::string &why, Deadline deadline);
 

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
+#include "core/base/log.h"
 #include "core/base/store_hash.h"
 #include "core/comm/node.h"
 #include "core/select/select.h"
@@ -51,11 +52,10 @@ uint64_t number_of(const std::string &name)
     return std::hash<std::string>()(name) | 1;
 }
 
-// A process may be in several groups of all ranks, one after the other or at once.
-std::string next_name()
+// Those who have met may make several groups of all ranks, one after the other or at once.
+std::string next_name(std::atomic<int> &groups)
 {
-    static std::atomic<int> made{0};
-    return "group/" + std::to_string(made.fetch_add(1));
+    return "group/" + std::to_string(groups.fetch_add(1));
 }
 
 // Where the ranks of this process's groups have met, and who watches them.
@@ -106,23 +106,37 @@ std::optional<Meeting> known_meeting(const InitArguments &arguments)
     return Meeting{arguments, std::move(met), last_meeting.watcher};
 }
 
-Meeting meeting_of(const InitOptions &options)
+// Its ranks meet anew: rank 0's port is free for them.
+void give_up(const Meeting &meeting)
 {
-    if (!options.store)
-        if (std::optional<Meeting> last = known_meeting(options.arguments)) return *last;
+    std::shared_ptr<Watcher> dropped;
+    {
+        const std::lock_guard lock(last_meeting.mutex);
+        if (last_meeting.met.lock() == meeting.met) {
+            last_meeting.met.reset();
+            dropped.swap(last_meeting.watcher);
+        }
+    }
+    if (meeting.met->server) meeting.met->server->close();
+}
+
+Meeting new_meeting(const InitOptions &options, double seconds)
+{
     static const int registered = atexit(leave_at_exit);
     (void)registered;
     const double silence_s = configured_silence();
     const auto watcher = std::make_shared<Watcher>();
     RendezvousOptions how;
     how.arguments = options.arguments;
-    how.timeout_s = options.init_timeout_s;
+    how.timeout_s = seconds;
     how.build = build_of_ranks();
     how.device = current_device().name;
     how.store = options.store;
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
     Meeting made{options.arguments, held(meet(how)), watcher};
+    // By a file nobody hears of those that leave, so its ranks meet anew each time.
+    if (options.arguments.init_method.starts_with("file://")) return made;
     std::shared_ptr<Watcher> before;  // its end takes a lock that forks take first
     const std::lock_guard lock(last_meeting.mutex);
     last_meeting.process = getpid();
@@ -145,6 +159,39 @@ std::string engine_of(const InitOptions &options, const char *call)
     return kHostKind;
 }
 
+Members members_of(const Meeting &meeting)
+{
+    Members members;
+    const Rendezvous &met = *meeting.met;
+    const std::string name = next_name(*met.groups);
+    members.rank = met.rank;
+    members.ranks = met.arrivals;
+    members.number = number_of(describe_process(met.arrivals[0]) + " " + name);
+    members.store = std::make_shared<PrefixStore>(met.store, name);
+    members.met = meeting.met;
+    members.watcher = meeting.watcher;
+    members.met_as.resize(members.ranks.size());
+    std::iota(members.met_as.begin(), members.met_as.end(), 0);
+    return members;
+}
+
+// Of the ranks that have met there, at once; null where they are not all there any more, and have to meet anew.
+Ref<Group> group_where_met(const Meeting &last, const GroupOptions &how, const char *call)
+{
+    try {
+        if (!last.watcher->misses_any()) {
+            Members members = members_of(last);
+            members.is_again = true;
+            return Group::make(std::move(members), how, call);
+        }
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_COMM) throw;
+        log(LogLevel::kInfo, "%s: its ranks meet anew: %s", call, error.what());
+    }
+    give_up(last);
+    return nullptr;
+}
+
 }  // namespace
 
 Ref<Group> init_group(const InitOptions &options, const char *call)
@@ -156,18 +203,14 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     how.timeout_s = options.timeout_s;
     how.init_timeout_s = options.init_timeout_s;
     (void)Engine::find(how.engine, call);
-    const Meeting meeting = meeting_of(options);
-    Members members;
-    const std::string name = next_name();
-    members.rank = meeting.met->rank;
-    members.ranks = meeting.met->arrivals;
-    members.number = number_of(name);
-    members.store = std::make_shared<PrefixStore>(meeting.met->store, name);
-    members.met = meeting.met;
-    members.watcher = meeting.watcher;
-    members.met_as.resize(members.ranks.size());
-    std::iota(members.met_as.begin(), members.met_as.end(), 0);
-    Ref<Group> group = Group::make(std::move(members), how, call);
+    const Deadline deadline = Deadline::after(options.init_timeout_s);
+    const std::optional<Meeting> last =
+        options.store ? std::nullopt : known_meeting(options.arguments);
+    Ref<Group> group = last ? group_where_met(*last, how, call) : nullptr;
+    if (!group.present()) {
+        const double seconds = last ? deadline.remaining_s() : options.init_timeout_s;
+        group = Group::make(members_of(new_meeting(options, seconds)), how, call);
+    }
     const std::lock_guard lock(known.mutex);
     if (!known.group.present() || !known.group->is_here()) known.group = group;
     return group;
@@ -224,7 +267,8 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
         arrival.address = "127.0.0.1";
         members.ranks.push_back(std::move(arrival));
     }
-    members.number = number_of(next_name());
+    static std::atomic<int> made{0};
+    members.number = number_of(next_name(made));
     members.store = std::make_shared<HashStore>();
     return made_at_once(members, how, call);
 }

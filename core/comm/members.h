@@ -17,6 +17,7 @@ struct Members {
     // What is heard there of connections, which have the numbers that the ranks had there.
     std::shared_ptr<Watcher> watcher = {};
     std::vector<int32_t> met_as = {};  // by rank
+    bool is_again = false;  // made where others were before: where that fails its ranks meet anew
 
     int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
     const Arrival &self() const { return ranks[static_cast<size_t>(rank)]; }

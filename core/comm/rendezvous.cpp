@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 namespace yoke {
 
@@ -43,14 +41,16 @@ std::string prefix_of(const Environment &environment)
     return format("start%lld", static_cast<long long>(environment.epoch));
 }
 
-// Files and stores of the host's live longer than one init of a job, which all its ranks call equally often: as threads
-// of one process, too.
-std::string next_prefix(const Environment &environment)
+// Files and stores of the host's live longer than one init of a job: its ranks meet under the first number under which
+// nobody has met or failed to, however often each of their processes has met others.
+std::shared_ptr<Store> next_init(const std::shared_ptr<Store> &store,
+                                 const Environment &environment, Deadline deadline)
 {
-    static std::mutex mutex;
-    static std::map<int32_t, int> inits;
-    const std::lock_guard lock(mutex);
-    return prefix_of(environment) + format("/init%d", inits[environment.rank]++);
+    for (int init = 0;; ++init) {
+        auto view =
+            std::make_shared<PrefixStore>(store, prefix_of(environment) + format("/init%d", init));
+        if (!CheckIn::is_over(*view, deadline)) return view;
+    }
 }
 
 // One rank on its way from its environment to the job.
@@ -138,12 +138,12 @@ void Meeting::connect()
 void Meeting::open_store()
 {
     if (options_.store)
-        store_ = std::make_shared<PrefixStore>(options_.store, next_prefix(environment_));
+        store_ = next_init(options_.store, environment_, deadline_);
     else if (is_alone())
         store_ = std::make_shared<HashStore>();
     else if (!environment_.file.empty())
-        store_ = std::make_shared<PrefixStore>(open_file_store(environment_.file, job_, deadline_),
-                                               next_prefix(environment_));
+        store_ = next_init(open_file_store(environment_.file, job_, deadline_), environment_,
+                           deadline_);
     else if (environment_.rank == 0)
         serve();
     else

@@ -9,6 +9,7 @@
 #include "core/comm/check_in.h"
 #include "core/comm/environment.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct Rendezvous {
     std::string source;             // Environment::source
     std::shared_ptr<StoreServer>
         server;  // rank 0's, where it serves; the store is of no use to others without it
+
+    // The groups of all ranks that were made here, which each of them counts.
+    std::shared_ptr<std::atomic<int>> groups = std::make_shared<std::atomic<int>>(0);
 
     int32_t server_rank = 0;                  // whose process that is, as Members::met_as has it
     std::shared_ptr<StoreServer> doorkeeper;  // of a shrunk group: tells those that come too late

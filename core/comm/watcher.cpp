@@ -26,6 +26,12 @@ void Watcher::watch(const std::shared_ptr<GroupLink> &link)
     for (const auto &[rank, event] : missing) tell_one(link, event);
 }
 
+bool Watcher::misses_any()
+{
+    const std::lock_guard lock(mutex_);
+    return !missing_.empty();
+}
+
 void Watcher::tell(const PeerEvent &event)
 {
     std::vector<std::weak_ptr<GroupLink>> links;

@@ -25,6 +25,8 @@ class Watcher {
 public:
     void watch(const std::shared_ptr<GroupLink> &link);
     void tell(const PeerEvent &event);
+    // Whether one of them is not heard, or has gone.
+    bool misses_any();
 
 private:
     Mutex mutex_{LockRank::kOther};

@@ -1,0 +1,195 @@
+// Processes that come to groups again and again, with others that have left meanwhile or are new: core/comm/init.cpp.
+#include "core/comm/init.h"
+#include "tests/core/comm/ranks.h"
+#include "tests/core/comm/threads.h"
+
+namespace yoke::test {
+namespace {
+
+InitOptions rank_of(int rank, int size, const std::string &url, double timeout_s = 20)
+{
+    InitOptions options;
+    options.backend = "cpu";
+    options.arguments.init_method = url;
+    options.arguments.rank = rank;
+    options.arguments.size = size;
+    options.init_timeout_s = timeout_s;
+    return options;
+}
+
+std::string url_of(const Port &port)
+{
+    return format("tcp://127.0.0.1:%u", port.number());
+}
+
+std::string file_url(const char *name)
+{
+    return "file://" + testing::TempDir() + "yoke-init-" + name + std::to_string(getpid());
+}
+
+// All that are there have come to one call.
+std::string met(const Ref<Group> &group)
+{
+    const Tensor ones = filled(1, 1);
+    group->run(reduce_all(ones), false);
+    return format("%d of %g", group->rank(), static_cast<double>(values(ones)[0]));
+}
+
+// Opened by some ranks, waited for by others.
+class Gate {
+public:
+    Gate()
+    {
+        if (pipe(ends_) != 0) abort();
+    }
+    void open() const
+    {
+        if (write(ends_[1], "", 1) != 1) abort();
+    }
+    void pass() const
+    {
+        char byte = 0;
+        if (read(ends_[0], &byte, 1) != 1) abort();
+    }
+
+private:
+    int ends_[2];
+};
+
+TEST(Init, OneThatWasInAnotherJobMeetsAFreshProcess)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            if (rank == 0) (void)init_group(rank_of(0, 1, "env://"), "init");
+            finalize_groups();
+            return met(init_group(rank_of(rank, 2, url_of(port)), "init"));
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2", "1 of 2"}));
+}
+
+TEST(Init, AgainIsAtOnceWhileAllAreThere)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            const Ref<Group> first = init_group(rank_of(rank, 2, url_of(port)), "init");
+            const Ref<Group> again = init_group(rank_of(rank, 2, url_of(port)), "init");
+            return met(first) + ", " + met(again);
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
+}
+
+// The others still have their groups, or drop them too.
+void expect_to_meet_anew(int leaver, bool do_others_keep)
+{
+    const Port port;
+    const Gate left;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 2})
+        ranks.push_back(RankProcess([&, rank] {
+            Ref<Group> first = init_group(rank_of(rank, 3, url_of(port)), "init");
+            std::string text = met(first);
+            if (rank != leaver) left.pass();
+            if (rank == leaver || !do_others_keep) {
+                first = nullptr;
+                finalize_groups();
+            }
+            if (rank == leaver) left.open(), left.open();
+            return text + ", " + met(init_group(rank_of(rank, 3, url_of(port)), "init"));
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 3, 0 of 3", "1 of 3, 1 of 3",
+                                                        "2 of 3, 2 of 3"}))
+        << "rank " << leaver << (do_others_keep ? " alone" : " first") << " has left";
+}
+
+TEST(Init, RanksMeetAnewWhereSomeHaveLeft)
+{
+    for (const int leaver : {1, 2})
+        for (const bool do_others_keep : {true, false})
+            expect_to_meet_anew(leaver, do_others_keep);
+}
+
+// Rank 0 waits for the other one when that leaves, and has nothing to tell a launcher.
+TEST(Init, OneThatLeavesWhileAnotherWaitsForItIsMetAnew)
+{
+    const Port port;
+    const Gate began;
+    const std::string causes = testing::TempDir() + "yoke-init-cause-" + std::to_string(getpid());
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            setenv("TORCHELASTIC_ERROR_FILE", causes.c_str(), 1);
+            Ref<Group> first = init_group(rank_of(rank, 2, url_of(port)), "init");
+            if (rank == 0) began.open();
+            if (rank == 1) {
+                began.pass();
+                first = nullptr;
+                finalize_groups();
+            }
+            return met(init_group(rank_of(rank, 2, url_of(port)), "init"));
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2", "1 of 2"}));
+    EXPECT_NE(access(causes.c_str(), F_OK), 0);
+}
+
+TEST(Init, AFreshProcessTakesThePlaceOfOneThatHasDied)
+{
+    const Port port;
+    const Gate died;
+    RankProcess first([&]() -> std::string {
+        const Ref<Group> group = init_group(rank_of(1, 2, url_of(port)), "init");
+        met(group);
+        raise(SIGKILL);
+        return "";
+    });
+    RankProcess survivor([&] {
+        const Ref<Group> group = init_group(rank_of(0, 2, url_of(port)), "init");
+        met(group);
+        died.pass();
+        return met(init_group(rank_of(0, 2, url_of(port)), "init"));
+    });
+    first.result();
+    died.open();
+    RankProcess second([&] { return met(init_group(rank_of(1, 2, url_of(port)), "init")); });
+    EXPECT_EQ(survivor.result(), "0 of 2");
+    EXPECT_EQ(second.result(), "1 of 2");
+}
+
+TEST(Init, APathThatWasWrongIsNoTurnOfTheRightOne)
+{
+    const std::string url = file_url("path");
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            if (rank == 1)
+                expect_error(YOKE_E_IO, {"/nosuch/folder"}, [] {
+                    (void)init_group(rank_of(1, 2, "file:///nosuch/folder/file"), "init");
+                });
+            return met(init_group(rank_of(rank, 2, url), "init"));
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2", "1 of 2"}));
+}
+
+TEST(Init, ByAFileAFreshProcessMeetsOneThatHasItOpen)
+{
+    const std::string url = file_url("open");
+    const Gate ended;
+    RankProcess survivor([&] {
+        const Ref<Group> group = init_group(rank_of(0, 2, url), "init");
+        const std::string text = met(group);
+        ended.pass();
+        return text + ", " + met(init_group(rank_of(0, 2, url), "init"));
+    });
+    RankProcess first([&] { return met(init_group(rank_of(1, 2, url), "init")); });
+    EXPECT_EQ(first.result(), "1 of 2");
+    ended.open();
+    RankProcess second([&] { return met(init_group(rank_of(1, 2, url), "init")); });
+    EXPECT_EQ(survivor.result(), "0 of 2, 0 of 2");
+    EXPECT_EQ(second.result(), "1 of 2");
+}
+
+}  // namespace
+}  // namespace yoke::test
