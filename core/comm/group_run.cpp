@@ -205,8 +205,7 @@ void Group::fail_with(const Cause &cause) noexcept
         const std::lock_guard lock(mutex_);
         if (cause_) return;
     }
-    if (!members_.is_again || is_made())
-        tell_launcher(cause.text);  // without the lock: it may log
+    if (!members_.is_again || is_made()) tell_launcher(cause.text);  // without the lock: it may log
     const std::lock_guard lock(mutex_);
     if (cause_) return;
     cause_ = cause;

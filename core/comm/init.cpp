@@ -135,6 +135,10 @@ Meeting new_meeting(const InitOptions &options, double seconds)
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
     Meeting made{options.arguments, held(meet(how)), watcher};
+    if (made.met->server)
+        watcher->tell_in(made.met->store);
+    else
+        Watcher::listen(watcher, made.met->store);
     // By a file nobody hears of those that leave, so its ranks meet anew each time.
     if (options.arguments.init_method.starts_with("file://")) return made;
     std::shared_ptr<Watcher> before;  // its end takes a lock that forks take first

@@ -142,8 +142,8 @@ void Meeting::open_store()
     else if (is_alone())
         store_ = std::make_shared<HashStore>();
     else if (!environment_.file.empty())
-        store_ = next_init(open_file_store(environment_.file, job_, deadline_), environment_,
-                           deadline_);
+        store_ =
+            next_init(open_file_store(environment_.file, job_, deadline_), environment_, deadline_);
     else if (environment_.rank == 0)
         serve();
     else

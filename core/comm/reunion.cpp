@@ -350,6 +350,10 @@ Members Reunion::complete(Members made, std::shared_ptr<Store> store,
     met->source = "shrink";
     met->server_rank = made.met_as[0];
     (store == server_->table() ? met->server : met->doorkeeper) = server_;
+    if (met->server)
+        watcher->tell_in(store);
+    else
+        Watcher::listen(watcher, store);
     made.met = met;
     made.watcher = std::move(watcher);
     made.store = std::make_shared<PrefixStore>(std::move(store), "group");

@@ -1,6 +1,11 @@
 #include "core/comm/watcher.h"
 
+#include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/comm/group.h"
+
+#include <optional>
+#include <sstream>
 
 namespace yoke {
 
@@ -12,7 +17,86 @@ void tell_one(const std::shared_ptr<GroupLink> &link, const PeerEvent &event)
     if (link->group) link->group->hear(event);
 }
 
+std::string news_key(uint64_t number)
+{
+    return "news/" + std::to_string(number);
+}
+
+// What a group acts on; who has left has nothing more to do with the others.
+bool is_news(const PeerEvent &event)
+{
+    return event.kind == PeerEvent::kSilent || event.kind == PeerEvent::kHeard ||
+           event.kind == PeerEvent::kEnded;
+}
+
+std::string encode(const PeerEvent &event)
+{
+    return format("%d %d %.17g", event.kind, event.rank, event.silent_s);
+}
+
+std::optional<PeerEvent> decode(const std::string &text)
+{
+    PeerEvent event{};
+    int kind = -1;
+    std::istringstream in(text);
+    in >> kind >> event.rank >> event.silent_s;
+    event.kind = static_cast<PeerEvent::Kind>(kind);
+    return in && is_news(event) ? std::optional(event) : std::nullopt;
+}
+
+void listen_from(uint64_t number, const std::weak_ptr<Watcher> &watcher,
+                 const std::weak_ptr<Store> &store)
+{
+    const std::shared_ptr<Store> kept = store.lock();
+    if (!kept) return;
+    try {
+        kept->when_set(news_key(number), [=](const std::string &text) {
+            const std::shared_ptr<Watcher> known = watcher.lock();
+            const std::optional<PeerEvent> event = decode(text);
+            if (known && event) known->tell(*event);
+            if (known) listen_from(number + 1, watcher, store);
+        });
+    } catch (const Error &error) {
+        log(LogLevel::kWarn, "this rank will not be told of others that fall silent: %s",
+            error.what());
+    }
+}
+
 }  // namespace
+
+void Watcher::listen(const std::shared_ptr<Watcher> &watcher, const std::shared_ptr<Store> &store)
+{
+    listen_from(0, watcher, store);
+}
+
+void Watcher::tell_in(const std::shared_ptr<Store> &store)
+{
+    std::map<int32_t, PeerEvent> missing;
+    {
+        const std::lock_guard lock(mutex_);
+        store_ = store;
+        missing = missing_;
+    }
+    for (const auto &[rank, event] : missing) tell_others(event);
+}
+
+void Watcher::tell_others(const PeerEvent &event) noexcept
+{
+    std::shared_ptr<Store> store;
+    uint64_t number = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        store = store_.lock();
+        if (!store || !is_news(event)) return;
+        number = told_++;
+    }
+    try {
+        store->set(news_key(number), encode(event), Deadline::after(0));
+    } catch (const std::exception &error) {
+        log(LogLevel::kWarn, "the other ranks were not told of rank %d: %s", event.rank,
+            error.what());
+    }
+}
 
 void Watcher::watch(const std::shared_ptr<GroupLink> &link)
 {
@@ -45,6 +129,7 @@ void Watcher::tell(const PeerEvent &event)
     }
     for (const std::weak_ptr<GroupLink> &each : links)
         if (const std::shared_ptr<GroupLink> link = each.lock()) tell_one(link, event);
+    tell_others(event);
 }
 
 }  // namespace yoke

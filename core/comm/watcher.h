@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/fork.h"
+#include "core/base/store.h"
 #include "core/base/store_peer.h"
 
 #include <map>
@@ -25,12 +26,21 @@ class Watcher {
 public:
     void watch(const std::shared_ptr<GroupLink> &link);
     void tell(const PeerEvent &event);
+    // Rank 0's process alone hears of all. It tells the others in the store that all have, and they listen, for as long
+    // as watcher and store live.
+    void tell_in(const std::shared_ptr<Store> &store);
+    static void listen(const std::shared_ptr<Watcher> &watcher,
+                       const std::shared_ptr<Store> &store);
     // Whether one of them is not heard, or has gone.
     bool misses_any();
 
 private:
+    void tell_others(const PeerEvent &event) noexcept;
+
     Mutex mutex_{LockRank::kOther};
     std::vector<std::weak_ptr<GroupLink>> links_;
+    std::weak_ptr<Store> store_;            // in which others are told
+    uint64_t told_ = 0;                     // there
     std::map<int32_t, PeerEvent> missing_;  // by rank: the last news of those that are not heard
 };
 

@@ -100,16 +100,15 @@ void expect_to_meet_anew(int leaver, bool do_others_keep)
             if (rank == leaver) left.open(), left.open();
             return text + ", " + met(init_group(rank_of(rank, 3, url_of(port)), "init"));
         }));
-    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 3, 0 of 3", "1 of 3, 1 of 3",
-                                                        "2 of 3, 2 of 3"}))
+    EXPECT_EQ(results(ranks),
+              (std::vector<std::string>{"0 of 3, 0 of 3", "1 of 3, 1 of 3", "2 of 3, 2 of 3"}))
         << "rank " << leaver << (do_others_keep ? " alone" : " first") << " has left";
 }
 
 TEST(Init, RanksMeetAnewWhereSomeHaveLeft)
 {
     for (const int leaver : {1, 2})
-        for (const bool do_others_keep : {true, false})
-            expect_to_meet_anew(leaver, do_others_keep);
+        for (const bool do_others_keep : {true, false}) expect_to_meet_anew(leaver, do_others_keep);
 }
 
 // Rank 0 waits for the other one when that leaves, and has nothing to tell a launcher.
@@ -189,6 +188,46 @@ TEST(Init, ByAFileAFreshProcessMeetsOneThatHasItOpen)
     RankProcess second([&] { return met(init_group(rank_of(1, 2, url), "init")); });
     EXPECT_EQ(survivor.result(), "0 of 2, 0 of 2");
     EXPECT_EQ(second.result(), "1 of 2");
+}
+
+// ---- Parts without rank 0 -----------------------------------------------------------------------------------------
+
+// Rank 1 of three stops, while rank 2 waits for it in a part of theirs.
+void expect_silence_to_be_noticed(const std::function<Ref<Group>(int rank)> &whole)
+{
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 2})
+        ranks.push_back(RankProcess([&, rank]() -> std::string {
+            setenv("YOKE_COMM_SILENCE", "1", 1);
+            const Ref<Group> group = whole(rank);
+            const Ref<Group> part = group->split(group->rank() == 0 ? 0 : 1, 0);
+            met(part);
+            if (group->rank() == 1) raise(SIGSTOP);
+            return met(group->rank() == 0 ? group : part);
+        }));
+    expect_parts(ranks[2].result(), {"YOKE_E_COMM", "rank 0 (host", "has not been heard for"});
+    expect_parts(ranks[0].result(), {"YOKE_E_COMM", "rank 1 (host", "has not been heard for"});
+}
+
+TEST(Init, APartWithoutRankZeroNoticesSilence)
+{
+    const Port port;
+    expect_silence_to_be_noticed([&](int rank) {
+        InitOptions options = rank_of(rank, 3, url_of(port));
+        options.timeout_s = 15;
+        return init_group(options, "init");
+    });
+}
+
+TEST(Init, APartOfAShrunkGroupWithoutItsLeaderNoticesSilence)
+{
+    const Port port;
+    expect_silence_to_be_noticed([&](int rank) {
+        InitOptions options = rank_of(rank, 3, url_of(port));
+        options.timeout_s = 15;
+        const Ref<Group> group = init_group(options, "init");
+        return group->shrink(20);
+    });
 }
 
 }  // namespace
