@@ -63,6 +63,7 @@ StoreConnection connect_store(const SocketAddress &server, const PeerOptions &op
                       errno ? strerror(errno) : "it closed the connection at the greeting");
     const auto &[kind, text] = *welcome;
     if (kind == Kind::kOtherJob) return failed(StoreConnection::kOtherJob, text);
+    if (kind == Kind::kComplete) return failed(StoreConnection::kComplete, text);
     if (kind == Kind::kRefused) return failed(StoreConnection::kRefused, text);
     if (kind != Kind::kWelcome)
         return failed(StoreConnection::kNoStore, "it answered in a language of its own");

@@ -15,6 +15,7 @@ struct StoreConnection {
         kNobody,    // nobody listens there, or no way leads there: it may come
         kNoStore,   // what listens is no store of Yoke's, or did not answer
         kOtherJob,  // it is, of another job
+        kComplete,  // it is of this job, whose ranks are all there
         kRefused,   // it is of this job, and will not have this rank
     };
     Outcome outcome = kNobody;

@@ -83,7 +83,9 @@ bool Guest::take(wire::Reader &frame)
 bool Guest::refuse(Kind kind, const std::string &why)
 {
     answer(std::move(wire::Writer(kind).text(why)));
-    fault_ = kind == Kind::kOtherJob ? "it is of another job" : "it was refused as a rank";
+    fault_ = kind == Kind::kOtherJob   ? "it is of another job"
+             : kind == Kind::kComplete ? "all ranks are there"
+                                       : "it was refused as a rank";
     return false;
 }
 
@@ -101,7 +103,7 @@ bool Guest::greet(wire::Reader &frame)
     if (!frame.is_whole() || rank < 0 || rank > INT32_MAX) return false;
     if (cookie != hall_.options().cookie) return refuse(Kind::kOtherJob, hall_.options().about);
     if (hall_.is_complete())
-        return refuse(Kind::kOtherJob, hall_.options().about + ", whose ranks are all there");
+        return refuse(Kind::kComplete, hall_.options().about + ", whose ranks are all there");
     const std::string why = hall_.admit(*this, static_cast<int32_t>(rank), about);
     if (!why.empty()) return refuse(Kind::kRefused, why);
     answer(wire::Writer(Kind::kWelcome));

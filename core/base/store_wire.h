@@ -38,6 +38,7 @@ enum class Kind : uint32_t {
     kMissing,         // to kCancel: the keys that are not there
     kFailed,          // status, text
     kPong,
+    kComplete,  // to kHello: who serves; all ranks of the job are there
 };
 
 struct Header {

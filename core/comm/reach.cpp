@@ -36,6 +36,7 @@ std::string holder_of(uint16_t port, const PeerOptions &self)
     const StoreConnection tried = connect_store(here, self, deadline);
     switch (tried.outcome) {
         case StoreConnection::kOtherJob:
+        case StoreConnection::kComplete:
             return "rank 0 of another job: " + tried.why;
         case StoreConnection::kRefused:
             return tried.why;
@@ -50,7 +51,8 @@ public:
     void note(const std::string &where, const StoreConnection &tried)
     {
         std::string how = tried.why;
-        if (tried.outcome == StoreConnection::kOtherJob)
+        if (tried.outcome == StoreConnection::kOtherJob ||
+            tried.outcome == StoreConnection::kComplete)
             how = "rank 0 of another job listens there, " + tried.why;
         if (tried.outcome == StoreConnection::kNoStore)
             how = "another program listens there, or is busy: " + tried.why;

@@ -165,6 +165,12 @@ private:
     std::set<int32_t> there_;
 };
 
+// The others have gone on: no rank that is found gone meanwhile changes that.
+class TooLate final : public Error {
+public:
+    using Error::Error;
+};
+
 class Reunion {
 public:
     Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline);
@@ -229,18 +235,20 @@ StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_pt
     };
     const Deadline soon = deadline_.within(most_s);
     StoreConnection tried = connect_store(ports_.address(peer(rank), soon), options(tell), soon);
-    if (tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED)
-        gone_.insert(rank);
-    if (tried.outcome == StoreConnection::kOtherJob) fail_late(tried);
+    const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
+    // Others have the port since its process has ended.
+    if (is_free || tried.outcome == StoreConnection::kOtherJob) gone_.insert(rank);
+    if (tried.outcome == StoreConnection::kComplete) fail_late(tried);
     return tried;
 }
 
 void Reunion::fail_late(const StoreConnection &tried) const
 {
-    fail(
+    throw TooLate(
         YOKE_E_COMM,
-        "shrink: %s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
-        describe(of_.self()).c_str(), tried.why.c_str());
+        format(
+            "shrink: %s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
+            describe(of_.self()).c_str(), tried.why.c_str()));
 }
 
 // Nothing where it has gone, or has not answered for long.
@@ -290,6 +298,8 @@ std::optional<Members> Reunion::follow(int32_t rank)
     Word word;
     try {
         word = hear(rank, *leader);
+    } catch (const TooLate &) {
+        throw;
     } catch (const Error &error) {
         if (error.status() != YOKE_E_COMM) throw;
         gone_.insert(rank);

@@ -1,0 +1,106 @@
+// Ranks that find each other by their own ports, when others have those of the ones that have gone:
+// core/comm/reunion.cpp.
+#include "core/comm/reunion.h"
+
+#include "core/base/store_hash.h"
+#include "tests/core/expect_error.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace yoke {
+namespace {
+
+using test::expect_error;
+
+Deadline soon()
+{
+    return Deadline::after(20);
+}
+
+// Ranks that are threads of the test, with the ports that processes have.
+class Ranks {
+public:
+    explicit Ranks(int32_t size)
+    {
+        HashStore store;
+        std::vector<std::future<ReunionPorts>> opening;
+        for (int32_t rank = 0; rank < size; ++rank) {
+            Arrival arrival;
+            arrival.rank = rank;
+            arrival.size = size;
+            arrival.address = "127.0.0.1";
+            arrivals_.push_back(arrival);
+        }
+        for (const Arrival &self : arrivals_)
+            opening.push_back(std::async(std::launch::async, [&store, &self, size] {
+                return ReunionPorts(self, [&](const std::string &mine) {
+                    return all_gather(store, "ports", self.rank, size, mine, soon());
+                });
+            }));
+        for (auto &each : opening) ports_.push_back(each.get());
+    }
+    std::future<Members> reunite(int32_t rank, double seconds) const
+    {
+        return std::async(std::launch::async, [this, rank, seconds] {
+            Members members;
+            members.rank = rank;
+            members.ranks = arrivals_;
+            return reunite_processes(members, ports_[static_cast<size_t>(rank)],
+                                     Deadline::after(seconds));
+        });
+    }
+    // What a process that has the port of this rank serves there.
+    std::unique_ptr<StoreServer> serve(int32_t rank, const PeerOptions &options) const
+    {
+        return std::make_unique<StoreServer>(ports_[static_cast<size_t>(rank)].listening(),
+                                             options);
+    }
+    const std::string &secret() const { return ports_[0].secret(); }
+
+private:
+    std::vector<Arrival> arrivals_;
+    std::vector<ReunionPorts> ports_;
+};
+
+TEST(Reunion, APortThatAnotherJobHasIsThatOfOneThatHasGone)
+{
+    for (const int32_t gone : {0, 2}) {
+        const Ranks ranks(3);
+        PeerOptions other;
+        other.cookie = "another job";
+        const auto server = ranks.serve(gone, other);
+        const int32_t first = gone == 0 ? 1 : 0, second = gone == 0 ? 2 : 1;
+        std::future<Members> low = ranks.reunite(first, 20), high = ranks.reunite(second, 20);
+        for (std::future<Members> *each : {&high, &low})  // who leads leaves last
+            EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{first, second}));
+    }
+}
+
+// Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
+TEST(Reunion, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
+{
+    const Ranks ranks(3);
+    PeerOptions options;
+    options.cookie = "shrink " + ranks.secret();
+    options.size = 3;
+    options.about = "host a, process 1";
+    std::promise<void> come;
+    PeerOptions leading = options;
+    leading.rank = 1;
+    leading.observer = [&](const PeerEvent &event) {
+        if (event.kind == PeerEvent::kJoined) come.set_value();
+    };
+    const auto first = ranks.serve(1, leading);
+    std::future<Members> late = ranks.reunite(2, 1);
+    come.get_future().wait();
+    const auto zero = ranks.serve(0, options);
+    zero->close_to_newcomers();
+    first->table()->set("word", "see 0", soon());
+    expect_error(YOKE_E_COMM, {"shrink", "rank 2", "came too late", "host a, process 1"},
+                 [&] { late.get(); });
+}
+
+}  // namespace
+}  // namespace yoke
