@@ -75,25 +75,10 @@ struct LastMeeting {
 };
 LastMeeting &last_meeting = immortal<LastMeeting>();
 
-// What ranks still read of rank 0's table, such as the end of a split, they read before it goes: it waits for them to
-// leave, which who goes on without its groups may never do.
-constexpr double kFarewell = 5;  // seconds
-
-std::shared_ptr<const Rendezvous> held(Rendezvous met)
-{
-    return {new Rendezvous(std::move(met)), [process = getpid()](const Rendezvous *self) {
-                if (self->server && process == getpid())
-                    self->server->wait_until_left(Deadline::after(kFarewell));
-                delete self;
-            }};
-}
-
 void leave_at_exit()
 {
     finalize_groups();
-    const std::shared_ptr<const Rendezvous> met = last_meeting.met.lock();
-    if (met && met->server && last_meeting.process == getpid())
-        met->server->wait_until_left(Deadline::after(kFarewell));
+    leave_meetings();
 }
 
 std::optional<Meeting> known_meeting(const InitArguments &arguments)
@@ -134,7 +119,7 @@ Meeting new_meeting(const InitOptions &options, double seconds)
     how.store = options.store;
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
-    Meeting made{options.arguments, held(meet(how)), watcher};
+    Meeting made{options.arguments, hold(meet(how)), watcher};
     if (made.met->server)
         watcher->tell_in(made.met->store);
     else

@@ -2,6 +2,8 @@
 
 #include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/store_client.h"
 #include "core/base/store_file.h"
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace yoke {
 
@@ -208,6 +211,51 @@ Rendezvous Meeting::run()
 Rendezvous meet(const RendezvousOptions &options)
 {
     return Meeting(options).run();
+}
+
+namespace {
+
+struct Served {
+    Mutex mutex{LockRank::kOther};
+    pid_t process = 0;
+    std::vector<std::weak_ptr<StoreServer>> servers;
+};
+Served &served = immortal<Served>();
+
+void note_served(const std::shared_ptr<StoreServer> &server)
+{
+    const std::lock_guard lock(served.mutex);
+    if (std::exchange(served.process, getpid()) != getpid()) served.servers.clear();
+    std::erase_if(served.servers, [](const auto &each) { return each.expired(); });
+    served.servers.push_back(server);
+}
+
+void say_farewell(StoreServer &server)
+{
+    constexpr double kFarewell = 5;
+    server.wait_until_left(Deadline::after(kFarewell));
+}
+
+}  // namespace
+
+std::shared_ptr<const Rendezvous> hold(Rendezvous met)
+{
+    if (met.server) note_served(met.server);
+    return {new Rendezvous(std::move(met)), [process = getpid()](const Rendezvous *self) {
+                if (self->server && process == getpid()) say_farewell(*self->server);
+                delete self;
+            }};
+}
+
+void leave_meetings() noexcept
+{
+    std::vector<std::weak_ptr<StoreServer>> servers;
+    {
+        const std::lock_guard lock(served.mutex);
+        if (served.process == getpid()) servers = served.servers;
+    }
+    for (const std::weak_ptr<StoreServer> &each : servers)
+        if (const std::shared_ptr<StoreServer> server = each.lock()) say_farewell(*server);
 }
 
 }  // namespace yoke

@@ -44,6 +44,12 @@ struct Rendezvous {
     const Arrival &self() const { return arrivals[static_cast<size_t>(rank)]; }
 };
 
+// What ranks still read of rank 0's table, such as the end of a split, they read before it goes: who lets go last waits
+// for them to leave, some seconds at most, since who goes on without its groups may never do.
+std::shared_ptr<const Rendezvous> hold(Rendezvous met);
+// The same for all that are held, at the end of the process.
+void leave_meetings() noexcept;
+
 // YOKE_COMM_SILENCE.
 double configured_silence();
 

@@ -352,19 +352,19 @@ std::optional<Members> Reunion::lead()
 Members Reunion::complete(Members made, std::shared_ptr<Store> store,
                           std::shared_ptr<Watcher> watcher) const
 {
-    const auto met = std::make_shared<Rendezvous>();
-    met->rank = made.rank;
-    met->size = made.size();
-    met->arrivals = made.ranks;
-    met->store = store;
-    met->source = "shrink";
-    met->server_rank = made.met_as[0];
-    (store == server_->table() ? met->server : met->doorkeeper) = server_;
-    if (met->server)
+    Rendezvous met;
+    met.rank = made.rank;
+    met.size = made.size();
+    met.arrivals = made.ranks;
+    met.store = store;
+    met.source = "shrink";
+    met.server_rank = made.met_as[0];
+    (store == server_->table() ? met.server : met.doorkeeper) = server_;
+    if (met.server)
         watcher->tell_in(store);
     else
         Watcher::listen(watcher, store);
-    made.met = met;
+    made.met = hold(std::move(met));
     made.watcher = std::move(watcher);
     made.store = std::make_shared<PrefixStore>(std::move(store), "group");
     return made;

@@ -78,6 +78,19 @@ TEST(Reunion, APortThatAnotherJobHasIsThatOfOneThatHasGone)
     }
 }
 
+TEST(Reunion, ItsLeaderLeavesWhenTheOthersHave)
+{
+    const Ranks ranks(2);
+    std::future<Members> low = ranks.reunite(0, 20), high = ranks.reunite(1, 20);
+    Members leader = low.get(), other = high.get();
+    std::future<void> leaving = std::async(std::launch::async, [&leader] { leader = Members(); });
+    leaving.wait_for(std::chrono::milliseconds(200));  // it would have gone long before
+    other.store->set("key", "value", soon());
+    EXPECT_EQ(other.store->get("key", soon()), "value");
+    other = Members();
+    leaving.get();
+}
+
 // Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
 TEST(Reunion, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
 {
