@@ -67,14 +67,16 @@ void Relay::tell(const PeerEvent &event)
 
 void Relay::complete()
 {
-    std::vector<PeerEvent> told;
-    {
-        const std::lock_guard lock(mutex_);
-        is_complete_ = true;
+    std::unique_lock lock(mutex_);
+    while (!told_.empty()) {
+        std::vector<PeerEvent> told;
         told.swap(told_);
+        lock.unlock();
+        if (later_)
+            for (const PeerEvent &event : told) later_(event);
+        lock.lock();
     }
-    if (later_)
-        for (const PeerEvent &event : told) later_(event);
+    is_complete_ = true;
 }
 
 }  // namespace yoke

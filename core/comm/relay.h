@@ -16,7 +16,7 @@ public:
     // Where rank 0 puts why the job cannot start, what was told before included.
     void begin(const std::shared_ptr<Store> &store);
     void tell(const PeerEvent &event);
-    // All are there; what was told before is told again.
+    // All are there; what was told before is told again, and what comes meanwhile after it.
     void complete();
 
 private:

@@ -1,6 +1,9 @@
 // Ranks that die once all have met, and who is told of it.
 #include "core/comm/init.h"
+#include "core/comm/relay.h"
 #include "tests/core/comm/ranks.h"
+
+#include <thread>
 
 namespace yoke {
 namespace {
@@ -83,6 +86,28 @@ TEST(Deaths, ThatOfRankZeroIsToldToAll)
     RankProcess dying = victim(0, port.number());
     for (const std::string &text : results(ranks))
         EXPECT_EQ(text, format("0 %d", PeerEvent::kEnded));
+}
+
+// It happens while what was before is told again.
+TEST(Deaths, OneThatIsHeardOfWhileAllAreFoundToBeThereIsToldLast)
+{
+    std::vector<std::pair<int32_t, PeerEvent::Kind>> told;
+    Relay *told_by = nullptr;
+    Relay relay([&](const PeerEvent &event) {
+        told.emplace_back(event.rank, event.kind);
+        if (told.size() == 1)
+            std::thread([&] { told_by->tell({PeerEvent::kEnded, 2, 0, "", ""}); }).join();
+    });
+    told_by = &relay;
+    relay.tell({PeerEvent::kJoined, 1, 0, "", ""});
+    relay.tell({PeerEvent::kJoined, 2, 0, "", ""});
+    relay.complete();
+    relay.tell({PeerEvent::kLeft, 1, 0, "", ""});
+    using Told = std::pair<int32_t, PeerEvent::Kind>;
+    EXPECT_EQ(told, (std::vector<Told>{{1, PeerEvent::kJoined},
+                                       {2, PeerEvent::kJoined},
+                                       {2, PeerEvent::kEnded},
+                                       {1, PeerEvent::kLeft}}));
 }
 
 // ---- In what a group does beside its collectives ----------------------------------------------------------------
