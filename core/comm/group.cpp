@@ -29,8 +29,10 @@ Ref<Group> Group::make(Members members, const GroupOptions &options, const char 
     group->listen();
     try {
         group->open_engine(table, call);
-    } catch (const Error &) {
-        if (!group->is_failed()) throw;
+    } catch (const Error &error) {
+        const bool is_failed = group->is_failed();
+        if (!is_failed && error.status() != YOKE_E_TIMEOUT) throw;
+        if (!is_failed) group->fail_with(group->agreed({error.status(), error.what()}));
         const std::lock_guard lock(group->mutex_);
         group->cause_->raise();  // why the store was of no use any more
     }
@@ -56,20 +58,19 @@ void Group::open_engine(const yoke_backend_comm &table, const char *call)
 {
     const Deadline deadline = Deadline::after(options_.init_timeout_s);
     int gathered = 0;
-    const auto gather = [&](const std::string &mine) {
-        return all_gather(*members_.store, "init/" + std::to_string(gathered++), rank(), size(),
-                          mine, deadline);
+    const auto gather_next = [&](const std::string &mine) {
+        return gather("init/" + std::to_string(gathered++), mine, deadline, call);
     };
     EngineInit init;
     init.rank = rank();
     init.size = size();
     init.address = members_.self().address;
     init.timeout_s = options_.init_timeout_s;
-    init.all_gather = gather;
+    init.all_gather = gather_next;
     init.is_over = [this] { return is_failed(); };
     try {
-        if (members_.met) ports_ = ReunionPorts(members_.self(), gather);
-        init.id = gather(rank() == 0 ? Engine::make_id(table) : std::string())[0];
+        if (members_.met) ports_ = ReunionPorts(members_.self(), gather_next);
+        init.id = gather_next(rank() == 0 ? Engine::make_id(table) : std::string())[0];
         auto made = std::make_shared<Engine>(table, init);
         const std::lock_guard lock(mutex_);
         engine_ = std::move(made);

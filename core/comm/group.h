@@ -107,7 +107,7 @@ private:
     Pending number(Issued issued);
     void issue(Issued issued, bool may_run_here);
     // What each rank gave to this call of the core's own, in their order.
-    std::vector<int64_t> gather(int32_t called_as, std::vector<int64_t> mine);
+    std::vector<int64_t> exchange(int32_t called_as, std::vector<int64_t> mine);
     std::vector<Ref<Work>> start(Calls calls, bool may_run_here, std::unique_lock<std::mutex> lock);
     void note_running(Calls calls, double now);
     // What it failed with, or null; works are told of it.
@@ -130,6 +130,10 @@ private:
     bool enqueue(Calls calls);
     void listen();
     void open_engine(const yoke_backend_comm &table, const char *call);
+    // What each rank gives under this name. Raises YOKE_E_TIMEOUT with those that give nothing.
+    std::vector<std::string> gather(const std::string &name, const std::string &mine,
+                                    Deadline deadline, const char *call) const;
+    std::string describe_server() const;
     bool is_failed() const noexcept;
     bool is_made() const noexcept;  // the engine is there
     // A failure that no call has found. All ranks get it that can be reached without waiting.

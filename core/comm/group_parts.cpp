@@ -28,6 +28,35 @@ std::vector<CallRecord> Group::records() const
     return records_.all();
 }
 
+std::string Group::describe_server() const
+{
+    yoke_comm_fault fault{};
+    fault.rank = -1;
+    blame_server(fault);
+    return fault.rank < 0 ? members_.store->where()
+                          : yoke::describe(members_.ranks[static_cast<size_t>(fault.rank)]);
+}
+
+std::vector<std::string> Group::gather(const std::string &name, const std::string &mine,
+                                       Deadline deadline, const char *call) const
+try {
+    return all_gather(*members_.store, name, rank(), size(), mine, deadline);
+} catch (const Error &error) {
+    if (error.status() != YOKE_E_TIMEOUT) throw;
+    constexpr double kPatience = 0.1;
+    std::string missing;
+    try {
+        for (const Arrival &peer : members_.ranks)
+            if (!members_.store->try_get(name + "/" + std::to_string(peer.rank),
+                                         Deadline::after(kPatience)))
+                missing += (missing.empty() ? "" : ", ") + yoke::describe(peer);
+    } catch (const Error &) {  // it does not even answer for the table
+        missing = describe_server();
+    }
+    fail(YOKE_E_TIMEOUT, "%s: within %g s there came not: %s; see whether they are stopped", call,
+         deadline.given_s(), missing.c_str());
+}
+
 void Group::monitored_barrier(double seconds)
 {
     uint64_t number = 0;
@@ -58,7 +87,7 @@ void Group::monitored_barrier(double seconds)
 }
 
 // An ordinary call, so that who dies, is late or calls something else is found as in any other.
-std::vector<int64_t> Group::gather(int32_t called_as, std::vector<int64_t> mine)
+std::vector<int64_t> Group::exchange(int32_t called_as, std::vector<int64_t> mine)
 {
     const char *name = collective_name(called_as);
     check_not_capturing(name);
@@ -99,7 +128,7 @@ std::vector<Place> places_of(int32_t color, const std::vector<int64_t> &given)
 
 Ref<Group> Group::split(int32_t color, int64_t key)
 {
-    const std::vector<int64_t> given = gather(kSplitCall, {color, key});
+    const std::vector<int64_t> given = exchange(kSplitCall, {color, key});
     uint64_t number = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -264,7 +293,7 @@ Tensor Group::empty(IntList shape, yoke_dtype dtype)
     if (!count_elements(shape, numel))
         fail(YOKE_E_VALUE, "empty: the shape %s has more elements than memory can address",
              to_string(shape).c_str());
-    check_alike(gather(kEmptyCall, {numel, dtype}), members_.ranks);
+    check_alike(exchange(kEmptyCall, {numel, dtype}), members_.ranks);
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
     auto lent = std::make_unique<Lent>(Lent{engine_, bytes ? allocate(bytes) : nullptr, bytes});
     Tensor made = from_memory(lent->memory, shape, nullptr, dtype, open_device(kHostKind),
