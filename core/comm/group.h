@@ -121,8 +121,6 @@ private:
     void stage(Collective &call);
     void begin_staged(Pending &pending);
     void end_staged(Pending &pending);
-    Cause cause_here(const Error &error, const Pending &pending) const;
-    [[noreturn]] void fail_here(const Cause &cause);
     yoke_collective record_of(const Pending &pending) const;
     void call_engine(Calls calls);
     void serve() noexcept;
@@ -145,6 +143,9 @@ private:
     bool find_culprit(yoke_comm_fault &fault) const noexcept;
     void blame_server(yoke_comm_fault &fault) const noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);
+    // What happened to this rank alone, where the others wait.
+    [[noreturn]] void fail_alone(const Cause &cause);
+    [[noreturn]] void fail_alone(yoke_status status, const char *text, const Pending &pending);
 
     Members members_;
     const GroupOptions options_;

@@ -15,7 +15,7 @@ void Group::stage(Collective &call)
         call.staged->begin(call.in, call.out);
     } catch (const Error &error) {
         if (error.status() != YOKE_E_DEVICE_LOST) throw;
-        fail_here({error.status(), format("%s: %s failed: %s", call.name(),
+        fail_alone({error.status(), format("%s: %s failed: %s", call.name(),
                                           yoke::describe(members_.self()).c_str(), error.what())});
     }
 }
@@ -29,7 +29,7 @@ void Group::begin_staged(Pending &pending)
             fail(YOKE_E_TIMEOUT, "%s did not end in time what it was given before the call",
                  staged.device().name.c_str());
     } catch (const Error &error) {
-        fail_here(cause_here(error, pending));
+        fail_alone(error.status(), error.what(), pending);
     }
     if (const std::lock_guard lock(mutex_); cause_) cause_->raise();
     pending.in = staged.in();
@@ -43,25 +43,8 @@ void Group::end_staged(Pending &pending)
         staged.bring_back(pending.call.out, pending.call.name());
         if (!pending.work.present()) staged.follow();
     } catch (const Error &error) {
-        fail_here(cause_here(error, pending));
+        fail_alone(error.status(), error.what(), pending);
     }
-}
-
-// What no engine has told.
-Cause Group::cause_here(const Error &error, const Pending &pending) const
-{
-    yoke_comm_fault fault{};
-    fault.struct_size = sizeof fault;
-    fault.rank = -1;
-    return cause_of(fault, error.status(), error.what(), pending.doing(), members_.self(),
-                    members_.ranks);
-}
-
-void Group::fail_here(const Cause &cause)
-{
-    if (!is_failed()) fail_with(agreed(cause));
-    const std::lock_guard lock(mutex_);
-    cause_->raise();
 }
 
 }  // namespace yoke

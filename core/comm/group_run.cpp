@@ -9,6 +9,7 @@
 #include "core/tensor/snapshot.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace yoke {
@@ -71,13 +72,17 @@ void Group::note_ended(Calls calls, bool is_done) noexcept
 }
 
 void Group::begin(Pending &pending)
-{
+try {
     const Collective &call = pending.call;
     if (call.staged.present()) [[unlikely]]
         return begin_staged(pending);
     pending.in = dense(call.in);
     pending.out = call.in.get() == call.out.get() ? pending.in : dense(call.out);
     if (pending.out.present()) before_write(*pending.out->storage);
+} catch (const Error &error) {
+    fail_alone(error.status(), error.what(), pending);
+} catch (const std::bad_alloc &) {
+    fail_alone(YOKE_E_OOM, kNoMemoryText, pending);
 }
 
 void Group::end(Pending &pending)
@@ -181,6 +186,18 @@ void Group::fail_call(const EngineFailure &failure, Calls calls)
     fail_with(can_agree ? agreed(mine) : mine);
     const std::lock_guard lock(mutex_);
     cause_->raise();
+}
+
+void Group::fail_alone(const Cause &cause)
+{
+    if (!is_failed()) fail_with(agreed(cause));
+    const std::lock_guard lock(mutex_);
+    cause_->raise();
+}
+
+void Group::fail_alone(yoke_status status, const char *text, const Pending &pending)
+{
+    fail_alone(cause_of({}, status, text, pending.doing(), members_.self(), members_.ranks));
 }
 
 // The first rank that asks for it publishes its cause; the others take that, or, where nobody can be asked any more,
