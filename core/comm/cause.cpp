@@ -72,6 +72,15 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
                            told(doing).c_str(), engine_text.c_str())};
 }
 
+Cause cause_of_leaving(const Doing &doing, const Arrival &left)
+{
+    return {
+        YOKE_E_COMM,
+        format(
+            "%s: %s has left the group: it let it go, or its script came to its end, while others waited for it in %s",
+            collective_name(doing.signature.op), describe(left).c_str(), told(doing).c_str())};
+}
+
 Cause cause_of_loss(const Arrival &lost, const std::string &what)
 {
     return {YOKE_E_COMM, format("collective: %s %s", describe(lost).c_str(), what.c_str())};

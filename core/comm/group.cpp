@@ -100,6 +100,10 @@ bool Group::is_made() const noexcept
 
 Group::~Group()
 {
+    const struct Farewell {
+        ~Farewell() { group.say_left(); }
+        Group &group;
+    } when_all_is_done{*this};
     if (link_) {
         const std::lock_guard lock(link_->mutex);
         link_->group = nullptr;

@@ -20,6 +20,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <thread>
 
@@ -146,6 +147,9 @@ private:
     // What happened to this rank alone, where the others wait.
     [[noreturn]] void fail_alone(const Cause &cause);
     [[noreturn]] void fail_alone(yoke_status status, const char *text, const Pending &pending);
+    // A farewell, which tells the others that this rank has not died.
+    void say_left() noexcept;
+    bool has_left(const yoke_comm_fault &fault) const noexcept;
 
     Members members_;
     const GroupOptions options_;
@@ -165,6 +169,7 @@ private:
     std::vector<uint64_t> sent_, received_;  // by peer
     CallRecords records_;
     uint64_t splits_ = 0, barriers_ = 0;
+    std::set<int32_t> left_;  // whose processes have said farewell
     int shrinks_ = 0;
     bool is_shrunk_ = false;
     ReunionPorts ports_;  // of processes

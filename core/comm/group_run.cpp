@@ -8,6 +8,8 @@
 #include "core/ops/ops.h"
 #include "core/tensor/snapshot.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -176,8 +178,11 @@ void Group::fail_call(const EngineFailure &failure, Calls calls)
     yoke_comm_fault fault = failure.fault;
     const bool is_late = fault.kind == YOKE_COMM_FAULT_LATE && fault.rank >= 0;
     const bool can_agree = !is_late || find_culprit(fault);
-    const Cause mine = cause_of(fault, failure.status, failure.text, pending.doing(),
-                                members_.self(), members_.ranks);
+    const Cause mine =
+        has_left(fault)
+            ? cause_of_leaving(pending.doing(), members_.ranks[static_cast<size_t>(fault.rank)])
+            : cause_of(fault, failure.status, failure.text, pending.doing(), members_.self(),
+                       members_.ranks);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
     {
         const std::lock_guard lock(mutex_);
@@ -198,6 +203,38 @@ void Group::fail_alone(const Cause &cause)
 void Group::fail_alone(yoke_status status, const char *text, const Pending &pending)
 {
     fail_alone(cause_of({}, status, text, pending.doing(), members_.self(), members_.ranks));
+}
+
+namespace {
+
+std::string left_key(int32_t rank)
+{
+    return "left/" + std::to_string(rank);
+}
+
+}  // namespace
+
+// Before the others see its connections end. Of a group that has failed nobody asks.
+void Group::say_left() noexcept
+try {
+    constexpr double kPatience = 0.1;
+    if (size() == 1 || !is_made() || is_failed()) return;
+    members_.store->set(left_key(rank()), "", Deadline::after(kPatience));
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "a rank left its group, and could not tell the others: %s", error.what());
+}
+
+bool Group::has_left(const yoke_comm_fault &fault) const noexcept
+try {
+    constexpr double kPatience = 0.1;
+    if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return false;
+    {
+        const std::lock_guard lock(mutex_);
+        if (left_.contains(fault.rank)) return true;
+    }
+    return members_.store->try_get(left_key(fault.rank), Deadline::after(kPatience)).has_value();
+} catch (const std::exception &) {  // nobody can be asked any more
+    return false;
 }
 
 // The first rank that asks for it publishes its cause; the others take that, or, where nobody can be asked any more,
@@ -238,6 +275,10 @@ void Group::hear(const PeerEvent &event) noexcept
     const auto met = std::ranges::find(members_.met_as, event.rank);
     if (met == members_.met_as.end()) return;
     const Arrival &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
+    if (event.kind == PeerEvent::kLeft) {
+        const std::lock_guard lock(mutex_);
+        left_.insert(peer.rank);
+    }
     if (event.kind == PeerEvent::kSilent)
         lose(cause_of_loss(
             peer,
