@@ -4,15 +4,17 @@
 #include "core/base/text.h"
 #include "core/comm/collective.h"
 
+#include <cstdlib>
 #include <optional>
 
 namespace yoke {
 
 // ---- In the store -----------------------------------------------------------------------------------------------
 
+// A planned end has a number below zero.
 std::string Cause::encode() const
 {
-    return std::to_string(status) + " " + text;
+    return std::to_string(is_planned ? -status : status) + " " + text;
 }
 
 Cause Cause::decode(std::string_view line)
@@ -21,7 +23,7 @@ Cause Cause::decode(std::string_view line)
     const std::optional<int32_t> status = parsed<int32_t>(line.substr(0, space));
     if (space == std::string_view::npos || !status || *status == YOKE_OK)
         return {YOKE_E_COMM, "the group has failed, and what its ranks told of it cannot be read"};
-    return {*status, std::string(line.substr(space + 1))};
+    return {std::abs(*status), std::string(line.substr(space + 1)), *status < 0};
 }
 
 void Cause::raise() const

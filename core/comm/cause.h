@@ -15,7 +15,8 @@ inline constexpr const char *kCauseKey = "cause";
 
 struct Cause {
     yoke_status status = YOKE_E_COMM;
-    std::string text;  // all of it, alike on every rank
+    std::string text;         // all of it, alike on every rank
+    bool is_planned = false;  // the group's end is no failure: its ranks go on without it
 
     // A line of text for the store; what is none gives a Cause that says so.
     std::string encode() const;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/signals.h"
 #include "core/comm/group.h"
+#include "core/launch/error_file.h"
 #include "core/select/select.h"
 
 #include <algorithm>
@@ -205,8 +206,9 @@ Ref<Group> Group::shrink(double seconds)
     }
     const auto end = [this] {
         if (!is_failed())
-            fail_with(agreed({YOKE_E_CANCELLED, "the group was ended by shrink() on " +
-                                                    yoke::describe(members_.self())}));
+            fail_with(agreed(
+                {YOKE_E_CANCELLED,
+                 "the group was ended by shrink() on " + yoke::describe(members_.self()), true}));
     };
     Members members;
     {
@@ -218,6 +220,7 @@ Ref<Group> Group::shrink(double seconds)
     }
     end();
     const Ref<Group> made = make(std::move(members), options_, "shrink");
+    take_back_told();
     const std::lock_guard lock(mutex_);
     is_shrunk_ = true;
     return made;

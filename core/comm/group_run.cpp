@@ -259,7 +259,9 @@ void Group::fail_with(const Cause &cause) noexcept
         const std::lock_guard lock(mutex_);
         if (cause_) return;
     }
-    if (!members_.is_again || is_made()) tell_launcher(cause.text);  // without the lock: it may log
+    const bool is_tried_again = members_.is_again && !is_made();
+    if (!cause.is_planned && !is_tried_again)
+        tell_launcher(cause.text);  // without the lock: it may log
     const std::lock_guard lock(mutex_);
     if (cause_) return;
     cause_ = cause;

@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/store_hash.h"
 #include "core/comm/node.h"
+#include "core/launch/error_file.h"
 #include "core/select/select.h"
 
 #include <unistd.h>
@@ -181,9 +182,7 @@ Ref<Group> group_where_met(const Meeting &last, const GroupOptions &how, const c
     return nullptr;
 }
 
-}  // namespace
-
-Ref<Group> init_group(const InitOptions &options, const char *call)
+Ref<Group> met_group(const InitOptions &options, const char *call)
 {
     check_seconds(options.timeout_s, "timeout", call);
     check_seconds(options.init_timeout_s, "init_timeout", call);
@@ -196,13 +195,29 @@ Ref<Group> init_group(const InitOptions &options, const char *call)
     const std::optional<Meeting> last =
         options.store ? std::nullopt : known_meeting(options.arguments);
     Ref<Group> group = last ? group_where_met(*last, how, call) : nullptr;
-    if (!group.present()) {
-        const double seconds = last ? deadline.remaining_s() : options.init_timeout_s;
-        group = Group::make(members_of(new_meeting(options, seconds)), how, call);
+    if (group.present()) return group;
+    const double seconds = last ? deadline.remaining_s() : options.init_timeout_s;
+    const Meeting meeting = new_meeting(options, seconds);
+    try {
+        return Group::make(members_of(meeting), how, call);
+    } catch (...) {
+        leave_soon(meeting.met);
+        throw;
     }
+}
+
+}  // namespace
+
+Ref<Group> init_group(const InitOptions &options, const char *call)
+try {
+    Ref<Group> group = met_group(options, call);
+    take_back_told();
     const std::lock_guard lock(known.mutex);
     if (!known.group.present() || !known.group->is_here()) known.group = group;
     return group;
+} catch (const Error &error) {
+    tell_launcher(error.what());
+    throw;
 }
 
 namespace {

@@ -230,21 +230,33 @@ void note_served(const std::shared_ptr<StoreServer> &server)
     served.servers.push_back(server);
 }
 
-void say_farewell(StoreServer &server)
-{
-    constexpr double kFarewell = 5;
-    server.wait_until_left(Deadline::after(kFarewell));
-}
+constexpr double kFarewell = 5;  // seconds
+
+struct Leave {
+    pid_t process = getpid();
+    double farewell_s = kFarewell;
+
+    void operator()(const Rendezvous *met) const
+    {
+        if (met->server && process == getpid())
+            met->server->wait_until_left(Deadline::after(farewell_s));
+        delete met;
+    }
+};
 
 }  // namespace
 
 std::shared_ptr<const Rendezvous> hold(Rendezvous met)
 {
     if (met.server) note_served(met.server);
-    return {new Rendezvous(std::move(met)), [process = getpid()](const Rendezvous *self) {
-                if (self->server && process == getpid()) say_farewell(*self->server);
-                delete self;
-            }};
+    return {new Rendezvous(std::move(met)), Leave()};
+}
+
+void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept
+{
+    constexpr double kSoon = 0.15;
+    Leave *const leave = std::get_deleter<Leave>(met);
+    if (leave && met.use_count() == 1) leave->farewell_s = kSoon;
 }
 
 void leave_meetings() noexcept
@@ -255,7 +267,8 @@ void leave_meetings() noexcept
         if (served.process == getpid()) servers = served.servers;
     }
     for (const std::weak_ptr<StoreServer> &each : servers)
-        if (const std::shared_ptr<StoreServer> server = each.lock()) say_farewell(*server);
+        if (const std::shared_ptr<StoreServer> server = each.lock())
+            server->wait_until_left(Deadline::after(kFarewell));
 }
 
 }  // namespace yoke

@@ -47,7 +47,9 @@ struct Rendezvous {
 // What ranks still read of rank 0's table, such as the end of a split, they read before it goes: who lets go last waits
 // for them to leave, some seconds at most, since who goes on without its groups may never do.
 std::shared_ptr<const Rendezvous> hold(Rendezvous met);
-// The same for all that are held, at the end of the process.
+// Of a group that was not made, if nobody else holds it: its ranks have read the cause, or are late themselves.
+void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
+// All that are held, at the end of the process.
 void leave_meetings() noexcept;
 
 // YOKE_COMM_SILENCE.

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -35,11 +36,14 @@ std::string quoted(const std::string &text)
     return out + '"';
 }
 
+std::atomic<pid_t> teller{0};  // who has written the file; a forked child has not
+
 void write_once(const char *path, const std::string &text)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const bool is_there_already = file < 0 && errno == EEXIST;
     if (is_there_already) return;
+    if (file >= 0) teller = getpid();
     const bool is_written =
         file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     if (!is_written)
@@ -58,6 +62,13 @@ try {
                             quoted(cause).c_str(), static_cast<long long>(time(nullptr))));
 } catch (const std::exception &failure) {
     log(LogLevel::kWarn, "why this rank fails could not be told: %s", failure.what());
+}
+
+void take_back_told() noexcept
+{
+    pid_t self = getpid();
+    const char *path = getenv(kErrorFileVariable);
+    if (path && teller.compare_exchange_strong(self, 0)) unlink(path);
 }
 
 #ifdef YOKE_WITHOUT_JSON

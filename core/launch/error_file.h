@@ -12,6 +12,8 @@ inline constexpr const char *kTraceSuffix = ".trace";
 
 // Nothing where the variable is not set, or the file is there already: what was told first stands.
 void tell_launcher(const std::string &cause) noexcept;
+// The script goes on: what this process has told is no cause of a later end.
+void take_back_told() noexcept;
 
 struct ToldCause {
     std::string text;   // "" where the rank told none
