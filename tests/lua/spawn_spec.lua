@@ -55,6 +55,28 @@ describe("spawn", function()
         assert.truthy(problem.message:find("signal 9 (SIGKILL)", 1, true), problem.message)
     end)
 
+    it("is ended by Ctrl-C, which the script hears when its ranks have ended", function()
+        local script, process = os.tmpname(), os.tmpname()
+        local file = assert(io.open(script, "w"))
+        file:write [[
+            local yoke = require "yoke"
+            local fine, problem = pcall(yoke.spawn, function()
+                print "ready"
+                io.stdout:flush()
+                os.execute "exec sleep 1000"
+            end, 1)
+            print(fine, problem)
+        ]]
+        file:close()
+        local out = assert(io.popen(("sh -c 'echo $$ >%s; exec lua5.4 %s' 2>&1 | { read -r line; echo \"$line\"; kill -INT $(cat %s); cat; }")
+            :format(process, script, process)))
+        local text = out:read "a"
+        out:close()
+        os.remove(script)
+        os.remove(process)
+        assert.truthy(text:match "^%[0%] ready\nfalse\t.*interrupted!\n$", text)
+    end)
+
     it("refuses what other processes cannot have", function()
         local outer = 1
         local loop = {}
