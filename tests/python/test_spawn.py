@@ -122,8 +122,9 @@ def train():
 if __name__ == "__main__":
     yoke.spawn(train, 1)
 """)
+    (tmp_path / "left").mkdir()
     process = subprocess.Popen([sys.executable, str(tmp_path / "script.py")], stdout=subprocess.PIPE, text=True,
-                               env={**os.environ, "TMPDIR": str(tmp_path)})
+                               env={**os.environ, "TMPDIR": str(tmp_path / "left")})
     stat = pathlib.Path(f"/proc/{process.stdout.readline().split()[1]}/stat")
     assert stat.exists()
     process.kill()
@@ -131,6 +132,9 @@ if __name__ == "__main__":
     end = time.monotonic() + 60
     while stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
         assert time.monotonic() < end
+        time.sleep(0.01)
+    while os.listdir(tmp_path / "left"):  # what the launcher had there goes with the process beside it
+        assert time.monotonic() < end, os.listdir(tmp_path / "left")
         time.sleep(0.01)
     process.stdout.close()
 

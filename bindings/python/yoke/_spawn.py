@@ -42,11 +42,12 @@ def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
     for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
         if stream is not None:
             stream.flush()
-    with tempfile.NamedTemporaryFile(prefix="yoke-spawn-") as file:
+    with tempfile.TemporaryFile(prefix="yoke-spawn-") as file:  # without a name: nothing is left, however this process ends
         file.write(pickle.dumps((about, call)))
         file.flush()
         python = os.fsdecode(multiprocessing.spawn.get_executable() or "")
-        code, text, trace = _yoke._run([python, "-c", _CHILD, file.name, *map(str, sys.path)], n)
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        code, text, trace = _yoke._run([python, "-c", _CHILD, path, *map(str, sys.path)], n)
     if code:
         raise _yoke.CollectiveError(f"spawn(): {text}" + (f"\n\n{trace.rstrip()}" if trace else ""))
 
