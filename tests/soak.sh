@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz install cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups launchers install cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -61,6 +61,28 @@ soak_fuzz() {
     part "10 million runs of libFuzzer" build/fuzz/env $folder/libfuzzer_safetensors -runs=10000000 -max_len=8192 \
         -rss_limit_mb=4096 -artifact_prefix=$folder/broken- $folder/found || status=1
     return $status
+}
+# Every fault at every op on every rank, most of whose time is waiting; then networks that are cut, strangers, and
+# failures again and again.
+soak_groups() {
+    install_packages iproute2
+    build_native product test_capi_comm_rank || return
+    local status=0 shard running=() shards=8 pytest=(python -m pytest -q -rs -p no:cacheprovider tests/groups)
+    for ((shard = 0; shard < shards; ++shard)); do
+        YOKE_SHARD=$shard/$shards run "${pytest[@]}" -k the_rank_that_fails >"build/groups-$shard.txt" 2>&1 &
+        running+=($!)
+    done
+    for shard in "${!running[@]}"; do
+        wait "${running[$shard]}" || { status=1; cat "build/groups-$shard.txt"; }
+    done
+    tail -qn 1 build/groups-*.txt
+    run "${pytest[@]}" -k "not the_rank_that_fails" || status=1
+    return $status
+}
+soak_launchers() { # one script under yoke run, torchrun, mpirun and srun
+    install_packages slurmctld slurmd slurm-client libpmix-dev openmpi-bin
+    setup_torch && build_native || return
+    YOKE_TORCH_PYTHON=$PWD/build/torch-venv/bin/python run python -m pytest -q -rs -p no:cacheprovider tests/launchers
 }
 soak_install() { # as README has it: pip in a fresh environment, a prefix, LuaRocks; with the CUDA module where nvcc is
     install_packages luarocks && $python tests/install/install.py build/install

@@ -1,0 +1,172 @@
+"""What may happen to a rank of a group, when, and what every rank that lives must then be told."""
+import signal
+
+from ranks import Job, stop, until
+
+SOON = 20  # seconds, far below the deadline of a call that somebody waits for in vain
+LONG, SHORT = 60, 1  # deadlines: which no rank may need, and which is to run out
+
+# Each with the last rank as root where it has one, so that no rank is root, server and victim in all cases.
+SMALL = "{op} 7 float32 sum {root}"
+LARGE = "{op} 200000 float32 sum {root}"
+OPS = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "ring")
+
+
+def told_all_alike(job, answers, victim, status, *words):
+    """Every living rank has the same error, soon, which has these words."""
+    for answer in answers.values():
+        assert answer.status == status and answer.seconds < SOON, answers
+        for word in words:
+            assert word in answer.text, (word, answers)
+    # Who has lost rank 0 tells what it saw itself.
+    assert victim == 0 or len({answer.text for answer in answers.values()}) == 1, answers
+
+
+class Fault:
+    """Strikes a rank that is idle; and one that is amid calls, where it `is_sudden`."""
+    is_sudden = False
+    timeout = LONG
+    variables = {}
+    form = SMALL
+
+    def strike(self, job, victim, call):
+        raise NotImplementedError
+
+    def check(self, job, answers, victim):
+        raise NotImplementedError
+
+
+class Killed(Fault):
+    is_sudden = True
+
+    def strike(self, job, victim, call):
+        job.ranks[victim].send(signal.SIGKILL)
+        job.ranks[victim].process.wait()
+
+    def check(self, job, answers, victim):
+        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "died")
+
+
+class Stopped(Fault):
+    is_sudden = True
+    timeout = SHORT
+
+    def strike(self, job, victim, call):
+        stop(job.ranks[victim])
+
+    def check(self, job, answers, victim):
+        told_all_alike(job, answers, victim, "timeout", job.ranks[victim].name, "did not come in time")
+
+
+class Silent(Stopped):
+    """As a stopped one, where nobody's deadline runs out."""
+    timeout = LONG
+    variables = {"YOKE_COMM_SILENCE": "1"}
+
+    def check(self, job, answers, victim):
+        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "has not been heard for", "YOKE_COMM_SILENCE")
+
+
+class Exits(Fault):
+    """As a program that raises, or is out of memory, does."""
+
+    def strike(self, job, victim, call):
+        job.ranks[victim].tell("exit 3")
+        job.ranks[victim].process.wait()
+
+    def check(self, job, answers, victim):
+        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name)
+
+
+class Leaves(Fault):
+    def strike(self, job, victim, call):
+        assert job.ranks[victim].ask("leave").status == "ok"
+
+    def check(self, job, answers, victim):
+        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "left")
+
+
+class Raises(Fault):
+    """As an exception does that leaves a `with group`."""
+
+    def strike(self, job, victim, call):
+        assert job.ranks[victim].ask("abort out of data").status == "ok"
+
+    def check(self, job, answers, victim):
+        told_all_alike(job, answers, victim, "cancelled", "abort()", job.ranks[victim].name, "out of data")
+
+
+class OutOfMemory(Fault):
+    """A call that finds no memory for its work: the others wait for it."""
+    variables = {"YOKE_NO_CACHING": "1"}
+    form = LARGE
+
+    def strike(self, job, victim, call):
+        rank = job.ranks[victim]
+        assert rank.ask("hog").status == "ok"
+        own = rank.ask(call.replace("float32", "float32/2"))
+        assert own.status == "oom" and rank.name in own.text, own
+
+    def check(self, job, answers, victim):
+        told_all_alike(job, answers, victim, "oom", job.ranks[victim].name, "no memory")
+
+
+FAULTS = {"killed": Killed(), "stopped": Stopped(), "silent": Silent(), "exits": Exits(), "leaves": Leaves(), "raises": Raises(),
+          "memory": OutOfMemory()}
+
+
+def first_failures(answers, later):
+    """Of two calls of each rank the one that failed; the second fails with the same words, where the first did."""
+    for number, answer in answers.items():
+        assert answer.status != "wrong" and (answer.status == "ok" or answer.text == later[number].text), (answers, later)
+    return {number: later[number] if answer.status == "ok" else answer for number, answer in answers.items()}
+
+
+def try_fault(fault, op, victim, when, size=3, shared=1):
+    """`when`: "idle", all ranks are; "waiting", the others wait for the victim; "amid", all are at calls."""
+    command = fault.form.format(op=op, root=size - 1)
+    with Job(size, YOKE_COMM_SHM=shared, **fault.variables).meet(fault.timeout) as job:
+        if when == "idle":
+            fault.strike(job, victim, f"call {command}")
+        if when == "amid":
+            job.tell(f"loop {command}")
+            until(lambda: all(rank.is_silent() for rank in job.ranks.values()))
+        else:
+            for each in command, "barrier":  # some ranks of some calls need not wait for the victim
+                job.tell(f"call {each}", away={victim})
+        if when != "idle":
+            fault.strike(job, victim, f"call {command}")
+        answers = job.answers({victim})
+        if when == "amid":
+            job.tell("call barrier", away={victim})
+        fault.check(job, first_failures(answers, job.answers({victim})), victim)
+
+
+# ---- Calls that do not fit -----------------------------------------------------------------------------------------
+
+DIFFERENT = {
+    "op": ("reduce_scatter 4", "all_gather 4", ("the call", "reduce_scatter of", "all_gather of")),
+    "dtype": ("all_reduce 4 float32", "all_reduce 4 int32", ("the dtype", "of 4 float32, sum", "of 4 int32, sum")),
+    "count": ("all_reduce 200001", "all_reduce 200000", ("the number of elements", "of 200001 float32", "of 200000 float32")),
+    "reduction": ("all_reduce 4 float32 min", "all_reduce 4 float32 max", ("the reduction", ", min", ", max")),
+    "root": ("reduce 4 float32 sum 0", "reduce 4 float32 sum 1", ("root 1",)),
+    "order": ("all_reduce 4; call barrier", "barrier; call all_reduce 4", ("the call", "all_reduce of 4", "barrier")),
+}
+
+
+def try_difference(kind, other, size=3, shared=1):
+    """One rank calls something else than the others. Who learns nothing by that call does by the next."""
+    usual, unusual, words = DIFFERENT[kind]
+    with Job(size, YOKE_COMM_SHM=shared).meet(LONG) as job:
+        calls = {number: f"{unusual if number == other else usual}; call barrier".split("; ") for number in job.ranks}
+        for number, rank in job.ranks.items():
+            for call in calls[number]:
+                rank.tell(call if call.startswith("call ") else "call " + call)
+        told = {}
+        for number, rank in job.ranks.items():
+            answers = [rank.answer() for _ in calls[number]]
+            assert all(answer.status in ("ok", "comm") for answer in answers), answers
+            told[number] = answers[-1]
+            failed = [answer.text for answer in answers if answer.status != "ok"]
+            assert len(set(failed)) == 1, answers
+        told_all_alike(job, told, None, "comm", job.ranks[other].name, *words)
