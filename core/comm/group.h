@@ -137,6 +137,7 @@ private:
     bool is_made() const noexcept;  // the engine is there
     // A failure that no call has found. All ranks get it that can be reached without waiting.
     void lose(const Cause &cause) noexcept;
+    void miss_server(const Arrival &peer) noexcept;
     Members reunite(double seconds);
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Cause agreed(Cause mine) noexcept;

@@ -288,10 +288,24 @@ void Group::hear(const PeerEvent &event) noexcept
                    event.silent_s)));
     // Later it is missed by who waits for it, whom the engine tells.
     const bool has_gone = event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
+    if (event.kind == PeerEvent::kEnded && is_made()) miss_server(peer);
     if (!has_gone || is_made()) return;
     lose(cause_of_loss(peer, event.kind == PeerEvent::kLeft
                                  ? "left while the group was made"
                                  : "died while the group was made: its connection ended"));
+}
+
+// With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
+// is about to be done without it is done.
+void Group::miss_server(const Arrival &peer) noexcept
+{
+    constexpr double kPatience = 0.3;
+    const int32_t met_as = members_.met_as[static_cast<size_t>(peer.rank)];
+    if (!members_.met || members_.met->server || met_as != members_.met->server_rank) return;
+    act_later(link_, kPatience,
+              [cause = cause_of_loss(peer, "died: its connection ended")](Group &group) {
+                  group.lose(cause);
+              });
 }
 
 void Group::lose(const Cause &cause) noexcept

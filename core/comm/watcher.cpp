@@ -2,10 +2,13 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/watch.h"
 #include "core/comm/group.h"
 
+#include <atomic>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 namespace yoke {
 
@@ -62,6 +65,30 @@ void listen_from(uint64_t number, const std::weak_ptr<Watcher> &watcher,
     }
 }
 
+// Acts at its first tick, which may come before it knows its number.
+class Later final : public Watched {
+public:
+    Later(std::weak_ptr<GroupLink> link, std::function<void(Group &)> act)
+        : link_(std::move(link)), act_(std::move(act))
+    {
+    }
+    void on_ready(uint32_t) noexcept override {}
+    void on_tick(double) noexcept override
+    {
+        if (number) unwatch(number);
+        const std::shared_ptr<GroupLink> link = link_.lock();
+        if (!link || std::exchange(has_acted_, true)) return;
+        const std::lock_guard lock(link->mutex);
+        if (link->group) act_(*link->group);
+    }
+    std::atomic<uint64_t> number{0};
+
+private:
+    bool has_acted_ = false;
+    const std::weak_ptr<GroupLink> link_;
+    const std::function<void(Group &)> act_;
+};
+
 }  // namespace
 
 void Watcher::listen(const std::shared_ptr<Watcher> &watcher, const std::shared_ptr<Store> &store)
@@ -96,6 +123,13 @@ void Watcher::tell_others(const PeerEvent &event) noexcept
         log(LogLevel::kWarn, "the other ranks were not told of rank %d: %s", event.rank,
             error.what());
     }
+}
+
+void act_later(const std::shared_ptr<GroupLink> &link, double seconds,
+               std::function<void(Group &)> act)
+{
+    const auto later = std::make_shared<Later>(link, std::move(act));
+    later->number = watch(later, -1, 0, seconds);
 }
 
 void Watcher::watch(const std::shared_ptr<GroupLink> &link)

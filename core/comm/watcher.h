@@ -5,6 +5,7 @@
 #include "core/base/store.h"
 #include "core/base/store_peer.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,10 @@ struct GroupLink {
     std::recursive_mutex mutex;
     Group *group = nullptr;
 };
+
+// Acts on a group after some seconds, in the watch thread, if it is there still. Called in that thread.
+void act_later(const std::shared_ptr<GroupLink> &link, double seconds,
+               std::function<void(Group &)> act);
 
 // Told of connections, from before there is a group, which learns at its beginning who has gone.
 class Watcher {

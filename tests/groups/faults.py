@@ -149,7 +149,7 @@ DIFFERENT = {
     "dtype": ("all_reduce 4 float32", "all_reduce 4 int32", ("the dtype", "of 4 float32, sum", "of 4 int32, sum")),
     "count": ("all_reduce 200001", "all_reduce 200000", ("the number of elements", "of 200001 float32", "of 200000 float32")),
     "reduction": ("all_reduce 4 float32 min", "all_reduce 4 float32 max", ("the reduction", ", min", ", max")),
-    "root": ("reduce 4 float32 sum 0", "reduce 4 float32 sum 1", ("root 1",)),
+    "root": ("broadcast 4 float32 sum 0", "broadcast 4 float32 sum 1", ("root 1",)),
     "order": ("all_reduce 4; call barrier", "barrier; call all_reduce 4", ("the call", "all_reduce of 4", "barrier")),
 }
 
@@ -170,3 +170,15 @@ def try_difference(kind, other, size=3, shared=1):
             failed = [answer.text for answer in answers if answer.status != "ok"]
             assert len(set(failed)) == 1, answers
         told_all_alike(job, told, None, "comm", job.ranks[other].name, *words)
+
+
+def try_roots_that_wait_for_each_other(op, size=3, shared=1):
+    """Two ranks that both collect: each waits for the other, until the deadline at most."""
+    with Job(size, YOKE_COMM_SHM=shared).meet(SHORT) as job:
+        for number, rank in job.ranks.items():
+            rank.tell(f"call {op} 4 float32 sum {int(number == 1)}")
+            rank.tell("call barrier")
+        answers = {number: (rank.answer(), rank.answer()) for number, rank in job.ranks.items()}
+        last = {number: second for number, (first, second) in answers.items()}
+        assert all(answer.status in ("comm", "timeout") and answer.seconds < SOON for answer in last.values()), answers
+        assert len({answer.text for answer in last.values()}) == 1 and f"{op} of 4 float32" in last[0].text, answers

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from ranks import Job, Rank, listening
+from ranks import PATIENCE, Job, Rank, listening
 
 HELD = 40  # connections of each stranger that keeps them
 
@@ -14,6 +14,7 @@ HELD = 40  # connections of each stranger that keeps them
 def true_greeting():
     """What a rank says first to rank 0, of whom it does not know whether it is one."""
     with socket.create_server(("127.0.0.1", 0)) as door:
+        door.settimeout(PATIENCE)
         rank = Rank(1, 2, door.getsockname()[1])
         try:
             rank.tell("init env 60 20")

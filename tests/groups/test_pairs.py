@@ -16,8 +16,8 @@ def is_case(name, op, victim, when):
         return False
     if name == "memory" and op == "barrier":  # which has no tensor
         return False
-    # Rank 0 waits 5 s for the farewells of the others.
-    return name not in ("exits", "leaves") or victim != 0 or op in ("all_reduce", "barrier", "ring")
+    # Rank 0 waits 5 s for farewells; when it has left, who waits for another rank ends by the deadline alone.
+    return name not in ("exits", "leaves") or victim != 0 or op in ("all_reduce", "barrier")
 
 
 def pairs():
@@ -37,6 +37,11 @@ def test_the_rank_that_fails_is_named_on_all_others(fault, op, victim, when, sha
 def test_calls_that_do_not_fit_are_shown_to_all(kind, size, shared):
     for other in range(1, size):
         faults.try_difference(kind, other, size=size, shared=shared)
+
+
+@pytest.mark.parametrize("op, size, shared", itertools.product(("reduce", "gather"), (2, 3, 4), (1, 0)))
+def test_roots_that_wait_for_each_other_end_by_the_deadline(op, size, shared):
+    faults.try_roots_that_wait_for_each_other(op, size, shared)
 
 
 @pytest.mark.skipif(bool(cuts.why_not()), reason=cuts.why_not() or "there is a reason")
