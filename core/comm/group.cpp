@@ -1,5 +1,6 @@
 #include "core/comm/group.h"
 
+#include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/signals.h"
@@ -25,6 +26,7 @@ Group::Group(Members members, const GroupOptions &options)
 Ref<Group> Group::make(Members members, const GroupOptions &options, const char *call)
 {
     const yoke_backend_comm &table = Engine::find(options.engine, call);
+    (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when the group fails
     const Ref<Group> group = Ref<Group>::adopt(new Group(std::move(members), options));
     group->listen();
     try {
@@ -124,13 +126,18 @@ Group::~Group()
     serve();
 }
 
-std::unique_lock<std::mutex> Group::lock_here() const
+void Group::check_process() const
 {
     if (!is_here())
         fail(
             YOKE_E_FORKED,
             "this group is that of process %d, of which this is a forked child; make one of its own with init",
             static_cast<int>(process_));
+}
+
+std::unique_lock<std::mutex> Group::lock_here() const
+{
+    check_process();
     return std::unique_lock(mutex_);
 }
 
@@ -175,8 +182,10 @@ Group::Pending Group::number(Issued issued)
     CallRecord record;
     record.signature = made.signature;
     record.queued_s = made.deadline.made_s();
-    record.line = made.line;
-    made.record = records_.add(std::move(record));
+    record.op = issued.call.called_as < 0 ? issued.call.op : issued.call.called_as;
+    record.peer = issued.call.peer;
+    record.line = made.line = issued.line;
+    made.record = records_.add(record);
     made.work = std::move(issued.work);
     made.call = std::move(issued.call);
     return made;
@@ -189,10 +198,11 @@ Ref<Work> Group::run(Collective call, bool is_async)
     if (Device *device = call.device(); device && !device->host) [[unlikely]]
         call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
+    Issued issued{std::move(call), work, script_line()};
     if (Coalescing::is_open())
-        Coalescing::add(Ref<Group>::share(this), {std::move(call), work});
+        Coalescing::add(Ref<Group>::share(this), std::move(issued));
     else
-        issue({std::move(call), work}, !is_async);
+        issue(std::move(issued), !is_async);
     return work;
 }
 

@@ -9,9 +9,9 @@
 #include "core/base/work.h"
 #include "core/comm/cause.h"
 #include "core/comm/collective.h"
+#include "core/comm/dump.h"
 #include "core/comm/engine.h"
 #include "core/comm/members.h"
-#include "core/comm/record.h"
 #include "core/comm/reunion.h"
 
 #include <unistd.h>
@@ -52,6 +52,7 @@ public:
     struct Issued {
         Collective call;
         Ref<Work> work;
+        const ScriptLine *line = nullptr;
     };
     // Calls that no send or receive among them keeps from going on, begun when it returns. Those without a work are
     // done then where `may_run_here`, or have one among the results, to be waited for.
@@ -70,6 +71,9 @@ public:
     void abort(const std::string &reason) noexcept;
     // Of the last calls, the newest last.
     std::vector<CallRecord> records() const;
+    // What core/comm/dump.h tells, in a file that is whole or as it was. Also while a call hangs, and of a failed
+    // group.
+    void dump(const std::string &path) const;
 
     // News of a connection, from whoever watches them.
     void hear(const PeerEvent &event) noexcept;
@@ -79,14 +83,14 @@ private:
     struct Pending {
         Collective call;
         yoke_comm_signature signature{};
-        std::string line;
+        const ScriptLine *line = nullptr;
         Deadline deadline = Deadline::after(0);
         uint64_t record = 0;        // its number among the records
         Ref<Work> work = {};        // null: it blocks its caller
         uint32_t versions[2] = {};  // of in and out when it was issued
         Tensor in = {}, out = {};
 
-        Doing doing() const { return {signature, line}; }
+        Doing doing() const { return {signature, yoke::describe(line)}; }
     };
     // Calls that are issued together, mostly one; those in the queue are its own.
     using Batch = std::vector<Pending>;
@@ -100,7 +104,20 @@ private:
         if (is_here()) delete this;
     }
 
-    // Raises YOKE_E_FORKED in a forked child.
+    // In its scope the calling thread meets the other ranks in the store.
+    class Meeting {
+    public:
+        Meeting(Group &group, const char *call);
+        ~Meeting();
+        Meeting(const Meeting &) = delete;
+        Meeting &operator=(const Meeting &) = delete;
+
+    private:
+        Group &group_;
+    };
+
+    // These two raise YOKE_E_FORKED in a forked child.
+    void check_process() const;
     std::unique_lock<std::mutex> lock_here() const;
     // With the lock held.
     void check_usable() const;
@@ -140,6 +157,8 @@ private:
     void miss_server(const Arrival &peer) noexcept;
     Members reunite(double seconds);
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
+    Dump look(const Cause *failing) const;
+    void dump_failure(const Cause &cause) const noexcept;  // where YOKE_COMM_DUMP asks for it
     Cause agreed(Cause mine) noexcept;
     // Of a deadline. False where the table by which ranks agree is out of reach.
     bool find_culprit(yoke_comm_fault &fault) const noexcept;
@@ -166,9 +185,15 @@ private:
     std::thread thread_;
     bool *is_gone_ = nullptr;  // to be set where the group's own thread ends it
     std::optional<Cause> cause_;
+    double failed_s_ = 0;  // when it was told
     uint64_t sequence_ = 0;
     std::vector<uint64_t> sent_, received_;  // by peer
     CallRecords records_;
+    struct {
+        const char *call = nullptr;
+        double since_s = 0;
+        const ScriptLine *line = nullptr;
+    } meeting_;  // the last one that was begun
     uint64_t splits_ = 0, barriers_ = 0;
     std::set<int32_t> left_;  // whose processes have said farewell
     int shrinks_ = 0;

@@ -66,6 +66,7 @@ void Group::monitored_barrier(double seconds)
         check_usable();
         number = ++barriers_;
     }
+    const Meeting meeting(*this, "monitored_barrier");
     const std::string prefix = "monitored/" + std::to_string(number) + "/";
     const Deadline deadline = Deadline::after(seconds);
     members_.store->set(prefix + std::to_string(rank()), "1", deadline);
@@ -100,7 +101,7 @@ std::vector<int64_t> Group::exchange(int32_t called_as, std::vector<int64_t> min
     Collective call{YOKE_COMM_ALL_GATHER, -1, -1, in, out};
     call.called_as = called_as;
     check_collective(call, {rank(), size()});
-    issue({std::move(call), nullptr}, true);
+    issue({std::move(call), nullptr, script_line()}, true);
     const auto *values = reinterpret_cast<const int64_t *>(out->data);
     return {values, values + out->numel};
 }
@@ -204,6 +205,7 @@ Ref<Group> Group::shrink(double seconds)
             fail(YOKE_E_STATE,
                  "shrink: this group has been shrunk already; go on with the one that came of it");
     }
+    const Meeting meeting(*this, "shrink");
     const auto end = [this] {
         if (!is_failed())
             fail_with(agreed(

@@ -260,11 +260,14 @@ void Group::fail_with(const Cause &cause) noexcept
         if (cause_) return;
     }
     const bool is_tried_again = members_.is_again && !is_made();
-    if (!cause.is_planned && !is_tried_again)
-        tell_launcher(cause.text);  // without the lock: it may log
+    if (!cause.is_planned && !is_tried_again) {  // without the lock: it may log
+        tell_launcher(cause.text);
+        dump_failure(cause);
+    }
     const std::lock_guard lock(mutex_);
     if (cause_) return;
     cause_ = cause;
+    failed_s_ = monotonic_seconds();
     if (engine_)
         engine_->abort();
     else

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/backend/backend.h"
+#include "core/base/script.h"
 
-#include <string>
 #include <vector>
 
 namespace yoke {
@@ -14,7 +14,8 @@ struct CallRecord {
     yoke_comm_signature signature{};
     State state = kQueued;
     double queued_s = 0, began_s = 0, ended_s = 0;  // of the system's monotonic clock; 0: not yet
-    std::string line;                               // of the script
+    int32_t op = 0, peer = -1;                      // as this rank called it
+    const ScriptLine *line = nullptr;               // of the script that made the call
 };
 
 // A ring. Whoever uses it holds a lock.

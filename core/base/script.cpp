@@ -1,0 +1,166 @@
+#include "core/base/script.h"
+
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+#include "core/base/refcount.h"
+#include "core/base/text.h"
+
+#include <atomic>
+#include <new>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+// ---- Who tells --------------------------------------------------------------------------------------------------
+
+// Whoever asks it holds a reference, so drop waits for the last call.
+class Provider final : public RefCounted {
+public:
+    Provider(StackFn fn, void *user) : fn_(fn), user_(user) {}
+    ~Provider() override
+    {
+        if (drop_) drop_(user_);
+    }
+    void own(yoke_drop_fn drop) { drop_ = drop; }
+    bool ask(const char **file, int32_t *line, const char **function) const
+    {
+        return fn_ && fn_(user_, file, line, function);
+    }
+
+private:
+    StackFn fn_;
+    void *user_;
+    yoke_drop_fn drop_ = nullptr;
+};
+
+struct Told {
+    Mutex mutex{LockRank::kOther};
+    Ref<Provider> provider;
+};
+Told &told = immortal<Told>();
+
+// So that a library to which nobody tells anything takes no lock.
+std::atomic<bool> is_told{false};
+
+// ---- What was told ----------------------------------------------------------------------------------------------
+
+struct Place {
+    std::string_view file, function;
+    int32_t line;
+    size_t hash() const noexcept
+    {
+        const std::hash<std::string_view> of;
+        return (of(file) * 31 + of(function)) * 31 + static_cast<size_t>(line);
+    }
+};
+bool is_of(const ScriptLine &known, const Place &place) noexcept
+{
+    return known.line == place.line && known.file == place.file && known.function == place.function;
+}
+struct Hash {
+    using is_transparent = void;
+    size_t operator()(const Place &place) const noexcept { return place.hash(); }
+    size_t operator()(const ScriptLine &known) const noexcept
+    {
+        return Place{known.file, known.function, known.line}.hash();
+    }
+};
+struct Same {
+    using is_transparent = void;
+    bool operator()(const ScriptLine &one, const ScriptLine &other) const noexcept
+    {
+        return is_of(one, {other.file, other.function, other.line});
+    }
+    bool operator()(const ScriptLine &one, const Place &place) const noexcept
+    {
+        return is_of(one, place);
+    }
+    bool operator()(const Place &place, const ScriptLine &one) const noexcept
+    {
+        return is_of(one, place);
+    }
+};
+
+// A script that makes code as it runs has no end of places: those behind the first ones are not told.
+constexpr size_t kMostPlaces = 65536;
+constexpr size_t kLongestFile = 4096, kLongestFunction = 256;
+
+struct Places {
+    Mutex mutex{LockRank::kOther};
+    std::unordered_set<ScriptLine, Hash, Same> all;
+};
+Places &places = immortal<Places>();
+
+const ScriptLine *kept(const Place &place)
+{
+    const std::lock_guard lock(places.mutex);
+    if (const auto found = places.all.find(place); found != places.all.end()) return &*found;
+    if (places.all.size() >= kMostPlaces) return nullptr;
+    return &*places.all.insert({std::string(place.file), std::string(place.function), place.line})
+                 .first;
+}
+
+// The lines of a loop are asked for again and again.
+const ScriptLine *find(const Place &place)
+{
+    constexpr size_t kLast = 32;
+    thread_local const ScriptLine *last[kLast];
+    const ScriptLine *&known = last[place.hash() % kLast];
+    if (!known || !is_of(*known, place)) known = kept(place);
+    return known;
+}
+
+std::string_view cut(const char *text, size_t most) noexcept
+{
+    std::string_view all = text ? text : "";
+    if (all.size() <= most) return all;
+    while (most > 0 && is_continuation(all[most])) --most;
+    return all.substr(0, most);
+}
+
+}  // namespace
+
+void set_stack_provider(StackFn fn, void *user, yoke_drop_fn drop)
+{
+    Ref<Provider> made;
+    if (fn || drop) made = Ref<Provider>::adopt(new Provider(fn, user));
+    Ref<Provider> former;  // let go of without the lock: its drop may call anything
+    const std::lock_guard lock(told.mutex);
+    if (made.present()) made->own(drop);
+    former = std::exchange(told.provider, std::move(made));
+    is_told.store(fn != nullptr, std::memory_order_release);
+}
+
+const ScriptLine *script_line() noexcept
+try {
+    if (!is_told.load(std::memory_order_acquire)) return nullptr;
+    Ref<Provider> now;
+    {
+        const std::lock_guard lock(told.mutex);
+        now = told.provider;
+    }
+    const char *file = nullptr, *function = nullptr;
+    int32_t line = 0;
+    if (!now.present() || !now->ask(&file, &line, &function)) return nullptr;
+    return find({cut(file, kLongestFile), cut(function, kLongestFunction), line});
+} catch (const std::bad_alloc &) {
+    return nullptr;
+}
+
+std::string describe(const ScriptLine *line)
+{
+    return line ? describe_line(line->file, line->line, line->function) : "";
+}
+
+std::string describe_line(const std::string &file, int32_t line, const std::string &function)
+{
+    if (file.empty()) return function;
+    return file + (line > 0 ? ":" + std::to_string(line) : "") +
+           (function.empty() ? "" : " (" + function + ")");
+}
+
+}  // namespace yoke

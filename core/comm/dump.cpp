@@ -1,0 +1,123 @@
+// How a dump is written.
+#include "core/comm/dump.h"
+
+#include "core/base/dtype.h"
+#include "core/base/error.h"
+#include "core/comm/collective.h"
+
+#ifndef YOKE_WITHOUT_JSON
+#include <nlohmann/json.hpp>
+#endif
+
+namespace yoke {
+
+DumpedCall dumped(const CallRecord &record)
+{
+    DumpedCall made{record, {}, {}, 0};
+    made.call.line = nullptr;
+    if (record.line) {
+        made.file = record.line->file;
+        made.function = record.line->function;
+        made.line = record.line->line;
+    }
+    return made;
+}
+
+#ifdef YOKE_WITHOUT_JSON
+
+std::string dump_text(const Dump &)
+{
+    fail(
+        YOKE_E_UNSUPPORTED,
+        "dump: this libyoke was built without nlohmann-json, which writes dumps; install it (Debian: nlohmann-json3-dev) and build again");
+}
+
+#else
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json known(bool is_known, ordered_json value)
+{
+    return is_known ? std::move(value) : ordered_json();
+}
+
+ordered_json json_of(const DumpedCall &each)
+{
+    static constexpr const char *kStates[] = {"queued", "running", "done", "failed"};
+    const CallRecord &call = each.call;
+    const yoke_comm_signature &signature = call.signature;
+    const bool has_dtype = is_dtype(signature.dtype);
+    return {{"sequence", signature.sequence},
+            {"op", collective_name(call.op)},
+            {"dtype", has_dtype ? ordered_json(name(signature.dtype)) : ordered_json()},
+            {"count", signature.count},
+            {"reduction", known(signature.reduction >= 0, reduction_name(signature.reduction))},
+            {"peer", known(call.peer >= 0, call.peer)},
+            {"state", kStates[call.state]},
+            {"queued", call.queued_s},
+            {"began", known(call.began_s > 0, call.began_s)},
+            {"ended", known(call.ended_s > 0, call.ended_s)},
+            {"file", known(!each.file.empty(), each.file)},
+            {"line", known(each.line > 0, each.line)},
+            {"function", known(!each.function.empty(), each.function)}};
+}
+
+ordered_json ranks_json(const Dump &dump)
+{
+    ordered_json all = ordered_json::array();
+    for (const Arrival &each : dump.ranks)
+        all.push_back({{"host", each.host}, {"process", each.process}, {"machine", each.memory}});
+    return all;
+}
+
+ordered_json json_of(const DumpedMeeting &meeting)
+{
+    return {{"call", meeting.call},
+            {"since", meeting.since_s},
+            {"file", known(!meeting.file.empty(), meeting.file)},
+            {"line", known(meeting.line > 0, meeting.line)},
+            {"function", known(!meeting.function.empty(), meeting.function)}};
+}
+
+}  // namespace
+
+// One line for each record: who has no tool at hand reads it with grep.
+std::string dump_text(const Dump &dump)
+{
+    const auto text = [](const ordered_json &value) {
+        return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    };
+    ordered_json cause;
+    if (dump.cause)
+        cause = {{"status", dump.cause->status},
+                 {"name", status_name(dump.cause->status)},
+                 {"text", dump.cause->text}};
+    const ordered_json head{
+        {"format", kDumpFormat},
+        {"yoke", dump.yoke},
+        {"group", format("0x%llx", static_cast<unsigned long long>(dump.group))},
+        {"rank", dump.rank},
+        {"ways", dump.ways},
+        {"time", dump.time},
+        {"now", dump.now_s},
+        {"timeout", dump.timeout_s},
+        {"cause", cause},
+        {"failed", known(dump.cause.has_value(), dump.failed_s)},
+        {"ranks", ranks_json(dump)},
+        {"meeting", dump.meeting ? json_of(*dump.meeting) : ordered_json()},
+        {"calls", dump.calls},
+        {"sent", dump.sent},
+        {"received", dump.received}};
+    std::string all = text(head);
+    all.back() = ',';  // its brace
+    all += "\n\"records\": [";
+    for (const DumpedCall &each : dump.records)
+        all += (&each == dump.records.data() ? "\n" : ",\n") + text(json_of(each));
+    return all + "]}\n";
+}
+
+#endif
+
+}  // namespace yoke

@@ -1,0 +1,92 @@
+// What a group tells of itself in a file: core/comm/dump.h.
+#include "core/base/config.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/comm/group.h"
+#include "core/state/files.h"
+#include "core/state/manifest.h"
+
+namespace yoke {
+
+namespace {
+
+void write(const std::string &path, const std::string &text)
+{
+    NewFile file("dump", path);
+    file.write(text.data(), text.size());
+    file.commit();
+}
+
+}  // namespace
+
+Group::Meeting::Meeting(Group &group, const char *call) : group_(group)
+{
+    const ScriptLine *const line = script_line();
+    const std::lock_guard lock(group.mutex_);
+    group.meeting_ = {call, monotonic_seconds(), line};
+}
+
+Group::Meeting::~Meeting()
+{
+    const std::lock_guard lock(group_.mutex_);
+    group_.meeting_.call = nullptr;
+}
+
+// `failing`: what it is about to fail with.
+Dump Group::look(const Cause *failing) const
+{
+    Dump dump;
+    dump.yoke = format("%d.%d.%d", YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR, YOKE_VERSION_PATCH);
+    dump.group = members_.number;
+    dump.rank = rank();
+    dump.ranks = members_.ranks;
+    dump.timeout_s = options_.timeout_s;
+    dump.time = utc_time();
+    std::vector<CallRecord> records;
+    std::shared_ptr<Engine> engine;
+    const ScriptLine *line = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        dump.now_s = monotonic_seconds();
+        if (cause_)
+            dump.cause = cause_, dump.failed_s = failed_s_;
+        else if (failing)
+            dump.cause = *failing, dump.failed_s = dump.now_s;
+        dump.calls = sequence_;
+        dump.sent = sent_;
+        dump.received = received_;
+        records = records_.all();
+        if (meeting_.call) dump.meeting = DumpedMeeting{meeting_.call, meeting_.since_s, {}, {}, 0};
+        line = meeting_.line;
+        engine = engine_;
+    }
+    if (engine) dump.ways = format("%s: ", engine->name()) + engine->describe();
+    if (dump.meeting && line) {
+        dump.meeting->file = line->file;
+        dump.meeting->function = line->function;
+        dump.meeting->line = line->line;
+    }
+    for (const CallRecord &each : records) dump.records.push_back(dumped(each));
+    return dump;
+}
+
+void Group::dump(const std::string &path) const
+{
+    check_process();
+    write(path, dump_text(look(nullptr)));
+}
+
+void Group::dump_failure(const Cause &cause) const noexcept
+try {
+    const char *const folder = config_or_null("YOKE_COMM_DUMP");
+    if (!folder) return;
+    make_folders("dump", folder);
+    write(format("%s/rank-%d-of-%d-group-%llx.json", folder, rank(), size(),
+                 static_cast<unsigned long long>(members_.number)),
+          dump_text(look(&cause)));
+} catch (const std::exception &failure) {
+    log(LogLevel::kWarn, "the group's last calls could not be dumped (YOKE_COMM_DUMP): %s",
+        failure.what());
+}
+
+}  // namespace yoke
