@@ -3,6 +3,7 @@
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
 #include "core/comm/coalesce.h"
+#include "core/comm/hang.h"
 #include "core/comm/init.h"
 #include "core/launch/run.h"
 
@@ -271,6 +272,26 @@ yoke_status yoke_comm_coalesce_drop(void)
 {
     constexpr const char *call = "yoke_comm_coalesce_drop";
     return guard(call, [&] { Coalescing::drop(short_name(call)); });
+}
+
+// ---- What a group is at -----------------------------------------------------------------------------------------
+
+yoke_status yoke_group_dump(yoke_group *group, const char *path)
+{
+    constexpr const char *call = "yoke_group_dump";
+    return guard(call, [&] { need_group(group, call)->dump(&need(path, call, "path")); });
+}
+
+yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state **out)
+{
+    constexpr const char *call = "yoke_comm_hang";
+    return guard(call, [&] {
+        yoke_state *&place = need_out(out, call);
+        std::vector<std::string> files;
+        for (int64_t i = 0; i < count; ++i)
+            files.emplace_back(&need((&need(paths, call, "paths"))[i], call, "paths"));
+        place = hand_out<yoke_state>(hang_report(files, short_name(call)));
+    });
 }
 
 // ---- Starting ranks ---------------------------------------------------------------------------------------------

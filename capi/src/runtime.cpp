@@ -5,6 +5,7 @@
 #include "core/base/config.h"
 #include "core/base/fork.h"
 #include "core/base/log.h"
+#include "core/base/script.h"
 #include "core/device/stream.h"
 #include "core/memory/memory.h"
 #include "core/state/writer.h"
@@ -146,6 +147,11 @@ yoke_status yoke_log_remove_callback(int64_t id)
                 "%s: argument 'id' is %lld; it is no number that yoke_log_add_callback gave, or was removed",
                 short_name(call), static_cast<long long>(id));
     });
+}
+
+yoke_status yoke_set_stack_provider(yoke_stack_fn fn, void *user, yoke_drop_fn drop)
+{
+    return guard("yoke_set_stack_provider", [&] { set_stack_provider(fn, user, drop); });
 }
 
 yoke_status yoke_shutdown(double timeout_s)

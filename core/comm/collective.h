@@ -9,7 +9,8 @@
 namespace yoke {
 
 // In signatures alone: the all_gathers by which ranks agree on a split, and on memory that peers reach.
-inline constexpr int32_t kSplitCall = 100, kEmptyCall = 101;
+inline constexpr int32_t kSplitCall = YOKE_COMM_OP_COUNT, kEmptyCall = kSplitCall + 1,
+                         kCallCount = kEmptyCall + 1;
 
 // The name by which scripts call it, "all_reduce".
 const char *collective_name(int32_t op) noexcept;

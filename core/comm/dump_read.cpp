@@ -123,7 +123,7 @@ DumpedCall call_of(const Object &at, const Dump &dump)
     DumpedCall made;
     CallRecord &call = made.call;
     yoke_comm_signature &signature = call.signature;
-    call.op = at.word("op", YOKE_COMM_OP_COUNT, collective_name);
+    call.op = at.word("op", kCallCount, collective_name);
     call.peer = static_cast<int32_t>(at.integer_or("peer", -1, dump.size() - 1));
     const bool is_between = call.op == YOKE_COMM_SEND || call.op == YOKE_COMM_RECV;
     if (is_between && call.peer < 0) at.refuse("peer", "a rank");

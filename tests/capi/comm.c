@@ -1,7 +1,9 @@
 /* Groups from C; and a rank of a job whose other ranks are in other languages: comm rank. */
 #include "check.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static yoke_group *alone(void)
 {
@@ -75,6 +77,76 @@ static void calls_are_kept_and_issued_together(void)
     yoke_group_release(group);
 }
 
+/* ---- Lines of scripts, and dumps ---------------------------------------------------------------------------- */
+
+enum { kHosts = 100 };
+static int32_t dropped[kHosts], over;
+
+static int32_t tell(void *user, const char **file, int32_t *line, const char **function)
+{
+    const int32_t *const drops = user;
+    CHECK(__atomic_load_n(drops, __ATOMIC_ACQUIRE) == 0);
+    *file = "host.c";
+    *line = (int32_t)(drops - dropped) + 1;
+    *function = "f";
+    return 1;
+}
+
+static void drop(void *user)
+{
+    __atomic_add_fetch((int32_t *)user, 1, __ATOMIC_ACQ_REL);
+}
+
+static void *call_again_and_again(void *group)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) OK(yoke_group_barrier(group, NULL));
+    return NULL;
+}
+
+static void providers_are_replaced_amid_calls_and_each_dropped_once(void)
+{
+    pthread_t threads[2];
+    yoke_group *groups[2] = {alone(), alone()};
+    for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, call_again_and_again, groups[i]);
+    for (int i = 0; i < kHosts; ++i) OK(yoke_set_stack_provider(tell, &dropped[i], drop));
+    OK(yoke_set_stack_provider(NULL, NULL, NULL));
+    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+    for (int i = 0; i < kHosts; ++i) CHECK(dropped[i] == 1);
+    for (int i = 0; i < 2; ++i) yoke_group_release(groups[i]);
+}
+
+static void a_dump_has_the_lines_and_is_reported(void)
+{
+    char path[64], text[4096] = "";
+    yoke_group *group = alone();
+    yoke_state *report = NULL;
+    int32_t hangs = 1;
+    snprintf(path, sizeof path, "/tmp/yoke_comm_test.%d.json", (int)getpid());
+    const char *const paths[] = {path};
+    dropped[6] = 0;
+    OK(yoke_set_stack_provider(tell, &dropped[6], NULL));
+    OK(yoke_group_barrier(group, NULL));
+    OK(yoke_set_stack_provider(NULL, NULL, NULL));
+    OK(yoke_group_barrier(group, NULL));
+    OK(yoke_group_dump(group, path));
+    FILE *file = fopen(path, "rb");
+    CHECK(file && fread(text, 1, sizeof text - 1, file) > 0);
+    if (file) fclose(file);
+    CHECK(strstr(text, "\"file\":\"host.c\",\"line\":7,\"function\":\"f\"") != NULL);
+    CHECK(strstr(text, "\"file\":null,\"line\":null,\"function\":null") != NULL);
+    OK(yoke_comm_hang(paths, 1, &report));
+    OK(yoke_state_get_bool(report, "hangs", &hangs));
+    CHECK(hangs == 0);
+    yoke_state_release(report);
+    remove(path);
+    FAILS(yoke_comm_hang(paths, 1, &report), YOKE_E_IO, path);
+    FAILS(yoke_comm_hang(NULL, 1, &report), YOKE_E_VALUE, "paths");
+    FAILS(yoke_comm_hang(paths, 0, &report), YOKE_E_VALUE, "paths");
+    FAILS(yoke_group_dump(group, NULL), YOKE_E_VALUE, "path");
+    yoke_group_release(group);
+}
+
 /* What tests/python/test_comm.py has the ranks of all languages do. */
 static int be_a_rank(void)
 {
@@ -113,5 +185,7 @@ int main(int count, char **words)
     RUN(options_of_any_size_are_read_or_refused);
     RUN(a_group_of_one_runs_and_shrinks);
     RUN(calls_are_kept_and_issued_together);
+    RUN(providers_are_replaced_amid_calls_and_each_dropped_once);
+    RUN(a_dump_has_the_lines_and_is_reported);
     return report();
 }

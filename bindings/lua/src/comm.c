@@ -3,6 +3,7 @@
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/scope.h"
+#include "bindings/lua/src/runtime/script.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/handles.h"
 
@@ -163,13 +164,19 @@ static int run(lua_State *L)
     size_t which = 0;
     while (which < sizeof kCalls / sizeof *kCalls - 1 && strcmp(kCalls[which].name, name) != 0)
         ++which;
+    lua_Debug line;
     if (is_async) {
         yoke_work **work = yl_push_work(L);
-        return told(L, b, kCalls[which].run(&call, work));
+        yl_note_line(L, &line);
+        const yoke_status status = kCalls[which].run(&call, work);
+        yl_forget_line();
+        return told(L, b, status);
     }
+    yl_note_line(L, &line);
     const Modes outer = yl_enter(L, b);
     const yoke_status status = kCalls[which].run(&call, NULL);
     yl_leave(outer);
+    yl_forget_line();
     lua_pushboolean(L, 1);
     return told(L, b, status);
 }
@@ -178,8 +185,13 @@ static int monitored_barrier(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &kGroup, "monitored_barrier");
+    const double timeout = luaL_checknumber(L, 2);
+    lua_Debug line;
     lua_pushboolean(L, 1);
-    return told(L, b, yoke_group_monitored_barrier(group, luaL_checknumber(L, 2)));
+    yl_note_line(L, &line);
+    const yoke_status status = yoke_group_monitored_barrier(group, timeout);
+    yl_forget_line();
+    return told(L, b, status);
 }
 
 /* group:split(color, key): a group, false for a negative color, or nil and an error. */
@@ -190,7 +202,10 @@ static int split(lua_State *L)
     const int32_t color = (int32_t)yl_int_arg(L, b, 2, "split", "color");
     const int64_t key = yl_int_arg(L, b, 3, "split", "key");
     yoke_group **box = yl_push_handle(L, &kGroup);
+    lua_Debug line;
+    yl_note_line(L, &line);
     const yoke_status status = yoke_group_split(group, color, key, box);
+    yl_forget_line();
     if (status == YOKE_OK && !*box) lua_pushboolean(L, 0);
     return told(L, b, status);
 }
@@ -201,7 +216,12 @@ static int shrink(lua_State *L)
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &kGroup, "shrink");
     const double timeout = luaL_checknumber(L, 2);
-    return told(L, b, yoke_group_shrink(group, timeout, yl_push_handle(L, &kGroup)));
+    yoke_group **box = yl_push_handle(L, &kGroup);
+    lua_Debug line;
+    yl_note_line(L, &line);
+    const yoke_status status = yoke_group_shrink(group, timeout, box);
+    yl_forget_line();
+    return told(L, b, status);
 }
 
 /* group:empty(sizes, dtype): a tensor, or nil and an error. */
@@ -230,6 +250,34 @@ static int abort_group(lua_State *L)
     Binding *b = yl_binding(L);
     yl_check(L, b, yoke_group_abort(yl_need_self(L, &kGroup, "abort"), luaL_optstring(L, 2, NULL)));
     return 0;
+}
+
+/* ---- What a group is at -------------------------------------------------------------------------------------- */
+
+/* group:dump(path): true, or nil and an error. */
+static int dump(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_self(L, &kGroup, "dump");
+    const char *path = yl_string_arg(L, b, 2, "dump", "path");
+    lua_pushboolean(L, 1);
+    return told(L, b, yoke_group_dump(group, path));
+}
+
+/* _comm_hang(paths): a node of a state, or nil and an error. */
+static int hang(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const lua_Unsigned count = lua_rawlen(L, 1);
+    const char **paths = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *paths, 0);
+    for (lua_Unsigned i = 0; i < count; ++i) {
+        lua_rawgeti(L, 1, (lua_Integer)i + 1);
+        paths[i] = yl_string_arg(L, b, -1, "hang", "paths");  // the table keeps it
+        lua_pop(L, 1);
+    }
+    yoke_state **box = yl_push_state(L);
+    return told(L, b, yoke_comm_hang(paths, (int64_t)count, box));
 }
 
 /* ---- Starting ranks ------------------------------------------------------------------------------------------ */
@@ -271,13 +319,18 @@ static int program(lua_State *L)
 
 void yl_open_comm(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"_comm_init", init},         {"_comm_finalize", finalize},
-                                         {"_comm_coalesce", coalesce}, {"_run", run_ranks},
-                                         {"_program", program},        {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_comm_init", init},
+                                         {"_comm_finalize", finalize},
+                                         {"_comm_coalesce", coalesce},
+                                         {"_run", run_ranks},
+                                         {"_program", program},
+                                         {"_comm_hang", hang},
+                                         {"_comm_tell_lines", yl_tell_lines},
+                                         {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"about", about},       {"run", run},       {"monitored_barrier", monitored_barrier},
         {"split", split},       {"shrink", shrink}, {"empty", empty},
-        {"abort", abort_group}, {NULL, NULL}};
+        {"abort", abort_group}, {"dump", dump},     {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &kGroup, methods, NULL);
 }

@@ -18,6 +18,12 @@ function comm.init(options) end
 ---Lets the default group go. A process that ends does so by itself.
 function comm.finalize() end
 
+---Who keeps groups from going on, by dumps of some or all ranks: files, or folders of files "*.json".
+---@param ... string
+---@return table? report
+---@return yoke.Error? error
+function comm.hang(...) end
+
 ---What fn calls is issued together when it returns.
 ---@param fn fun()
 ---@return true? done
@@ -111,6 +117,12 @@ function Group:shrink(timeout) end
 ---@param shape integer|integer[]
 ---@param dtype? string
 function Group:empty(shape, dtype) end
+
+---Writes what this rank knows of the group to a file, for yoke.comm.hang and `yoke hang`.
+---@param path string
+---@return true? done
+---@return yoke.Error? error
+function Group:dump(path) end
 
 ---Ends the group on all ranks.
 ---@param reason? string

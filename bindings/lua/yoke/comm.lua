@@ -9,6 +9,9 @@
 --- another.
 local core = require "yoke.core"
 local options = require "yoke.options"
+local tree = require "yoke.tree"
+
+core._comm_tell_lines() -- those of the script that calls what is here
 
 local REDUCTIONS = { sum = 0, prod = 1, min = 2, max = 3, avg = 4 }
 
@@ -93,6 +96,10 @@ function Group:empty(shape, dtype) return self.handle:empty(type(shape) == "tabl
 --- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".
 function Group:abort(reason) self.handle:abort(reason) end
 
+--- Writes what this rank knows of the group to a file, for hang and `yoke hang`: its ranks, the last 2,000 calls with
+--- lines of the script, why it failed. Also of a group that has failed. True, or nil and an error.
+function Group:dump(path) return self.handle:dump(path) end
+
 --- Lets the group go, when what was begun is done; any later use is an error.
 function Group:close() self.handle:close() end
 Group.__close = Group.close
@@ -146,6 +153,15 @@ function comm.coalesce(fn)
         error(problem, 0)
     end
     return core._comm_coalesce("end")
+end
+
+--- Who keeps groups from going on, by what some or all ranks have dumped: files, or folders of files "*.json". {hangs
+--- =, groups = {{group =, size =, hangs =, blamed = {rank}, finished =, findings = {{kind =, ranks =, text =}}, ranks
+--- =, older =}}, problems = {{path =, text =}}}; nil and an error where no file is a dump.
+function comm.hang(...)
+    local node, problem = core._comm_hang { ... }
+    if not node then return nil, problem end
+    return tree.value(node)
 end
 
 --- Lets the default group go. A process that ends does so by itself.

@@ -1,4 +1,5 @@
 // comm.cpp: groups of ranks; yoke/comm.py gives them their face.
+#include "script.h"
 #include "tensor.h"
 #include "tree.h"
 
@@ -47,6 +48,7 @@ public:
     {
         yoke_work *work = nullptr;
         yoke_status status = YOKE_OK;
+        const ScriptLine line;
         {
             const ReleaseGil release;
             status = call(&work);
@@ -140,6 +142,7 @@ public:
     {
         check(yoke_group_abort(handle_, need_text(reason, "abort", "reason")));
     }
+    void dump(const py::object &path) const;
 
 private:
     yoke_group *handle_;
@@ -153,6 +156,7 @@ py::object made(yoke_group *group)
 void Group::monitored_barrier(double timeout) const
 {
     yoke_status status = YOKE_OK;
+    const ScriptLine line;
     {
         const ReleaseGil release;
         status = yoke_group_monitored_barrier(handle_, timeout);
@@ -166,6 +170,7 @@ py::object Group::split(const py::object &color, const py::object &key) const
     const int64_t place = need_int(key, "split", "key");
     yoke_group *part = nullptr;
     yoke_status status = YOKE_OK;
+    const ScriptLine line;
     {
         const ReleaseGil release;
         status = yoke_group_split(handle_, mine, place, &part);
@@ -178,6 +183,7 @@ py::object Group::shrink(double timeout) const
 {
     yoke_group *smaller = nullptr;
     yoke_status status = YOKE_OK;
+    const ScriptLine line;
     {
         const ReleaseGil release;
         status = yoke_group_shrink(handle_, timeout, &smaller);
@@ -206,6 +212,35 @@ py::object Group::empty(const py::object &shape, const py::object &dtype) const
     }
     check(status);
     return taken(wrap_tensor(tensor));
+}
+
+void Group::dump(const py::object &path) const
+{
+    const py::bytes file = need_path(path, "dump", "path");
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_group_dump(handle_, PyBytes_AS_STRING(file.ptr()));
+    }
+    check(status);
+}
+
+py::object hang(const py::list &paths)
+{
+    std::vector<py::bytes> files;
+    std::vector<const char *> names;
+    for (const py::handle &path : paths)
+        files.push_back(need_path(py::reinterpret_borrow<py::object>(path), "hang", "paths"));
+    for (const py::bytes &file : files) names.push_back(PyBytes_AS_STRING(file.ptr()));
+    yoke_state *found = nullptr;
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = yoke_comm_hang(names.data(), static_cast<int64_t>(names.size()), &found);
+    }
+    const StateRef held(found);
+    check(status);
+    return value_of(found);
 }
 
 py::object init(const py::object &backend, const py::object &init_method, const py::object &rank,
@@ -301,11 +336,14 @@ void bind_comm(py::module_ &module)
         .def("split", &Group::split, py::arg("color"), py::arg("key"))
         .def("shrink", &Group::shrink, py::arg("timeout"))
         .def("empty", &Group::empty, py::arg("shape"), py::arg("dtype"))
-        .def("abort", &Group::abort, py::arg("reason"));
+        .def("abort", &Group::abort, py::arg("reason"))
+        .def("dump", &Group::dump, py::arg("path"));
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
                py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
     module.def("_run", run, py::arg("command"), py::arg("ranks"));
+    module.def("_comm_hang", hang, py::arg("paths"));
+    module.def("_comm_tell_lines", [](const py::str &file) { require(init_script(file.ptr())); });
     module.def("_comm_finalize", [] { check(yoke_comm_finalize()); });
     module.def("_comm_coalesce_begin", [] { check(yoke_comm_coalesce_begin()); });
     module.def("_comm_coalesce_end", [] {

@@ -12,6 +12,7 @@ group that has failed stays so; init() makes another one in the same process.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from types import TracebackType
@@ -21,7 +22,9 @@ from yoke import _yoke
 from yoke._check import shown
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
-__all__ = ["Group", "coalesce", "finalize", "init", "init_all"]
+__all__ = ["Group", "coalesce", "finalize", "hang", "init", "init_all"]
+
+_yoke._comm_tell_lines(__file__)  # that of the script which calls what is here
 
 _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 
@@ -154,6 +157,14 @@ class Group:
         """Ends the group on all ranks: what is under way, and what is called later, is a CancelledError."""
         self._core.abort(reason)
 
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Writes what this rank knows of the group: its ranks, the last 2,000 calls with lines of the script, why it failed.
+
+        As JSON, for hang() and `yoke hang`. Any thread may call it while another one hangs in a call, and so may a handler
+        of signal.signal(): signal.signal(signal.SIGUSR1, lambda *_: group.dump(path)). Also of a group that has failed.
+        """
+        self._core.dump(path)
+
     def __enter__(self) -> Group:
         return self
 
@@ -203,6 +214,16 @@ class coalesce:
             works, _scopes.works = _scopes.works, []
             for work in works:
                 work.wait()
+
+
+def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
+    """Who keeps groups from going on, by what some or all ranks have dumped: files, or folders of files "*.json".
+
+    A dict of "hangs"; "groups", each with "group" (its number), "size", "hangs", "blamed" (ranks), "finished" (calls that
+    all have finished), "findings" (each of "kind", "ranks" and "text"), "ranks" and "older" (dumps with newer ones);
+    "problems", of "path" and "text". IOError where no file is a dump.
+    """
+    return _yoke._comm_hang(list(paths))
 
 
 def finalize() -> None:

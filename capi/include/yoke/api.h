@@ -665,6 +665,9 @@ typedef struct yoke_api {
     yoke_status (*comm_coalesce_drop)(void);
     yoke_status (*run)(const yoke_run_options *options, yoke_run_result *out);
     yoke_status (*work_follow)(yoke_work *work, double timeout);
+    yoke_status (*group_dump)(yoke_group *group, const char *path);
+    yoke_status (*comm_hang)(const char *const *paths, int64_t count, yoke_state **out);
+    yoke_status (*set_stack_provider)(yoke_stack_fn fn, void *user, yoke_drop_fn drop);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

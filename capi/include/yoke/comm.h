@@ -24,6 +24,7 @@
 #ifndef YOKE_COMM_H
 #define YOKE_COMM_H
 
+#include "yoke/state.h"
 #include "yoke/tensor.h"
 #include "yoke/work.h"
 
@@ -163,6 +164,23 @@ YOKE_API yoke_status yoke_group_monitored_barrier(yoke_group *group, double time
 YOKE_API yoke_status yoke_comm_coalesce_begin(void);
 YOKE_API yoke_status yoke_comm_coalesce_end(void);
 YOKE_API yoke_status yoke_comm_coalesce_drop(void);
+
+/* ---- What a group is at --------------------------------------------------------------------------------- */
+
+/* Writes to a file what this rank knows of the group: its ranks, its last 2,000 calls with their times and the lines of
+ * the script (yoke_set_stack_provider), and why it failed, as JSON (core/comm/dump.h). Any thread may call it while
+ * another one hangs in a call; so may a failed group. The file at `path` is the former one or the new one, whole. With
+ * YOKE_COMM_DUMP a group that fails does it by itself. Errors: IO with the path; FORKED; UNSUPPORTED in a build without
+ * nlohmann-json. [any-thread] */
+YOKE_API yoke_status yoke_group_dump(yoke_group *group, const char *path);
+
+/* Who keeps groups from going on, by dumps of some or all of their ranks: `count` paths, each of a file or of a folder
+ * whose files end in ".json". A dict: "hangs" (bool); "groups", each a dict of "group", "size", "hangs", "blamed"
+ * (ranks), "finished" (calls that all dumped ranks have finished), "findings" (dicts of "kind", "ranks" and "text"),
+ * "ranks" (dicts of "rank", "host", "process", "dump", "time", "state", "seconds" and "call") and "older" (dumps that
+ * newer ones replace); "problems", dicts of "path" and "text", of what is no dump. Errors: VALUE without a path; IO
+ * where nothing is a dump; UNSUPPORTED as above. [any-thread] */
+YOKE_API yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state **out);
 
 /* ---- Starting ranks -------------------------------------------------------------------------------------- */
 

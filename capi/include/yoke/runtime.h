@@ -62,6 +62,20 @@ YOKE_API yoke_status yoke_log_add_callback(yoke_log_fn fn, void *user, yoke_drop
  * Errors: VALUE for a number that none has. [any-thread] */
 YOKE_API yoke_status yoke_log_remove_callback(int64_t id);
 
+/* ---- Lines of scripts ------------------------------------------------------------------------------- */
+
+/* Where the calling thread's script is: 1, with the file, the line from 1 on and the function, or 0 where that is not
+ * known; file and function may stay NULL, the line 0. Texts are UTF-8 and are read before the call goes on. Called on
+ * the thread that makes a call, from any number of threads at once, with no lock of the library's held; it must not
+ * call the library, nor fail. */
+typedef int32_t (*yoke_stack_fn)(void *user, const char **file, int32_t *line,
+                                 const char **function);
+
+/* How a host tells lines of its scripts, for who wants them: the records and failures of collectives. One for the
+ * process; a binding sets its own when it is loaded. NULL takes it away. `drop` (or NULL) is called once with `user`
+ * when it is replaced, after its last call has returned; yoke_shutdown leaves it in place. [any-thread] */
+YOKE_API yoke_status yoke_set_stack_provider(yoke_stack_fn fn, void *user, yoke_drop_fn drop);
+
 /* ---- The end --------------------------------------------------------------------------------------- */
 
 /* Waits for the work of all devices, at most `timeout_s` seconds, ends the threads that no other thread

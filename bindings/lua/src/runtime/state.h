@@ -8,7 +8,8 @@
  * A file includes headers of its own floor and of those below; a leaf includes no other leaf's, and calls none.
  *
  * Each lua_State that requires "yoke" has one Binding, a userdata in its registry; every function of the module
- * carries its address as first upvalue. Nothing but the log (log.c) is shared between states.
+ * carries its address as first upvalue. Nothing but the log (log.c) and who tells lines
+ * (runtime/script.c) is shared between states.
  *
  * Rules that keep it safe where an error is a longjmp:
  *   - No memory, reference or mode is held by C across a call that may raise. Buffers are userdata.

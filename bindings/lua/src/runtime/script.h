@@ -1,0 +1,16 @@
+/* script.h: the line of the script that makes a call, noted while its state runs, and told from wherever the library
+ * asks in this thread. */
+#ifndef YOKE_LUA_RUNTIME_SCRIPT_H
+#define YOKE_LUA_RUNTIME_SCRIPT_H
+
+#include "bindings/lua/src/runtime/state.h"
+
+/* Notes the innermost line outside of the package yoke, until it is forgotten; what is between raises nothing. `at`
+ * keeps the texts. */
+void yl_note_line(lua_State *L, lua_Debug *at);
+void yl_forget_line(void);
+
+/* tell_lines(): the file that calls it is one of the package, and lines are told from now on. */
+int yl_tell_lines(lua_State *L);
+
+#endif /* YOKE_LUA_RUNTIME_SCRIPT_H */
