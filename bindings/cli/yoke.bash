@@ -20,7 +20,7 @@ _yoke()
     read -ra typed <<< "$line"
     [ -z "$word" ] || unset 'typed[-1]'
     if [ "$COMP_CWORD" = 1 ]; then
-        words="devices topology doctor select bench run state version --help --version"
+        words="devices topology doctor select bench run state hang version --help --version"
     else
         case $command in
             devices) words="--json --watch --every --processes --catalog --list -L" ;;
@@ -29,6 +29,7 @@ _yoke()
             select) words="--explain --json auto cpu cuda" ;;
             run) words="-n --nproc --nnodes --node-rank --master --restarts --grace --" ;;
             state) words="--verify --json" ;;
+            hang) words="--json" typed+=(hang) ;; # any number of files
             bench) words="device --seconds --svg --json auto cpu cuda" ;;
         esac
         words="$words --help"
@@ -38,14 +39,14 @@ _yoke()
         esac
     fi
     case ${typed[-1]} in
-        state) mapfile -t COMPREPLY < <(compgen -f -- "$word"; compgen -W "$words" -- "$word") ;;
+        state | hang) mapfile -t COMPREPLY < <(compgen -f -- "$word"; compgen -W "$words" -- "$word") ;;
         --record) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         --) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
         --svg) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word") ;;
     esac
     COMPREPLY=("${COMPREPLY[@]#"$before"}")
-    case ${typed[-1]} in --record | --svg | state) compopt -o filenames ;; esac  # blanks in names are quoted
+    case ${typed[-1]} in --record | --svg | state | hang) compopt -o filenames ;; esac  # blanks in names are quoted
     case ${COMPREPLY[*]} in *[:=]) compopt -o nospace ;; esac             # a value follows
 }
 complete -F _yoke yoke

@@ -49,7 +49,7 @@ def scenario(tmp_path_factory):
     return variables
 
 
-@pytest.mark.parametrize("command", [["devices"], ["topology"], ["doctor"], ["select"], ["bench", "device"], ["run"], ["state"], ["version"]])
+@pytest.mark.parametrize("command", [["devices"], ["topology"], ["doctor"], ["select"], ["bench", "device"], ["run"], ["state"], ["hang"], ["version"]])
 def test_each_command_explains_itself(command):
     done = yoke(*command, "--help")
     assert done.returncode == 0 and "Usage:" in done.stdout and done.stderr == ""

@@ -24,6 +24,7 @@ void add_select(CLI::App &app, Action &action);
 void add_bench(CLI::App &app, Action &action);
 void add_run(CLI::App &app, Action &action);
 void add_state(CLI::App &app, Action &action);
+void add_hang(CLI::App &app, Action &action);
 void add_version(CLI::App &app, Action &action);
 
 }  // namespace yoke::cli

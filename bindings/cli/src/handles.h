@@ -39,6 +39,7 @@ using Inventory = std::unique_ptr<yoke_inventory, Releaser<yoke_inventory_releas
 using Explanation = std::unique_ptr<yoke_explanation, Releaser<yoke_explanation_release>>;
 using Report = std::unique_ptr<yoke_report, Releaser<yoke_report_release>>;
 using Tensor = std::unique_ptr<yoke_tensor, Releaser<yoke_tensor_release>>;
+using Tree = std::unique_ptr<yoke_state, Releaser<yoke_state_release>>;
 using Device = std::unique_ptr<yoke_device, Releaser<yoke_device_release>>;
 
 // make<Tensor>(yoke_matmul, x, y): the handle that a C function gives as its last argument.

@@ -71,7 +71,54 @@ Json card_with_processes(yoke_inventory *inventory, const yoke_card_info &card)
     return one;
 }
 
+Json entries_of(yoke_state *node, bool is_dict)
+{
+    Json all = is_dict ? Json::object() : Json::array();
+    Json::object_t::Container
+        pairs;  // whose keys are no two the same: to look each up would take long
+    for (int64_t i = 0; i < yoke_state_count(node); ++i) {
+        yoke_state_key key{};
+        key.struct_size = sizeof key;
+        const Tree entry = make<Tree>(yoke_state_entry, node, i, &key);
+        if (is_dict)
+            pairs.emplace_back(std::string(key.text, static_cast<size_t>(key.length)),
+                               tree_json(entry.get()));
+        else
+            all.push_back(tree_json(entry.get()));
+    }
+    if (is_dict)
+        static_cast<Json::object_t::Container &>(all.get_ref<Json::object_t &>()).swap(pairs);
+    return all;
+}
+
 }  // namespace
+
+Json tree_json(yoke_state *node)
+{
+    int32_t flag = 0;
+    int64_t number = 0;
+    double real = 0;
+    const char *words = nullptr;
+    switch (const int32_t kind = yoke_state_kind(node, "")) {
+        case YOKE_STATE_BOOL:
+            check(yoke_state_get_bool(node, "", &flag));
+            return flag != 0;
+        case YOKE_STATE_INT:
+            check(yoke_state_get_int(node, "", &number));
+            return number;
+        case YOKE_STATE_FLOAT:
+            check(yoke_state_get_float(node, "", &real));
+            return real;
+        case YOKE_STATE_STRING:
+            check(yoke_state_get_string(node, "", &words, &number));
+            return std::string(words, static_cast<size_t>(number));
+        case YOKE_STATE_LIST:
+        case YOKE_STATE_DICT:
+            return entries_of(node, kind == YOKE_STATE_DICT);
+        default:
+            return nullptr;
+    }
+}
 
 Json card_json(const yoke_card_info &card)
 {

@@ -15,6 +15,8 @@ Json link_json(const yoke_card_link &link);
 Json machine_json(yoke_inventory *inventory);  // facts, cards with their processes, networks
 Json catalog_json(const yoke_catalog_card &entry);
 
+Json tree_json(yoke_state *node);  // without tensors
+
 // With an indent and a final newline, to stdout. Text that is not UTF-8 is replaced, never refused.
 void print_json(const Json &value);
 

@@ -22,7 +22,7 @@ int run(int argc, char **argv)
     app.set_version_flag("--version", std::string("yoke ") + yoke_version());
     Action action;
     for (const auto add : {add_devices, add_topology, add_doctor, add_select, add_bench, add_run,
-                           add_state, add_version})
+                           add_state, add_hang, add_version})
         add(app, action);
     try {
         app.parse(argc, argv);

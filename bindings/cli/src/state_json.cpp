@@ -13,56 +13,9 @@ namespace yoke::cli {
 
 namespace {
 
-using State = std::unique_ptr<yoke_state, Releaser<yoke_state_release>>;
 constexpr const char *kManifest = "MANIFEST.json", *kState = "state.safetensors";
 
 using Manager = std::unique_ptr<yoke_checkpoint_manager, Releaser<yoke_checkpoint_manager_release>>;
-
-Json json_of(yoke_state *node);
-
-Json entries_of(yoke_state *node, bool is_dict)
-{
-    Json all = is_dict ? Json::object() : Json::array();
-    Json::object_t::Container
-        pairs;  // whose keys are no two the same: to look each up would take long
-    for (int64_t i = 0; i < yoke_state_count(node); ++i) {
-        yoke_state_key key{};
-        key.struct_size = sizeof key;
-        const State entry = make<State>(yoke_state_entry, node, i, &key);
-        if (is_dict)
-            pairs.emplace_back(std::string(key.text, static_cast<size_t>(key.length)),
-                               json_of(entry.get()));
-        else
-            all.push_back(json_of(entry.get()));
-    }
-    if (is_dict)
-        static_cast<Json::object_t::Container &>(all.get_ref<Json::object_t &>()).swap(pairs);
-    return all;
-}
-
-// Of what yoke_load_info gives, which has neither floats nor tensors.
-Json json_of(yoke_state *node)
-{
-    int32_t truth = 0;
-    int64_t number = 0;
-    const char *text = nullptr;
-    switch (const int32_t kind = yoke_state_kind(node, "")) {
-        case YOKE_STATE_BOOL:
-            check(yoke_state_get_bool(node, "", &truth));
-            return truth != 0;
-        case YOKE_STATE_INT:
-            check(yoke_state_get_int(node, "", &number));
-            return number;
-        case YOKE_STATE_STRING:
-            check(yoke_state_get_string(node, "", &text, &number));
-            return std::string(text, static_cast<size_t>(number));
-        case YOKE_STATE_LIST:
-        case YOKE_STATE_DICT:
-            return entries_of(node, kind == YOKE_STATE_DICT);
-        default:
-            return nullptr;
-    }
-}
 
 Json totals_of(const Json &tensors)
 {
@@ -186,10 +139,10 @@ Json checkpoint_json(yoke_checkpoint_manager *manager, const std::string &path, 
         return one;
     }
     try {
-        const Json info = json_of(make<State>(yoke_load_info, folder.c_str()).get());
+        const Json info = tree_json(make<Tree>(yoke_load_info, folder.c_str()).get());
         one["bytes"] = info["bytes"];
         one["tensors"] = info["tensors"].size();
-        make<State>(yoke_checkpoint_manager_load, manager, step, nullptr, verify, nullptr);
+        make<Tree>(yoke_checkpoint_manager_load, manager, step, nullptr, verify, nullptr);
         one.update(verdict(verify, nullptr));
     } catch (const Failure &failure) {
         if (failure.status != YOKE_E_CHECKPOINT) throw;
@@ -211,16 +164,16 @@ std::filesystem::path step_folder(const std::string &path)
 // Raises what is damaged.
 void read_state(const std::string &path, bool verify, Json &info)
 {
-    info = json_of(make<State>(yoke_load_info, path.c_str()).get());
+    info = tree_json(make<Tree>(yoke_load_info, path.c_str()).get());
     info["totals"] = totals_of(info["tensors"]);
     if (const std::filesystem::path folder = step_folder(path); !folder.empty()) {
         const int64_t step = step_of(folder.filename().string());
         info.update(step_json(folder.string(), step));
         const Manager manager =
             make<Manager>(yoke_checkpoint_manager_open, folder.parent_path().c_str(), 1);
-        make<State>(yoke_checkpoint_manager_load, manager.get(), step, nullptr, verify, nullptr);
+        make<Tree>(yoke_checkpoint_manager_load, manager.get(), step, nullptr, verify, nullptr);
     } else if (verify && info["has_tree"] == true && loads(info["tensors"])) {
-        make<State>(yoke_load, path.c_str(), nullptr);
+        make<Tree>(yoke_load, path.c_str(), nullptr);
     }
 }
 

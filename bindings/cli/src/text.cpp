@@ -71,6 +71,19 @@ std::string coloured(Colour colour, std::string_view text, FILE *to)
            "\033[0m";
 }
 
+std::string plain(std::string_view text)
+{
+    std::string shown;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+        const bool is_long = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F
+        shown += is_long || byte < ' ' || byte == 0x7f ? '?' : text[i];
+        i += is_long;
+    }
+    return shown;
+}
+
 int width_of(std::string_view text)
 {
     return static_cast<int>(

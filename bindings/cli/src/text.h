@@ -17,6 +17,10 @@ int terminal_width();
 // The text in a colour, if what it is written to is a terminal, TERM is not "dumb" and NO_COLOR is not set.
 std::string coloured(Colour colour, std::string_view text, FILE *to = stdout);
 
+// What a file or its name says, which may be anybody's: "?" for each character that moves the cursor or gives the
+// terminal orders.
+std::string plain(std::string_view text);
+
 // Columns that UTF-8 text takes on a terminal, one for each character.
 int width_of(std::string_view text);
 
