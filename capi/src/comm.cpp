@@ -2,6 +2,7 @@
 
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
+#include "core/base/foreign.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/hang.h"
 #include "core/comm/init.h"
@@ -291,6 +292,40 @@ yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state *
         for (int64_t i = 0; i < count; ++i)
             files.emplace_back(&need((&need(paths, call, "paths"))[i], call, "paths"));
         place = hand_out<yoke_state>(hang_report(files, short_name(call)));
+    });
+}
+
+// ---- Variables of NCCL, Gloo and PyTorch ------------------------------------------------------------------------
+
+static thread_local std::vector<ForeignVariable> found_variables;
+
+int32_t yoke_comm_variable_count(void)
+{
+    return guard_value("yoke_comm_variable_count", int32_t{0}, [] {
+        found_variables = foreign_variables();
+        return static_cast<int32_t>(found_variables.size());
+    });
+}
+
+yoke_status yoke_comm_variable_get(int32_t index, yoke_comm_variable *variable)
+{
+    constexpr const char *call = "yoke_comm_variable_get";
+    return guard(call, [&] {
+        need(variable, call, "variable");
+        if (index < 0 || static_cast<size_t>(index) >= found_variables.size())
+            fail(
+                YOKE_E_INDEX,
+                "%s: argument 'index' is %d, but the last count of this thread found %zu variables",
+                short_name(call), index, found_variables.size());
+        const ForeignVariable &found = found_variables[static_cast<size_t>(index)];
+        yoke_comm_variable out{};
+        out.effect = found.effect;
+        out.name = found.name.c_str();
+        out.value = found.text.c_str();
+        out.setting = found.setting.c_str();
+        out.text = found.says.c_str();
+        out.word = effect_name(found.effect);
+        write_struct(variable, out, call, "variable");
     });
 }
 

@@ -3,6 +3,7 @@
 #include "core/base/config_readers.h"
 
 #include "core/base/error.h"
+#include "core/base/foreign.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
@@ -114,6 +115,7 @@ constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 
 struct Entry {
     const char *value = nullptr;  // set by the host, or the variable's at first use
+    const char *origin = "";      // that variable
     bool set = false;             // by the host
     bool used = false;
     bool warned = false;
@@ -158,17 +160,33 @@ size_t known_index(std::string_view key)
          all.c_str());
 }
 
-const char *variable(size_t i) noexcept
+[[noreturn]] void refuse(const char *name, std::string_view text, const char *allowed)
 {
-    const char *text = getenv(kKeys[i].name);
-    return text && *text ? text : nullptr;
+    fail(YOKE_E_VALUE, "%s is '%s'; it must be %s", name, std::string(text).c_str(), allowed);
 }
 
 void check_value(size_t i, std::string_view value)
 {
-    if (const char *allowed = kKeys[i].check(value))
-        fail(YOKE_E_VALUE, "%s is '%s'; it must be %s", kKeys[i].name, std::string(value).c_str(),
-             allowed);
+    if (const char *allowed = kKeys[i].check(value)) refuse(kKeys[i].name, value, allowed);
+}
+
+// What the environment says of a key: its own variable, else one of another library that means the same.
+struct Found {
+    const char *name = "", *text = "";  // of the variable; "" where there is none
+    std::string value;
+    const char *allowed = nullptr;  // where the text cannot be read
+
+    bool is_there() const { return *name != 0; }
+};
+
+Found find_variable(size_t i)
+{
+    const char *text = getenv(kKeys[i].name);
+    if (text && *text) return {kKeys[i].name, text, text, kKeys[i].check(text)};
+    const std::optional<ForeignSetting> other = foreign_setting(kKeys[i].name);
+    if (!other) return {};
+    return {other->variable, other->text, other->value,
+            other->allowed ? other->allowed : kKeys[i].check(other->value)};
 }
 
 // Without `strict` an unreadable value counts as absent and stays unused.
@@ -181,17 +199,16 @@ const char *read(size_t i, bool use, bool strict = true)
         entry.used |= use;
         return entry.value;
     }
-    const char *text = variable(i);
-    if (text) {
-        if (!strict && kKeys[i].check(text)) return nullptr;
-        check_value(i, text);
-        text = all.keep(text);
-    }
+    const Found found = find_variable(i);
+    if (found.allowed && !strict) return nullptr;
+    if (found.allowed) refuse(found.name, found.text, found.allowed);
+    const char *value = found.is_there() ? all.keep(found.value) : nullptr;
     if (use) {
-        entry.value = text;
+        entry.value = value;
+        entry.origin = found.name;
         entry.used = true;
     }
-    return text;
+    return value;
 }
 
 }  // namespace
@@ -204,6 +221,15 @@ const char *config(std::string_view key)
 const char *peek_config(std::string_view key)
 {
     return read(known_index(key), false);
+}
+
+std::string config_origin(std::string_view key)
+{
+    const size_t i = known_index(key);
+    const std::lock_guard lock(state.mutex);
+    const Entry &entry = state.entries[i];
+    if (entry.set) return entry.value ? "the program" : "";
+    return entry.used ? entry.origin : find_variable(i).name;
 }
 
 const char *config_or_null(std::string_view key)
@@ -297,18 +323,18 @@ void set_config_reader(std::string_view key, ConfigReader reader) noexcept
 void warn_of_late_changes()
 {
     for (size_t i = 0; i < kKeyCount; ++i) {
-        const char *now = variable(i);
+        const Found now = find_variable(i);
         std::string was;
         {
             const std::lock_guard lock(state.mutex);
             Entry &entry = state.entries[i];
-            const bool same = std::string_view(now ? now : "") == (entry.value ? entry.value : "");
+            const bool same = now.value == (entry.value ? entry.value : "");
             if (!entry.used || entry.set || entry.warned || same) continue;
             entry.warned = true;
             was = entry.value ? "'" + std::string(entry.value) + "'" : "not set";
         }
         log(LogLevel::kWarn, "%s was changed to '%s' after its first use and still counts as %s",
-            kKeys[i].name, now ? now : "", was.c_str());
+            now.is_there() ? now.name : kKeys[i].name, now.text, was.c_str());
     }
 }
 

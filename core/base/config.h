@@ -25,6 +25,10 @@ const char *config(std::string_view key);
 // The same value, but only looked at: it may still be set afterwards.
 const char *peek_config(std::string_view key);
 
+// Who decides it: the name of a variable, the key's own or one of core/base/foreign.h; "the program"; "" where nobody
+// does.
+std::string config_origin(std::string_view key);
+
 // Raises YOKE_E_STATE if the key was used already, YOKE_E_VALUE as above.
 void set_config(std::string_view key, std::string_view value);
 

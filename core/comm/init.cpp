@@ -3,6 +3,7 @@
 #include "core/backend/ops.inc"
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/base/foreign.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
@@ -182,6 +183,16 @@ Ref<Group> group_where_met(const Meeting &last, const GroupOptions &how, const c
     return nullptr;
 }
 
+// For who asks why ranks reach each other as they do.
+void log_how(const Group &group, const Rendezvous &met)
+{
+    log(LogLevel::kInfo, "comm.init: %s; the rank was told by %s", group.describe().c_str(),
+        met.source.c_str());
+    for (const ForeignVariable &each : foreign_variables())
+        log(LogLevel::kInfo, "comm.init: %s is '%s': %s", each.name.c_str(), each.text.c_str(),
+            each.says.c_str());
+}
+
 Ref<Group> met_group(const InitOptions &options, const char *call)
 {
     check_seconds(options.timeout_s, "timeout", call);
@@ -199,7 +210,9 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     const double seconds = last ? deadline.remaining_s() : options.init_timeout_s;
     const Meeting meeting = new_meeting(options, seconds);
     try {
-        return Group::make(members_of(meeting), how, call);
+        group = Group::make(members_of(meeting), how, call);
+        log_how(*group, *meeting.met);
+        return group;
     } catch (...) {
         leave_soon(meeting.met);
         throw;

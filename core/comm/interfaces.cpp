@@ -51,9 +51,14 @@ InterfaceChoice InterfaceChoice::read(std::string_view variable, std::string_vie
 
 InterfaceChoice InterfaceChoice::configured()
 {
-    if (const char *own = config("YOKE_SOCKET_IFNAME")) return read("YOKE_SOCKET_IFNAME", own);
-    const char *nccl = getenv("NCCL_SOCKET_IFNAME");
-    return nccl && *nccl ? read("NCCL_SOCKET_IFNAME", nccl) : InterfaceChoice();
+    constexpr const char *kOwn = "YOKE_SOCKET_IFNAME";
+    const char *value = config(kOwn);
+    if (!value) return InterfaceChoice();
+    const std::string origin = config_origin(kOwn);
+    const char *said = getenv(origin.c_str());  // null where the program set it
+    InterfaceChoice choice = read(said ? origin : kOwn, value);
+    if (said) choice.text_ = said;  // of Gloo's variable it is not the value
+    return choice;
 }
 
 bool InterfaceChoice::accepts(std::string_view name) const

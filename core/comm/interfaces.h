@@ -1,4 +1,4 @@
-// interfaces.h: by which of its networks a host talks to the others: YOKE_SOCKET_IFNAME, else NCCL_SOCKET_IFNAME, in
+// interfaces.h: by which of its networks a host talks to the others: YOKE_SOCKET_IFNAME, or what stands for it, in
 // NCCL's syntax: "ib,eth" are beginnings of names, "=eth0" is a name, "^docker,lo" is all but those.
 #pragma once
 
@@ -21,7 +21,7 @@ class InterfaceChoice {
 public:
     // Raises YOKE_E_VALUE, naming the variable, for a text that names nothing.
     static InterfaceChoice read(std::string_view variable, std::string_view text);
-    // Of the two variables; empty where neither is set.
+    // Empty where nobody has set it.
     static InterfaceChoice configured();
 
     bool empty() const noexcept { return names_.empty(); }

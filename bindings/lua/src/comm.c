@@ -53,6 +53,30 @@ static int init(lua_State *L)
     return told(L, b, yoke_comm_init(&options, yl_push_handle(L, &kGroup)));
 }
 
+/* _comm_env(): of each variable a table with what yoke_comm_variable tells. */
+static int variables(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int32_t count = yoke_comm_variable_count();
+    lua_createtable(L, count, 0);
+    for (int32_t i = 0; i < count; ++i) {
+        yoke_comm_variable each = {.struct_size = sizeof each};
+        yl_check(L, b, yoke_comm_variable_get(i, &each));
+        const char *const fields[][2] = {{"name", each.name},
+                                         {"value", each.value},
+                                         {"effect", each.word},
+                                         {"setting", each.setting},
+                                         {"text", each.text}};
+        lua_createtable(L, 0, 5);
+        for (size_t field = 0; field < sizeof fields / sizeof *fields; ++field) {
+            lua_pushstring(L, fields[field][1]);
+            lua_setfield(L, -2, fields[field][0]);
+        }
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 static int finalize(lua_State *L)
 {
     yl_check(L, yl_binding(L), yoke_comm_finalize());
@@ -326,6 +350,7 @@ void yl_open_comm(lua_State *L, Binding *b)
                                          {"_program", program},
                                          {"_comm_hang", hang},
                                          {"_comm_tell_lines", yl_tell_lines},
+                                         {"_comm_env", variables},
                                          {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"about", about},       {"run", run},       {"monitored_barrier", monitored_barrier},

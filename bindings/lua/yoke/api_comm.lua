@@ -24,6 +24,17 @@ function comm.finalize() end
 ---@return yoke.Error? error
 function comm.hang(...) end
 
+---@class yoke.Variable
+---@field name string
+---@field value string
+---@field effect "sets" | "overruled" | "always" | "nothing" | "unknown" | "unreadable"
+---@field setting string of Yoke's, "YOKE_COMM_SHM=0", or ""
+---@field text string for people
+
+---The variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, and what each does here.
+---@return yoke.Variable[]
+function comm.env() end
+
 ---What fn calls is issued together when it returns.
 ---@param fn fun()
 ---@return true? done

@@ -286,6 +286,21 @@ py::list init_threads(const py::object &size, double timeout)
     return all;
 }
 
+// Of each variable what yoke_comm_variable tells.
+py::list variables()
+{
+    py::list all;
+    const int32_t count = yoke_comm_variable_count();
+    for (int32_t i = 0; i < count; ++i) {
+        yoke_comm_variable each{};
+        each.struct_size = sizeof each;
+        check(yoke_comm_variable_get(i, &each));
+        all.append(py::make_tuple(text_of(each.name), text_of(each.value), text_of(each.word),
+                                  text_of(each.setting), text_of(each.text)));
+    }
+    return all;
+}
+
 // Exit code, text and trace of the first that failed, as yoke_run_result has them.
 py::tuple run(const py::list &command, const py::object &ranks)
 {
@@ -341,6 +356,7 @@ void bind_comm(py::module_ &module)
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
                py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
+    module.def("_comm_variables", variables);
     module.def("_run", run, py::arg("command"), py::arg("ranks"));
     module.def("_comm_hang", hang, py::arg("paths"));
     module.def("_comm_tell_lines", [](const py::str &file) { require(init_script(file.ptr())); });

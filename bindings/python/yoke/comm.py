@@ -16,13 +16,13 @@ import os
 import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from yoke import _yoke
 from yoke._check import shown
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
-__all__ = ["Group", "coalesce", "finalize", "hang", "init", "init_all"]
+__all__ = ["Group", "Variable", "coalesce", "env", "finalize", "hang", "init", "init_all"]
 
 _yoke._comm_tell_lines(__file__)  # that of the script which calls what is here
 
@@ -229,6 +229,25 @@ def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
 def finalize() -> None:
     """Lets the default group go. A process that ends does so by itself."""
     _yoke._comm_finalize()
+
+
+class Variable(NamedTuple):
+    """A variable of NCCL, Gloo or PyTorch that is set, and what it does here; env() gives them.
+
+    `effect` is "sets": it decides `setting`, "YOKE_COMM_SHM=0"; "overruled": another variable or the program decides it;
+    "always": what it asks for is so in any case; "nothing"; "unknown"; or "unreadable", an error at its first use. `text`
+    says it for people, and of what does nothing what does.
+    """
+    name: str
+    value: str
+    effect: str
+    setting: str
+    text: str
+
+
+def env() -> list[Variable]:
+    """The variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, and what each does here, by their names."""
+    return [Variable(*each) for each in _yoke._comm_variables()]
 
 
 def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: float = 600.) -> list[Group]:

@@ -668,6 +668,8 @@ typedef struct yoke_api {
     yoke_status (*group_dump)(yoke_group *group, const char *path);
     yoke_status (*comm_hang)(const char *const *paths, int64_t count, yoke_state **out);
     yoke_status (*set_stack_provider)(yoke_stack_fn fn, void *user, yoke_drop_fn drop);
+    int32_t (*comm_variable_count)(void);
+    yoke_status (*comm_variable_get)(int32_t index, yoke_comm_variable *variable);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

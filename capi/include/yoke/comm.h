@@ -182,6 +182,35 @@ YOKE_API yoke_status yoke_group_dump(yoke_group *group, const char *path);
  * where nothing is a dump; UNSUPPORTED as above. [any-thread] */
 YOKE_API yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state **out);
 
+/* ---- Variables of NCCL, Gloo and PyTorch ------------------------------------------------------------------ */
+
+/* What such a variable does here. */
+#define YOKE_VARIABLE_NOTHING 0    /* it has no effect; `text` says why, or what has */
+#define YOKE_VARIABLE_SETS 1       /* it decides `setting` */
+#define YOKE_VARIABLE_OVERRULED 2  /* it would, but another variable or the program does */
+#define YOKE_VARIABLE_ALWAYS 3     /* what it asks for is so in any case */
+#define YOKE_VARIABLE_UNKNOWN 4    /* no such name is known; it has no effect */
+#define YOKE_VARIABLE_UNREADABLE 5 /* the first use of `setting` is an error */
+
+typedef struct yoke_comm_variable {
+    uint32_t struct_size;
+    int32_t effect; /* YOKE_VARIABLE_* */
+    const char *name;
+    const char *value;   /* as it stands in the environment */
+    const char *setting; /* of ours, "YOKE_COMM_SHM=0"; "": none */
+    const char *text;    /* for people */
+    const char *
+        word; /* the effect's name: "nothing", "sets", "overruled", "always", "unknown", "unreadable" */
+} yoke_comm_variable;
+
+/* How many variables of the environment begin with NCCL_, GLOO_ or TORCH_NCCL_, or are known otherwise. It looks at the
+ * environment anew; get tells what this thread's last count found. [any-thread] */
+YOKE_API int32_t yoke_comm_variable_count(void);
+
+/* Variable `index`, by their names. Its texts are borrowed until this thread's next count. Errors: INDEX out of range.
+ * [any-thread] */
+YOKE_API yoke_status yoke_comm_variable_get(int32_t index, yoke_comm_variable *variable);
+
 /* ---- Starting ranks -------------------------------------------------------------------------------------- */
 
 /* Zeros and NULLs stand for defaults. */

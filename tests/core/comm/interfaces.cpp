@@ -54,6 +54,8 @@ TEST(Interfaces, OursComesBeforeNcclsVariable)
     test::in_fresh_process([] {
         setenv("NCCL_SOCKET_IFNAME", "lo", 1);
         EXPECT_TRUE(InterfaceChoice::configured().accepts("lo"));
+    });
+    test::in_fresh_process([] {
         setenv("NCCL_SOCKET_IFNAME", "none", 1);
         expect_error(YOKE_E_VALUE, {"NCCL_SOCKET_IFNAME", "none", "lo"},
                      [] { host_address(InterfaceChoice::configured(), AF_INET); });
@@ -62,6 +64,11 @@ TEST(Interfaces, OursComesBeforeNcclsVariable)
         setenv("NCCL_SOCKET_IFNAME", "none", 1);
         setenv("YOKE_SOCKET_IFNAME", "=lo", 1);
         EXPECT_EQ(host_address(InterfaceChoice::configured(), AF_INET), "127.0.0.1");
+    });
+    test::in_fresh_process([] {  // whose names are whole
+        setenv("GLOO_SOCKET_IFNAME", "l", 1);
+        expect_error(YOKE_E_VALUE, {"GLOO_SOCKET_IFNAME is 'l'", "lo"},
+                     [] { host_address(InterfaceChoice::configured(), AF_INET); });
     });
 }
 
