@@ -1,6 +1,7 @@
 #include "yoke/comm.h"
 
 #include "capi/src/guard.h"
+#include "capi/src/host_store.h"
 #include "capi/src/structs.h"
 #include "core/base/foreign.h"
 #include "core/comm/coalesce.h"
@@ -74,6 +75,8 @@ yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out)
         if (given.init_method) how.arguments.init_method = given.init_method;
         if (given.timeout != 0) how.timeout_s = given.timeout;
         if (given.init_timeout != 0) how.init_timeout_s = given.init_timeout;
+        std::optional<StoreOfFunctions> store;
+        if (given.store) how.host_store = &store.emplace(given.store, call);
         place = hand_out<yoke_group>(init_group(how, short_name(call)));
     });
 }

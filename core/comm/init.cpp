@@ -118,7 +118,7 @@ Meeting new_meeting(const InitOptions &options, double seconds)
     how.timeout_s = seconds;
     how.build = build_of_ranks();
     how.device = current_device().name;
-    how.store = options.store;
+    how.host_store = options.host_store;
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
     Meeting made{options.arguments, hold(meet(how)), watcher};
@@ -204,7 +204,7 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     (void)Engine::find(how.engine, call);
     const Deadline deadline = Deadline::after(options.init_timeout_s);
     const std::optional<Meeting> last =
-        options.store ? std::nullopt : known_meeting(options.arguments);
+        options.host_store ? std::nullopt : known_meeting(options.arguments);
     Ref<Group> group = last ? group_where_met(*last, how, call) : nullptr;
     if (group.present()) return group;
     const double seconds = last ? deadline.remaining_s() : options.init_timeout_s;

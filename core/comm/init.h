@@ -9,7 +9,7 @@ struct InitOptions {
     std::string backend = "";  // "": of the current device
     InitArguments arguments;
     double timeout_s = 600, init_timeout_s = 300;
-    std::shared_ptr<Store> store;  // the host's own
+    HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call
 };
 
 // The group of all ranks that whoever launched this process tells of; the default group, if there is none yet. Raises

@@ -168,6 +168,14 @@ std::string job_cookie(const std::string &job)
     return job.substr(job.size() - kMost) + std::to_string(candidate_ports(job)[0]);
 }
 
+Socket listen_at_any_port()
+{
+    Socket listening = listen_at(0);
+    if (!listening.present())
+        fail(YOKE_E_COMM, "comm.init: the system gives no port to listen at: %s", strerror(errno));
+    return listening;
+}
+
 Socket listen_as_rank_0(const Environment &environment, const std::string &job,
                         const PeerOptions &self)
 {

@@ -44,7 +44,7 @@ std::string prefix_of(const Environment &environment)
     return format("start%lld", static_cast<long long>(environment.epoch));
 }
 
-// Files and stores of the host's live longer than one init of a job: its ranks meet under the first number under which
+// Files live longer than one init of a job: its ranks meet under the first number under which
 // nobody has met or failed to, however often each of their processes has met others.
 std::shared_ptr<Store> next_init(const std::shared_ptr<Store> &store,
                                  const Environment &environment, Deadline deadline)
@@ -65,8 +65,9 @@ public:
 private:
     bool is_alone() const { return environment_.size == 1 && environment_.rank == 0; }
     void open_store();
-    void serve();
-    void connect();
+    void serve(Socket listening);
+    void adopt(std::shared_ptr<ClientStore> client);
+    void meet_by_host_store();
     std::string address() const;
     std::vector<Arrival> check_in();
     void refuse(const Error &error) noexcept;
@@ -76,7 +77,7 @@ private:
     const RendezvousOptions &options_;
     const Deadline deadline_;
     const Environment environment_;
-    const std::string job_;
+    std::string job_;
     Arrival self_;
     const std::shared_ptr<Relay> relay_;
     std::shared_ptr<StoreServer> server_;
@@ -87,7 +88,7 @@ private:
 InitArguments arguments_of(const RendezvousOptions &options)
 {
     InitArguments arguments = options.arguments;
-    arguments.has_store = options.store != nullptr;
+    arguments.has_store = options.host_store != nullptr;
     return arguments;
 }
 
@@ -123,34 +124,42 @@ PeerOptions Meeting::peer_options() const
     return peer;
 }
 
-void Meeting::serve()
+void Meeting::serve(Socket listening)
 {
-    server_ = std::make_shared<StoreServer>(listen_as_rank_0(environment_, job_, peer_options()),
-                                            peer_options());
+    server_ = std::make_shared<StoreServer>(std::move(listening), peer_options());
     store_ = std::make_shared<PrefixStore>(server_->table(), prefix_of(environment_));
     relay_->begin(store_);
 }
 
-void Meeting::connect()
+void Meeting::adopt(std::shared_ptr<ClientStore> client)
 {
-    const auto client = reach_rank_0(environment_, job_, peer_options(), deadline_);
     reached_from_ = client->local();
-    store_ = std::make_shared<PrefixStore>(client, prefix_of(environment_));
+    store_ = std::make_shared<PrefixStore>(std::move(client), prefix_of(environment_));
+}
+
+void Meeting::meet_by_host_store()
+{
+    const std::string key = "yoke/" + prefix_of(environment_) + "/rank0";
+    if (environment_.rank != 0)
+        return adopt(find_rank_0(*options_.host_store, key, peer_options(), deadline_));
+    job_ = draw_secret();
+    serve(listen_at_any_port());
+    publish_rank_0(*options_.host_store, key, server_->address().port(), job_);
 }
 
 void Meeting::open_store()
 {
-    if (options_.store)
-        store_ = next_init(options_.store, environment_, deadline_);
-    else if (is_alone())
+    if (is_alone())
         store_ = std::make_shared<HashStore>();
+    else if (options_.host_store)
+        meet_by_host_store();
     else if (!environment_.file.empty())
         store_ =
             next_init(open_file_store(environment_.file, job_, deadline_), environment_, deadline_);
     else if (environment_.rank == 0)
-        serve();
+        serve(listen_as_rank_0(environment_, job_, peer_options()));
     else
-        connect();
+        adopt(reach_rank_0(environment_, job_, peer_options(), deadline_));
 }
 
 // Where this host is reached: on the network that was chosen, else on the connection to rank 0, else on any.

@@ -8,6 +8,7 @@
 #include "core/base/store_server.h"
 #include "core/comm/check_in.h"
 #include "core/comm/environment.h"
+#include "core/comm/host_store.h"
 
 #include <atomic>
 #include <memory>
@@ -23,8 +24,8 @@ struct RendezvousOptions {
     std::string device;     // kind and model of this rank's device, which others are told
     PeerObserver observer;  // of the connections, once all ranks are there
     Lookup variable = process_variable;
-    std::shared_ptr<Store> store;  // the host's own: then nobody serves or connects
-    double silence_s = -1;         // below 0: YOKE_COMM_SILENCE
+    HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call
+    double silence_s = -1;            // below 0: YOKE_COMM_SILENCE
 };
 
 struct Rendezvous {

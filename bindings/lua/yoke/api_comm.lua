@@ -4,13 +4,18 @@
 ---@class yoke
 local yoke = {}
 
+---@class yoke.Store
+---@field set fun(self, key: string, value: string)
+---@field get fun(self, key: string, timeout: number): string?
+
 ---@class yoke.comm
 local comm = {}
 
 ---The group of all ranks; each of them calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun, Kubeflow),
 ---mpirun, srun or an indexed Job tell which rank this is; or init_method with rank and world_size. backend is that of
----the current device, or "cpu", where tensors of a GPU pass through the host's memory.
----@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?}
+---the current device, or "cpu", where tensors of a GPU pass through the host's memory. A store, which init alone calls,
+---stands for rank 0's address: get gives nil, or waits, until the key is there.
+---@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?, store: yoke.Store?}
 ---@return yoke.Group? group
 ---@return yoke.Error? error
 function comm.init(options) end

@@ -132,14 +132,46 @@ function Group:shrink(timeout) return made(self.handle:shrink(timeout or 5.0)) e
 
 local comm = {}
 
+local OK, LATE, FAILED = 0, 1, 2
+
+-- What init asks of a store of the script's, as two functions that raise nothing.
+local function asked(store)
+    for _, name in ipairs { "set", "get" } do
+        local is_fine, method = pcall(function() return store[name] end)
+        if not is_fine or method == nil then
+            core.raise("type", "init", ("option 'store' is %s, which has no method %s; give an object with set(self, key, value) and get(self, key, timeout)")
+                :format(options.shown(store), name))
+        end
+    end
+    local function set(key, value)
+        local is_fine, done, problem = pcall(store.set, store, key, value)
+        if not is_fine then return FAILED, tostring(done) end
+        if problem ~= nil then return FAILED, tostring(problem) end
+        return OK, ""
+    end
+    local function get(key, timeout)
+        local is_fine, value, problem = pcall(store.get, store, key, timeout)
+        if not is_fine then return FAILED, tostring(value) end
+        if problem ~= nil then return FAILED, tostring(problem) end
+        if value == nil then return LATE, "nobody set it in time" end
+        if type(value) ~= "string" then return FAILED, "it gave " .. options.shown(value) .. ", where a string is wanted" end
+        return OK, value
+    end
+    return set, get
+end
+
 --- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout =
---- 600, init_timeout = 300}. `backend` is that of the current device, or "cpu", also called "gloo", where tensors of a
---- GPU pass through the host's memory. Nil and an error where not all come, or have failed.
+--- 600, init_timeout = 300, store =}. `backend` is that of the current device, or "cpu", also called "gloo", where
+--- tensors of a GPU pass through the host's memory. Nil and an error where not all come, or have failed. `store` stands
+--- for rank 0's address: an object with set(self, key, value) and get(self, key, timeout), which gives nil, or waits,
+--- until the key is there. init calls it, and nobody does after it; nil and a text, or an error that it raises, end init.
 function comm.init(given)
     local named = options.named("init", given, { backend = options.none, init_method = "env://", rank = options.none,
-        world_size = options.none, timeout = 600.0, init_timeout = 300.0 })
+        world_size = options.none, timeout = 600.0, init_timeout = 300.0, store = options.none })
+    local set, get
+    if named.store ~= nil then set, get = asked(named.store) end
     return made(core._comm_init(named.backend, named.init_method, named.rank, named.world_size, named.timeout,
-        named.init_timeout))
+        named.init_timeout, set, get))
 end
 
 --- Collectives that `fn` calls are issued together when it returns: no send or receive among them waits for another

@@ -243,9 +243,65 @@ py::object hang(const py::list &paths)
     return value_of(found);
 }
 
+// The host's store of one init: a _HostStore of yoke/comm.py, whose calls give how they ended and a text, the value or
+// what is wrong.
+class StoreCalls {
+public:
+    explicit StoreCalls(const py::object &store) : store_(store)
+    {
+        functions_.struct_size = sizeof functions_;
+        functions_.user = this;
+        functions_.set = [](void *user, const char *key, const void *data, int64_t bytes) {
+            const auto *text = static_cast<const char *>(data);
+            return static_cast<StoreCalls *>(user)->call([&](StoreCalls &self) {
+                return self.store_.attr("set")(key, py::str(text, static_cast<size_t>(bytes)));
+            });
+        };
+        functions_.get = [](void *user, const char *key, double timeout, void *data,
+                            int64_t capacity, int64_t *bytes) {
+            auto &self = *static_cast<StoreCalls *>(user);
+            const yoke_status status =
+                self.call([&](StoreCalls &s) { return s.store_.attr("get")(key, timeout); });
+            if (status != YOKE_OK) return status;
+            *bytes = static_cast<int64_t>(self.text_.size());
+            self.text_.copy(static_cast<char *>(data), static_cast<size_t>(capacity));
+            return status;
+        };
+        functions_.problem = [](void *user) {
+            return static_cast<StoreCalls *>(user)->text_.c_str();
+        };
+    }
+    const yoke_store_functions *functions() const
+    {
+        return store_.is_none() ? nullptr : &functions_;
+    }
+
+private:
+    template <class Call>
+    yoke_status call(Call &&call) noexcept
+    {
+        const py::gil_scoped_acquire held;
+        try {
+            const auto told = py::cast<py::tuple>(call(*this));
+            text_ = py::cast<std::string>(told[1]);
+            constexpr yoke_status kEnds[] = {YOKE_OK, YOKE_E_TIMEOUT, YOKE_E_COMM};
+            return kEnds[py::cast<size_t>(told[0])];
+        } catch (const std::exception &error) {
+            text_ = error.what();
+            return YOKE_E_COMM;
+        }
+    }
+
+    const py::object &store_;
+    yoke_store_functions functions_{};
+    std::string text_;
+};
+
 py::object init(const py::object &backend, const py::object &init_method, const py::object &rank,
-                const py::object &world_size, double timeout, double init_timeout)
+                const py::object &world_size, double timeout, double init_timeout,
+                const py::object &store)
 {
+    const StoreCalls calls(store);
     yoke_comm_options options{};
     options.struct_size = sizeof options;
     options.backend = need_text(backend, "init", "backend");
@@ -261,6 +317,7 @@ py::object init(const py::object &backend, const py::object &init_method, const 
     }
     options.timeout = timeout;
     options.init_timeout = init_timeout;
+    options.store = calls.functions();
     yoke_group *group = nullptr;
     yoke_status status = YOKE_OK;
     {
@@ -354,7 +411,8 @@ void bind_comm(py::module_ &module)
         .def("abort", &Group::abort, py::arg("reason"))
         .def("dump", &Group::dump, py::arg("path"));
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
-               py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"));
+               py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"),
+               py::arg("store"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
     module.def("_comm_variables", variables);
     module.def("_run", run, py::arg("command"), py::arg("ranks"));

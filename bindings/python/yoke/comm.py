@@ -12,8 +12,10 @@ group that has failed stays so; init() makes another one in the same process.
 
 from __future__ import annotations
 
+import datetime
 import os
 import threading
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -176,8 +178,56 @@ class Group:
         return f"<yoke.comm.Group: {self._core.describe()}>"
 
 
+class _HostStore:
+    """What init() asks of a store of the program's. Each call gives how it ended, and the value or what is wrong."""
+
+    _OK, _LATE, _FAILED = range(3)
+
+    def __init__(self, store: Any) -> None:
+        for name in ("set", "get"):
+            if not callable(getattr(store, name, None)):
+                raise _yoke.TypeError(f"init(): argument 'store' is {shown(store)}, which has no method {name}(); give one with set(key, value) and get(key), like those of torch.distributed")
+        self._store = store
+        self.failure: BaseException | None = None
+
+    def set(self, key: str, value: str) -> tuple[int, str]:
+        try:
+            self._store.set(key, value)
+        except BaseException as error:  # which init() raises on
+            return self._failed(error, self._FAILED)
+        return self._OK, ""
+
+    def get(self, key: str, timeout: float) -> tuple[int, str]:
+        until = time.monotonic() + timeout
+        try:
+            value = self._awaited(key, until)
+        except BaseException as error:
+            is_late = isinstance(error, TimeoutError) or time.monotonic() >= until
+            return self._failed(error, self._LATE if is_late else self._FAILED)
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return self._OK, bytes(value).decode(errors="replace")
+        if isinstance(value, str):
+            return self._OK, value
+        wrong = TypeError(f"it gave {shown(value)}, where bytes or a str are wanted")
+        return self._failed(wrong, self._FAILED) if value is not None else (self._LATE, "nobody set it in time")
+
+    def _awaited(self, key: str, until: float) -> object:
+        """Once it is there. A store whose get() does not wait gives None until then."""
+        if callable(getattr(self._store, "wait", None)):
+            self._store.wait([key], datetime.timedelta(seconds=max(until - time.monotonic(), 0.001)))
+        while True:
+            value = self._store.get(key)
+            if value is not None or time.monotonic() >= until:
+                return value
+            time.sleep(0.01)
+
+    def _failed(self, error: BaseException, status: int) -> tuple[int, str]:
+        self.failure = error
+        return status, f"{type(error).__name__}: {error}"
+
+
 def init(backend: str | None = None, init_method: str = "env://", rank: int | None = None, world_size: int | None = None,
-         timeout: float = 600., init_timeout: float = 300.) -> Group:
+         timeout: float = 600., init_timeout: float = 300., store: Any = None) -> Group:
     """The group of all ranks; each of them calls it. The first one of a process is its default group.
 
     Which rank this is, of how many, and where rank 0 is, is told by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
@@ -185,9 +235,22 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
     `rank` and `world_size`. `backend` is that of the current device, or "cpu", also called "gloo", where tensors of a GPU
     pass through the host's memory. `timeout` is the seconds that a call may take, `init_timeout` those until all must be there.
 
-    ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come.
+    `store` stands for rank 0's address: an object with set(key, value), get(key), and wait([key], timeout) if get() does
+    not wait, such as a TCPStore, FileStore or PrefixStore of torch.distributed. init() calls it in this thread, and nobody
+    does after it. Several jobs on one store want a prefix each.
+
+    ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come;
+    CollectiveError from what the store raised.
     """
-    return Group(_yoke._comm_init(backend, init_method, rank, world_size, timeout, init_timeout))
+    calls = None if store is None else _HostStore(store)
+    try:
+        return Group(_yoke._comm_init(backend, init_method, rank, world_size, timeout, init_timeout, calls))
+    except _yoke.Error as error:
+        if calls is None or calls.failure is None:
+            raise
+        if not isinstance(calls.failure, Exception):  # Ctrl-C
+            raise calls.failure
+        raise error from calls.failure
 
 
 class coalesce:

@@ -36,6 +36,23 @@ typedef struct yoke_group yoke_group;
 
 /* ---- Making one ------------------------------------------------------------------------------------------ */
 
+/* A table of texts that all ranks of a job reach, of the host's own: rank 0 sets in it where it listens, and the others
+ * get that. init calls these in its own thread, and nobody does after it. What is no YOKE_OK ends init with it. Keys
+ * begin with "yoke/"; a store that several jobs share wants a start of the host's own in front of them. */
+typedef struct yoke_store_functions {
+    uint32_t struct_size;
+    uint32_t reserved; /* 0 */
+    void *user;
+    /* Puts `bytes` in the place of what is there. */
+    yoke_status (*set)(void *user, const char *key, const void *data, int64_t bytes);
+    /* Waits until the key is there, `timeout` seconds at most: then TIMEOUT. Writes the first `capacity` bytes of the
+     * value, and how many it has. */
+    yoke_status (*get)(void *user, const char *key, double timeout, void *data, int64_t capacity,
+                       int64_t *bytes);
+    /* What the last call of this thread failed with, for people; may be NULL. Borrowed until the next one. */
+    const char *(*problem)(void *user);
+} yoke_store_functions;
+
 /* Zeros and NULLs stand for what the environment tells, and for the defaults. */
 typedef struct yoke_comm_options {
     uint32_t struct_size;
@@ -48,6 +65,8 @@ typedef struct yoke_comm_options {
     const char *init_method; /* NULL: "env://"; "tcp://HOST:PORT", "file:///PATH" */
     double timeout;          /* seconds that a call may take; 0: 600 */
     double init_timeout;     /* seconds until all ranks must be there; 0: 300 */
+    const yoke_store_functions
+        *store; /* by which ranks find rank 0, in place of its address; else NULL */
 } yoke_comm_options;
 
 /* The group of all ranks; each of them calls it. The first one of a process is its default group. Which rank this is,

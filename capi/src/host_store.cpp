@@ -1,0 +1,47 @@
+#include "capi/src/host_store.h"
+
+namespace yoke::capi {
+
+StoreOfFunctions::StoreOfFunctions(const yoke_store_functions *functions, const char *call)
+    : functions_(read_struct(functions, call, "options->store"))
+{
+    if (!functions_.set || !functions_.get)
+        fail(YOKE_E_VALUE, "%s: argument 'options->store' has no %s; it takes set and get",
+             short_name(call), functions_.set ? "get" : "set");
+}
+
+// A deadline stays one; all else is a store that does not work.
+void StoreOfFunctions::check(yoke_status status, const char *function, const std::string &key) const
+{
+    if (status == YOKE_OK) return;
+    const char *problem = functions_.problem ? functions_.problem(functions_.user) : nullptr;
+    if (!problem || !*problem) problem = status_name(status);
+    fail(status == YOKE_E_TIMEOUT ? YOKE_E_TIMEOUT : YOKE_E_COMM,
+         "comm.init: the store's %s('%s') failed: %s", function, key.c_str(), problem);
+}
+
+void StoreOfFunctions::set(const std::string &key, const std::string &value)
+{
+    check(functions_.set(functions_.user, key.c_str(), value.data(),
+                         static_cast<int64_t>(value.size())),
+          "set", key);
+}
+
+std::string StoreOfFunctions::get(const std::string &key, Deadline deadline)
+{
+    std::string value(size_t{16} << 10, '\0');
+    const auto capacity = static_cast<int64_t>(value.size());
+    int64_t bytes = 0;
+    check(functions_.get(functions_.user, key.c_str(), deadline.remaining_s(), value.data(),
+                         capacity, &bytes),
+          "get", key);
+    if (bytes < 0 || bytes > capacity)
+        fail(
+            YOKE_E_COMM,
+            "comm.init: the store's get('%s') has a value of %lld bytes, which Yoke has not put there; give the job a store of its own",
+            key.c_str(), static_cast<long long>(bytes));
+    value.resize(static_cast<size_t>(bytes));
+    return value;
+}
+
+}  // namespace yoke::capi

@@ -1,0 +1,120 @@
+#include "core/comm/host_store.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/comm/interfaces.h"
+#include "core/comm/reach.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace yoke {
+
+namespace {
+
+constexpr std::string_view kMark = "yoke 1";
+
+// Addresses of this host by which another might reach it, the likely ones first; loopback serves ranks of one host.
+std::vector<std::string> own_addresses()
+{
+    const std::vector<Interface> all = host_interfaces();
+    const InterfaceChoice choice = InterfaceChoice::configured();
+    const auto likely = InterfaceChoice::read("", "^docker,lo");
+    std::vector<std::string> hosts, others;
+    for (const Interface &one : choice.empty() ? all : choice.among(all))
+        (likely.accepts(one.name) ? hosts : others).push_back(one.address.host());
+    hosts.insert(hosts.end(), others.begin(), others.end());
+    return hosts;
+}
+
+// "yoke 1 PORT SECRET HOST HOST": where rank 0 is.
+struct Whereabouts {
+    uint16_t port = 0;
+    std::string secret;
+    std::vector<std::string> hosts;
+
+    static std::optional<Whereabouts> decode(std::string_view text)
+    {
+        if (text.substr(0, kMark.size()) != kMark) return std::nullopt;
+        text.remove_prefix(kMark.size());
+        std::vector<std::string> words;
+        while (!text.empty()) {
+            text.remove_prefix(1);  // a blank
+            words.emplace_back(text.substr(0, text.find(' ')));
+            text.remove_prefix(words.back().size());
+        }
+        const auto port = words.size() < 3 ? std::nullopt : parsed<uint16_t>(words[0]);
+        if (!port) return std::nullopt;
+        return Whereabouts{*port, words[1], {words.begin() + 2, words.end()}};
+    }
+};
+
+[[noreturn]] void fail_absent(const PeerOptions &self, Deadline deadline)
+{
+    fail(
+        YOKE_E_TIMEOUT,
+        "comm.init: rank %d (%s) found nothing of rank 0 in the host's store within %g s; see whether rank 0 runs, and has the same store",
+        self.rank, self.about.c_str(), deadline.given_s());
+}
+
+Whereabouts read(HostStore &store, const std::string &key, const PeerOptions &self,
+                 Deadline deadline)
+try {
+    const std::string text = store.get(key, deadline);
+    if (std::optional<Whereabouts> found = Whereabouts::decode(text)) return *found;
+    fail(
+        YOKE_E_COMM,
+        "comm.init: the host's store holds '%.60s' as '%s', which Yoke has not put there; give the job a store of its own",
+        text.c_str(), key.c_str());
+} catch (const Error &error) {
+    if (error.status() != YOKE_E_TIMEOUT) throw;
+    fail_absent(self, deadline);
+}
+
+}  // namespace
+
+std::string draw_secret()
+{
+    unsigned char drawn[16];
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+        fail(YOKE_E_IO, "comm.init: the system gives no random numbers: %s", strerror(errno));
+    std::string text;
+    for (const unsigned char each : drawn) text += format("%02x", each);
+    return text;
+}
+
+void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,
+                    const std::string &secret)
+{
+    std::string text = format("%s %u %s", kMark.data(), port, secret.c_str());
+    for (const std::string &host : own_addresses()) text += " " + host;
+    store.set(key, text);
+}
+
+std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &key, PeerOptions self,
+                                         Deadline deadline)
+{
+    constexpr double kAttempt = 1;  // then rank 0 may have come, and told another place
+    for (;;) {
+        const Whereabouts found = read(store, key, self, deadline);
+        Environment there;
+        there.hosts = found.hosts;
+        there.port = found.port;
+        self.cookie = job_cookie(found.secret);
+        try {
+            return reach_rank_0(there, found.secret, self, deadline.within(kAttempt));
+        } catch (const Error &error) {
+            if (error.status() != YOKE_E_TIMEOUT) throw;
+            if (!deadline.has_passed()) continue;
+            fail(
+                YOKE_E_TIMEOUT,
+                "comm.init: rank %d (%s) did not reach rank 0 within %g s, which by the host's store listens at port %u of %s: rank 0 of this job has not come, or its networks are out of reach",
+                self.rank, self.about.c_str(), deadline.given_s(), found.port,
+                found.hosts[0].c_str());
+        }
+    }
+}
+
+}  // namespace yoke
