@@ -20,7 +20,7 @@ _yoke()
     read -ra typed <<< "$line"
     [ -z "$word" ] || unset 'typed[-1]'
     if [ "$COMP_CWORD" = 1 ]; then
-        words="devices topology doctor select bench run state hang version --help --version"
+        words="devices topology doctor select bench comm run state hang version --help --version"
     else
         case $command in
             devices) words="--json --watch --every --processes --catalog --list -L" ;;
@@ -28,9 +28,16 @@ _yoke()
             doctor) words="--json --all --redact --no-probe --deadline --record --verify-off" ;;
             select) words="--explain --json auto cpu cuda" ;;
             run) words="-n --nproc --nnodes --node-rank --master --restarts --grace --" ;;
+            comm) words="env --json" ;;
             state) words="--verify --json" ;;
             hang) words="--json" typed+=(hang) ;; # any number of files
-            bench) words="device --seconds --svg --json auto cpu cuda" ;;
+            bench)
+                words="device collectives --seconds --svg --json auto cpu cuda"
+                if [[ " ${typed[*]} " == *" collectives "* ]]; then
+                    words="all all_reduce reduce broadcast all_gather gather scatter reduce_scatter all_to_all sendrecv --minbytes --maxbytes
+                        --stepfactor --stepbytes --iters --warmup_iters --op --datatype --root --check --group-empty --device --timeout --ranks
+                        --json"
+                fi ;;
         esac
         words="$words --help"
         case $command:$word in

@@ -49,7 +49,8 @@ def scenario(tmp_path_factory):
     return variables
 
 
-@pytest.mark.parametrize("command", [["devices"], ["topology"], ["doctor"], ["select"], ["bench", "device"], ["run"], ["state"], ["hang"], ["version"]])
+@pytest.mark.parametrize("command", [["devices"], ["topology"], ["doctor"], ["select"], ["bench", "device"], ["bench", "collectives"], ["comm", "env"],
+                                     ["run"], ["state"], ["hang"], ["version"]])
 def test_each_command_explains_itself(command):
     done = yoke(*command, "--help")
     assert done.returncode == 0 and "Usage:" in done.stdout and done.stderr == ""
@@ -295,8 +296,8 @@ def test_bench_measures_the_cpu_and_draws_it(tmp_path):
 def test_the_completion_knows_every_option():
     script = (ROOT / "bindings/cli/yoke.bash").read_text()
     manual = (ROOT / "bindings/cli/yoke.1").read_text().replace("\\-", "-")
-    for command in ("devices", "topology", "doctor", "select", "run", "state", "version"):
-        options = set(re.findall(r"(--[a-z-]+)", yoke(command, "--help").stdout)) - {"--help", "--help-all"}
+    for command in ("devices", "topology", "doctor", "select", "bench collectives", "comm env", "run", "state", "version"):
+        options = set(re.findall(r"(--[a-z_-]+)", yoke(*command.split(), "--help").stdout)) - {"--help", "--help-all"}
         for option in options:
             assert option in script, (command, option)
             assert option in manual, (command, option)
@@ -318,6 +319,7 @@ def completed(line, folder):
     ("yoke select auto:n=2,hom", ["select", "auto:n=2,homogeneous"]), ("yoke sel", ["select"]),
     ("yoke doctor --record a", ["doctor", "--record", "a folder/"]),
     ("yoke bench device --svg on", ["bench", "device", "--svg", "one file.svg"]),
+    ("yoke bench collectives --warm", ["bench", "collectives", "--warmup_iters"]), ("yoke comm e", ["comm", "env"]),
     ("yoke state one", ["state", "one file.svg"]), ("yoke state x --ver", ["state", "x", "--verify"]),
     ("yoke run --rest", ["run", "--restarts"]), ("yoke run -n 2 -- mapfi", ["run", "-n", "2", "--", "mapfile"])])
 def test_the_completion_completes(line, words, tmp_path):

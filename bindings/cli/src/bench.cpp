@@ -131,6 +131,7 @@ void add_bench(CLI::App &app, Action &action)
         ->check(not_empty());
     command->add_flag("--json", options->json, "For programs, in base units");
     command->callback([options, &action] { action = [options] { return run(*options); }; });
+    add_bench_collectives(*bench, action);
 }
 
 }  // namespace yoke::cli

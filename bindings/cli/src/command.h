@@ -22,6 +22,8 @@ void add_topology(CLI::App &app, Action &action);
 void add_doctor(CLI::App &app, Action &action);
 void add_select(CLI::App &app, Action &action);
 void add_bench(CLI::App &app, Action &action);
+void add_bench_collectives(CLI::App &bench, Action &action);  // a subcommand of bench
+void add_comm(CLI::App &app, Action &action);
 void add_run(CLI::App &app, Action &action);
 void add_state(CLI::App &app, Action &action);
 void add_hang(CLI::App &app, Action &action);

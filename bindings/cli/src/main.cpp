@@ -21,8 +21,8 @@ int run(int argc, char **argv)
     app.require_subcommand(0, 1);  // a word that is no command is then named as such
     app.set_version_flag("--version", std::string("yoke ") + yoke_version());
     Action action;
-    for (const auto add : {add_devices, add_topology, add_doctor, add_select, add_bench, add_run,
-                           add_state, add_hang, add_version})
+    for (const auto add : {add_devices, add_topology, add_doctor, add_select, add_bench, add_comm,
+                           add_run, add_state, add_hang, add_version})
         add(app, action);
     try {
         app.parse(argc, argv);

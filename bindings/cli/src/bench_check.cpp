@@ -1,0 +1,143 @@
+// Whether collectives are right: every rank knows what each rank has, small whole numbers that repeat after some
+// elements, and so what must come out, to the bit: their sums are whole as well, and an average is rounded once.
+#include "bindings/cli/src/bench_collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke::cli {
+
+namespace {
+
+constexpr int64_t kPeriod = 60;
+constexpr int64_t kPiece = kPeriod << 14;  // elements that are looked at in one go
+constexpr int32_t kAdding = 60;            // ranks beyond it have zeros where sums must fit 8 bits
+
+// What `rank` has in place `i` of its tensor.
+double value_of(int32_t rank, int64_t i, int32_t reduction, bool reduces)
+{
+    const int64_t j = i % kPeriod;
+    if (reduces && reduction == YOKE_REDUCE_PROD)  // 1, but of one rank 2 or 3
+        return rank == j % 2 ? static_cast<double>(2 + j % 3 / 2) : 1;
+    if (reduces && (reduction == YOKE_REDUCE_SUM || reduction == YOKE_REDUCE_AVG))
+        return rank < kAdding ? static_cast<double>((3 * rank + j) % 3) : 0;
+    return static_cast<double>((7 * rank + j) % 11);
+}
+
+double combined(double one, double other, int32_t reduction)
+{
+    switch (reduction) {
+        case YOKE_REDUCE_PROD:
+            return one * other;
+        case YOKE_REDUCE_MIN:
+            return std::min(one, other);
+        case YOKE_REDUCE_MAX:
+            return std::max(one, other);
+        default:
+            return one + other;
+    }
+}
+
+}  // namespace
+
+// Doubles in the bytes of the dtype, as a cast makes them.
+std::vector<char> Rounds::encoded(const std::vector<double> &values) const
+{
+    const auto count = static_cast<int64_t>(values.size());
+    const Device host = make<Device>(yoke_device_open, "cpu");
+    const Tensor wide = make<Tensor>(yoke_empty, &count, int64_t{1}, YOKE_F64, host.get());
+    const auto bytes = count * static_cast<int64_t>(sizeof(double));
+    check(yoke_tensor_copy_from_host(wide.get(), values.data(), bytes));
+    const Tensor cast = make<Tensor>(yoke_tensor_to, wide.get(), host.get(), options_.dtype);
+    std::vector<char> made(static_cast<size_t>(count * item_));
+    check(yoke_tensor_copy_to_host(cast.get(), made.data(), count * item_));
+    return made;
+}
+
+std::vector<char> Rounds::source_patterns() const
+{
+    std::vector<double> values;
+    for (int32_t rank = 0; rank < size_; ++rank)
+        for (int64_t i = 0; i < kPeriod; ++i)
+            values.push_back(value_of(rank, i, options_.reduction, op_.reduces));
+    return encoded(values);
+}
+
+std::vector<char> Rounds::reduced_pattern() const
+{
+    const int32_t reduction = options_.reduction;
+    std::vector<double> values;
+    for (int64_t i = 0; i < kPeriod; ++i) {
+        double all = value_of(0, i, reduction, true);
+        for (int32_t rank = 1; rank < size_; ++rank)
+            all = combined(all, value_of(rank, i, reduction, true), reduction);
+        values.push_back(reduction == YOKE_REDUCE_AVG ? all / size_ : all);
+    }
+    return encoded(values);
+}
+
+// `whole` becomes what `rank` has from place `first` on.
+void Rounds::fill(const Tensor &whole, int32_t rank, int64_t first) const
+{
+    const char *period = sources_.data() + rank * kPeriod * item_;
+    const int64_t count = yoke_tensor_numel(whole.get());
+    std::vector<char> piece(static_cast<size_t>(std::min(count, kPiece) * item_));
+    for (int64_t i = 0; i < std::min(count, kPiece); ++i)
+        memcpy(piece.data() + i * item_, period + (first + i) % kPeriod * item_,
+               static_cast<size_t>(item_));
+    for (int64_t at = 0; at < count; at += kPiece) {
+        const int64_t now = std::min(kPiece, count - at);
+        check(yoke_tensor_copy_from_host(part(whole, at, now).get(), piece.data(), now * item_));
+    }
+}
+
+// What stands in place `i` of this rank's result.
+const char *Rounds::expected(int64_t i) const
+{
+    const auto reduced = [&](int64_t at) { return reduced_.data() + at % kPeriod * item_; };
+    const auto source = [&](int64_t rank, int64_t at) {
+        return sources_.data() + (rank * kPeriod + at % kPeriod) * item_;
+    };
+    const int64_t own = rank_ * count_;
+    switch (op_.kind) {
+        case CollectiveOp::kBroadcast:
+            return source(options_.root, i);
+        case CollectiveOp::kAllGather:
+        case CollectiveOp::kGather:
+            return source(i / count_, i % count_);
+        case CollectiveOp::kScatter:
+            return source(options_.root, own + i);
+        case CollectiveOp::kReduceScatter:
+            return reduced(own + i);
+        case CollectiveOp::kAllToAll:
+            return source(i / count_, own + i % count_);
+        case CollectiveOp::kSendRecv:
+            return source((rank_ + size_ - 1) % size_, i);
+        default:
+            return reduced(i);
+    }
+}
+
+// A call of its own, from fresh tensors.
+int64_t Rounds::count_wrong(bool in_place) const
+{
+    const Views held = views(in_place);
+    spoil(in_);
+    spoil(out_);
+    if (held.t) fill(held.t, rank_, 0);
+    call(held, in_place);
+    double wrong = 0;
+    const int64_t count = held.result ? yoke_tensor_numel(held.result.get()) : 0;
+    std::vector<char> piece(static_cast<size_t>(std::min(count, kPiece) * item_));
+    for (int64_t at = 0; at < count; at += kPiece) {
+        const int64_t now = std::min(kPiece, count - at);
+        check(
+            yoke_tensor_copy_to_host(part(held.result, at, now).get(), piece.data(), now * item_));
+        for (int64_t i = 0; i < now; ++i)
+            wrong +=
+                memcmp(piece.data() + i * item_, expected(at + i), static_cast<size_t>(item_)) != 0;
+    }
+    return static_cast<int64_t>(mean(wrong) * size_ + 0.5);
+}
+
+}  // namespace yoke::cli

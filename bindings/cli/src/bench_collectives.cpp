@@ -1,0 +1,235 @@
+// yoke bench collectives: collectives by size, with the options and columns of nccl-tests.
+#include "bindings/cli/src/bench_report.h"
+#include "bindings/cli/src/command.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+namespace yoke::cli {
+
+namespace {
+
+// ---- Who takes part ---------------------------------------------------------------------------------------------
+
+BenchMember this_member(const std::string &spec)
+{
+    BenchMember self{};
+    gethostname(self.host, sizeof self.host - 1);
+    const Device device = make<Device>(yoke_device_open, spec.c_str());
+    snprintf(self.device, sizeof self.device, "%s", yoke_device_spec(device.get()));
+    self.process = getpid();
+    int64_t all = 0;
+    check(yoke_device_memory(device.get(), &self.free, &all));
+    return self;
+}
+
+std::vector<BenchMember> members_of(yoke_group *group, const std::string &spec)
+{
+    const BenchMember self = this_member(spec);
+    const Device host = make<Device>(yoke_device_open, "cpu");
+    std::vector<BenchMember> all(static_cast<size_t>(yoke_group_size(group)));
+    const auto bytes = static_cast<int64_t>(sizeof self);
+    const int64_t whole = bytes * static_cast<int64_t>(all.size());
+    const Tensor mine = make<Tensor>(yoke_empty, &bytes, int64_t{1}, YOKE_U8, host.get());
+    const Tensor out = make<Tensor>(yoke_empty, &whole, int64_t{1}, YOKE_U8, host.get());
+    check(yoke_tensor_copy_from_host(mine.get(), &self, bytes));
+    check(yoke_group_all_gather(group, out.get(), mine.get(), nullptr));
+    check(yoke_tensor_copy_to_host(out.get(), all.data(), whole));
+    return all;
+}
+
+// A mistake of whoever called the command: main prints it and exits with 2.
+struct Misuse : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+std::string shown_bytes(double bytes)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%.1f MiB", bytes / 1048576);
+    return text;
+}
+
+// A machine that runs out of memory ends programs without a word.
+void need_memory(const std::vector<BenchMember> &members, int64_t most)
+{
+    const double each = 2.0 * static_cast<double>(most);
+    for (const BenchMember &one : members) {
+        const auto here = std::ranges::count_if(members, [&](const BenchMember &other) {
+            return !strcmp(other.host, one.host) && !strcmp(other.device, one.device);
+        });
+        const double wanted = each * static_cast<double>(here);
+        if (wanted > static_cast<double>(one.free))
+            throw Misuse("bench collectives: " + std::to_string(here) + " ranks on " + one.host +
+                         " need " + shown_bytes(wanted) + " on " + one.device + " for --maxbytes " +
+                         std::to_string(most) + ", of which " +
+                         shown_bytes(static_cast<double>(one.free)) +
+                         " are free; give a smaller --maxbytes");
+    }
+}
+
+// ---- Running ----------------------------------------------------------------------------------------------------
+
+const CollectiveOp &op_named(const std::string &name)
+{
+    return *std::ranges::find_if(collective_ops(),
+                                 [&](const CollectiveOp &op) { return name == op.name; });
+}
+
+// The sizes as nccl-tests goes through them.
+void run_op(yoke_group *group, const CollectiveOp &op, const CollectivesOptions &options,
+            CollectivesReport &report)
+{
+    if (op.kind == CollectiveOp::kSendRecv && yoke_group_size(group) == 1)
+        throw Misuse("bench collectives: sendrecv needs two ranks, and there is one");
+    report.begin(op);
+    Rounds rounds(group, op, options.rounds, options.most);
+    for (int64_t bytes = options.least; bytes <= options.most;
+         bytes = options.step ? bytes + options.step : bytes * options.factor)
+        report.add(op, rounds.run(bytes));
+}
+
+int run_rank(const CollectivesOptions &options)
+{
+    yoke_comm_options how{};
+    how.struct_size = sizeof how;
+    how.timeout = options.timeout;
+    const Group group = make<Group>(yoke_comm_init, &how);
+    const bool is_first = yoke_group_rank(group.get()) == 0;
+    if (is_first && options.report >= 0) dup2(options.report, STDOUT_FILENO);
+    const std::vector<BenchMember> members = members_of(group.get(), options.rounds.device);
+    try {
+        need_memory(members, options.most);
+        CollectivesReport report(options, members, is_first);
+        for (const std::string &name : options.ops)
+            run_op(group.get(), op_named(name), options, report);
+        return report.end();
+    } catch (const Misuse &) {  // of all ranks alike
+        if (is_first) throw;
+        return 2;
+    }
+}
+
+// ---- Starting ranks of one's own --------------------------------------------------------------------------------
+
+// This command's own words without --ranks, and with where rank 0 prints: past the launcher, who would put its number
+// in front of each line.
+std::vector<std::string> command_of_ranks(int report)
+{
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) {
+        if (word == "--ranks")
+            std::getline(file, word, '\0');
+        else if (word.rfind("--ranks=", 0) != 0)
+            words.push_back(word);
+    }
+    words.at(0) = "/proc/self/exe";
+    words.push_back("--report-fd=" + std::to_string(report));
+    return words;
+}
+
+int start_ranks(const CollectivesOptions &options)
+{
+    const int report = fcntl(STDOUT_FILENO, F_DUPFD, STDERR_FILENO + 1);  // which ranks inherit
+    const std::vector<std::string> words = command_of_ranks(report);
+    std::vector<const char *> command;
+    for (const std::string &word : words) command.push_back(word.c_str());
+    command.push_back(nullptr);
+    yoke_run_options all{};
+    all.struct_size = sizeof all;
+    all.ranks = options.ranks;
+    all.command = command.data();
+    all.no_stdin = 1;
+    const auto result = get<yoke_run_result>(yoke_run, &all);
+    close(report);
+    const bool has_told = result.exit_code == 1 || result.exit_code == 2;
+    if (*result.text && !has_told) fprintf(stderr, "yoke: bench collectives: %s\n", result.text);
+    return result.exit_code;
+}
+
+int run(CollectivesOptions options)
+{
+    if (std::ranges::find(options.ops, "all") != options.ops.end()) {
+        options.ops.clear();
+        for (const CollectiveOp &op : collective_ops()) options.ops.emplace_back(op.name);
+    }
+    if (options.least > options.most)
+        throw Misuse("bench collectives: --minbytes is " + std::to_string(options.least) +
+                     ", more than --maxbytes, " + std::to_string(options.most));
+    if (options.ranks) return start_ranks(options);
+    check(yoke_dtype_from_name(options.dtype.c_str(), &options.rounds.dtype));
+    const auto *reduction = std::ranges::find_if(
+        kReductions, [&](const char *name) { return options.reduction == name; });
+    options.rounds.reduction = static_cast<int32_t>(reduction - kReductions);
+    return run_rank(options);
+}
+
+// ---- Options ----------------------------------------------------------------------------------------------------
+
+// "8", "64K", "1G": powers of 1024.
+CLI::Option *add_bytes(CLI::App *command, const std::string &name, int64_t &place,
+                       const std::string &text)
+{
+    return command->add_option(name, place, text)
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 46));
+}
+
+void add_options(CLI::App *command, CollectivesOptions &options)
+{
+    std::vector<std::string> names{"all"}, reductions(kReductions, std::end(kReductions));
+    for (const CollectiveOp &op : collective_ops()) names.emplace_back(op.name);
+    command->add_option("OP", options.ops, "What is measured (all_reduce)")
+        ->check(CLI::IsMember(names));
+    add_bytes(command, "-b,--minbytes", options.least, "The first size (8)");
+    add_bytes(command, "-e,--maxbytes", options.most, "The last size (1G)");
+    CLI::Option *factor =
+        command->add_option("-f,--stepfactor", options.factor, "Times this from size to size (2)");
+    factor->check(CLI::Range(2, 1 << 20));
+    add_bytes(command, "-i,--stepbytes", options.step, "Or so many bytes more")->excludes(factor);
+    command->add_option("-n,--iters", options.rounds.iterations, "Calls that are timed (20)")
+        ->check(CLI::Range(1, 1000000));
+    command->add_option("-w,--warmup_iters", options.rounds.warmup, "Calls before them (5)")
+        ->check(CLI::Range(0, 1000000));
+    command->add_option("-o,--op", options.reduction, "sum, prod, min, max or avg (sum)")
+        ->check(CLI::IsMember(reductions));
+    command->add_option("-d,--datatype", options.dtype, "Of the elements (float32)");
+    command->add_option("-r,--root", options.rounds.root, "Of what has one (0)")
+        ->check(CLI::Range(0, YOKE_MAX_RANKS - 1));
+    command->add_flag("-c,--check", options.rounds.checks, "Compare results with what must come");
+    command->add_flag("--group-empty", options.rounds.in_group_memory,
+                      "In memory that peers reach without a copy");
+    command->add_option("--device", options.rounds.device, "Of the tensors (cpu)");
+    command->add_option("-T,--timeout", options.timeout, "Seconds that a call may take (600)")
+        ->check(seconds_between(0.001, 86400));
+    command->add_option("--ranks", options.ranks, "Start so many ranks on this machine")
+        ->check(CLI::Range(1, YOKE_MAX_RANKS));
+    command->add_option("--report-fd", options.report)->group("");  // from --ranks to its ranks
+    command->add_flag("--json", options.json, "For programs, in base units");
+}
+
+}  // namespace
+
+void add_bench_collectives(CLI::App &bench, Action &action)
+{
+    auto options = std::make_shared<CollectivesOptions>();
+    CLI::App *command = bench.add_subcommand(
+        "collectives", "Collectives of a group by size, with nccl-tests' options and columns");
+    command->footer(
+        "Under a launcher: yoke run -n 4 -- yoke bench collectives all_reduce -b 8 -e 1G -f 2 --check\n"
+        "By itself: yoke bench collectives all --ranks 2 -e 64M\n"
+        "algbw is size over time; busbw is algbw times 2 (n - 1) / n for all_reduce, (n - 1) / n for what has parts, else 1. Exit code: 1, a result was wrong.");
+    add_options(command, *options);
+    command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace yoke::cli

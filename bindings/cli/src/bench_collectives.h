@@ -1,0 +1,103 @@
+// bench_collectives.h: how long collectives of a group take, by their size, and whether they are right: what
+// `yoke bench collectives` prints. All ranks of the group do the same at the same time.
+#pragma once
+
+#include "bindings/cli/src/handles.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke::cli {
+
+using Group = std::unique_ptr<yoke_group, Releaser<yoke_group_release>>;
+
+// An op by its name in yoke/comm.h; "sendrecv" is a send to the next rank and a receive from the former one.
+struct CollectiveOp {
+    enum Kind {
+        kAllReduce,
+        kReduce,
+        kBroadcast,
+        kAllGather,
+        kGather,
+        kScatter,
+        kReduceScatter,
+        kAllToAll,
+        kSendRecv
+    };
+    const char *name;
+    Kind kind;
+    bool reduces, has_root;
+    bool in_has_parts, out_has_parts;  // one for each rank
+    bool takes_one;  // its call has one tensor: with two the input is copied to the output first
+    // What times the bytes over the time is what each rank's link carries, for `ranks` of them.
+    double (*bus_factor)(double ranks);
+
+    bool has_parts() const { return in_has_parts || out_has_parts; }
+};
+const std::vector<CollectiveOp> &collective_ops();
+
+struct RoundOptions {
+    yoke_dtype dtype = YOKE_F32;
+    int32_t reduction = YOKE_REDUCE_SUM, root = 0;
+    int32_t iterations = 20, warmup = 5;
+    bool checks = false, in_group_memory = false;
+    std::string device = "cpu";
+};
+
+struct RoundTime {
+    bool is_there = false;  // there is no such way of calling it
+    double seconds = 0;     // of a call, on the mean over ranks
+    int64_t wrong = -1;     // elements on all ranks; -1: not looked at
+};
+struct Round {
+    int64_t bytes = 0, count = 0;  // of the larger tensor; elements of one part
+    RoundTime out_of_place, in_place;
+};
+
+// The bytes and elements that a round of about so many bytes has, in which no part is empty.
+Round sized_round(const CollectiveOp &op, const RoundOptions &options, int32_t ranks,
+                  int64_t bytes);
+
+// Rounds of one op, in buffers that are made once.
+class Rounds {
+public:
+    Rounds(yoke_group *group, const CollectiveOp &op, const RoundOptions &options,
+           int64_t most_bytes);
+    Round run(int64_t bytes);
+
+private:
+    // The tensors of a call, and where its result is, if this rank has one.
+    struct Views {
+        Tensor t, out, result;
+    };
+    Tensor buffer(int64_t elements) const;
+    static void spoil(const Tensor &whole);  // with what no call makes
+    static Tensor part(const Tensor &whole, int64_t begin, int64_t count);
+    int64_t in_elements() const { return count_ * (op_.in_has_parts ? size_ : 1); }
+    int64_t out_elements() const { return count_ * (op_.out_has_parts ? size_ : 1); }
+    Views views(bool in_place) const;
+    void call(const Views &views, bool in_place) const;
+    RoundTime time(bool in_place) const;
+    double mean(double value) const;
+
+    // Whether results are right.
+    int64_t count_wrong(bool in_place) const;
+    void fill(const Tensor &whole, int32_t rank, int64_t first) const;
+    std::vector<char> encoded(const std::vector<double> &values) const;
+    std::vector<char> source_patterns() const;
+    std::vector<char> reduced_pattern() const;
+    const char *expected(int64_t place) const;
+
+    yoke_group *group_;
+    const CollectiveOp op_;
+    const RoundOptions options_;
+    const int32_t rank_, size_;
+    Device device_;
+    Tensor in_, out_;
+    int64_t count_ = 0;
+    int64_t item_ = 1;           // bytes
+    std::vector<char> sources_;  // a period of what each rank has, by rank
+    std::vector<char> reduced_;  // and of what comes of them
+};
+
+}  // namespace yoke::cli

@@ -1,0 +1,54 @@
+// bench_report.h: what `yoke bench collectives` was asked, and what it prints: nccl-tests' columns, or JSON.
+#pragma once
+
+#include "bindings/cli/src/bench_collectives.h"
+#include "bindings/cli/src/json.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace yoke::cli {
+
+inline constexpr const char *kReductions[] = {"sum", "prod", "min", "max",
+                                              "avg"};  // by YOKE_REDUCE_*
+
+struct CollectivesOptions {
+    std::vector<std::string> ops{"all_reduce"};
+    int64_t least = 8, most = int64_t{1} << 30, step = 0, factor = 2;
+    std::string dtype = "float32", reduction = "sum";
+    RoundOptions rounds;
+    int32_t ranks = 0, report = -1;
+    double timeout = 600;
+    bool json = false;
+};
+
+// What each rank tells of itself, as it lies in memory.
+struct BenchMember {
+    char host[64], device[32];
+    int64_t process, free;
+};
+
+// Printed where `is_printed`, by one rank; the lines of text as they come.
+class CollectivesReport {
+public:
+    CollectivesReport(const CollectivesOptions &options, const std::vector<BenchMember> &members,
+                      bool is_printed);
+    void begin(const CollectiveOp &op) const;
+    void add(const CollectiveOp &op, const Round &round);
+    // The exit code; 1: something was wrong.
+    int end() const;
+
+private:
+    void add_to_sum(const CollectiveOp &op, const Round &round, const RoundTime &time);
+    double mean_bus() const;
+    void print_all() const;
+
+    const CollectivesOptions &options_;
+    const std::vector<BenchMember> &members_;
+    const bool is_text_, is_json_;
+    double bus_ = 0;  // of all sides together
+    int64_t sides_ = 0, wrong_ = 0;
+    Json rounds_ = Json::array();
+};
+
+}  // namespace yoke::cli

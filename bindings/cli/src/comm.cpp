@@ -1,0 +1,83 @@
+// yoke comm env: what variables of NCCL, Gloo and PyTorch do here.
+#include "bindings/cli/src/command.h"
+#include "bindings/cli/src/json.h"
+#include "bindings/cli/src/text.h"
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace yoke::cli {
+
+namespace {
+
+// By YOKE_VARIABLE_*.
+constexpr Colour kColours[] = {Colour::kPlain, Colour::kGood, Colour::kWarn,
+                               Colour::kGood,  Colour::kWarn, Colour::kBad};
+
+std::vector<yoke_comm_variable> variables()
+{
+    std::vector<yoke_comm_variable> all;
+    const int32_t count = yoke_comm_variable_count();
+    for (int32_t i = 0; i < count; ++i)
+        all.push_back(get<yoke_comm_variable>(yoke_comm_variable_get, i));
+    return all;
+}
+
+// Values are anybody's: none moves the cursor.
+std::string shown(const yoke_comm_variable &each)
+{
+    std::string text = std::string(each.name) + "=" + each.value;
+    for (char &c : text)
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+    return text;
+}
+
+void print_text(const std::vector<yoke_comm_variable> &all)
+{
+    if (all.empty()) puts("No variable of NCCL, Gloo or PyTorch's groups is set.");
+    constexpr int kIndent = 4;
+    for (const yoke_comm_variable &each : all) {
+        const std::string what = coloured(kColours[each.effect], each.word);
+        printf("%s: %s%s%s\n", shown(each).c_str(), what.c_str(), *each.setting ? " " : "",
+               each.setting);
+        fputs(wrapped(each.text, terminal_width(), kIndent).c_str(), stdout);
+    }
+}
+
+// 1 where one of them would be an error: so a script can ask before a job starts.
+int run(bool json)
+{
+    const std::vector<yoke_comm_variable> all = variables();
+    Json list = Json::array();
+    int code = 0;
+    for (const yoke_comm_variable &each : all) {
+        list.push_back({{"name", each.name},
+                        {"value", each.value},
+                        {"effect", each.word},
+                        {"setting", *each.setting ? Json(each.setting) : Json()},
+                        {"text", each.text}});
+        if (each.effect == YOKE_VARIABLE_UNREADABLE) code = 1;
+    }
+    if (json)
+        print_json({{"variables", list}});
+    else
+        print_text(all);
+    return code;
+}
+
+}  // namespace
+
+void add_comm(CLI::App &app, Action &action)
+{
+    auto json = std::make_shared<bool>(false);
+    CLI::App *comm = app.add_subcommand("comm", "Groups of ranks")->require_subcommand(1);
+    CLI::App *command = comm->add_subcommand(
+        "env", "What the variables NCCL_*, GLOO_* and TORCH_NCCL_* that are set do here");
+    command->footer(
+        "Settings of Yoke's own, YOKE_*, come before them. Exit code: 1, one of them cannot be read, and is an error where it is used.");
+    command->add_flag("--json", *json, "For programs");
+    command->callback([json, &action] { action = [json] { return run(*json); }; });
+}
+
+}  // namespace yoke::cli

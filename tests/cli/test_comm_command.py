@@ -1,0 +1,41 @@
+"""The command `yoke comm`, of YOKE_BUILD_DIR."""
+import json
+import subprocess
+
+import pytest
+
+from test_command import COMMAND, ROOT, pytestmark  # noqa: F401
+
+import sys
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+from test_comm_env import SET, TOLD, alone  # noqa: E402
+
+
+def env(*options, **variables):
+    return subprocess.run([COMMAND, "comm", "env", *options], capture_output=True, text=True, env=alone(COLUMNS="80", **variables), timeout=60)
+
+
+def test_each_variable_is_told_with_what_it_does():
+    done = env("--json", **SET)
+    told = json.loads(done.stdout)["variables"]
+    assert [[each["name"], each["value"], each["effect"], each["setting"] or ""] for each in told] == TOLD, told
+    assert done.returncode == 1  # one of them cannot be read
+
+
+def test_the_text_names_the_setting_or_why_it_does_nothing():
+    done = env(NCCL_SHM_DISABLE="1", NCCL_IB_HCA="mlx5\n", NCCL_PIANO="x")
+    assert done.returncode == 0 and done.stderr == "", done
+    assert "NCCL_SHM_DISABLE=1: sets YOKE_COMM_SHM=0\n" in done.stdout
+    assert "NCCL_IB_HCA=mlx5?: nothing\n" in done.stdout and "IPoIB" in done.stdout
+    assert "NCCL_PIANO=x: unknown\n    no such variable is known: it does nothing\n" in done.stdout
+
+
+@pytest.mark.parametrize("variables", [{}, {"NCCL_DEBUG": ""}])
+def test_nothing_that_is_set_is_said_so(variables):
+    done = env(**variables)
+    assert done.returncode == 0 and "No variable" in done.stdout
+
+
+def test_what_decides_instead_is_named():
+    done = env(NCCL_SOCKET_IFNAME="ib", YOKE_SOCKET_IFNAME="eth")
+    assert "overruled" in done.stdout and "YOKE_SOCKET_IFNAME decides that" in done.stdout, done
