@@ -64,7 +64,7 @@ def test_a_failure_that_was_told_is_not_told_again():
 
 
 @on_device
-def test_what_fails_after_it_was_told_is_not_told_again_either():
+def test_what_a_call_has_raised_is_not_told_again_either():
     def body(group):
         t = yoke.ones(4, device=DEVICE)
         if group.rank == 0:

@@ -150,6 +150,22 @@ TEST(GroupDevices, AFailureOfAWorkIsKeptForTheDeviceUntilSomebodyIsTold)
     });
 }
 
+TEST(GroupDevices, WhatFailsAfterItsCauseWasToldIsNotKeptAndAnotherCauseIs)
+{
+    in_fresh_process_with_streams([](Device &device, Device &) {
+        const auto failure = [](const char *text) {
+            return std::make_exception_ptr(Error(YOKE_E_COMM, text));
+        };
+        FailuresOfDevices failures;
+        failures.note_told(failure("one"));
+        failures.keep(device, failure("one"));
+        synchronize(device);
+        failures.keep(device, failure("another"));
+        expect_error(YOKE_E_COMM, {"another"}, [&] { synchronize(device); });
+        synchronize(device);
+    });
+}
+
 TEST(GroupDevices, StreamsOfGroupsRestWithTheirGroupsAndKeepTheirKindFromBeingDisabledBefore)
 {
     in_fresh_process_with_streams([](Device &device, Device &other) {
