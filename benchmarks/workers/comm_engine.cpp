@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm_pair.h"
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 
 extern "C" yoke_status yoke_cpu_backend_get(const yoke_host *host, const yoke_backend **out);
 

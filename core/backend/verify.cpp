@@ -1,4 +1,5 @@
 // Checks of a backend's table before anything else of it is called.
+#include "core/backend/comm.h"
 #include "core/backend/ops.inc"
 #include "core/backend/registry.h"
 #include "core/base/error.h"

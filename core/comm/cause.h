@@ -1,7 +1,7 @@
 // cause.h: why a group failed: what the first rank that noticed has published, and every rank raises.
 #pragma once
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 #include "core/comm/rendezvous.h"
 
 #include <string>

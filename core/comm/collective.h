@@ -1,7 +1,7 @@
 // collective.h: one call of a collective: its tensors, checked against each other, and what all ranks must say alike.
 #pragma once
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 #include "core/comm/staging.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // engine.h: one communicator of an engine of collectives, behind the contract of core/backend/backend.h.
 #pragma once
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 #include "core/comm/cause.h"
 
 #include <functional>

@@ -1,7 +1,7 @@
 // record.h: the last calls of a group, for whoever asks why it hangs.
 #pragma once
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 #include "core/base/script.h"
 
 #include <vector>

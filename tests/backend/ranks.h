@@ -5,6 +5,7 @@
 #pragma once
 
 #include "contract.h"
+#include "core/backend/comm.h"
 
 #include <condition_variable>
 #include <functional>

@@ -32,10 +32,11 @@ RULES = [
     (PUBLIC, [PUBLIC], False),
     (r"core/lent\.cpp", ["core/"], False),
     (r"core/backend/backend\.h", [TYPES, "core/backend/ops.inc"], False),
+    (r"core/backend/comm\.h", ["core/backend/backend.h"], False),
     *((f"core/{floor}/", [TYPES, *STRUCTS.get(floor, [])] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
       for height, floor in enumerate(FLOORS)),
     (r"capi/src/", ["core/", "capi/"], False),
-    (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/ops.inc",
+    (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/comm.h", "core/backend/ops.inc",
                        TYPES], True),
     (r"bindings/common/", [PUBLIC], False),
     (r"bindings/lua/src/runtime/", ["{own}", PUBLIC], True),
@@ -44,7 +45,7 @@ RULES = [
     (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
     (r"tests/(core|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
-    (r"benchmarks/workers/comm_engine", ["core/backend/backend.h", TYPES, "benchmarks/workers/comm_pair.h"], True),  # an engine without what the core adds
+    (r"benchmarks/workers/comm_engine", ["core/backend/backend.h", "core/backend/comm.h", TYPES, "benchmarks/workers/comm_pair.h"], True),  # an engine without what the core adds
     (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),
 ]
 

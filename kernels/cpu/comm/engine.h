@@ -2,7 +2,7 @@
 // nodes.
 #pragma once
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 #include "kernels/cpu/comm/combine.h"
 
 namespace yoke::cpu::comm {

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 #include "kernels/cpu/comm/clock.h"
 #include "kernels/cpu/comm/sockets.h"
 #include "kernels/cpu/comm/wire.h"

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 
 namespace yoke::cpu::comm {
 

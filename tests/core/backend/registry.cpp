@@ -1,4 +1,5 @@
 // What is accepted as a backend, and what is said of the others.
+#include "core/backend/comm.h"
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/library.h"

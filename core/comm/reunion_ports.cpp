@@ -1,0 +1,62 @@
+// The ports at which ranks of a group that still live find each other.
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/comm/reunion.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace yoke {
+
+uint64_t drawn_number()
+{
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        fail(YOKE_E_IO, "the system gives no random numbers for the group's secret");
+    return number;
+}
+
+// At the address by which peers know this host, or where that is another's (behind a translation), at all.
+void ReunionPorts::open(const Arrival &self)
+{
+    constexpr double kToResolve = 5;
+    const Deadline deadline = Deadline::after(kToResolve);
+    SocketAddress own = resolve(self.address, 0, deadline)[0];
+    listening_ = Socket::listen(own);
+    if (!listening_.present()) listening_ = Socket::listen(SocketAddress::any(own.family(), 0));
+    if (!listening_.present())
+        fail(YOKE_E_IO, "cannot listen on %s for the other ranks: %s", self.address.c_str(),
+             strerror(errno));
+    secret_ = format("%016llx", static_cast<unsigned long long>(drawn_number()));
+}
+
+std::string ReunionPorts::text() const
+{
+    return std::to_string(listening_.local().port()) + " " + secret_;
+}
+
+void ReunionPorts::read(const std::vector<std::string> &texts)
+{
+    for (const std::string &each : texts) {
+        const size_t space = each.find(' ');
+        ports_.push_back(parsed<uint16_t>(each.substr(0, space)).value_or(0));
+    }
+    secret_ = texts[0].substr(texts[0].find(' ') + 1);
+}
+
+Socket ReunionPorts::listening() const
+{
+    return Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
+}
+
+SocketAddress ReunionPorts::address(const Arrival &of, Deadline deadline) const
+{
+    SocketAddress found = resolve(of.address, 0, deadline)[0];
+    found.set_port(ports_[static_cast<size_t>(of.rank)]);
+    return found;
+}
+
+}  // namespace yoke
