@@ -40,6 +40,14 @@ void check_value(const char *call, const std::string &key, std::string_view valu
              call, key.c_str(), value.size(), Store::kLongestValue);
 }
 
+void check_keys(const char *call, const Store::Keys &keys, const Stop &stop)
+{
+    for (const std::string &key : keys) checked(call, key, stop);
+    if (keys.size() > Store::kMostKeys)
+        fail(YOKE_E_VALUE, "store.%s: it asks for %zu keys; at most %zu go into one call", call,
+             keys.size(), Store::kMostKeys);
+}
+
 }  // namespace
 
 void Store::set(std::string_view key, std::string_view value, Deadline deadline)
@@ -56,14 +64,14 @@ std::string Store::get(std::string_view key, Deadline deadline)
 
 std::vector<std::string> Store::get_all(const Keys &keys, Deadline deadline)
 {
-    for (const std::string &key : keys) checked("get_all", key, stop_);
+    check_keys("get_all", keys, stop_);
     if (keys.empty()) return {};
     return do_await(keys, true, {deadline, &stop_});
 }
 
 void Store::wait(const Keys &keys, Deadline deadline)
 {
-    for (const std::string &key : keys) checked("wait", key, stop_);
+    check_keys("wait", keys, stop_);
     if (!keys.empty()) do_await(keys, false, {deadline, &stop_});
 }
 

@@ -4,7 +4,7 @@
 // Every call has a deadline and raises
 //   YOKE_E_TIMEOUT  when it has passed, naming the keys that nobody has set;
 //   YOKE_E_COMM     when the table is out of reach for ever: rank 0, which keeps it, has gone;
-//   YOKE_E_VALUE    for a key or value that is too long, and for add to what is no number;
+//   YOKE_E_VALUE    for a key or value that is too long, for too many of them, and for add to what is no number;
 //   YOKE_E_FORKED   in a forked child of the process that opened it;
 //   and what abort was given, once it was called.
 // Calls may come from any thread, and each key has one order of changes that all ranks see.
@@ -55,6 +55,7 @@ class Store {
 public:
     static constexpr size_t kLongestKey = 1024;
     static constexpr size_t kLongestValue = size_t{16} << 20;
+    static constexpr size_t kMostKeys = 65536;  // of one call
     using Keys = std::vector<std::string>;
 
     virtual ~Store() = default;

@@ -13,6 +13,8 @@ constexpr size_t kLongestGreeting = 640;  // a cookie and a line about the proce
 constexpr size_t kLongestRequest = Store::kLongestValue + Store::kLongestKey + 64;
 constexpr size_t kMostParked = 4096;    // calls that wait
 constexpr size_t kMostWatched = 65536;  // keys of kWhenSet
+constexpr size_t kMostParkedBytes = size_t{64} << 20;
+constexpr size_t kBytesPerKey = 64;  // of memory, beside its text
 
 double seconds_since(Deadline::Clock::time_point then)
 {
@@ -47,9 +49,9 @@ double Guest::silent_s() const
     return seconds_since(channel_.heard_at());
 }
 
-void Guest::answer(wire::Writer writer)
+void Guest::send(std::string frame)
 {
-    if (!channel_.send(std::move(writer).take())) is_overrun_.store(true);
+    if (!channel_.send(std::move(frame))) is_overrun_.store(true);
 }
 
 void Guest::stop() noexcept
@@ -69,9 +71,13 @@ void Guest::on_ready(uint32_t events) noexcept
     if (!(events & ~static_cast<uint32_t>(EPOLLOUT))) return;
     const size_t longest = rank_ == kStranger ? kLongestGreeting : kLongestRequest;
     std::string why;
-    if (channel_.receive(
-            longest, [&](wire::Reader &frame) { return take(frame); }, why))
-        return;
+    try {
+        if (channel_.receive(
+                longest, [&](wire::Reader &frame) { return take(frame); }, why))
+            return;
+    } catch (const std::exception &error) {
+        why = error.what();
+    }
     hall_.end(*this, has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, why.empty() ? fault_ : why);
 }
 
@@ -124,11 +130,30 @@ bool Guest::serve(wire::Reader &frame)
         try {
             run(frame);
         } catch (const Error &error) {
-            answer(std::move(wire::Writer(Kind::kFailed, frame.request())
-                                 .number(error.status())
-                                 .text(error.what())));
+            fail_request(frame.request(), error.status(), error.what());
+        } catch (const std::exception &error) {
+            fail_request(frame.request(), YOKE_E_OOM, error.what());
         }
     return frame.is_whole();
+}
+
+void Guest::fail_request(uint64_t request, yoke_status status, const char *why)
+{
+    answer(std::move(wire::Writer(Kind::kFailed, request).number(status).text(why)));
+}
+
+Guest::Parked Guest::read_keys(wire::Reader &frame, std::string first)
+{
+    Parked parked;
+    parked.keys.push_back(std::move(first));
+    while (frame.is_whole() && !frame.is_at_end()) {
+        if (parked.keys.size() == Store::kMostKeys)
+            fail(YOKE_E_VALUE, "store.wait: more than %zu keys do not go into one request",
+                 Store::kMostKeys);
+        parked.keys.push_back(frame.text());
+    }
+    for (const std::string &key : parked.keys) parked.bytes += key.size() + kBytesPerKey;
+    return parked;
 }
 
 void Guest::run(wire::Reader &frame)
@@ -136,11 +161,9 @@ void Guest::run(wire::Reader &frame)
     const std::string key = frame.text();
     const bool is_call = frame.kind() == Kind::kGet || frame.kind() == Kind::kWait;
     if (is_call || frame.kind() == Kind::kWhenSet) {
-        Parked parked;
+        Parked parked = read_keys(frame, key);
         parked.is_call = is_call;
         parked.wants_values = frame.kind() != Kind::kWait;
-        parked.keys.push_back(key);
-        while (frame.is_whole() && !frame.is_at_end()) parked.keys.push_back(frame.text());
         if (frame.is_whole()) park(frame.request(), std::move(parked));
     } else if (frame.kind() == Kind::kTryGet) {
         const auto value = table_->try_get(key, at_once());
@@ -186,15 +209,17 @@ void Guest::park(uint64_t request, Parked parked)
     {
         const std::lock_guard lock(mutex_);
         const size_t calls = calls_, watched = parked_.size() - calls_;
-        if (parked.is_call ? calls >= kMostParked : watched >= kMostWatched)
+        if ((parked.is_call ? calls >= kMostParked : watched >= kMostWatched) ||
+            parked_bytes_ + parked.bytes > kMostParkedBytes)
             fail(
                 YOKE_E_VALUE,
-                "store.wait: this rank waits for keys in %zu calls already, and watches %zu; no more fit",
-                calls, watched);
+                "store.wait: this rank waits for keys in %zu calls already, and watches %zu, with %zu bytes; no more fit",
+                calls, watched, parked_bytes_);
         if (!parked_.try_emplace(request, parked).second)
             fail(YOKE_E_COMM, "store.wait: request %llu is under way already",
                  static_cast<unsigned long long>(request));
         calls_ += parked.is_call;
+        parked_bytes_ += parked.bytes;
     }
     go_on(request);
 }
@@ -204,6 +229,7 @@ Guest::Parked Guest::take(std::map<uint64_t, Parked>::iterator parked)
     Parked taken = std::move(parked->second);
     parked_.erase(parked);
     calls_ -= taken.is_call;
+    parked_bytes_ -= taken.bytes;
     return taken;
 }
 
@@ -238,13 +264,35 @@ void Guest::wait_for(uint64_t request, const std::string &key)
         found->second.number = number;
 }
 
+// A key may be asked for many times.
+std::string Guest::values_of(uint64_t request, const Parked &parked) const
+{
+    constexpr size_t kMost = Channel::kMostQueued - 4096;
+    wire::Writer writer(Kind::kAnswer, request);
+    size_t bytes = 0;
+    for (size_t i = 0; parked.wants_values && i < parked.keys.size(); ++i) {
+        const std::string value = table_->try_get(parked.keys[i], at_once()).value_or("");
+        bytes += value.size() + sizeof(uint32_t);
+        if (bytes > kMost)
+            fail(
+                YOKE_E_VALUE,
+                "store.get: the values of %zu keys have more than %zu bytes together; ask for them in parts",
+                parked.keys.size(), kMost);
+        writer.text(value);
+    }
+    return std::move(writer).take();
+}
+
+// In whatever thread has set the last key, which has nothing to do with what fails here.
 void Guest::answer_values(uint64_t request, const Parked &parked)
 {
-    wire::Writer writer(Kind::kAnswer, request);
-    if (parked.wants_values)
-        for (const std::string &key : parked.keys)
-            writer.text(table_->try_get(key, at_once()).value_or(""));
-    answer(std::move(writer));
+    try {
+        send(values_of(request, parked));
+    } catch (const Error &error) {
+        fail_request(request, error.status(), error.what());
+    } catch (const std::exception &) {  // no memory; nor for an answer
+        is_overrun_.store(true);
+    }
 }
 
 void Guest::cancel(uint64_t request)

@@ -46,6 +46,7 @@ private:
         bool wants_values = false, is_call = true;  // else nobody waits, but wants to know
         size_t there = 0;     // how many were found; the next one is waited for
         uint64_t number = 0;  // of what the table calls when that comes
+        size_t bytes = 0;     // of memory, about
         const std::string &awaited() const { return keys[there]; }
     };
 
@@ -53,6 +54,8 @@ private:
     bool greet(wire::Reader &frame);
     bool refuse(wire::Kind kind, const std::string &why);
     bool serve(wire::Reader &frame);
+    void fail_request(uint64_t request, yoke_status status, const char *why);
+    static Parked read_keys(wire::Reader &frame, std::string first);
     void run(wire::Reader &frame);
     void change(wire::Reader &frame, const std::string &key);
     void park(uint64_t request, Parked parked);
@@ -60,8 +63,10 @@ private:
     void go_on(uint64_t request);
     void wait_for(uint64_t request, const std::string &key);
     void answer_values(uint64_t request, const Parked &parked);
+    std::string values_of(uint64_t request, const Parked &parked) const;
     void cancel(uint64_t request);
-    void answer(wire::Writer writer);
+    void answer(wire::Writer writer) { send(std::move(writer).take()); }
+    void send(std::string frame);
 
     StoreHall &hall_;  // in the watch thread alone; whoever sets a key may come when it has gone
     const std::shared_ptr<HashStore> table_;
@@ -75,7 +80,7 @@ private:
     std::atomic<bool> is_overrun_{false};
     std::mutex mutex_;
     std::map<uint64_t, Parked> parked_;
-    size_t calls_ = 0;  // of them
+    size_t calls_ = 0, parked_bytes_ = 0;  // of them
 };
 
 }  // namespace yoke

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include <condition_variable>
+#include <cstring>
 #include <future>
 #include <thread>
 
@@ -166,6 +167,67 @@ TEST(StoreServer, WhatIsWatchedTakesNoPlaceOfCallsAndIsForgotten)
     rank.store->when_set("cause", [told](const std::string &why) { told->set_value(why); });
     served.server->table()->set("cause", "why", soon());
     EXPECT_EQ(told->get_future().get(), "why");
+}
+
+TEST(StoreServer, MoreThanFitsIntoAnAnswerIsRefusedAndTheRankServed)
+{
+    Served served;
+    const auto rank = served.connect(options_of(1));
+    rank.store->set("large", std::string(size_t{8} << 20, 'x'), soon());
+    const Store::Keys keys(9, "large");
+    expect_error(YOKE_E_VALUE, {"9 keys", "in parts"}, [&] { rank.store->get_all(keys, soon()); });
+    EXPECT_EQ(rank.store->get_all(Store::Keys(3, "large"), soon()).size(), 3u);
+    // What waits is told when the last of them is set, by whoever sets it.
+    std::thread setter([&] {
+        while (!served.server->table()->try_get("asked", soon())) std::this_thread::yield();
+        served.server->table()->set("last", "", soon());
+    });
+    Store::Keys waited = keys;
+    waited.push_back("last");
+    rank.store->set("asked", "", soon());
+    expect_error(YOKE_E_VALUE, {"10 keys", "in parts"},
+                 [&] { rank.store->get_all(waited, soon()); });
+    setter.join();
+    expect_error(YOKE_E_VALUE, {"70000 keys", "65536"},
+                 [&] { rank.store->wait(Store::Keys(70000, "k"), soon()); });
+}
+
+// By whoever sends what no client of ours does.
+TEST(StoreServer, KeysWithoutEndAreRefused)
+{
+    Served served;
+    const Socket rank = Socket::connect(served.address, soon());
+    const auto request = [&](wire::Writer writer) {
+        EXPECT_TRUE(send_all(rank, std::move(writer).take(), soon()));
+        wire::Header head{};
+        EXPECT_TRUE(receive_all(rank, reinterpret_cast<char *>(&head), sizeof head, soon()));
+        std::string body(head.bytes, '\0');
+        EXPECT_TRUE(receive_all(rank, body.data(), body.size(), soon()));
+        return head.kind;
+    };
+    const PeerOptions options = options_of(1);
+    EXPECT_EQ(request(std::move(wire::Writer(wire::Kind::kHello, wire::kMagic)
+                                    .number(wire::kVersion)
+                                    .number(options.rank)
+                                    .text(options.cookie)
+                                    .text(options.about))),
+              wire::Kind::kWelcome);
+    wire::Writer many(wire::Kind::kWait, 1);
+    for (int i = 0; i < 70000; ++i) many.text("");
+    EXPECT_EQ(request(std::move(many)), wire::Kind::kFailed);
+    // Together, too.
+    wire::Writer long_keys(wire::Kind::kWait);
+    for (int i = 0; i < 15000; ++i) long_keys.text(std::string(Store::kLongestKey, 'k'));
+    const std::string frame = std::move(long_keys).take();
+    for (uint64_t number = 2; number < 7; ++number) {
+        std::string next = frame;
+        memcpy(next.data() + offsetof(wire::Header, number), &number, sizeof number);
+        EXPECT_TRUE(send_all(rank, next, soon()));
+    }
+    wire::Header head{};
+    EXPECT_TRUE(receive_all(rank, reinterpret_cast<char *>(&head), sizeof head, soon()));
+    EXPECT_EQ(head.kind, wire::Kind::kFailed);
+    EXPECT_EQ(head.number, 6u);
 }
 
 TEST(StoreServer, AFarewellIsNoDeath)
