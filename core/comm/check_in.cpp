@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <map>
 
 namespace yoke {
 
@@ -92,6 +93,25 @@ std::vector<Arrival> decode_all(const std::string &text)
     return all;
 }
 
+// The first of many.
+class ShortList {
+public:
+    bool has_room() const { return listed_ < kMost; }
+    void add(const std::string &one)
+    {
+        if (has_room()) text_ += (listed_++ ? ", " : "") + one;
+    }
+    std::string text(size_t all) const
+    {
+        return text_ + (all > listed_ ? format(" and %zu more", all - listed_) : "");
+    }
+
+private:
+    static constexpr size_t kMost = 16;
+    std::string text_;
+    size_t listed_ = 0;
+};
+
 bool is_same_process(const Arrival &one, const Arrival &other)
 {
     return one.process == other.process && one.host == other.host && one.memory == other.memory;
@@ -169,23 +189,20 @@ std::string CheckIn::fault_of(const Arrival &newcomer) const
 
 CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
 {
-    constexpr int32_t kMost = 16;
-    std::string missing, there;
-    int32_t count = 0;
-    for (int32_t rank = 0; rank < self_.size; ++rank) {
-        const auto is_it = [&](const Arrival &one) { return one.rank == rank; };
-        const auto one = std::find_if(come_.begin(), come_.end(), is_it);
-        if (one != come_.end())
-            there += (there.empty() ? "" : ", ") + describe(*one);
-        else if (++count <= kMost)
-            missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    }
-    if (count > kMost) missing += format(" and %d more", count - kMost);
+    std::map<int32_t, std::string> come;
+    for (const Arrival &one : come_)
+        if (one.rank < self_.size) come.emplace(one.rank, describe(one));
+    const size_t count = static_cast<size_t>(self_.size) - come.size();
+    ShortList missing, there;
+    for (int32_t rank = 0; rank < self_.size && missing.has_room(); ++rank)
+        if (!come.contains(rank)) missing.add(std::to_string(rank));
+    for (const auto &[rank, who] : come) there.add(who);
     return {
         YOKE_E_TIMEOUT,
         format(
-            "comm.init: after %g s %d of %d ranks are missing: %s; there are %s. See why those processes did not start, or give init_timeout more time",
-            given_s, count, self_.size, missing.c_str(), there.c_str())};
+            "comm.init: after %g s %zu of %d ranks are missing: %s; there are %s. See why those processes did not start, or give init_timeout more time",
+            given_s, count, self_.size, missing.text(count).c_str(),
+            there.text(come.size()).c_str())};
 }
 
 // Looks at those of the list that have come, and have not been looked at.

@@ -152,6 +152,16 @@ void check_parts(const Parts &parts)
         parts.found().c_str(), missing.c_str());
 }
 
+void check_range(const Parts &parts)
+{
+    if (parts.size.value < 1 || parts.size.value > kMostRanks)
+        fail(YOKE_E_VALUE, "comm.init: the size is %d (%s); a job has 1 to %d ranks",
+             parts.size.value, parts.size.by.c_str(), kMostRanks);
+    if (parts.rank.value < 0)
+        fail(YOKE_E_VALUE, "comm.init: the rank is %d (%s); ranks of a job of %d are 0 to %d",
+             parts.rank.value, parts.rank.by.c_str(), parts.size.value, parts.size.value - 1);
+}
+
 const LauncherSource &source_of_rank(const std::vector<LauncherSource> &sources)
 {
     for (const LauncherSource &source : sources)
@@ -192,6 +202,7 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     if (is_alone || arguments.has_store || !out.file.empty())
         parts.needs_host = parts.needs_port = false;
     check_parts(parts);
+    check_range(parts);
     out.rank = parts.rank.value;
     out.size = parts.size.value;
     out.hosts = parts.hosts.value;

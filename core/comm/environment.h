@@ -27,6 +27,8 @@ struct InitArguments {
     bool has_store = false;  // of the host's own, so that nobody need know where rank 0 is
 };
 
+inline constexpr int32_t kMostRanks = 65536;  // of a job
+
 struct Environment {
     std::string
         source;  // who named the rank, for people: "torchrun", "Slurm step 7.0", "explicit arguments"
@@ -40,9 +42,9 @@ struct Environment {
     bool agent_store = false;  // the launcher itself listens on `port`: rank 0 takes another one
 };
 
-// Raises YOKE_E_VALUE: for values that are no number or contradict each other, and where something is missing, with
-// what was found, what is missing and what to set. It does not judge whether the rank is below the size: others are
-// told that.
+// Raises YOKE_E_VALUE: for values that are no number or none that there can be, or contradict each other, and where
+// something is missing, with what was found, what is missing and what to set. It does not judge whether the rank is
+// below the size: others are told that.
 Environment read_environment(const InitArguments &arguments, const Lookup &variable);
 
 // The first host of Slurm's "node[01-03,7],gpu[1-2]-eth": "node01". Raises YOKE_E_VALUE for what is no such list.

@@ -119,6 +119,15 @@ LauncherSource by_slurm(const Lookup &variable)
     return source;
 }
 
+// A number of ranks, made of those of nodes and of a node's ranks.
+int32_t ranks_of_nodes(const std::string &by, int64_t ranks)
+{
+    if (ranks <= INT32_MAX) return static_cast<int32_t>(ranks);
+    fail(YOKE_E_VALUE,
+         "comm.init: %s makes %lld ranks, PET_NPROC_PER_NODE of each node; a job has at most %d",
+         by.c_str(), static_cast<long long>(ranks), kMostRanks);
+}
+
 // What Kubeflow's Trainer tells torchrun, for programs that it starts without. Its ranks are nodes.
 LauncherSource by_kubeflow(const Lookup &variable)
 {
@@ -139,8 +148,10 @@ LauncherSource by_kubeflow(const Lookup &variable)
                                         said_number(variable, "JOB_COMPLETION_INDEX"));
     const Said<int32_t> local = said_number(variable, "LOCAL_RANK");
     if (per_node < 1 || (per_node > 1 && !local)) return source;
-    source.size = {node_count.by, count * per_node};
-    if (node) source.rank = {node.by, node.value * per_node + local.value};
+    source.size = {node_count.by, ranks_of_nodes(node_count.by, int64_t{count} * per_node)};
+    if (node)
+        source.rank = {node.by,
+                       ranks_of_nodes(node.by, int64_t{node.value} * per_node + local.value)};
     source.local_rank = {each ? each.by : node_count.by, local.value};
     source.local_size = {each ? each.by : node_count.by, per_node};
     return source;

@@ -195,6 +195,38 @@ const Variables kKubeflow = {{"PET_NNODES", "4"},          {"PET_NPROC_PER_NODE"
                              {"PET_NODE_RANK", "2"},       {"PET_MASTER_ADDR", "job-node-0-0.job"},
                              {"PET_MASTER_PORT", "29400"}, {"JOB_COMPLETION_INDEX", "2"}};
 
+TEST(Environment, ASizeOrRankThatCannotBeIsNamed)
+{
+    for (const int32_t size : {0, -3, 65537, INT32_MAX}) {
+        InitArguments arguments = url("tcp://127.0.0.1:29500");
+        arguments.rank = 0;
+        arguments.size = size;
+        const std::string named = format("the size is %d (the argument world_size)", size);
+        expect_error(YOKE_E_VALUE, {named.c_str(), "1 to 65536 ranks"},
+                     [&] { read({}, arguments); });
+    }
+    InitArguments arguments = url("tcp://127.0.0.1:29500");
+    arguments.rank = -1;
+    arguments.size = 4;
+    expect_error(YOKE_E_VALUE, {"the rank is -1 (the argument rank)", "0 to 3"},
+                 [&] { read({}, arguments); });
+    expect_error(YOKE_E_VALUE, {"the size is 0 (WORLD_SIZE)"}, [] {
+        read(with(kFour, {{"WORLD_SIZE", "0"}}));
+    });
+    EXPECT_EQ(read(with(kFour, {{"RANK", "9"}})).rank, 9);  // the others are told of it
+}
+
+TEST(Environment, NodesTimesRanksThatAreTooManyAreNamed)
+{
+    Variables many = {{"PET_NNODES", "65536"},    {"PET_NPROC_PER_NODE", "65536"},
+                      {"PET_NODE_RANK", "0"},     {"LOCAL_RANK", "0"},
+                      {"PET_MASTER_ADDR", "job"}, {"PET_MASTER_PORT", "29400"}};
+    expect_error(YOKE_E_VALUE, {"PET_NNODES", "4294967296 ranks", "65536"}, [&] { read(many); });
+    many["PET_NNODES"] = "2";
+    many["PET_NODE_RANK"] = "2147483647";
+    expect_error(YOKE_E_VALUE, {"PET_NODE_RANK", "ranks"}, [&] { read(many); });
+}
+
 TEST(Environment, OfKubeflowsPetVariablesEachNodeIsARank)
 {
     const Environment found = read(kKubeflow);

@@ -123,6 +123,14 @@ TEST(Rendezvous, ARankThatIsMissingIsNamedOnAllThatLive)
                             "rank 1 (host", second});
 }
 
+TEST(Rendezvous, OfManyThatAreMissingTheFirstAreNamed)
+{
+    const Port port;
+    expect_parts(start(options_of(variables_of(0, 65536, port.number()), kShort)).result(),
+                 {"YOKE_E_TIMEOUT", "65535 of 65536 ranks are missing: 1, 2, 3,",
+                  ", 16 and 65519 more; there are rank 0 (host"});
+}
+
 TEST(Rendezvous, WithoutRankZeroEachSaysWhereItLooked)
 {
     const Port port;
