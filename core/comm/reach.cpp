@@ -4,8 +4,10 @@
 #include "core/base/log.h"
 #include "core/comm/ports.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <thread>
 
@@ -110,26 +112,29 @@ public:
 private:
     std::shared_ptr<ClientStore> try_all()
     {
+        std::vector<SocketAddress> addresses;
         for (const std::string &host : environment_.hosts)
-            for (const SocketAddress &address : addresses_of(host))
-                if (auto found = try_ports(address)) return found;
+            std::ranges::copy(addresses_of(host), std::back_inserter(addresses));
+        for (const uint16_t port : ports_)
+            for (auto each = addresses.begin(); each != addresses.end();) {
+                each->set_port(port);
+                StoreConnection tried = attempt(*each);
+                if (tried.store) return std::move(tried.store);
+                if (deadline_.has_passed()) return nullptr;
+                // What does not answer at all does not at its other ports.
+                each = tried.error == ETIMEDOUT ? addresses.erase(each) : std::next(each);
+            }
         return nullptr;
     }
 
-    std::shared_ptr<ClientStore> try_ports(SocketAddress address)
+    StoreConnection attempt(const SocketAddress &address)
     {
-        constexpr double kAttempt =
-            3;  // a host that does not answer at all may have another address
-        for (const uint16_t port : ports_) {
-            address.set_port(port);
-            StoreConnection tried = connect_store(address, self_, deadline_.within(kAttempt));
-            if (tried.outcome == StoreConnection::kConnected) return std::move(tried.store);
-            if (tried.outcome == StoreConnection::kRefused)
-                fail(YOKE_E_COMM, "comm.init: %s", tried.why.c_str());
-            attempts_.note(address.text(), tried);
-            if (deadline_.has_passed()) break;
-        }
-        return nullptr;
+        constexpr double kAttempt = 3;
+        StoreConnection tried = connect_store(address, self_, deadline_.within(kAttempt));
+        if (tried.outcome == StoreConnection::kRefused)
+            fail(YOKE_E_COMM, "comm.init: %s", tried.why.c_str());
+        if (!tried.store) attempts_.note(address.text(), tried);
+        return tried;
     }
 
     // A name may become known later, that of a pod which starts.

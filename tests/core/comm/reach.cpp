@@ -1,0 +1,50 @@
+// Ways to rank 0 that lead nowhere, and rank 0 of another start of the job.
+#include "core/comm/reach.h"
+
+#include "core/comm/ports.h"
+#include "tests/core/comm/ranks.h"
+
+namespace yoke {
+namespace {
+
+// Takes no connection more than one, and answers no other.
+class Deaf {
+public:
+    Deaf(const char *host, uint16_t port)
+        : listening_(Socket::adopt([] { return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }))
+    {
+        const SocketAddress address = resolve(host, port, Deadline::after(20))[0];
+        is_deaf_ = bind(listening_.fd(), address.get(), address.length) == 0 &&
+                   listen(listening_.fd(), 0) == 0;
+        if (is_deaf_) only_ = Socket::connect(address, Deadline::after(20));
+    }
+
+private:
+    Socket listening_, only_;
+    bool is_deaf_ = false;
+};
+
+TEST(Reach, AnAddressThatDoesNotAnswerCostsOneAttempt)
+{
+    Environment environment;
+    environment.hosts = {"127.0.0.2", "127.0.0.1"};
+    const std::string job = "deaf " + std::to_string(getpid());
+    std::vector<std::unique_ptr<Deaf>> deaf;
+    std::unique_ptr<StoreServer> server;
+    PeerOptions options;
+    options.cookie = job;
+    options.size = 2;
+    for (const uint16_t port : candidate_ports(job)) {
+        deaf.push_back(std::make_unique<Deaf>("127.0.0.2", port));
+        Socket listening = Socket::listen(resolve("127.0.0.1", port, Deadline::after(20))[0]);
+        if (!server && listening.present())
+            server = std::make_unique<StoreServer>(std::move(listening), options);
+    }
+    ASSERT_TRUE(server);
+    PeerOptions other = options;
+    other.rank = 1;
+    EXPECT_TRUE(reach_rank_0(environment, job, other, Deadline::after(12)));
+}
+
+}  // namespace
+}  // namespace yoke
