@@ -6,6 +6,16 @@
 
 namespace yoke {
 
+namespace {
+
+size_t bytes_of(const std::string &key)
+{
+    constexpr size_t kBeside = 128;  // two strings and their place in the table
+    return key.size() + kBeside;
+}
+
+}  // namespace
+
 HashStore::HashStore(std::string where) : where_(std::move(where)), process_(getpid()) {}
 
 // Another thread may have held it at a fork, and is not in the child.
@@ -17,7 +27,9 @@ std::unique_lock<std::mutex> HashStore::lock(const char *call) const
 
 HashStore::Waiters HashStore::put(const std::string &key, std::string_view value)
 {
-    std::string &place = values_[key];
+    const auto [found, is_new] = values_.try_emplace(key);
+    std::string &place = found->second;
+    if (is_new) bytes_ += bytes_of(key);
     bytes_ -= place.size();
     bytes_ += value.size();
     place = value;
@@ -28,11 +40,12 @@ HashStore::Waiters HashStore::put(const std::string &key, std::string_view value
 
 void HashStore::check_room(const char *call, const std::string &key, std::string_view value) const
 {
-    if (bytes_ + value.size() > kMostBytes)
+    const size_t more = value.size() + (values_.contains(key) ? 0 : bytes_of(key));
+    if (bytes_ + more > kMostBytes)
         fail(
             YOKE_E_VALUE,
             "store.%s: with '%s' the store would hold %zu bytes; at most %zu fit, so remove keys that are done with",
-            call, key.c_str(), bytes_ + value.size(), kMostBytes);
+            call, key.c_str(), bytes_ + more, kMostBytes);
 }
 
 void HashStore::do_set(const std::string &key, std::string_view value, const Patience &)
@@ -81,7 +94,7 @@ void HashStore::do_remove(const std::string &key, const Patience &)
     const std::unique_lock held = lock("remove");
     const auto known = values_.find(key);
     if (known == values_.end()) return;
-    bytes_ -= known->second.size();
+    bytes_ -= known->second.size() + bytes_of(key);
     values_.erase(known);
 }
 

@@ -53,7 +53,7 @@ private:
     std::unordered_map<std::string, std::string> values_;
     std::unordered_map<std::string, Waiters> waiters_;
     uint64_t last_number_ = 0;
-    size_t bytes_ = 0;
+    size_t bytes_ = 0;  // of keys and values, about
 };
 
 }  // namespace yoke

@@ -156,6 +156,7 @@ private:
     void lose(const Cause &cause) noexcept;
     void miss_server(const Arrival &peer) noexcept;
     Members reunite(double seconds);
+    void forget_barriers(uint64_t before) noexcept;
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Dump look(const Cause *failing) const;
     void dump_failure(const Cause &cause) const noexcept;  // where YOKE_COMM_DUMP asks for it
@@ -195,6 +196,7 @@ private:
         const ScriptLine *line = nullptr;
     } meeting_;  // the last one that was begun
     uint64_t splits_ = 0, barriers_ = 0;
+    uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
     std::set<int32_t> left_;  // whose processes have said farewell
     int shrinks_ = 0;
     bool is_shrunk_ = false;

@@ -1,6 +1,7 @@
 // What a group can beside its collectives: parts of it, memory for them, and who is missing.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/base/signals.h"
 #include "core/comm/group.h"
 #include "core/launch/error_file.h"
@@ -58,6 +59,15 @@ try {
          deadline.given_s(), missing.c_str());
 }
 
+namespace {
+
+std::string barrier_key(uint64_t number, int32_t rank)
+{
+    return format("monitored/%llu/%d", static_cast<unsigned long long>(number), rank);
+}
+
+}  // namespace
+
 void Group::monitored_barrier(double seconds)
 {
     uint64_t number = 0;
@@ -68,12 +78,13 @@ void Group::monitored_barrier(double seconds)
     }
     const Meeting meeting(*this, "monitored_barrier");
     const std::string prefix = "monitored/" + std::to_string(number) + "/";
+
     const Deadline deadline = Deadline::after(seconds);
-    members_.store->set(prefix + std::to_string(rank()), "1", deadline);
+    members_.store->set(barrier_key(number, rank()), "1", deadline);
     std::string missing;
     for (const Arrival &peer : members_.ranks) {
         try {
-            members_.store->wait({prefix + std::to_string(peer.rank)}, deadline);
+            members_.store->wait({barrier_key(number, peer.rank)}, deadline);
         } catch (const Error &error) {
             if (error.status() != YOKE_E_TIMEOUT) {
                 const std::lock_guard lock(mutex_);
@@ -86,6 +97,19 @@ void Group::monitored_barrier(double seconds)
     if (!missing.empty())
         fail(YOKE_E_TIMEOUT, "monitored_barrier: within %g s there came not: %s", seconds,
              missing.c_str());
+    forget_barriers(number);
+}
+
+// All ranks have come to this one, so that none looks at those before it. What fails now is done at the next.
+void Group::forget_barriers(uint64_t before) noexcept
+{
+    constexpr double kPatience = 1;
+    try {
+        for (; kept_barrier_ < before; ++kept_barrier_)
+            members_.store->remove(barrier_key(kept_barrier_, rank()), Deadline::after(kPatience));
+    } catch (const Error &error) {
+        log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
+    }
 }
 
 // An ordinary call, so that who dies, is late or calls something else is found as in any other.

@@ -125,6 +125,20 @@ private:
     HashStore table_;
 };
 
+TEST(HashStore, KeysWithoutValuesTakeRoomToo)
+{
+    HashStore store;
+    const std::string rest(900, 'k');
+    const auto fill = [&] {
+        for (int i = 0; i < 300000; ++i) store.set(std::to_string(i) + rest, "", soon());
+    };
+    expect_error(YOKE_E_VALUE, {"at most 268435456 fit", "remove keys"}, fill);
+    store.set("0" + rest, "", soon());  // one that is there
+    store.remove("0" + rest, soon());
+    store.remove("1" + rest, soon());
+    store.set("other", "", soon());
+}
+
 template <class T>
 class EveryStore : public testing::Test {
 protected:

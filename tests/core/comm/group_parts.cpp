@@ -150,7 +150,7 @@ TEST(Group, IsLeftByItsOwnThread)
     }
 }
 
-// Whom it tells of a cause is counted.
+// What it holds, and whom it tells of a cause, is counted.
 class CountingStore final : public Store {
 public:
     std::optional<uint64_t> when_set(std::string_view key, Then then) override
@@ -164,11 +164,12 @@ public:
         table_.forget(key, number);
     }
     std::string where() const override { return table_.where(); }
-    int watched = 0;
+    std::atomic<int> watched{0}, held{0};
 
 private:
     void do_set(const std::string &key, std::string_view value, const Patience &patience) override
     {
+        ++held;
         table_.set(key, value, patience.deadline);
     }
     std::vector<std::string> do_await(const Keys &keys, bool, const Patience &patience) override
@@ -185,6 +186,7 @@ private:
     }
     void do_remove(const std::string &key, const Patience &patience) override
     {
+        --held;
         table_.remove(key, patience.deadline);
     }
     void wake() noexcept override {}
@@ -209,6 +211,32 @@ TEST(Group, IsNotTakenForOneThatLivesWhenItHasEnded)
         EXPECT_EQ(store->watched, 1);
     }
     EXPECT_EQ(store->watched, 0);
+}
+
+// A rank that has come to one has left those before it.
+TEST(Group, LeavesTheKeysOfItsLastMonitoredBarrierAlone)
+{
+    const auto store = std::make_shared<CountingStore>();
+    std::vector<Ref<Group>> groups(2);
+    std::vector<std::future<void>> making;
+    for (const int32_t rank : {0, 1})
+        making.push_back(std::async(std::launch::async, [&, rank] {
+            Members members = alone(store);
+            members.ranks.push_back(members.ranks[0]);
+            members.ranks[1].rank = 1;
+            members.rank = rank;
+            groups[static_cast<size_t>(rank)] = Group::make(std::move(members), {}, kCall);
+        }));
+    for (auto &each : making) each.get();
+    const int before = store->held;
+    expect_error(YOKE_E_TIMEOUT, {"monitored_barrier", "rank 1"},
+                 [&] { groups[0]->monitored_barrier(0.01); });
+    EXPECT_EQ(store->held, before + 1);
+    const auto told = each_rank(groups, [](Group &group) {
+        for (int i = group.rank() ? 0 : 1; i < 100; ++i) group.monitored_barrier(20);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+    EXPECT_EQ(store->held, before + 2);
 }
 
 // ---- Who has gone -----------------------------------------------------------------------------------------------
