@@ -37,7 +37,8 @@ std::string hello(const PeerOptions &options)
                          .number(wire::kVersion)
                          .number(options.rank)
                          .text(options.cookie)
-                         .text(options.about))
+                         .text(options.about)
+                         .number(options.start))
         .take();
 }
 

@@ -95,6 +95,24 @@ bool Guest::refuse(Kind kind, const std::string &why)
     return false;
 }
 
+// Whoever started the older one starts it again, as often as the other one, until all are of one start.
+bool Guest::refuse_start(int64_t start, int32_t rank, const std::string &about)
+{
+    const PeerOptions &self = hall_.options();
+    const auto describe = [](int32_t number, const std::string &process, int64_t of) {
+        return format("rank %d (%s) is of start %lld of the job", number, process.c_str(),
+                      static_cast<long long>(of));
+    };
+    const bool is_older = start < self.start;
+    const std::string newcomer = describe(rank, about, start);
+    const std::string own = describe(self.rank, self.about, self.start);
+    const std::string why = format("%s, and %s; the older one ends, and is to be started again",
+                                   newcomer.c_str(), own.c_str());
+    if (is_older) return refuse(Kind::kRefused, why);
+    hall_.tell(PeerEvent::kRefused, rank, about, why);
+    return refuse(Kind::kOtherJob, self.about + ", of an older start of this job, which ends");
+}
+
 bool Guest::greet(wire::Reader &frame)
 {
     if (frame.kind() != Kind::kHello || frame.request() != wire::kMagic) return false;
@@ -106,8 +124,11 @@ bool Guest::greet(wire::Reader &frame)
             format(
                 "%s speaks version %u of the store's protocol, this rank version %lld; give all ranks one build of Yoke",
                 hall_.options().about.c_str(), wire::kVersion, static_cast<long long>(version)));
+    const int64_t start = frame.number();
     if (!frame.is_whole() || rank < 0 || rank > INT32_MAX) return false;
     if (cookie != hall_.options().cookie) return refuse(Kind::kOtherJob, hall_.options().about);
+    if (start != hall_.options().start)
+        return refuse_start(start, static_cast<int32_t>(rank), about);
     if (hall_.is_complete())
         return refuse(Kind::kComplete, hall_.options().about + ", whose ranks are all there");
     const std::string why = hall_.admit(*this, static_cast<int32_t>(rank), about);

@@ -53,6 +53,7 @@ private:
     bool take(wire::Reader &frame);
     bool greet(wire::Reader &frame);
     bool refuse(wire::Kind kind, const std::string &why);
+    bool refuse_start(int64_t start, int32_t rank, const std::string &about);
     bool serve(wire::Reader &frame);
     void fail_request(uint64_t request, yoke_status status, const char *why);
     static Parked read_keys(wire::Reader &frame, std::string first);

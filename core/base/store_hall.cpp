@@ -150,11 +150,28 @@ void StoreHall::end(Guest &guest, PeerEvent::Kind kind, const std::string &how) 
         left_.notify_all();
     }
     if (rank == Guest::kStranger)
-        log(LogLevel::kWarn,
-            "the store of rank 0 dropped a connection from %s, which is none of a rank of this job: %s",
-            guest.address().c_str(), how.c_str());
+        log_stranger(guest, how);
     else if (!other_of(guest, rank))
         tell(kind, rank, guest.about(), how);
+}
+
+// Who waits for its own job comes again and again.
+void StoreHall::log_stranger(const Guest &guest, const std::string &how)
+{
+    constexpr auto kPause = std::chrono::minutes(1);
+    constexpr size_t kMost = 64;
+    if (logged_.size() >= kMost) logged_.clear();
+    const auto now = Deadline::Clock::now();
+    const auto [known, is_new] = logged_.try_emplace(how, Logged{now});
+    if (!is_new && now - known->second.at < kPause) {
+        ++known->second.untold;
+        return;
+    }
+    const size_t untold = std::exchange(known->second, Logged{now}).untold;
+    const std::string more = untold ? format(" (and %zu before)", untold) : "";
+    log(LogLevel::kWarn,
+        "the store of rank 0 dropped a connection from %s%s, which is none of a rank of this job: %s",
+        guest.address().c_str(), more.c_str(), how.c_str());
 }
 
 StoreHall::Guests StoreHall::all()

@@ -22,6 +22,8 @@ public:
     const PeerOptions &options() const noexcept { return options_; }
     // Lets a guest be a rank; "", or why not.
     std::string admit(Guest &guest, int32_t rank, const std::string &about);
+    void tell(PeerEvent::Kind kind, int32_t rank, const std::string &about, const std::string &how,
+              double silent_s = 0);
     // It is gone from here; `how` is for people.
     void end(Guest &guest, PeerEvent::Kind kind, const std::string &how) noexcept;
 
@@ -42,14 +44,19 @@ private:
     std::shared_ptr<Guest> other_of(const Guest &guest, int32_t rank);
     Guests all();
     size_t count_ranks() const;  // under the lock
-    void tell(PeerEvent::Kind kind, int32_t rank, const std::string &about, const std::string &how,
-              double silent_s = 0);
+    void log_stranger(const Guest &guest, const std::string &how);
 
     Socket listening_;
     const PeerOptions options_;
     const std::shared_ptr<HashStore> table_;
     std::atomic<bool> is_complete_{false};
     uint64_t watched_ = 0;
+    struct Logged {
+        Deadline::Clock::time_point at;
+        size_t untold = 0;  // since
+    };
+    std::map<std::string, Logged>
+        logged_;              // strangers, by why they were dropped; in the watch thread
     bool is_paused_ = false;  // no descriptor was left; accepts again at the next tick
     std::mutex mutex_;
     std::condition_variable left_;

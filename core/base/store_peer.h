@@ -15,13 +15,13 @@ struct PeerEvent {
         kEnded,    // without: it has died
         kSilent,   // nothing came for silence_s; once, until it is heard again
         kHeard,    // after a silence
-        kRefused,  // rank 0 alone: another process came as a rank that is there
+        kRefused,  // rank 0 alone: another process came as a rank that is there, or of a newer start
     };
     Kind kind;
     int32_t rank;
     double silent_s;    // of kSilent
     std::string about;  // its process: "host a, process 17"; "" where it is rank 0's
-    std::string how;    // "Connection reset by peer"; of kRefused who both are
+    std::string how;    // "Connection reset by peer"; of kRefused why
 };
 
 // Called in the watch thread, with no lock held, until the end of its server or client; returns soon. It may call
@@ -31,6 +31,7 @@ using PeerObserver = std::function<void(const PeerEvent &)>;
 struct PeerOptions {
     std::string
         cookie;  // alike on all ranks of a job, at most 256 bytes; other jobs are refused by it
+    int64_t start = 0;      // how often the job was started again: of two starts the older one ends
     int32_t rank = 0;       // of who opens it
     int32_t size = 1;       // of the job
     double silence_s = 30;  // 0: never

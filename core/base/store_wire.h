@@ -14,11 +14,11 @@
 
 namespace yoke::wire {
 
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr uint64_t kMagic = 0x31524f54534b4f59;  // "YOKSTOR1", the number of every kHello
 
 enum class Kind : uint32_t {
-    kHello = 1,  // version, rank, cookie, about
+    kHello = 1,  // version, rank, cookie, about, start
     kSet,        // key, value
     kGet,        // key; the answer comes when it is there
     kWait,       // keys; the answer comes when all are there

@@ -31,12 +31,16 @@ double configured_silence()
 namespace {
 
 // What tells this job from others that might meet it at a port. A torchrun that was given no id is told by its port.
+std::string name_of(const Environment &environment)
+{
+    if (!environment.agent_store) return environment.job;
+    return environment.job + format(" at %s:%u", environment.hosts[0].c_str(), environment.port);
+}
+
+// Where nobody has named a port each start of it has others.
 std::string job_of(const Environment &environment)
 {
-    std::string job = environment.job;
-    if (environment.agent_store)
-        job += format(" at %s:%u", environment.hosts[0].c_str(), environment.port);
-    return job + format(" start %lld", static_cast<long long>(environment.epoch));
+    return name_of(environment) + format(" start %lld", static_cast<long long>(environment.epoch));
 }
 
 std::string prefix_of(const Environment &environment)
@@ -115,7 +119,8 @@ Meeting::Meeting(const RendezvousOptions &options)
 PeerOptions Meeting::peer_options() const
 {
     PeerOptions peer;
-    peer.cookie = job_cookie(job_);
+    peer.cookie = job_cookie(name_of(environment_));
+    peer.start = environment_.epoch;
     peer.rank = self_.rank;
     peer.size = self_.size;
     peer.silence_s = options_.silence_s < 0 ? configured_silence() : options_.silence_s;

@@ -1,6 +1,7 @@
 // A server among strangers, connections that end or fall silent, and what forks do to them.
 #include "core/base/store_server.h"
 
+#include "core/base/log.h"
 #include "core/base/store_client.h"
 #include "core/base/store_wire.h"
 #include "tests/core/expect_error.h"
@@ -118,6 +119,25 @@ TEST(StoreServer, StrangersAreDroppedAndRanksServed)
     EXPECT_FALSE(served.events.has(PeerEvent::kEnded));
 }
 
+// Ranks of a job that waits come four times a second each.
+TEST(StoreServer, StrangersThatComeAgainAndAgainAreLoggedOnce)
+{
+    std::atomic<int> lines{0};
+    const auto count = [](void *user, int32_t, const char *text) {
+        *static_cast<std::atomic<int> *>(user) += strstr(text, "is of another job") != nullptr;
+    };
+    const int64_t id = add_log_callback(count, &lines, nullptr);
+    {
+        Served served;
+        PeerOptions other = options_of(1);
+        other.cookie = "another";
+        for (int time = 0; time < 20; ++time)
+            EXPECT_EQ(served.connect(other).outcome, StoreConnection::kOtherJob);
+    }
+    remove_log_callback(id);
+    EXPECT_EQ(lines, 1);
+}
+
 TEST(StoreServer, OtherJobsAndOtherProtocolsAreToldWhy)
 {
     Served served;
@@ -210,7 +230,8 @@ TEST(StoreServer, KeysWithoutEndAreRefused)
                                     .number(wire::kVersion)
                                     .number(options.rank)
                                     .text(options.cookie)
-                                    .text(options.about))),
+                                    .text(options.about)
+                                    .number(options.start))),
               wire::Kind::kWelcome);
     wire::Writer many(wire::Kind::kWait, 1);
     for (int i = 0; i < 70000; ++i) many.text("");

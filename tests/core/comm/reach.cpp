@@ -7,6 +7,14 @@
 namespace yoke {
 namespace {
 
+using test::expect_parts;
+using test::options_of;
+using test::Port;
+using test::process_of;
+using test::RankProcess;
+using test::start;
+using test::Variables;
+
 // Takes no connection more than one, and answers no other.
 class Deaf {
 public:
@@ -44,6 +52,40 @@ TEST(Reach, AnAddressThatDoesNotAnswerCostsOneAttempt)
     PeerOptions other = options;
     other.rank = 1;
     EXPECT_TRUE(reach_rank_0(environment, job, other, Deadline::after(12)));
+}
+
+Variables of_start(int start, int rank, uint16_t port)
+{
+    Variables variables = test::variables_of(rank, 2, port);
+    variables["YOKE_RUN_ID"] = "run";
+    variables["TORCHELASTIC_RESTART_COUNT"] = std::to_string(start);
+    return variables;
+}
+
+// Its launcher has started rank 1 again, and rank 0 waits for it.
+TEST(Reach, AnOlderStartOfRankZeroEndsWhenANewerOneComes)
+{
+    const Port port;
+    RankProcess newer = start(options_of(of_start(1, 1, port.number())));
+    RankProcess older = start(options_of(of_start(0, 0, port.number())));
+    const std::string process = process_of(newer);
+    expect_parts(older.result(), {"YOKE_E_COMM", "rank 1 (host", process, "start 1 of the job",
+                                  "start 0", "the older one ends"});
+    RankProcess again = start(options_of(of_start(1, 0, port.number())));
+    EXPECT_EQ(again.result(), "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+    EXPECT_EQ(newer.result(), "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+}
+
+TEST(Reach, ARankOfAnOlderStartEndsAtOnceAndTheNewerOneMeets)
+{
+    const Port port;
+    RankProcess zero = start(options_of(of_start(1, 0, port.number())));
+    const std::string process = process_of(zero);
+    expect_parts(start(options_of(of_start(0, 1, port.number()))).result(),
+                 {"YOKE_E_COMM", "rank 0 (host", process, "start 1 of the job", "start 0"});
+    EXPECT_EQ(start(options_of(of_start(1, 1, port.number()))).result(),
+              "0:0/2@127.0.0.1 1:1/2@127.0.0.1 01");
+    zero.result();
 }
 
 }  // namespace

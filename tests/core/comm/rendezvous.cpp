@@ -212,7 +212,7 @@ TEST(Rendezvous, ARankThatDiesBeforeAllAreThereIsNamedAtOnce)
         environment.hosts = {"127.0.0.1"};
         environment.port = port.number();
         PeerOptions options;
-        options.cookie = job_cookie(" start 0");
+        options.cookie = job_cookie("");
         options.rank = 2;
         options.about = "host x, process 7";
         const auto store = reach_rank_0(environment, "", options, Deadline::after(20));
