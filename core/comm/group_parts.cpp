@@ -14,6 +14,7 @@
 #include <memory>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace yoke {
 
@@ -77,8 +78,6 @@ void Group::monitored_barrier(double seconds)
         number = ++barriers_;
     }
     const Meeting meeting(*this, "monitored_barrier");
-    const std::string prefix = "monitored/" + std::to_string(number) + "/";
-
     const Deadline deadline = Deadline::after(seconds);
     members_.store->set(barrier_key(number, rank()), "1", deadline);
     std::string missing;
@@ -100,13 +99,18 @@ void Group::monitored_barrier(double seconds)
     forget_barriers(number);
 }
 
-// All ranks have come to this one, so that none looks at those before it. What fails now is done at the next.
+// All ranks have come to this one, so that none looks at those before it. What fails stays there.
 void Group::forget_barriers(uint64_t before) noexcept
 {
     constexpr double kPatience = 1;
+    uint64_t first = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        first = std::exchange(kept_barrier_, std::max(kept_barrier_, before));
+    }
     try {
-        for (; kept_barrier_ < before; ++kept_barrier_)
-            members_.store->remove(barrier_key(kept_barrier_, rank()), Deadline::after(kPatience));
+        for (uint64_t number = first; number < before; ++number)
+            members_.store->remove(barrier_key(number, rank()), Deadline::after(kPatience));
     } catch (const Error &error) {
         log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
     }
