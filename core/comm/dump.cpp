@@ -81,6 +81,30 @@ ordered_json json_of(const DumpedMeeting &meeting)
             {"function", known(!meeting.function.empty(), meeting.function)}};
 }
 
+ordered_json json_of(const Cause &cause)
+{
+    return {{"status", cause.status}, {"name", status_name(cause.status)}, {"text", cause.text}};
+}
+
+ordered_json head_of(const Dump &dump)
+{
+    return {{"format", kDumpFormat},
+            {"yoke", dump.yoke},
+            {"group", format("0x%llx", static_cast<unsigned long long>(dump.group))},
+            {"rank", dump.rank},
+            {"ways", dump.ways},
+            {"time", dump.time},
+            {"now", dump.now_s},
+            {"timeout", dump.timeout_s},
+            {"cause", dump.cause ? json_of(*dump.cause) : ordered_json()},
+            {"failed", known(dump.cause.has_value(), dump.failed_s)},
+            {"ranks", ranks_json(dump)},
+            {"meeting", dump.meeting ? json_of(*dump.meeting) : ordered_json()},
+            {"calls", dump.calls},
+            {"sent", dump.sent},
+            {"received", dump.received}};
+}
+
 }  // namespace
 
 // One line for each record: who has no tool at hand reads it with grep.
@@ -89,28 +113,7 @@ std::string dump_text(const Dump &dump)
     const auto text = [](const ordered_json &value) {
         return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
     };
-    ordered_json cause;
-    if (dump.cause)
-        cause = {{"status", dump.cause->status},
-                 {"name", status_name(dump.cause->status)},
-                 {"text", dump.cause->text}};
-    const ordered_json head{
-        {"format", kDumpFormat},
-        {"yoke", dump.yoke},
-        {"group", format("0x%llx", static_cast<unsigned long long>(dump.group))},
-        {"rank", dump.rank},
-        {"ways", dump.ways},
-        {"time", dump.time},
-        {"now", dump.now_s},
-        {"timeout", dump.timeout_s},
-        {"cause", cause},
-        {"failed", known(dump.cause.has_value(), dump.failed_s)},
-        {"ranks", ranks_json(dump)},
-        {"meeting", dump.meeting ? json_of(*dump.meeting) : ordered_json()},
-        {"calls", dump.calls},
-        {"sent", dump.sent},
-        {"received", dump.received}};
-    std::string all = text(head);
+    std::string all = text(head_of(dump));
     all.back() = ',';  // its brace
     all += "\n\"records\": [";
     for (const DumpedCall &each : dump.records)

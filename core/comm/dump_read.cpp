@@ -187,6 +187,11 @@ std::vector<uint64_t> counts_of(const Object &root, const char *key, const Dump 
     return all;
 }
 
+Cause cause_in(const Object &at)
+{
+    return {static_cast<yoke_status>(at.integer("status", 0, INT32_MAX)), at.text("text")};
+}
+
 uint64_t group_of(const Object &root)
 {
     const std::string text = root.text("group");
@@ -234,12 +239,8 @@ Dump read_dump(std::string_view text)
     dump.rank = static_cast<int32_t>(root.integer("rank", 0, dump.size() - 1));
     dump.now_s = root.seconds("now");
     dump.timeout_s = root.seconds_or_0("timeout");
-    if (root.has("cause")) {
-        const Object cause = root.part("cause");
-        dump.cause = Cause{static_cast<yoke_status>(cause.integer("status", 0, INT32_MAX)),
-                           cause.text("text")};
-        dump.failed_s = root.seconds_or_0("failed");
-    }
+    if (root.has("cause")) dump.cause = cause_in(root.part("cause"));
+    dump.failed_s = root.seconds_or_0("failed");
     if (root.has("meeting")) dump.meeting = meeting_of(root.part("meeting"));
     dump.calls = static_cast<uint64_t>(root.integer("calls", 0, INT64_MAX));
     dump.sent = counts_of(root, "sent", dump);

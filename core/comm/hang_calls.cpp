@@ -138,56 +138,73 @@ Waits::Waits(const std::vector<RankCalls> &ranks, const std::vector<StuckCall> &
     }
 }
 
-// Takes a rank out, and those that then wait for none that is left.
-void Waits::leave(int32_t rank, std::vector<bool> &is_left, std::vector<size_t> &of_rank,
-                  std::vector<size_t> &of_call) const
+// Ranks that wait, all their waiting leading to no end.
+class Waits::Left {
+public:
+    explicit Left(const Waits &waits) : waits_(waits), is_left_(waits.in_.size(), true)
+    {
+        for (const auto &calls : waits.in_) of_rank_.push_back(calls.size());
+        for (const auto &missing : waits.missing_) of_call_.push_back(missing.size());
+        for (size_t rank = 0; rank < is_left_.size(); ++rank)
+            if (waits.in_[rank].empty()) leave(static_cast<int32_t>(rank));
+    }
+    bool has(int32_t rank) const { return is_left_[static_cast<size_t>(rank)]; }
+    // Takes a rank out, and those that then wait for none that is left.
+    void leave(int32_t rank);
+    // Whom one of them waits for.
+    int32_t next(int32_t rank) const;
+
+private:
+    const Waits &waits_;
+    std::vector<bool> is_left_;
+    std::vector<size_t> of_rank_,
+        of_call_;  // calls in which a rank waits, ranks that a call waits for
+};
+
+void Waits::Left::leave(int32_t rank)
 {
+    if (!has(rank)) return;
     std::vector<int32_t> leaving{rank};
-    is_left[static_cast<size_t>(rank)] = false;
+    is_left_[static_cast<size_t>(rank)] = false;
     while (!leaving.empty()) {
         const auto gone = static_cast<size_t>(leaving.back());
         leaving.pop_back();
-        for (const size_t call : missed_[gone]) {
-            if (--of_call[call] > 0) continue;
-            for (const int32_t each : calls_[call].of(Standing::kIn)) {
-                const auto waiting = static_cast<size_t>(each);
-                if (--of_rank[waiting] > 0 || !is_left[waiting]) continue;
-                is_left[waiting] = false;
+        for (const size_t call : waits_.missed_[gone]) {
+            if (--of_call_[call] > 0) continue;
+            for (const int32_t each : waits_.calls_[call].of(Standing::kIn)) {
+                if (--of_rank_[static_cast<size_t>(each)] > 0 || !has(each)) continue;
+                is_left_[static_cast<size_t>(each)] = false;
                 leaving.push_back(each);
             }
         }
     }
 }
 
+int32_t Waits::Left::next(int32_t rank) const
+{
+    for (const size_t call : waits_.in_[static_cast<size_t>(rank)])
+        for (const int32_t each : waits_.missing_[call])
+            if (has(each)) return each;
+    return rank;
+}
+
 std::vector<std::vector<int32_t>> Waits::cycles() const
 {
-    std::vector<bool> is_left(in_.size(), true);
-    std::vector<size_t> of_rank, of_call;
-    for (const auto &calls : in_) of_rank.push_back(calls.size());
-    for (const auto &missing : missing_) of_call.push_back(missing.size());
-    for (size_t rank = 0; rank < in_.size(); ++rank)
-        if (is_left[rank] && in_[rank].empty())
-            leave(static_cast<int32_t>(rank), is_left, of_rank, of_call);
-    const auto next = [&](int32_t rank) {
-        for (const size_t call : in_[static_cast<size_t>(rank)])
-            for (const int32_t each : missing_[call])
-                if (is_left[static_cast<size_t>(each)]) return each;
-        return -1;
-    };
+    Left left(*this);
     std::vector<std::vector<int32_t>> all;
-    std::vector<size_t> place(in_.size(), SIZE_MAX);  // on the way; a rank is on one of them
-    for (size_t first = 0; first < in_.size(); ++first) {
-        if (!is_left[first]) continue;
+    std::vector<size_t> place(in_.size(), SIZE_MAX);  // on the way
+    for (int32_t first = 0; first < std::ssize(in_); ++first) {
+        if (!left.has(first)) continue;
         std::vector<int32_t> way;
-        int32_t rank = static_cast<int32_t>(first);
-        for (; place[static_cast<size_t>(rank)] == SIZE_MAX; rank = next(rank)) {
+        int32_t rank = first;
+        for (; place[static_cast<size_t>(rank)] == SIZE_MAX; rank = left.next(rank)) {
             place[static_cast<size_t>(rank)] = way.size();
             way.push_back(rank);
         }
-        way.erase(way.begin(),
-                  way.begin() + static_cast<ptrdiff_t>(place[static_cast<size_t>(rank)]));
-        for (const int32_t each : way)
-            if (is_left[static_cast<size_t>(each)]) leave(each, is_left, of_rank, of_call);
+        const auto begin = static_cast<ptrdiff_t>(place[static_cast<size_t>(rank)]);
+        for (const int32_t each : way) place[static_cast<size_t>(each)] = SIZE_MAX;
+        way.erase(way.begin(), way.begin() + begin);
+        for (const int32_t each : way) left.leave(each);
         all.push_back(std::move(way));
     }
     return all;

@@ -73,8 +73,7 @@ public:
     const StuckCall *between(int32_t rank, int32_t other) const;
 
 private:
-    void leave(int32_t rank, std::vector<bool> &is_left, std::vector<size_t> &of_rank,
-               std::vector<size_t> &of_call) const;
+    class Left;
 
     const std::vector<StuckCall> &calls_;
     std::vector<std::vector<int32_t>> missing_;     // by call

@@ -217,6 +217,21 @@ TEST(Hang, TwoCirclesAreTwo)
     EXPECT_EQ(all.report.blamed, (Ranks{0, 1, 2, 3}));
 }
 
+TEST(Hang, WhoWaitsForTwoCirclesIsInNone)
+{
+    // Rank 5 receives from 1 and 6 at once, and 0 waits for it.
+    std::vector<Dump> dumps{Made(0, 8).recv(5, kRunning, 1),
+                            Made(5, 8).recv(1, kRunning, 1).recv(6, kRunning, 1)};
+    for (const int32_t rank : {1, 6}) {
+        dumps.push_back(Made(rank, 8).send(rank + 1, kRunning, 1));
+        dumps.push_back(Made(rank + 1, 8).send(rank, kRunning, 1));
+    }
+    const Told all = told(std::move(dumps));
+    EXPECT_EQ(all.texts(FindingKind::kCycle).size(), 2u);
+    EXPECT_EQ(all.ranks(FindingKind::kCycle), (Ranks{1, 2, 6, 7}));
+    EXPECT_EQ(all.report.blamed, (Ranks{1, 2, 6, 7}));
+}
+
 TEST(Hang, ACallBehindAnotherOneLeadsToWhoIsMissingThere)
 {
     // 0 waits for 1, which has queued the receive behind a call in which 2 is missing.
