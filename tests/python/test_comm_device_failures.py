@@ -210,9 +210,9 @@ t = yoke.ones(1000)
 group.all_reduce(t)
 yoke.synchronize()
 if rank == 1:
-    os.environ["FAKE_CUDA_WORK_FAIL"] = "700"
+    os.environ["FAKE_CUDA_WORK_FAIL"] = "700"  # of the copy that the call begins with
 try:
-    group.all_reduce(t + 1)
+    group.all_reduce(t)
 except yoke.Error as error:
     print(type(error).__name__, error)
 """, 2)
