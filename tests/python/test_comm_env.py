@@ -16,18 +16,19 @@ def alone(**variables):
     return {**{name: value for name, value in os.environ.items() if not name.startswith(FAMILIES)}, **variables}
 
 
+LOG = "import logging; logging.basicConfig(level=logging.INFO)\n"
+
+
 def start(program, *of_ranks):
     """A process for each rank, with variables of its own: what they print, and their errors."""
     common = alone(WORLD_SIZE=str(len(of_ranks)), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
-    ranks = [subprocess.Popen([sys.executable, "-c", BEGIN + program], env={**common, "RANK": str(rank), **own}, text=True,
+    ranks = [subprocess.Popen([sys.executable, "-c", LOG + BEGIN + program], env={**common, "RANK": str(rank), **own}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank, own in enumerate(of_ranks)]
     done = [each.communicate(timeout=120) for each in ranks]
     return [out.strip() for out, _ in done], [error for _, error in done]
 
 
 REDUCE = """
-import logging
-logging.basicConfig(level=logging.INFO)
 t = yoke.full((1000,), rank + 1.)
 group.all_reduce(t)
 print(t.sum().item(), repr(group))
