@@ -17,6 +17,13 @@ void write(const std::string &path, const std::string &text)
     file.commit();
 }
 
+DumpedMeeting met(const char *call, double since_s, const ScriptLine *line)
+{
+    DumpedMeeting made{call, since_s, {}, {}, 0};
+    if (line) made.file = line->file, made.function = line->function, made.line = line->line;
+    return made;
+}
+
 }  // namespace
 
 Group::Meeting::Meeting(Group &group, const char *call) : group_(group)
@@ -44,7 +51,6 @@ Dump Group::look(const Cause *failing) const
     dump.time = utc_time();
     std::vector<CallRecord> records;
     std::shared_ptr<Engine> engine;
-    const ScriptLine *line = nullptr;
     {
         const std::lock_guard lock(mutex_);
         dump.now_s = monotonic_seconds();
@@ -56,16 +62,10 @@ Dump Group::look(const Cause *failing) const
         dump.sent = sent_;
         dump.received = received_;
         records = records_.all();
-        if (meeting_.call) dump.meeting = DumpedMeeting{meeting_.call, meeting_.since_s, {}, {}, 0};
-        line = meeting_.line;
+        if (meeting_.call) dump.meeting = met(meeting_.call, meeting_.since_s, meeting_.line);
         engine = engine_;
     }
     if (engine) dump.ways = format("%s: ", engine->name()) + engine->describe();
-    if (dump.meeting && line) {
-        dump.meeting->file = line->file;
-        dump.meeting->function = line->function;
-        dump.meeting->line = line->line;
-    }
     for (const CallRecord &each : records) dump.records.push_back(dumped(each));
     return dump;
 }
