@@ -142,15 +142,15 @@ TEST(GroupDump, TellsOfARankThatMeetsOthersInTheStore)
     const At at(8);
     const Folder folder;
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
-    auto half = std::async(std::launch::async, [&] { return groups[0]->split(0, 0); });
+    auto waiting = std::async(std::launch::async, [&] { groups[0]->monitored_barrier(60); });
     const std::string path = folder.path + "/0.json";
     std::optional<DumpedMeeting> meeting;
     while (!meeting) meeting = dump_of(*groups[0], path).meeting;
-    EXPECT_EQ(meeting->call, "split");
+    EXPECT_EQ(meeting->call, "monitored_barrier");
     EXPECT_EQ(describe_line(meeting->file, meeting->line, meeting->function), "script.c:8 (step)");
     EXPECT_FALSE(dump_of(*groups[1], path).meeting);
-    groups[1]->split(0, 0);
-    half.get();
+    groups[1]->monitored_barrier(60);
+    waiting.get();
     EXPECT_FALSE(dump_of(*groups[0], path).meeting);
 }
 
