@@ -1,5 +1,5 @@
-/* comm.h: the contract between the core and an engine of collectives: a backend's own, or a module that has nothing else.
- * What both take of the rest of the contract stands in backend.h. */
+/* comm.h: the contract between the core and an engine of collectives: a backend's own, or a module that has nothing
+ * else. What both take of the rest of the contract stands in backend.h. */
 #ifndef YOKE_CORE_BACKEND_COMM_H
 #define YOKE_CORE_BACKEND_COMM_H
 

@@ -3,7 +3,7 @@
 //   {"format": 1, "yoke": "0.1.0", "group": "0x1f", "rank": 0, "ways": "…", "time": "2026-11-25T18:00:00Z", "now":
 //   812.5,
 //    "timeout": 600, "cause": null, "failed": null, "ranks": [{"host": "a", "process": 7, "machine": "…"}],
-//    "meeting": {"call": "split", "since": 811.5, "file": "t.py", "line": 8, "function": "step"},
+//    "meeting": {"call": "shrink", "since": 811.5, "file": "t.py", "line": 8, "function": "step"},
 //    "calls": 2, "sent": [0], "received": [0],
 //    "records": [{"sequence": 1, "op": "all_reduce", "dtype": "float32", "count": 4, "reduction": "sum", "peer": null,
 //                 "state": "done", "queued": 801.25, "began": 801.25, "ended": 801.5, "file": "t.py", "line": 7,
@@ -31,7 +31,7 @@ struct DumpedCall {
     int32_t line = 0;
 };
 
-// What ranks agree on in the store, and is none of the group's calls: "split", "shrink", "monitored_barrier".
+// What ranks agree on in the store, and is none of the group's calls: "shrink", "monitored_barrier".
 struct DumpedMeeting {
     std::string call;
     double since_s = 0;

@@ -88,6 +88,7 @@ private:
         uint64_t record = 0;        // its number among the records
         Ref<Work> work = {};        // null: it blocks its caller
         uint32_t versions[2] = {};  // of in and out when it was issued
+        bool has_written = false;   // the host's memory of out, from then on
         Tensor in = {}, out = {};
 
         Doing doing() const { return {signature, yoke::describe(line)}; }
@@ -132,6 +133,7 @@ private:
     std::exception_ptr perform(Calls calls) noexcept;
     void execute(Calls calls);
     void note_ended(Calls calls, bool is_done) noexcept;
+    void carry_version(const Pending &ended) noexcept;
     void *allocate(uint64_t bytes);
     void begin(Pending &pending);
     void end(Pending &pending);
@@ -197,7 +199,7 @@ private:
     } meeting_;  // the last one that was begun
     uint64_t splits_ = 0, barriers_ = 0;
     uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
-    std::set<int32_t> left_;  // whose processes have said farewell
+    std::set<int32_t> left_;     // whose processes have said farewell
     int shrinks_ = 0;
     bool is_shrunk_ = false;
     ReunionPorts ports_;  // of processes

@@ -16,7 +16,7 @@ void Group::stage(Collective &call)
     } catch (const Error &error) {
         if (error.status() != YOKE_E_DEVICE_LOST) throw;
         fail_alone({error.status(), format("%s: %s failed: %s", call.name(),
-                                          yoke::describe(members_.self()).c_str(), error.what())});
+                                           yoke::describe(members_.self()).c_str(), error.what())});
     }
 }
 

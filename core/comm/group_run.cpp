@@ -65,12 +65,33 @@ void Group::note_ended(Calls calls, bool is_done) noexcept
     const double now = monotonic_seconds();
     const std::lock_guard lock(mutex_);
     is_running_ = false;
-    for (const Pending &each : calls)
+    for (const Pending &each : calls) {
         if (CallRecord *record = records_.find(each.record)) {
             record->ended_s = now;
             record->state = is_done ? CallRecord::kDone : CallRecord::kFailed;
         }
+        if (!queue_.empty()) carry_version(each);
+    }
     changed_.notify_all();
+}
+
+// With the lock held. What a call writes is no write amid those that wait behind it; but those of tensors of a device
+// have read theirs already.
+void Group::carry_version(const Pending &ended) noexcept
+{
+    if (!ended.has_written) return;
+    const Tensor &written = ended.call.out;
+    const auto carry = [&](const Tensor &tensor, uint32_t &version) {
+        if (tensor.present() && tensor->storage.get() == written->storage.get() &&
+            version == ended.versions[1])
+            version = version_of(written);
+    };
+    for (Batch &batch : queue_)
+        for (Pending &each : batch) {
+            if (each.call.staged.present()) continue;
+            carry(each.call.in, each.versions[0]);
+            carry(each.call.out, each.versions[1]);
+        }
 }
 
 void Group::begin(Pending &pending)
@@ -95,6 +116,7 @@ void Group::end(Pending &pending)
     if (call.staged.present()) [[unlikely]]
         return end_staged(pending);
     if (!pending.out.present() || call.op == YOKE_COMM_SEND) return;
+    pending.has_written = true;
     if (pending.out.get() != call.out.get())
         ops::copy_(*call.out, *pending.out);
     else

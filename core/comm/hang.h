@@ -24,7 +24,7 @@ enum class FindingKind : uint8_t {
     kNoDump,
     kEnded,  // ranks whose process has ended
     kCycle,
-    kMeeting,   // ranks that meet others in the store, as in split
+    kMeeting,   // ranks that meet others in the store, as in shrink
     kUnderWay,  // nobody is missing
 };
 const char *finding_name(FindingKind kind) noexcept;  // "never_came"

@@ -267,7 +267,7 @@ void Analysis::find_cycles()
     }
 }
 
-// All ranks come to split, and wait for who does not.
+// All ranks come there, and wait for who does not.
 void Analysis::find_meetings()
 {
     std::vector<int32_t> in, out;

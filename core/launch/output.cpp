@@ -41,7 +41,8 @@ size_t piece_of(int fd, bool never_waits)
 }  // namespace
 
 LineSink::LineSink(int fd)
-    : anew_(opened_anew(fd)), fd_(anew_.present() ? anew_.fd() : fd),
+    : anew_(opened_anew(fd)),
+      fd_(anew_.present() ? anew_.fd() : fd),
       is_socket_(kind_of(fd) == S_IFSOCK),
       piece_(piece_of(fd, anew_.present() || is_socket_ || kind_of(fd) == S_IFREG))
 {
@@ -56,8 +57,8 @@ void LineSink::write_some()
 {
     const size_t size = std::min(piece_, waiting_.size() - at_);
     const char *from = waiting_.data() + at_;
-    const ssize_t taken = is_socket_ ? send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL)
-                                     : write(fd_, from, size);
+    const ssize_t taken =
+        is_socket_ ? send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL) : write(fd_, from, size);
     if (taken < 0) {
         if (errno != EINTR && errno != EAGAIN) error_ = errno;
         return;

@@ -22,7 +22,8 @@ public:
     }
     bool is_empty() const noexcept { return is_broken() || at_ == waiting_.size(); }
     bool is_full() const noexcept;
-    // It takes nothing any more, and what would go there is dropped: errno, EPIPE where its reader has gone; 0: it is well.
+    // It takes nothing any more, and what would go there is dropped: errno, EPIPE where its reader has gone; 0: it is
+    // well.
     int error() const noexcept { return error_; }
     bool is_broken() const noexcept { return error_ != 0; }
     int fd() const noexcept { return fd_; }

@@ -23,7 +23,8 @@ struct RunOptions {
 
 struct RunResult {
     int32_t exit_code = 0;  // of the first rank that failed; 128 + N of one that signal N has ended
-    int32_t rank = -1;      // that one; -1: none failed, but the command could not be started or its output written
+    int32_t rank =
+        -1;  // that one; -1: none failed, but the command could not be started or its output written
     int32_t signal = 0;
     int64_t process = 0;
     std::string text;   // of what failed, in a line for people

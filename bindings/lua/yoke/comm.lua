@@ -164,7 +164,8 @@ end
 --- 600, init_timeout = 300, store =}. `backend` is that of the current device, or "cpu", also called "gloo", where
 --- tensors of a GPU pass through the host's memory. Nil and an error where not all come, or have failed. `store` stands
 --- for rank 0's address: an object with set(self, key, value) and get(self, key, timeout), which gives nil, or waits,
---- until the key is there. init calls it, and nobody does after it; nil and a text, or an error that it raises, end init.
+--- until the key is there. init calls it, and nobody does after it; nil and a text, or an error that it raises, end
+--- init.
 function comm.init(given)
     local named = options.named("init", given, { backend = options.none, init_method = "env://", rank = options.none,
         world_size = options.none, timeout = 600.0, init_timeout = 300.0, store = options.none })

@@ -1,6 +1,6 @@
 // What is accepted as a backend, and what is said of the others.
-#include "core/backend/comm.h"
 #include "core/backend/registry.h"
+#include "core/backend/comm.h"
 #include "core/base/config.h"
 #include "core/base/library.h"
 #include "tests/core/expect_error.h"
