@@ -18,9 +18,9 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <thread>
 
@@ -182,7 +182,7 @@ private:
 
     // The rest with mutex_ held.
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
+    mutable std::condition_variable changed_;
     std::deque<Batch> queue_;
     bool is_running_ = false, is_leaving_ = false;
     std::thread thread_;
@@ -198,8 +198,8 @@ private:
         const ScriptLine *line = nullptr;
     } meeting_;  // the last one that was begun
     uint64_t splits_ = 0, barriers_ = 0;
-    uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
-    std::set<int32_t> left_;     // whose processes have said farewell
+    uint64_t kept_barrier_ = 1;         // the first whose key of this rank is still in the store
+    std::map<int32_t, bool> has_left_;  // of processes that have gone: with a farewell
     int shrinks_ = 0;
     bool is_shrunk_ = false;
     ReunionPorts ports_;  // of processes

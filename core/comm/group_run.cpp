@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -246,17 +247,21 @@ try {
     log(LogLevel::kInfo, "a rank left its group, and could not tell the others: %s", error.what());
 }
 
+// With the table its keeper has gone, whose farewell, or end, is about to be heard.
 bool Group::has_left(const yoke_comm_fault &fault) const noexcept
-try {
-    constexpr double kPatience = 0.1;
+{
+    constexpr std::chrono::milliseconds kPatience{100};
     if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return false;
-    {
+    try {
+        const Deadline deadline = Deadline::after(std::chrono::duration<double>(kPatience).count());
+        if (members_.store->try_get(left_key(fault.rank), deadline)) return true;
         const std::lock_guard lock(mutex_);
-        if (left_.contains(fault.rank)) return true;
+        return has_left_.contains(fault.rank) && has_left_.at(fault.rank);
+    } catch (const std::exception &) {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, kPatience, [&] { return has_left_.contains(fault.rank); });
+        return has_left_.contains(fault.rank) && has_left_.at(fault.rank);
     }
-    return members_.store->try_get(left_key(fault.rank), Deadline::after(kPatience)).has_value();
-} catch (const std::exception &) {  // nobody can be asked any more
-    return false;
 }
 
 // The first rank that asks for it publishes its cause; the others take that, or, where nobody can be asked any more,
@@ -302,9 +307,10 @@ void Group::hear(const PeerEvent &event) noexcept
     const auto met = std::ranges::find(members_.met_as, event.rank);
     if (met == members_.met_as.end()) return;
     const Arrival &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
-    if (event.kind == PeerEvent::kLeft) {
+    if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded) {
         const std::lock_guard lock(mutex_);
-        left_.insert(peer.rank);
+        has_left_[peer.rank] = event.kind == PeerEvent::kLeft;
+        changed_.notify_all();
     }
     if (event.kind == PeerEvent::kSilent)
         lose(cause_of_loss(
