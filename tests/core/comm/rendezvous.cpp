@@ -8,9 +8,6 @@
 #include "tests/core/comm/ranks.h"
 #include "tests/core/fresh_process.h"
 
-#include <atomic>
-#include <thread>
-
 namespace yoke {
 namespace {
 
@@ -345,90 +342,6 @@ TEST(Rendezvous, InAFileARankThatIsMissingIsNamedEvenIfItIsRankZero)
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 0;", "rank 1 (host",
                             "rank 2 (host"});
-}
-
-// A store of the host's, which the ranks of a test, its threads, have together.
-class SharedTable final : public HostStore {
-public:
-    void set(const std::string &key, const std::string &value) override
-    {
-        ++calls;
-        table.set(key, value, Deadline::after(20));
-    }
-    std::string get(const std::string &key, Deadline deadline) override
-    {
-        ++calls;
-        return table.get(key, deadline);
-    }
-    HashStore table;
-    std::atomic<int> calls{0};
-};
-
-std::vector<std::string> meet_in(SharedTable &store, std::initializer_list<int> present, int size,
-                                 double timeout_s = 20)
-{
-    std::vector<std::string> texts(static_cast<size_t>(size));
-    std::vector<std::thread> ranks;
-    for (const int rank : present)
-        ranks.emplace_back([&, rank, size] {
-            RendezvousOptions options = options_of(
-                {{"RANK", std::to_string(rank)}, {"WORLD_SIZE", std::to_string(size)}}, timeout_s);
-            options.host_store = &store;
-            try {
-                texts[static_cast<size_t>(rank)] = test::tell(meet(options));
-            } catch (const Error &error) {
-                texts[static_cast<size_t>(rank)] =
-                    std::string(status_name(error.status())) + " " + error.what();
-            }
-        });
-    for (std::thread &rank : ranks) rank.join();
-    return texts;
-}
-
-TEST(Rendezvous, RanksFindRankZeroInAStoreOfTheHostsAndAskItNoMore)
-{
-    SharedTable store;
-    for (int i = 0; i < 2; ++i) {  // one store serves a job again and again
-        const std::vector<std::string> texts = meet_in(store, {0, 1, 2}, 3);
-        EXPECT_EQ(texts[0], texts[1]);
-        EXPECT_EQ(texts[0].substr(texts[0].rfind(' ')), " 012") << texts[0];
-    }
-    EXPECT_GE(store.calls, 6);
-}
-
-TEST(Rendezvous, WhatAFormerJobHasLeftInAStoreIsPassedOver)
-{
-    SharedTable store;
-    test::in_fresh_process([&] {  // whose inits count from 0
-        store.table.set("yoke/start0/init0/rank0", "yoke 1 1 00112233 127.0.0.1",
-                        Deadline::after(9));
-        std::vector<std::string> others;
-        std::thread early([&] { others = meet_in(store, {1}, 2); });
-        while (store.calls < 2) std::this_thread::yield();  // it has read that, and reads again
-        const std::vector<std::string> first = meet_in(store, {0}, 2);
-        early.join();
-        EXPECT_EQ(first[0], others[1]);
-        EXPECT_EQ(first[0].substr(first[0].rfind(' ')), " 01") << first[0];
-    });
-}
-
-TEST(Rendezvous, InAStoreOfTheHostsWhoIsMissingIsNamed)
-{
-    SharedTable store;
-    expect_parts(meet_in(store, {0, 2}, 3, kShort)[2],
-                 {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 1;"});
-    SharedTable empty;
-    expect_parts(meet_in(empty, {1}, 2, kShort)[1],
-                 {"YOKE_E_TIMEOUT", "rank 1 (host", "nothing of rank 0", "store"});
-}
-
-TEST(Rendezvous, OtherDataInAStoreOfTheHostsIsRefused)
-{
-    test::in_fresh_process([] {
-        SharedTable strange;
-        strange.table.set("yoke/start0/init0/rank0", "a piano", Deadline::after(9));
-        expect_parts(meet_in(strange, {1}, 2)[1], {"YOKE_E_COMM", "'a piano'", "store of its own"});
-    });
 }
 
 }  // namespace
