@@ -2,12 +2,12 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/launch/file_limit.h"
 #include "core/launch/host_port.h"
 #include "core/launch/start.h"
 
 #include <netinet/in.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,27 +120,6 @@ public:
 
 private:
     std::string path_;
-};
-
-// Each rank takes three files; this process may have open as many as it takes while they run.
-class FileLimit {
-public:
-    explicit FileLimit(int32_t ranks)
-    {
-        constexpr rlim_t kEach = 3, kOthers = 256;
-        getrlimit(RLIMIT_NOFILE, &before_);
-        struct rlimit now = before_;
-        const rlim_t wanted = kEach * static_cast<rlim_t>(ranks) + kOthers;
-        now.rlim_cur = std::min(std::max(wanted, before_.rlim_cur), before_.rlim_max);
-        setrlimit(RLIMIT_NOFILE, &now);
-    }
-    ~FileLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
-    FileLimit(const FileLimit &) = delete;
-    FileLimit &operator=(const FileLimit &) = delete;
-    rlim_t before() const noexcept { return before_.rlim_cur; }
-
-private:
-    struct rlimit before_ {};
 };
 
 // Where rank 0 is. Nodes agree on the name of a job by its port, which two of them cannot have at once.
