@@ -99,13 +99,15 @@ std::string random_id()
     return format("%016llx", static_cast<unsigned long long>(number));
 }
 
-// Only this user looks into it; it goes with this object.
+// Only this user looks into it; it goes with this object. Ranks and the guard know it by its path, from other folders.
 class PrivateFolder {
 public:
     PrivateFolder()
     {
-        const char *parent = getenv("TMPDIR");
-        path_ = std::string(parent && *parent ? parent : "/tmp") + "/yoke-run-XXXXXX";
+        const char *given = getenv("TMPDIR");
+        const std::filesystem::path parent = given && *given ? given : "/tmp";
+        std::error_code problem;
+        path_ = (std::filesystem::absolute(parent, problem) / "yoke-run-XXXXXX").string();
         if (!mkdtemp(path_.data()))
             fail(YOKE_E_IO, "run: no folder can be made as %s: %s", path_.c_str(), strerror(errno));
     }

@@ -55,7 +55,7 @@ kill -USR1 $other
 wait $other
 echo $?
 """
-    done = subprocess.run(["unshare", "-rpf", "--mount-proc", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+    done = subprocess.run(["unshare", "-rpf", "--kill-child", "--mount-proc", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True,
                           timeout=PATIENCE, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert done.stdout == f"{128 + signal.SIGUSR1}\n", done
 
@@ -112,3 +112,18 @@ def test_the_last_lines_must_be_written_too():
     with open("/dev/full", "w") as full:
         done = subprocess.run([COMMAND, "run", "-n", "1", "--", "echo", "x"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
     assert done.returncode == 74 and done.stderr == "yoke: run: standard output cannot be written: No space left on device\n", done
+
+
+# ---- Files ----------------------------------------------------------------------------------------------------------
+
+def test_a_relative_folder_for_temporary_files_is_the_same_for_all(tmp_path):
+    (tmp_path / "folder").mkdir()
+    options = {"cwd": tmp_path, "env": {**os.environ, "TMPDIR": "folder"}}
+    told = start("-n", "1", "--", "sh", "-c", "cd /; echo no data > $TORCHELASTIC_ERROR_FILE; exit 4", **options)
+    assert told.communicate(timeout=PATIENCE)[1].endswith("exit code 4; it told: no data\n\n")
+    assert not list((tmp_path / "folder").iterdir())
+    ranks = start("-n", "1", "--", "sh", "-c", "echo ready; exec sleep 1000", **options)
+    ranks.stdout.readline()
+    ranks.kill()
+    until(lambda: not list((tmp_path / "folder").iterdir()))
+    ranks.communicate()
