@@ -1,5 +1,6 @@
 #include "core/launch/run.h"
 
+#include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/launch/file_limit.h"
@@ -7,7 +8,6 @@
 #include "core/launch/start.h"
 
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,10 +93,7 @@ private:
 
 std::string random_id()
 {
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        number = static_cast<uint64_t>(getpid());
-    return format("%016llx", static_cast<unsigned long long>(number));
+    return format("%016llx", static_cast<unsigned long long>(unguessable_number()));
 }
 
 // Only this user looks into it; it goes with this object. Ranks and the guard know it by its path, from other folders.
