@@ -35,6 +35,12 @@ OwnedFile above_standard(int fd)
     return OwnedFile(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
+void reap(pid_t process) noexcept
+{
+    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
 namespace {
 
 [[noreturn]] void fail_descriptor()
@@ -168,7 +174,7 @@ Child start_child(const ChildPlan &plan)
     }
     child.error = error;
     if (child.error) {
-        if (child.process > 0) waitpid(child.process, nullptr, 0);
+        if (child.process > 0) reap(child.process);
         child.process = -1;
         return child;
     }

@@ -57,5 +57,7 @@ struct Child {
 };
 
 Child start_child(const ChildPlan &plan);
+// Waits for its end.
+void reap(pid_t process) noexcept;
 
 }  // namespace yoke

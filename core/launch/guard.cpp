@@ -3,10 +3,8 @@
 #include "core/base/log.h"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -66,9 +64,7 @@ Guard::~Guard()
 {
     say("done\n");
     pipe_.close();
-    if (child_.process > 0)
-        while (waitpid(child_.process, nullptr, 0) < 0 && errno == EINTR) {
-        }
+    if (child_.process > 0) reap(child_.process);
 }
 
 }  // namespace yoke

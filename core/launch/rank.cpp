@@ -101,8 +101,7 @@ void Rank::release() noexcept
 {
     if (!has_number_) return;
     signal_group(SIGKILL);
-    while (waitpid(child_.process, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(child_.process);
     has_number_ = false;
 }
 
