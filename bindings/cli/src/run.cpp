@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <csignal>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -24,9 +25,17 @@ struct Options {
 };
 
 // A mistake of whoever called the command: main prints it and exits with 2.
-struct Misuse : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
+[[noreturn, gnu::format(printf, 1, 2)]] void misuse(const char *message, ...)
+{
+    char *text = nullptr;
+    va_list values;
+    va_start(values, message);
+    const int length = vasprintf(&text, message, values);
+    va_end(values);
+    if (length < 0) throw std::bad_alloc();
+    const std::unique_ptr<char, void (*)(void *)> owner(text, free);
+    throw std::runtime_error(text);
+}
 
 // ---- What Kubeflow Trainer v2 tells in PET_* --------------------------------------------------------------------
 
@@ -40,8 +49,8 @@ void refuse_two(const char *option, const std::string &given, const char *name,
                 const std::string &told)
 {
     if (given != told)
-        throw Misuse(std::string("run: ") + option + " is " + given + ", and " + name + " is " +
-                     told + "; leave the option out, or unset the variable");
+        misuse("run: %s is %s, and %s is %s; leave the option out, or unset the variable", option,
+               given.c_str(), name, told.c_str());
 }
 
 std::optional<int32_t> number_of(std::string_view text)
@@ -60,13 +69,12 @@ int32_t settle(const char *option, const std::optional<int32_t> &given, const ch
     const std::optional<int32_t> told = number_of(text);
     if (given && told) refuse_two(option, std::to_string(*given), name, std::to_string(*told));
     if (given) return *given;
-    const std::string range = std::to_string(least) + " to " + std::to_string(most);
     if (!text.empty() && (!told || *told < least || *told > most))
-        throw Misuse("run: " + std::string(name) + " is '" + text + "'; it takes a number from " +
-                     range + ", or give " + option);
+        misuse("run: %s is '%s'; it takes a number from %d to %d, or give %s", name, text.c_str(),
+               least, most, option);
     if (told) return *told;
     if (otherwise) return *otherwise;
-    throw Misuse("run: " + std::string(option) + " is missing; it takes " + range);
+    misuse("run: %s is missing; it takes %d to %d", option, least, most);
 }
 
 std::string settle_master(const std::optional<std::string> &given)
@@ -81,8 +89,8 @@ std::string settle_master(const std::optional<std::string> &given)
         return *given;
     }
     if (host.empty() != port.empty())
-        throw Misuse("run: " + std::string(host.empty() ? kPort : kHost) + " is set, and " +
-                     (host.empty() ? kHost : kPort) + " is not; set both, or give --master");
+        misuse("run: %s is set, and %s is not; set both, or give --master",
+               host.empty() ? kPort : kHost, host.empty() ? kHost : kPort);
     if (host.empty()) return "";
     const bool is_number = host.find(':') != host.npos;
     return (is_number ? "[" + host + "]" : host) + ":" + port;
@@ -110,11 +118,12 @@ yoke_run_options settled(const Options &options, const std::string &master)
     const std::optional<int32_t> first = all.nodes == 1 ? std::optional(0) : std::nullopt;
     all.node = settle("--node-rank", options.node, "PET_NODE_RANK", first, 0, all.nodes - 1);
     if (all.node >= all.nodes)
-        throw Misuse("run: --node-rank is " + std::to_string(all.node) + ", and --nnodes is " +
-                     std::to_string(all.nodes) + "; nodes count from 0");
+        misuse("run: --node-rank is %d, and --nnodes is %d; nodes count from 0", all.node,
+               all.nodes);
     if (all.nodes > 1 && master.empty())
-        throw Misuse("run: --nnodes is " + std::to_string(all.nodes) +
-                     ", and --master is missing; give HOST:PORT of the node with rank 0");
+        misuse(
+            "run: --nnodes is %d, and --master is missing; give HOST:PORT of the node with rank 0",
+            all.nodes);
     all.master = master.empty() ? nullptr : master.c_str();
     all.restarts = options.restarts;
     all.grace = options.grace;
