@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
+#include "kernels/common/combination.h"
 #include "kernels/common/names.h"
 #include "kernels/common/scratch.h"
-#include "kernels/cpu/comm/combine.h"
 
 namespace yoke::cpu {
 
@@ -22,6 +22,8 @@ yoke_status fail(yoke_status status, const char *format, ...) __attribute__((for
 // The same with errno's number and text behind the message.
 yoke_status fail_errno(yoke_status status, const char *what, uint64_t bytes);
 
+using kernels::Combination;
+using kernels::CombineFn;
 using kernels::dtype_name;
 using kernels::op_name;
 

@@ -32,43 +32,6 @@ bool Comm::is_all_shared() const
     return size > 1;
 }
 
-uint64_t dtype_bytes(yoke_dtype dtype)
-{
-    switch (dtype) {
-        case YOKE_F64:
-        case YOKE_I64:
-            return 8;
-        case YOKE_F32:
-        case YOKE_I32:
-            return 4;
-        case YOKE_F16:
-        case YOKE_BF16:
-            return 2;
-        default:
-            return 1;
-    }
-}
-
-bool can_reduce(yoke_dtype dtype, int32_t reduction)
-{
-    if (reduction == YOKE_REDUCE_MIN || reduction == YOKE_REDUCE_MAX) return true;
-    if (reduction < YOKE_REDUCE_SUM || reduction > YOKE_REDUCE_AVG) return false;
-    switch (dtype) {
-        case YOKE_F64:
-        case YOKE_F32:
-        case YOKE_F16:
-        case YOKE_BF16:
-            return true;
-        case YOKE_I64:
-        case YOKE_I32:
-        case YOKE_I8:
-        case YOKE_U8:
-            return reduction != YOKE_REDUCE_AVG;
-        default:
-            return false;
-    }
-}
-
 namespace {
 
 CombineFn g_combine = nullptr;

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/comm/combine.h"
 #include "kernels/cpu/comm/doorbell.h"
 #include "kernels/cpu/comm/link.h"
 #include "kernels/cpu/comm/shared.h"
@@ -89,9 +88,12 @@ struct Comm {
     bool is_all_shared() const;
 };
 
-uint64_t dtype_bytes(yoke_dtype dtype);
-// Whether the engine forms it: the core refuses the others, and so do we.
-bool can_reduce(yoke_dtype dtype, int32_t reduction);
+using kernels::can_reduce;
+
+inline uint64_t dtype_bytes(yoke_dtype dtype)
+{
+    return static_cast<uint64_t>(kernels::dtype_bytes(dtype));
+}
 
 // connect.cpp: finds the peers and opens the links.
 yoke_status connect(Comm &comm, const yoke_comm_member &init);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/backend/comm.h"
-#include "kernels/cpu/comm/combine.h"
+#include "kernels/cpu/cpu.h"
 
 namespace yoke::cpu::comm {
 

@@ -1,0 +1,67 @@
+// The arithmetic of collectives: several ranks' elements into one, in their order. combine.h has it.
+//
+// Contract
+//  * Sums and products of 16-bit floats are formed in f32 and rounded once, when a call has `partial_out` off; what
+//    travels between nodes meanwhile is f32. Everything else is combined in its own type: integers wrap, the larger and
+//    the smaller of two are NaN if one is, as in amax and amin.
+//  * Element by element: the bits do not depend on how a tensor is cut. `out` may be one of the inputs.
+#pragma once
+
+#include "core/backend/backend.h"
+
+namespace yoke::kernels {
+
+struct Combination {
+    yoke_dtype dtype;
+    int32_t reduction;
+    bool partial_in;   // the inputs are partial results
+    bool partial_out;  // so is the output
+    int32_t input_count;
+    const void *const *inputs;
+    void *out;
+    int64_t count;
+    int64_t divisor;  // of a mean, where it is final; else 1
+};
+
+// For what can_reduce allows. Built for each instruction set.
+using CombineFn = void (*)(const Combination &);
+
+inline int64_t dtype_bytes(yoke_dtype dtype)
+{
+    switch (dtype) {
+        case YOKE_F64:
+        case YOKE_I64:
+            return 8;
+        case YOKE_F32:
+        case YOKE_I32:
+            return 4;
+        case YOKE_F16:
+        case YOKE_BF16:
+            return 2;
+        default:
+            return 1;
+    }
+}
+
+// Whether an engine forms it: the core refuses the others, and so do engines.
+inline bool can_reduce(yoke_dtype dtype, int32_t reduction)
+{
+    if (reduction == YOKE_REDUCE_MIN || reduction == YOKE_REDUCE_MAX) return true;
+    if (reduction < YOKE_REDUCE_SUM || reduction > YOKE_REDUCE_AVG) return false;
+    switch (dtype) {
+        case YOKE_F64:
+        case YOKE_F32:
+        case YOKE_F16:
+        case YOKE_BF16:
+            return true;
+        case YOKE_I64:
+        case YOKE_I32:
+        case YOKE_I8:
+        case YOKE_U8:
+            return reduction != YOKE_REDUCE_AVG;
+        default:
+            return false;
+    }
+}
+
+}  // namespace yoke::kernels
