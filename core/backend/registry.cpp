@@ -154,29 +154,4 @@ std::string join(const std::vector<std::string> &words, const char *between)
     return text;
 }
 
-namespace detail {
-
-Backend open_module(const char *kind, const std::string &folder)
-{
-    const std::string path = folder + "/libyoke_" + kind + ".so";
-    struct stat file {};
-    if (stat(path.c_str(), &file) != 0)
-        return {nullptr,
-                path + " is not there: this installation has no " + kind +
-                    " module; use the cpu, or build Yoke where nvcc is (README, Install)",
-                false};
-    const Library library = Library::open(path);
-    if (!library.loaded())
-        return {nullptr, library.problem() + "; reinstall the module or what it needs", true};
-    void *symbol = library.find(YOKE_BACKEND_SYMBOL);
-    if (!symbol)
-        return {nullptr,
-                path + " has no symbol " YOKE_BACKEND_SYMBOL
-                       ": it is no backend module of this release; reinstall it",
-                true};
-    return open_table(kind, reinterpret_cast<yoke_backend_get_fn>(symbol), path);
-}
-
-}  // namespace detail
-
 }  // namespace yoke

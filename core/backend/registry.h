@@ -27,6 +27,15 @@ struct Backend {
 // loaded. `kind` stays the caller's. A kind that is known already is left as it is.
 void register_backend(const char *kind, yoke_backend_get_fn get);
 
+// What came of opening a module that is an engine of collectives and nothing else (mpi: libyoke_mpi.so).
+struct CommModule {
+    const yoke_backend_comm *table = nullptr;  // null: it cannot be used
+    std::string reason;                        // then why, in one sentence with its remedy
+};
+
+// Opened at its first use; null for a name that no such module has.
+const CommModule *comm_module_of(std::string_view name);
+
 // Opens a kind at its first use. Raises YOKE_E_VALUE for a kind that is not known.
 const Backend &backend_of(std::string_view kind);
 
@@ -58,6 +67,11 @@ std::string refusal(const char *kind, const yoke_backend &table, const std::stri
 
 // Loads a module from `folder` and opens its table.
 Backend open_module(const char *kind, const std::string &folder);
+
+// The same of engines of collectives.
+std::string comm_refusal(const char *name, const yoke_backend_comm &table,
+                         const std::string &source);
+CommModule open_comm_module(const char *name, const std::string &folder);
 }  // namespace detail
 
 }  // namespace yoke

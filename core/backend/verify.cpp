@@ -118,6 +118,25 @@ std::string refusal(const char *kind, const yoke_backend &table, const std::stri
     return "";
 }
 
+std::string comm_refusal(const char *name, const yoke_backend_comm &table,
+                         const std::string &source)
+{
+    const char *who = source.c_str();
+    if (table.abi != YOKE_BACKEND_ABI)
+        return format("%s speaks backend ABI %" PRIu32 ", this library %d; %s", who, table.abi,
+                      YOKE_BACKEND_ABI, kRemedy);
+    if (table.struct_size != sizeof(yoke_backend_comm))
+        return format("%s has a table of collectives of %" PRIu32
+                      " bytes, this library one of %zu; %s",
+                      who, table.struct_size, sizeof(yoke_backend_comm), kRemedy);
+    if (!table.name || strcmp(table.name, name) != 0)
+        return format("%s holds the engine '%s', not '%s'; %s", who, table.name ? table.name : "",
+                      name, kRemedy);
+    if (const char *entry = first_null(&table, kComm))
+        return format("%s lacks the entry '%s', which it must have; %s", who, entry, kRemedy);
+    return "";
+}
+
 Backend open_table(const char *kind, yoke_backend_get_fn get, const std::string &source)
 {
     const yoke_backend *table = nullptr;

@@ -57,11 +57,17 @@ struct Gathering {
 
 const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
 {
-    const std::string kind = name == "gloo" ? "cpu" : name;
-    if (kind != kHostKind)
-        fail(YOKE_E_VALUE,
-             "%s: there is no engine of collectives '%s'; this build has cpu (also called gloo)",
-             call, name.c_str());
+    if (const CommModule *module = comm_module_of(name)) {
+        if (!module->table)
+            fail(YOKE_E_UNAVAILABLE, "%s: the engine '%s' cannot be used: %s", call, name.c_str(),
+                 module->reason.c_str());
+        return *module->table;
+    }
+    if (name != kHostKind && name != "gloo")
+        fail(
+            YOKE_E_VALUE,
+            "%s: there is no engine of collectives '%s'; there are cpu (also called gloo), and mpi where its module is installed",
+            call, name.c_str());
     const Backend &backend = backend_of(kHostKind);
     if (!backend.table || !backend.table->comm)
         fail(YOKE_E_UNSUPPORTED, "%s: this build has no collectives on the CPU", call);

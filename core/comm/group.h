@@ -166,6 +166,7 @@ private:
     // Of a deadline. False where the table by which ranks agree is out of reach.
     bool find_culprit(yoke_comm_fault &fault) const noexcept;
     void blame_server(yoke_comm_fault &fault) const noexcept;
+    void keep_memory(Calls calls) const;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);
     // What happened to this rank alone, where the others wait.
     [[noreturn]] void fail_alone(const Cause &cause);

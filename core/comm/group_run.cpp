@@ -1,6 +1,7 @@
 // Calls of a group as they run, and what becomes of it when one fails.
 #include "core/autograd/node.h"
 #include "core/base/error.h"
+#include "core/base/fork.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/comm/group.h"
@@ -27,6 +28,21 @@ void check_not_written(const Tensor &tensor, uint32_t version, const char *call)
 Tensor dense(const Tensor &tensor)
 {
     return !tensor.present() || tensor->contiguous ? tensor : ops::contiguous(*tensor);
+}
+
+// Of calls that failed, and that their engine cannot take back: a network may write there for as long as this process
+// lives.
+void keep_for_good(std::vector<Tensor> tensors, const char *engine)
+{
+    static Mutex &mutex = *new Mutex(LockRank::kOther);
+    static std::vector<Tensor> &kept = *new std::vector<Tensor>;
+    uint64_t bytes = 0;
+    for (const Tensor &each : tensors) bytes += each->storage->bytes;
+    log(LogLevel::kWarn,
+        "%llu bytes of a call that failed stay allocated to the end of this process: %s cannot take the call back",
+        static_cast<unsigned long long>(bytes), engine);
+    const std::lock_guard lock(mutex);
+    std::ranges::move(tensors, std::back_inserter(kept));
 }
 
 }  // namespace
@@ -191,8 +207,19 @@ bool Group::find_culprit(yoke_comm_fault &fault) const noexcept
     return true;
 }
 
+void Group::keep_memory(Calls calls) const
+{
+    std::vector<Tensor> tensors;
+    for (const Pending &each : calls) {
+        if (each.in.present()) tensors.push_back(each.in);
+        if (each.out.present() && each.out.get() != each.in.get()) tensors.push_back(each.out);
+    }
+    keep_for_good(std::move(tensors), engine_->name());
+}
+
 void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
+    if (failure.fault.keeps_memory) keep_memory(calls);
     const yoke_comm_signature &theirs = failure.fault.theirs;
     const auto met = std::ranges::find_if(calls, [&](const Pending &each) {
         return each.signature.sequence == theirs.sequence && each.signature.op == theirs.op;

@@ -71,7 +71,7 @@ TEST(Modules, AModuleThatLacksAnEntryIsRefusedByItsName)
 TEST(Modules, ALibraryWithoutTheSymbolIsRefused)
 {
     expect_refused("SYMBOL",
-                   " has no symbol yoke_backend_get_v1: it is no backend module of this release; "
+                   " has no symbol yoke_backend_get_v1: it is no module of this release; "
                    "reinstall it");
 }
 
