@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups launchers install cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups launchers install mpi cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -86,6 +86,19 @@ soak_launchers() { # one script under yoke run, torchrun, mpirun and srun
 }
 soak_install() { # as README has it: pip in a fresh environment, a prefix, LuaRocks; with the CUDA module where nvcc is
     install_packages luarocks && $python tests/install/install.py build/install
+}
+soak_mpi() { # collectives over Debian's Open MPI: 1 to 4 ranks, every dtype and reduction, and more bytes than an int counts
+    install_packages libopenmpi-dev openmpi-bin && configure release -DYOKE_MPI=ON &&
+        build_preset release yoke _yoke yoke_mpi test_backend_mpi || return
+    local status=0 suite="build/release/env tests/backend/mpi/run.sh 4 build/release/tests/backend/mpi/test_backend_mpi --gtest_brief=1"
+    # shellcheck disable=SC2086
+    {
+        part "MPI in shared memory" $suite || status=1
+        YOKE_TEST_BTL=self,tcp part "MPI over TCP" $suite || status=1
+        YOKE_COMM_TEST_PIECE=65536 part "MPI in small pieces" $suite || status=1
+    }
+    part "MPI from scripts" build/release/env $python -m pytest -q -p no:cacheprovider tests/python/test_comm_mpi.py || status=1
+    return $status
 }
 soak_cuda() { # the CUDA module as in packages: every architecture, without a warning, and what its kernels can reach
     if command -v "${CUDACXX:-nvcc}" >/dev/null; then

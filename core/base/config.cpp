@@ -110,6 +110,7 @@ constexpr Key kKeys[] = {
     {"YOKE_COMM_SHM", check_flag},
     {"YOKE_COMM_DUMP", check_folder},
     {"YOKE_COMM_TEST_NODE", check_any},
+    {"YOKE_COMM_TEST_PIECE", check_any},
 };
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 

@@ -106,6 +106,7 @@ TEST_P(Faults, AbortEndsAPendingCallAndAllLaterOnes)
 
 TEST_P(Faults, ARankThatLeavesIsNamed)
 {
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
     for (Ranks ranks : ways()) {
         ranks.size = 3;
         if (!ranks.nodes.empty()) ranks.nodes = {"a", "b", "b"};
@@ -143,6 +144,7 @@ TEST_P(Faults, TheLowestRankThatDoesNotComeInTimeIsNamed)
 
 TEST_P(Faults, ARankThatDoesNotConnectIsNamed)
 {
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
     with_uninitialised_ranks(*table_->comm, device_, {2}, [&](Rank &r) {
         if (r.rank == 1) {  // tells nothing of itself, and comes not
             r.meet();
@@ -214,6 +216,7 @@ yoke_status barrier(const yoke_backend_comm &engine, void *comm, yoke_comm_fault
 
 TEST_P(Faults, AProcessThatIsKilledIsNamedThoughItsChildLives)
 {
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
     const yoke_backend_comm &engine = *table_->comm;
     for (const char *shares : {"1", "0"}) {
         settings() = {{"YOKE_COMM_SHM", shares}};

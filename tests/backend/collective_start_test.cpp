@@ -130,7 +130,7 @@ TEST_P(Start, APartOfAGroupIsAGroup)
     char id[YOKE_COMM_ID_BYTES];
     ASSERT_DONE(table_->comm->unique_id(id));
     Ranks few{2};
-    Rendezvous rendezvous(2);
+    ThreadRendezvous rendezvous(2);
     run({3}, [&](Rank &r) {
         if (r.rank == 1) return;
         Rank child(r.engine, device_, r.rank / 2, few, rendezvous, id);

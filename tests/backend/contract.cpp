@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -27,18 +26,6 @@ std::vector<BackendUnderTest> contract_backends()
     return all;
 }
 
-Told &told()
-{
-    thread_local Told record;
-    return record;
-}
-
-std::map<std::string, std::string> &settings()
-{
-    thread_local std::map<std::string, std::string> ours;
-    return ours;
-}
-
 namespace {
 
 struct Opened {
@@ -51,33 +38,6 @@ std::map<std::string, Opened> &opened()
 {
     static std::map<std::string, Opened> all;
     return all;
-}
-
-yoke_status set_error(yoke_status status, int64_t, const char *message)
-{
-    Told &record = told();
-    ++record.errors;
-    record.status = status;
-    record.message = message ? message : "";
-    return status;
-}
-
-std::atomic<int> logged{0};
-
-void count_log(int32_t, const char *)
-{
-    ++logged;
-}
-
-const char *config(const char *key)
-{
-    const auto found = settings().find(key);
-    return found == settings().end() ? nullptr : found->second.c_str();
-}
-
-int32_t two_threads()
-{
-    return 2;
 }
 
 const yoke_backend *table_of(void *device)
@@ -117,15 +77,14 @@ void scratch_free(void *, void *pointer, void *)
     freed_scratch().insert(scratch_sizes().extract(pointer));
 }
 
-const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,   count_log, config,
-                         two_threads,       scratch_alloc,    scratch_free};
+const yoke_host kHost = [] {
+    yoke_host host = plain_host();
+    host.scratch_alloc = scratch_alloc;
+    host.scratch_free = scratch_free;
+    return host;
+}();
 
 }  // namespace
-
-int log_lines()
-{
-    return logged.load();
-}
 
 void Contract::SetUp()
 {
@@ -160,21 +119,6 @@ void Contract::TearDown()
     for (const auto &[data, bytes] : freed_scratch())
         EXPECT_DONE(table_->free(device_, data, bytes));
     freed_scratch().clear();
-}
-
-void Contract::expect_failure(yoke_status status, const char *what)
-{
-    EXPECT_NE(status, YOKE_OK) << what;
-    EXPECT_EQ(told().errors, 1) << what << ": set_error is called once";
-    EXPECT_EQ(told().status, status) << what;
-    EXPECT_GT(told().message.size(), 15u) << what << ": '" << told().message << "'";
-    told() = {};
-}
-
-void Contract::expect_failure(yoke_status expected, yoke_status status, const char *what)
-{
-    EXPECT_EQ(status, expected) << what << ": " << told().message;
-    expect_failure(status, what);
 }
 
 void *Contract::block(uint64_t bytes)

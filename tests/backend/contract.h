@@ -39,6 +39,9 @@ std::map<std::string, std::string> &settings();
 // Lines that backends have logged.
 int log_lines();
 
+// A host that keeps all of that, and has no scratch.
+yoke_host plain_host();
+
 // One device of a backend, opened once for all tests.
 class Contract : public testing::TestWithParam<BackendUnderTest> {
 protected:

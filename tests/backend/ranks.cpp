@@ -1,31 +1,11 @@
 #include "ranks.h"
 
+#include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "kernels/common/numeric.h"
 
 namespace yoke::test {
-
-yoke_status Rendezvous::gather(int rank, const void *mine, uint64_t bytes, void *all)
-{
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return left_ == 0; });
-    board_[static_cast<size_t>(rank)].assign(static_cast<const char *>(mine), mine ? bytes : 0);
-    if (++came_ == size_) {
-        left_ = size_;
-        came_ = 0;
-        changed_.notify_all();
-    }
-    changed_.wait(lock, [&] { return left_ > 0; });
-    for (size_t i = 0; bytes && i < board_.size(); ++i) {
-        board_[i].resize(bytes);  // of a rank that said less: zeros
-        memcpy(static_cast<char *>(all) + i * bytes, board_[i].data(), bytes);
-    }
-    if (--left_ == 0) changed_.notify_all();
-    changed_.wait(lock, [&] { return left_ == 0; });
-    return YOKE_OK;
-}
 
 Rank::Rank(const yoke_backend_comm &table, void *device, int number, const Ranks &ranks,
            Rendezvous &rendezvous, const void *id)
@@ -70,6 +50,8 @@ yoke_status Rank::init(const void *id,
     if (!ranks_.shares_memory) settings()["YOKE_COMM_SHM"] = "0";
     if (!ranks_.nodes.empty())
         settings()["YOKE_COMM_TEST_NODE"] = ranks_.nodes[static_cast<size_t>(rank)];
+    if (const char *piece = getenv("YOKE_COMM_TEST_PIECE"))
+        settings()["YOKE_COMM_TEST_PIECE"] = piece;
     fault = {};
     fault.struct_size = sizeof fault;
     yoke_comm_member record{};
@@ -138,22 +120,6 @@ yoke_status Rank::run(int32_t op, yoke_dtype dtype, int64_t count, const void *i
     return call(record);
 }
 
-void with_uninitialised_ranks(const yoke_backend_comm &engine, void *device, const Ranks &ranks,
-                              const Body &body)
-{
-    Rendezvous rendezvous(ranks.size);
-    char id[YOKE_COMM_ID_BYTES];
-    ASSERT_DONE(engine.unique_id(id));
-    std::vector<std::thread> threads;
-    for (int i = 0; i < ranks.size; ++i)
-        threads.emplace_back([&, i] {
-            SCOPED_TRACE("rank " + std::to_string(i));
-            Rank rank(engine, device, i, ranks, rendezvous, id);
-            body(rank);
-        });
-    for (std::thread &thread : threads) thread.join();
-}
-
 void with_ranks(const yoke_backend_comm &engine, void *device, const Ranks &ranks, const Body &body)
 {
     with_uninitialised_ranks(engine, device, ranks, [&](Rank &rank) {
@@ -161,13 +127,6 @@ void with_ranks(const yoke_backend_comm &engine, void *device, const Ranks &rank
         body(rank);
         rank.meet();  // nobody leaves while another is at work
     });
-}
-
-void Collectives::SetUp()
-{
-    Contract::SetUp();
-    if (!IsSkipped() && (!table_->comm || table_->comm->is_late))
-        GTEST_SKIP() << GetParam().kind << " has no engine whose ranks can be threads";
 }
 
 // ---- elements -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-// ranks.h: several ranks of a group in one process, each a thread, over an engine's table.
+// ranks.h: several ranks of a group over an engine's table: each a thread of one process (threads.cpp), or each a
+// process (mpi/processes.cpp).
 //
 // The tables are spoken to as the core does: ids and addresses go round by an all_gather of ours, calls carry a
 // signature that is counted here. What a rank's body expects fails the test with the rank's number.
@@ -13,12 +14,19 @@
 
 namespace yoke::test {
 
-// An all_gather among threads, for init.
+// An all_gather among ranks, for init.
 class Rendezvous {
 public:
-    explicit Rendezvous(int size) : size_(size), board_(static_cast<size_t>(size)) {}
-    yoke_status gather(int rank, const void *mine, uint64_t bytes, void *all);
+    virtual ~Rendezvous() = default;
+    virtual yoke_status gather(int rank, const void *mine, uint64_t bytes, void *all) = 0;
     void meet(int rank) { gather(rank, nullptr, 0, nullptr); }
+};
+
+// Of ranks that are threads of this process.
+class ThreadRendezvous final : public Rendezvous {
+public:
+    explicit ThreadRendezvous(int size) : size_(size), board_(static_cast<size_t>(size)) {}
+    yoke_status gather(int rank, const void *mine, uint64_t bytes, void *all) override;
 
 private:
     std::mutex mutex_;
@@ -78,7 +86,10 @@ private:
 
 using Body = std::function<void(Rank &)>;
 
-// Runs the body in a thread for each rank, with or without a communicator that is ready.
+// Whether the engine hears of a rank that is not there any more.
+extern const bool kEngineKnowsDeaths;
+
+// Runs the body in each rank, with or without a communicator that is ready.
 void with_ranks(const yoke_backend_comm &engine, void *device, const Ranks &ranks,
                 const Body &body);
 void with_uninitialised_ranks(const yoke_backend_comm &engine, void *device, const Ranks &ranks,

@@ -16,6 +16,7 @@ LIMITS = {
     "libyoke.so, three instruction sets": 13 * MB,
     "libyoke.so, base and one more": 9 * MB,
     "the CUDA module, one architecture": 5 * MB,
+    "the MPI module": 1 * MB,
     "all that the main job maps": 60 * MB,
 }
 
@@ -62,6 +63,9 @@ def measure(build):
     module = build / "lib" / "libyoke_cuda.so"
     if module.exists():
         yield "the CUDA module, one architecture", stripped_size(module) // architectures(build)
+    module = build / "lib" / "libyoke_mpi.so"
+    if module.exists():
+        yield "the MPI module", stripped_size(module)
 
 
 def main(build):

@@ -1,6 +1,6 @@
 """No code for newer processors leaks into the rest: `check_isa.py SOURCE_DIR BUILD_DIR`.
 
-Files in kernels/cpu/simd are compiled once per instruction set. A weak symbol in one of those objects
+Files in kernels/cpu/simd, and the arithmetic of kernels/mpi, are compiled once per instruction set. A weak symbol in one of those objects
 (an inline function, a template that was not inlined) may be the copy that the linker keeps for the
 whole library, which then dies on an older processor. So every weak function of an object built for v3
 or v4 must carry that level's namespace in its mangled name. Weak data holds no instructions.
@@ -23,8 +23,8 @@ def weak_functions(objects):
 
 def main(build):
     broken, looked_at = [], 0
-    for level in ["v3", "v4"]:
-        folder = pathlib.Path(build) / "kernels" / "cpu" / "CMakeFiles" / f"yoke_cpu_{level}.dir"
+    for owner, level in [("cpu", "v3"), ("cpu", "v4"), ("mpi", "v3")]:
+        folder = pathlib.Path(build) / "kernels" / owner / "CMakeFiles" / f"yoke_{owner}_{level}.dir"
         objects = sorted(folder.rglob("*.o"))
         looked_at += len(objects)
         for where, symbol in weak_functions(objects) if objects else []:

@@ -1,7 +1,7 @@
 """libyoke exports what its headers declare and nothing else: `check_symbols.py SOURCE_DIR BUILD_DIR`.
 
 Three lists must be one: the YOKE_API declarations of the public headers, the version script that the
-linker obeys, and the dynamic symbols of the library. And the CUDA module, where there is one, registers no handler of exit():
+linker obeys, and the dynamic symbols of the library. The MPI module, where there is one, has one symbol. And the CUDA module, where there is one, registers no handler of exit():
 one that runs while the module still loads in another thread takes from it what it loads into.
 """
 import pathlib
@@ -52,6 +52,13 @@ def exit_handlers(module):
         yield f"{module.name} asks for {name}: it is to be bound in kernels/cuda/host/exit_handlers.c"
 
 
+def foreign_names(module):
+    """What a module that is an engine of collectives exports beside the one symbol of the contract."""
+    names = exported(module) if module.is_file() else {"yoke_comm_get_v1"}
+    for name in sorted(names ^ {"yoke_comm_get_v1"}):
+        yield f"{module.name} {'exports' if name in names else 'lacks'} {name}: its one symbol is yoke_comm_get_v1"
+
+
 def main(root, build):
     root = pathlib.Path(root)
     lists = {
@@ -59,7 +66,8 @@ def main(root, build):
         "capi/libyoke.map": allowed(root),
         "libyoke.so": exported(pathlib.Path(build) / "lib" / "libyoke.so"),
     }
-    wrong = [*differences(lists), *exit_handlers(pathlib.Path(build) / "lib" / "libyoke_cuda.so")]
+    libraries = pathlib.Path(build) / "lib"
+    wrong = [*differences(lists), *foreign_names(libraries / "libyoke_mpi.so"), *exit_handlers(libraries / "libyoke_cuda.so")]
     tree.report("symbols", len(lists["libyoke.so"]), wrong)
 
 

@@ -13,8 +13,8 @@ local comm = {}
 
 ---The group of all ranks; each of them calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun, Kubeflow),
 ---mpirun, srun or an indexed Job tell which rank this is; or init_method with rank and world_size. backend is that of
----the current device, or "cpu", where tensors of a GPU pass through the host's memory. A store, which init alone calls,
----stands for rank 0's address: get gives nil, or waits, until the key is there.
+---the current device, "cpu" or "mpi", where tensors of a GPU pass through the host's memory. A store, which init alone
+---calls, stands for rank 0's address: get gives nil, or waits, until the key is there.
 ---@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?, store: yoke.Store?}
 ---@return yoke.Group? group
 ---@return yoke.Error? error

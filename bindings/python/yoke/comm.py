@@ -232,15 +232,16 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
 
     Which rank this is, of how many, and where rank 0 is, is told by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
     (torchrun, Kubeflow), by mpirun, srun or an indexed Job; or by `init_method` "tcp://HOST:PORT" or "file:///PATH" with
-    `rank` and `world_size`. `backend` is that of the current device, or "cpu", also called "gloo", where tensors of a GPU
-    pass through the host's memory. `timeout` is the seconds that a call may take, `init_timeout` those until all must be there.
+    `rank` and `world_size`. `backend` is that of the current device, or "cpu", also called "gloo", or "mpi", where tensors
+    of a GPU pass through the host's memory. `timeout` is the seconds that a call may take, `init_timeout` those until all
+    must be there.
 
     `store` stands for rank 0's address: an object with set(key, value), get(key), and wait([key], timeout) if get() does
     not wait, such as a TCPStore, FileStore or PrefixStore of torch.distributed. init() calls it in this thread, and nobody
     does after it. Several jobs on one store want a prefix each.
 
     ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come;
-    CollectiveError from what the store raised.
+    CollectiveError from what the store raised; DeviceUnavailableError where the backend's module is missing.
     """
     calls = None if store is None else _HostStore(store)
     try:

@@ -1,0 +1,275 @@
+// The engine's table: arguments, groups of calls, memory, and the life of a communicator.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "kernels/common/names.h"
+#include "kernels/mpi/flow.h"
+#include "kernels/mpi/job.h"
+
+namespace yoke::mpi {
+
+namespace {
+
+// Allocations of the C++ library and its threads are all that can throw here.
+template <class F>
+yoke_status guarded(const char *call, const F &f)
+{
+    try {
+        return f();
+    } catch (const std::exception &) {
+        return fail(YOKE_E_OOM, "mpi: no host memory, or no thread, for %s", call);
+    }
+}
+
+Comm &comm_of(void *handle)
+{
+    return *static_cast<Comm *>(handle);
+}
+
+void clear(yoke_comm_fault *fault)
+{
+    if (!fault) return;
+    fault->kind = YOKE_COMM_FAULT_NONE;
+    fault->rank = -1;
+    fault->keeps_memory = 0;
+}
+
+yoke_status unique_id(void *id)
+{
+    if (getrandom(id, YOKE_COMM_ID_BYTES, 0) != YOKE_COMM_ID_BYTES)
+        return fail(YOKE_E_IO, "mpi: the system gives no random numbers for the id of a group");
+    return YOKE_OK;
+}
+
+yoke_status init(const yoke_comm_member *member, void **out)
+{
+    if (member->size < 1 || member->rank < 0 || member->rank >= member->size)
+        return fail(YOKE_E_VALUE, "mpi: there is no rank %d in a group of %d", member->rank,
+                    member->size);
+    return guarded("a communicator", [&] {
+        auto made = std::make_unique<Comm>();
+        clear(member->fault);
+        if (yoke_status status = connect(*made, *member)) return status;
+        *out = made.release();
+        return YOKE_OK;
+    });
+}
+
+yoke_status split(void *, const yoke_comm_member *member, void **out)
+{
+    return init(member, out);
+}
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
+
+bool is_message(int32_t op)
+{
+    return op == YOKE_COMM_SEND || op == YOKE_COMM_RECV;
+}
+
+bool has_peer(int32_t op)
+{
+    return is_message(op) || op == YOKE_COMM_REDUCE || op == YOKE_COMM_BROADCAST ||
+           op == YOKE_COMM_GATHER || op == YOKE_COMM_SCATTER;
+}
+
+bool reduces(int32_t op)
+{
+    return op == YOKE_COMM_ALL_REDUCE || op == YOKE_COMM_REDUCE || op == YOKE_COMM_REDUCE_SCATTER;
+}
+
+yoke_status check_state(const Comm &comm, const yoke_collective &call)
+{
+    if (comm.aborted.load()) {
+        if (call.fault) call.fault->kind = YOKE_COMM_FAULT_ABORTED;
+        return fail(YOKE_E_CANCELLED, "mpi: this communicator was aborted");
+    }
+    if (comm.has_failed)
+        return fail(YOKE_E_STATE, "mpi: an earlier call of this communicator has failed");
+    if (!is_in_job())
+        return fail(YOKE_E_STATE,
+                    "mpi: this process has left its MPI job, or is a forked child of it");
+    return YOKE_OK;
+}
+
+yoke_status check_call(const Comm &comm, const yoke_collective &call)
+{
+    if (call.op < 0 || call.op >= YOKE_COMM_OP_COUNT)
+        return fail(YOKE_E_UNSUPPORTED, "mpi: there is no collective number %d", call.op);
+    if (call.count < 0 ||
+        (call.op != YOKE_COMM_BARRIER && (call.dtype < YOKE_F64 || call.dtype > YOKE_F8_E5M2)))
+        return fail(YOKE_E_VALUE, "mpi: a collective of %lld elements of dtype number %d",
+                    static_cast<long long>(call.count), call.dtype);
+    if (has_peer(call.op) && (call.peer < 0 || call.peer >= comm.size ||
+                              (is_message(call.op) && call.peer == comm.rank)))
+        return fail(YOKE_E_VALUE, "mpi: rank %d of %d has no peer %d", comm.rank, comm.size,
+                    call.peer);
+    if (reduces(call.op) && !kernels::can_reduce(call.dtype, call.reduction))
+        return fail(YOKE_E_TYPE, "mpi: reduction number %d is not defined for %s; cast it first",
+                    call.reduction, kernels::dtype_name(call.dtype));
+    return check_state(comm, call);
+}
+
+yoke_status run_one(Comm &comm, const yoke_collective &call)
+{
+    if (is_message(call.op)) return run_messages(comm, &call, 1);
+    return reduces(call.op) ? run_reduction(comm, call) : run_exchange(comm, call);
+}
+
+// A call that ends for want of memory has left its peers in the middle of it, and perhaps MPI.
+template <class F>
+yoke_status guarded_call(Comm &comm, yoke_comm_fault *fault, const F &f)
+{
+    bool has_returned = false;
+    const yoke_status status = guarded("a collective", [&] {
+        const yoke_status result = f();
+        has_returned = true;
+        return result;
+    });
+    if (has_returned) return status;
+    comm.has_failed = comm.is_abandoned = true;
+    note_abandoned();
+    if (fault) fault->keeps_memory = 1;
+    return status;
+}
+
+yoke_status call(void *handle, const yoke_collective *record)
+{
+    Comm &comm = comm_of(handle);
+    clear(record->fault);
+    if (yoke_status status = check_call(comm, *record)) return status;
+    return guarded_call(comm, record->fault, [&] {
+        if (comm.group_depth == 0) return run_one(comm, *record);
+        comm.pending.push_back(*record);
+        comm.pending_signatures.push_back(*record->signature);
+        return YOKE_OK;
+    });
+}
+
+yoke_status group_begin(void *handle)
+{
+    ++comm_of(handle).group_depth;
+    return YOKE_OK;
+}
+
+// Messages that follow each other pass together, so that two ranks may send before either receives. Of the rest each is
+// a meeting of all ranks, which call them in the same order.
+yoke_status run_group(Comm &comm)
+{
+    const std::vector<yoke_collective> &calls = comm.pending;
+    for (size_t i = 0, next; i < calls.size(); i = next) {
+        next = i + 1;
+        while (is_message(calls[i].op) && next < calls.size() && is_message(calls[next].op)) ++next;
+        yoke_status status = check_state(comm, calls[i]);
+        if (!status)
+            status = is_message(calls[i].op) ? run_messages(comm, &calls[i], next - i)
+                                             : run_one(comm, calls[i]);
+        if (!status) continue;
+        for (const yoke_collective &one : calls)
+            if (one.fault && calls[i].fault) *one.fault = *calls[i].fault;
+        return status;
+    }
+    return YOKE_OK;
+}
+
+yoke_status group_end(void *handle)
+{
+    Comm &comm = comm_of(handle);
+    if (comm.group_depth == 0) return fail(YOKE_E_STATE, "mpi: group_end without group_begin");
+    if (--comm.group_depth) return YOKE_OK;
+    for (size_t i = 0; i < comm.pending.size(); ++i)
+        comm.pending[i].signature = &comm.pending_signatures[i];
+    yoke_comm_fault *fault = comm.pending.empty() ? nullptr : comm.pending[0].fault;
+    const yoke_status status = guarded_call(comm, fault, [&] { return run_group(comm); });
+    comm.pending.clear();
+    comm.pending_signatures.clear();
+    return status;
+}
+
+yoke_status abort(void *handle)
+{
+    comm_of(handle).aborted.store(true);
+    return YOKE_OK;
+}
+
+// One that MPI still has operations of stays, known here so that it counts as no leak.
+void destroy(void *handle)
+{
+    static std::mutex &mutex = *new std::mutex;
+    static std::vector<Comm *> &kept = *new std::vector<Comm *>;
+    Comm *comm = static_cast<Comm *>(handle);
+    if (comm->is_abandoned) {
+        const std::lock_guard lock(mutex);
+        kept.push_back(comm);
+        return;
+    }
+    disconnect(*comm);
+    delete comm;
+}
+
+// ---- memory and what there is to tell -------------------------------------------------------------------------------
+
+yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
+{
+    if (bytes == 0 || bytes > UINT64_MAX / 4)
+        return fail(YOKE_E_VALUE, "mpi: mem_alloc of %llu bytes",
+                    static_cast<unsigned long long>(bytes));
+    return guarded("shared memory", [&] { return allocate(comm_of(handle), bytes, pointer); });
+}
+
+yoke_status mem_free(void *handle, void *pointer, uint64_t)
+{
+    return release(comm_of(handle), pointer);
+}
+
+void describe(void *handle, char *text, uint64_t capacity)
+{
+    const Comm &comm = comm_of(handle);
+    snprintf(text, capacity, "rank %d of %d, %zu node%s: %s", comm.rank, comm.size,
+             comm.nodes.size(), comm.nodes.size() == 1 ? "" : "s", library_name().c_str());
+}
+
+yoke_status async_error(void *, yoke_comm_fault *)
+{
+    return YOKE_OK;  // a call returns its own failure
+}
+
+constexpr yoke_backend_comm kEngine = {
+    .struct_size = sizeof(yoke_backend_comm),
+    .abi = YOKE_BACKEND_ABI,
+    .name = "mpi",
+    .is_late = 0,
+    .reserved = 0,
+    .unique_id = unique_id,
+    .init = init,
+    .split = split,
+    .call = call,
+    .group_begin = group_begin,
+    .group_end = group_end,
+    .abort = abort,
+    .destroy = destroy,
+    .mem_alloc = mem_alloc,
+    .mem_free = mem_free,
+    .describe = describe,
+    .async_error = async_error,
+    .after_fork = note_fork,
+};
+
+}  // namespace
+
+}  // namespace yoke::mpi
+
+// Called once, before any other entry.
+extern "C" __attribute__((visibility("default"))) yoke_status yoke_comm_get_v1(
+    const yoke_host *host, const yoke_backend_comm **out)
+{
+    if (host->abi != YOKE_BACKEND_ABI)
+        return host->set_error(YOKE_E_UNSUPPORTED, host->abi,
+                               "the mpi module was built for another version of the host");
+    yoke::mpi::g_host = host;
+    *out = &yoke::mpi::kEngine;
+    return YOKE_OK;
+}

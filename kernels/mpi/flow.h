@@ -1,0 +1,70 @@
+// Operations of MPI that are under way for one call, and how they are waited for: tested in turn, at first without a
+// pause, then between naps, until all are done, one has failed, the call's time is over or the communicator is aborted.
+#pragma once
+
+#include <chrono>
+
+#include "kernels/mpi/comm.h"
+
+namespace yoke::mpi {
+
+// Tags. What a rank says ahead of a call has one, so that whoever expects another call sees it; of data each message
+// has its own, by its number.
+constexpr int kHeaderTag = 1;
+constexpr int kFirstDataTag = 2, kDataTags = 30000;
+
+struct Operation {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int peer = -1;  // the rank that it waits for
+    int bytes = 0;  // of what has been received
+    bool is_done = false;
+};
+
+class Flow {
+public:
+    Flow(Comm &comm, const yoke_collective &call);
+
+    void send(const void *data, int64_t bytes, int to, int tag, int blamed);
+    void receive(void *data, int64_t bytes, int from, int tag);
+    // The request of an operation of all ranks, for a call of MPI to fill in.
+    MPI_Request *add() { return &operations_.emplace_back().request; }
+    // Notes what a call of MPI returned; wait() tells of it.
+    void note(int code, const char *call)
+    {
+        if (code != MPI_SUCCESS && code_ == MPI_SUCCESS) code_ = code, failed_ = call;
+    }
+
+    yoke_status wait();
+    // A look at all of them; *is_done if nothing is left.
+    yoke_status look(bool *is_done);
+    // Between two looks. Fails where the wait is over.
+    yoke_status rest();
+    const std::deque<Operation> &operations() const { return operations_; }
+    void clear() { operations_.clear(); }
+
+    yoke_status fail_mismatch(int rank, const Signature &mine, const Signature &theirs);
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    yoke_status give_up(yoke_status status);
+    int missing_rank() const;
+    yoke_status fail_late();
+
+    Comm &comm_;
+    const yoke_collective &call_;
+    const Clock::time_point start_;
+    std::deque<Operation> operations_;
+    int code_ = MPI_SUCCESS;
+    const char *failed_ = "";
+    // Of the current wait.
+    Clock::time_point since_;
+    uint64_t looks_ = 0;
+};
+
+// Tells all ranks what this one is going to do, and compares.
+yoke_status greet(Comm &comm, Flow &flow, const yoke_collective &call);
+
+const char *call_name(int32_t op);
+
+}  // namespace yoke::mpi

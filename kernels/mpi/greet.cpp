@@ -1,0 +1,80 @@
+// What a call says of itself goes ahead of its data.
+//
+// Up to sixteen ranks send it to one another directly. More pass it on in rounds, log16 of their number: in a round
+// each rank sends what it has heard so far to fifteen others, at distances that are multiples of so many ranks. In the
+// end every rank has what all have said, and compares for itself. A rank that waits in a round names whom it waits for.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/mpi/flow.h"
+
+namespace yoke::mpi {
+
+namespace {
+
+constexpr int64_t kRadix = 16;
+
+bool is_same(const Signature &a, const Signature &b)
+{
+    static_assert(sizeof(Signature) == 40, "no byte between its members is left to chance");
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+struct Greeting {
+    Comm &comm;
+    Flow &flow;
+
+    int at(int64_t distance) const
+    {
+        return static_cast<int>((comm.rank + distance + comm.size) % comm.size);
+    }
+
+    // Of a round, in which each rank knows what `known` ranks from itself on have said.
+    yoke_status round(int64_t known)
+    {
+        flow.clear();
+        for (int64_t far = known; far < comm.size && far < known * kRadix; far += known) {
+            const auto bytes =
+                static_cast<int64_t>(sizeof(Signature)) * std::min(known, comm.size - far);
+            flow.receive(&comm.board[static_cast<size_t>(far)], bytes, at(far), kHeaderTag);
+            flow.send(comm.board.data(), bytes, at(-far), kHeaderTag, -1);
+        }
+        if (yoke_status status = flow.wait()) return status;
+        size_t next = 0;
+        for (int64_t far = known; far < comm.size && far < known * kRadix; far += known, next += 2)
+            if (yoke_status status = check(far, known, flow.operations()[next].bytes))
+                return status;
+        return YOKE_OK;
+    }
+
+    // A rank that sends a message to this one, in place of the call, says no more than that.
+    yoke_status check(int64_t far, int64_t known, int bytes)
+    {
+        const Signature &theirs = comm.board[static_cast<size_t>(far)];
+        const int64_t expected = std::min(known, comm.size - far);
+        if (theirs.op != YOKE_COMM_SEND &&
+            bytes == expected * static_cast<int64_t>(sizeof(Signature)))
+            return YOKE_OK;
+        return flow.fail_mismatch(at(far), comm.board[0], theirs);
+    }
+};
+
+}  // namespace
+
+yoke_status greet(Comm &comm, Flow &flow, const yoke_collective &call)
+{
+    comm.board.resize(static_cast<size_t>(comm.size));
+    comm.board[0] = *call.signature;
+    Greeting greeting{comm, flow};
+    for (int64_t known = 1; known < comm.size; known *= kRadix)
+        if (yoke_status status = greeting.round(known)) return status;
+    flow.clear();
+    for (int rank = 0; rank < comm.size; ++rank) {
+        const Signature &theirs =
+            comm.board[static_cast<size_t>((rank - comm.rank + comm.size) % comm.size)];
+        if (!is_same(theirs, comm.board[0])) return flow.fail_mismatch(rank, comm.board[0], theirs);
+    }
+    return YOKE_OK;
+}
+
+}  // namespace yoke::mpi

@@ -1,0 +1,142 @@
+#include "kernels/mpi/job.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace yoke::mpi {
+
+namespace {
+
+// MPI_Finalize waits for all processes of the job. Where a call was given up, one of those may never come.
+constexpr std::chrono::seconds kMostFinalize{10};
+
+std::mutex g_starting;
+std::atomic<pid_t> g_process{0};  // that has joined
+std::atomic<bool> g_has_abandoned{false}, g_is_child{false};
+
+bool asks(int (*what)(int *))
+{
+    int answer = 0;
+    what(&answer);
+    return answer != 0;
+}
+
+void finalize_within_bounds()
+{
+    const auto ended = std::make_shared<std::promise<void>>();
+    std::future<void> end = ended->get_future();
+    std::thread([ended] {
+        MPI_Finalize();
+        ended->set_value();
+    }).detach();
+    if (end.wait_for(kMostFinalize) != std::future_status::ready)
+        g_host->log(
+            YOKE_LOG_WARN,
+            "mpi: this process leaves its job without MPI_Finalize, which waits for a process that does not come");
+}
+
+// By exit(): of who has begun MPI.
+void leave_job()
+{
+    if (!is_in_job()) return;
+    if (!g_has_abandoned) {
+        MPI_Finalize();
+        return;
+    }
+    try {
+        finalize_within_bounds();
+    } catch (const std::exception &) {  // no thread to try it in
+    }
+}
+
+yoke_status check_threads(int provided, const char *who)
+{
+    if (provided == MPI_THREAD_MULTIPLE) return YOKE_OK;
+    static const char *const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
+                                          "MPI_THREAD_SERIALIZED"};
+    const bool is_known = provided >= MPI_THREAD_SINGLE && provided <= MPI_THREAD_SERIALIZED;
+    return fail(
+        YOKE_E_UNSUPPORTED,
+        "mpi: %s gives %s, and each group of ranks has a thread of its own: ask for MPI_THREAD_MULTIPLE, or take the engine cpu",
+        who, is_known ? kLevels[provided - MPI_THREAD_SINGLE] : "no level of threads");
+}
+
+yoke_status begin_mpi()
+{
+    int provided = MPI_THREAD_SINGLE;
+    if (int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided))
+        return fail_mpi(code, "MPI_Init_thread");
+    atexit(leave_job);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    return check_threads(provided, "this MPI library");
+}
+
+}  // namespace
+
+yoke_status join_job()
+{
+    const std::lock_guard lock(g_starting);
+    if (g_is_child)
+        return fail(YOKE_E_FORKED, "mpi: a forked child has no part in the MPI job of its parent");
+    if (asks(MPI_Finalized))
+        return fail(YOKE_E_STATE, "mpi: MPI_Finalize has been called in this process already");
+    yoke_status status = YOKE_OK;
+    if (asks(MPI_Initialized)) {
+        int provided = MPI_THREAD_SINGLE;
+        MPI_Query_thread(&provided);
+        status = check_threads(provided, "MPI, as this process has initialised it,");
+    } else {
+        status = begin_mpi();
+    }
+    if (!status) g_process = getpid();
+    return status;
+}
+
+bool is_in_job()
+{
+    return g_process == getpid() && !g_is_child && !asks(MPI_Finalized);
+}
+
+std::string job_name()
+{
+    // Of PMIx, of Open MPI 4's and of MPICH's launchers, and of Slurm.
+    for (const char *variable :
+         {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PALS_APID"})
+        if (const char *value = getenv(variable)) return std::string(variable) + " " + value;
+    const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
+    return job && step ? std::string("Slurm step ") + job + "." + step : "";
+}
+
+std::string library_name()
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    std::string name(text);
+    name = name.substr(0, name.find_first_of(",\n"));
+    for (char &one : name)
+        if (one == '\t') one = ' ';
+    return name;
+}
+
+void note_abandoned()
+{
+    g_has_abandoned = true;
+}
+
+void note_fork()
+{
+    g_is_child = true;
+}
+
+}  // namespace yoke::mpi

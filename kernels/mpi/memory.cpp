@@ -1,0 +1,45 @@
+// Memory that networks like: MPI may have told them of it.
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/mpi/comm.h"
+#include "kernels/mpi/job.h"
+
+namespace yoke::mpi {
+
+constexpr uint64_t kAlignment = 64;
+
+yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer)
+{
+    if (!is_in_job())
+        return fail(YOKE_E_STATE, "mpi: mem_alloc in a process that has left its MPI job");
+    void *whole = nullptr;
+    const auto size = static_cast<MPI_Aint>(bytes + kAlignment);
+    if (MPI_Alloc_mem(size, MPI_INFO_NULL, &whole) != MPI_SUCCESS || !whole)
+        return fail(YOKE_E_OOM, "mpi: MPI_Alloc_mem gives no %llu bytes",
+                    static_cast<unsigned long long>(bytes));
+    const auto address = reinterpret_cast<uintptr_t>(whole);
+    void *data = reinterpret_cast<void *>((address + kAlignment - 1) / kAlignment * kAlignment);
+    const std::lock_guard lock(comm.memory_mutex);
+    comm.blocks.push_back({data, whole});
+    *pointer = data;
+    return YOKE_OK;
+}
+
+yoke_status release(Comm &comm, void *pointer)
+{
+    void *whole = nullptr;
+    {
+        const std::lock_guard lock(comm.memory_mutex);
+        const auto found = std::ranges::find(comm.blocks, pointer, &Block::data);
+        if (found == comm.blocks.end())
+            return fail(YOKE_E_VALUE, "mpi: mem_free of %p, which mem_alloc has not given",
+                        pointer);
+        whole = found->whole;
+        comm.blocks.erase(found);
+    }
+    if (is_in_job()) MPI_Free_mem(whole);  // after MPI's end it is nobody's
+    return YOKE_OK;
+}
+
+}  // namespace yoke::mpi

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Runs a program of tests as so many processes of an MPI job on this machine: run.sh RANKS PROGRAM [ARG...]
+# Exits with 77, having said why, where there is no mpirun.
+set -eu
+if [ "$1" = --no-module ]; then
+    echo "skipped: this build has no MPI module, or no GoogleTest (Debian: libopenmpi-dev, libgtest-dev)"
+    exit 77
+fi
+ranks=$1
+shift
+if ! command -v mpirun >/dev/null; then
+    echo "skipped: there is no mpirun here (Debian: openmpi-bin), so nothing is tested over MPI"
+    exit 77
+fi
+YOKE_TEST_BOARD=$(mktemp)
+export YOKE_TEST_BOARD
+trap 'rm -f "$YOKE_TEST_BOARD"' EXIT
+# Of Open MPI alone: the tests may run as root, on fewer processors than ranks, and reach nothing but this machine.
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+    timeout 300 mpirun -n "$ranks" --oversubscribe --mca btl "${YOKE_TEST_BTL:-self,vader}" --mca btl_tcp_if_include lo \
+    --mca oob_tcp_if_include lo "$@"
