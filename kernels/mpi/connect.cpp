@@ -1,17 +1,13 @@
 // How ranks become a communicator: each is a process of one MPI job, and says which.
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "kernels/mpi/comm.h"
+#include "kernels/mpi/errand.h"
 #include "kernels/mpi/job.h"
 
 namespace yoke::mpi {
@@ -84,49 +80,23 @@ std::vector<std::vector<int>> nodes_of(const std::vector<Place> &places)
 
 // ---- MPI's own communicator -----------------------------------------------------------------------------------------
 
-// MPI_Comm_create_group returns when all have called it, and knows no deadline: so it has a thread of its own, which is
-// left to itself where one does not come.
 struct Making {
-    std::mutex mutex;
-    std::condition_variable ended;
-    bool is_done = false;
     std::vector<int> processes;
     int tag = 0;
-    int code = MPI_SUCCESS;
     MPI_Comm made = MPI_COMM_NULL;
 
-    void run()
+    int run()
     {
         MPI_Group world = MPI_GROUP_NULL, members = MPI_GROUP_NULL;
         MPI_Comm_group(MPI_COMM_WORLD, &world);
-        int result =
+        int code =
             MPI_Group_incl(world, static_cast<int>(processes.size()), processes.data(), &members);
-        MPI_Comm comm = MPI_COMM_NULL;
-        if (result == MPI_SUCCESS)
-            result = MPI_Comm_create_group(MPI_COMM_WORLD, members, tag, &comm);
-        if (comm != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+        if (code == MPI_SUCCESS) code = MPI_Comm_create_group(MPI_COMM_WORLD, members, tag, &made);
+        if (made != MPI_COMM_NULL) MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
         if (members != MPI_GROUP_NULL) MPI_Group_free(&members);
         MPI_Group_free(&world);
-        const std::lock_guard lock(mutex);
-        code = result;
-        made = comm;
-        is_done = true;
-        ended.notify_all();
+        return code;
     }
-};
-
-// Signals are the host program's affair: a thread that is made in this scope gets none.
-struct SignalsBlocked {
-    sigset_t before;
-    SignalsBlocked()
-    {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
-    SignalsBlocked(const SignalsBlocked &) = delete;
-    SignalsBlocked &operator=(const SignalsBlocked &) = delete;
 };
 
 // Tags are positive, and at most what MPI allows.
@@ -142,28 +112,6 @@ int tag_of(const void *id)
     return static_cast<int>(hash % bound);
 }
 
-yoke_status wait_for(Making &making, const yoke_comm_member &member)
-{
-    using namespace std::chrono_literals;
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point start = Clock::now();
-    std::unique_lock lock(making.mutex);
-    while (!making.ended.wait_for(lock, 50ms, [&] { return making.is_done; })) {
-        const bool is_over = member.is_over && member.is_over(member.user);
-        const bool is_late =
-            member.timeout_s >= 0 &&
-            Clock::now() - start >= std::chrono::duration<double>(member.timeout_s);
-        if (!is_over && !is_late) continue;
-        note_abandoned();
-        if (is_over) return fail(YOKE_E_CANCELLED, "mpi: the group has failed while it was made");
-        if (member.fault) member.fault->kind = YOKE_COMM_FAULT_LATE;
-        return fail(YOKE_E_TIMEOUT,
-                    "mpi: MPI_Comm_create_group has not ended within %g s: a rank stopped amid it",
-                    member.timeout_s);
-    }
-    return making.code == MPI_SUCCESS ? YOKE_OK : fail_mpi(making.code, "MPI_Comm_create_group");
-}
-
 // Of the processes of these ranks, which all call it, in their order.
 yoke_status make_part(const std::vector<int> &ranks, const std::vector<Place> &places, int tag,
                       const yoke_comm_member &member, MPI_Comm *out)
@@ -171,11 +119,11 @@ yoke_status make_part(const std::vector<int> &ranks, const std::vector<Place> &p
     const auto making = std::make_shared<Making>();
     for (int rank : ranks) making->processes.push_back(places[static_cast<size_t>(rank)].process);
     making->tag = tag;
-    {
-        const SignalsBlocked blocked;
-        std::thread([making] { making->run(); }).detach();
-    }
-    if (yoke_status status = wait_for(*making, member)) return status;
+    if (yoke_status status =
+            Errand::begin([making] {
+                return making->run();
+            })->wait(member, "MPI_Comm_create_group", "a rank stopped while the group was made"))
+        return status;
     *out = making->made;
     return YOKE_OK;
 }
@@ -207,7 +155,7 @@ void find_self(Comm &comm)
 
 yoke_status connect(Comm &comm, const yoke_comm_member &member)
 {
-    if (yoke_status status = join_job()) return status;
+    if (yoke_status status = join_job(member)) return status;
     comm.rank = member.rank;
     comm.size = member.size;
     comm.combine = best_combine();

@@ -1,7 +1,5 @@
 #include "kernels/mpi/job.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+
+#include "kernels/mpi/errand.h"
 
 namespace yoke::mpi {
 
@@ -70,20 +70,41 @@ yoke_status check_threads(int provided, const char *who)
         who, is_known ? kLevels[provided - MPI_THREAD_SINGLE] : "no level of threads");
 }
 
-yoke_status begin_mpi()
-{
+// Of this process's own beginning, which goes on where its first caller has given it up.
+struct Beginning {
     int provided = MPI_THREAD_SINGLE;
-    if (int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided))
-        return fail_mpi(code, "MPI_Init_thread");
-    atexit(leave_job);
+    std::shared_ptr<Errand> errand;
+};
+Beginning *g_beginning = nullptr;
+
+int begin(Beginning &state)
+{
+    const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &state.provided);
+    if (code != MPI_SUCCESS) return code;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    return check_threads(provided, "this MPI library");
+    return code;
+}
+
+yoke_status begin_mpi(const yoke_comm_member &member)
+{
+    if (!g_beginning) {
+        auto made = std::make_unique<Beginning>();
+        made->errand = Errand::begin([state = made.get()] { return begin(*state); });
+        g_beginning = made.release();  // to the end of the process
+    }
+    if (yoke_status status = g_beginning->errand->wait(
+            member, "MPI_Init_thread",
+            "MPI begins when all processes of the job begin it, and not all of them have called init"))
+        return status;
+    if (g_process == 0) atexit(leave_job);
+    g_process = getpid();
+    return check_threads(g_beginning->provided, "this MPI library");
 }
 
 }  // namespace
 
-yoke_status join_job()
+yoke_status join_job(const yoke_comm_member &member)
 {
     const std::lock_guard lock(g_starting);
     if (g_is_child)
@@ -91,12 +112,12 @@ yoke_status join_job()
     if (asks(MPI_Finalized))
         return fail(YOKE_E_STATE, "mpi: MPI_Finalize has been called in this process already");
     yoke_status status = YOKE_OK;
-    if (asks(MPI_Initialized)) {
+    if (!g_beginning && asks(MPI_Initialized)) {
         int provided = MPI_THREAD_SINGLE;
         MPI_Query_thread(&provided);
         status = check_threads(provided, "MPI, as this process has initialised it,");
     } else {
-        status = begin_mpi();
+        status = begin_mpi(member);
     }
     if (!status) g_process = getpid();
     return status;

@@ -7,9 +7,9 @@
 
 namespace yoke::mpi {
 
-// MPI with threads is there when this returns OK, which may wait until all processes of the job begin it. Refuses a
-// process in which somebody else has begun it without them, or has ended it.
-yoke_status join_job();
+// MPI with threads is there when this returns OK. MPI begins when all processes of the job begin it, for which the
+// member's time counts. Refuses a process in which somebody else has begun it without threads, or has ended it.
+yoke_status join_job(const yoke_comm_member &member);
 
 // Whether MPI may be called: it has been begun and not ended, and this process is no forked child.
 bool is_in_job();

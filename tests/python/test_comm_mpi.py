@@ -150,6 +150,20 @@ told(lambda: yoke.comm.init(backend="mpi", init_method="tcp://127.0.0.1:{port}",
 
 
 @needs_mpi
+def test_a_process_of_the_job_that_does_not_begin_mpi_is_waited_for_no_longer_than_init_has_time(tmp_path):
+    text = BEGIN + f"""
+rank, ended = int(os.environ["OMPI_COMM_WORLD_RANK"]), {str(tmp_path / "ended")!r}
+if rank == 0:
+    told(lambda: yoke.comm.init(backend="mpi", init_method="tcp://127.0.0.1:{free_port()}", rank=0, world_size=1, init_timeout=1.))
+    open(ended, "w").close()
+while not os.path.exists(ended): time.sleep(0.01)
+"""
+    done = subprocess.run(["mpirun", "-n", "2", sys.executable, "-c", text], text=True, capture_output=True, timeout=120,
+                          env={**os.environ, **OPEN_MPI}, check=False)
+    assert "@ 0 TimeoutError" in done.stdout and "MPI_Init_thread" in done.stdout, (done.stdout, done.stderr)
+
+
+@needs_mpi
 def test_one_process_is_a_group_without_a_launcher():
     text = BEGIN + f"""
 rank = 0

@@ -1,0 +1,66 @@
+#include "kernels/mpi/errand.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "kernels/mpi/job.h"
+
+namespace yoke::mpi {
+
+namespace {
+
+// Signals are the host program's affair: a thread that is made in this scope gets none.
+struct SignalsBlocked {
+    sigset_t before;
+    SignalsBlocked()
+    {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    SignalsBlocked(const SignalsBlocked &) = delete;
+    SignalsBlocked &operator=(const SignalsBlocked &) = delete;
+};
+
+}  // namespace
+
+std::shared_ptr<Errand> Errand::begin(std::function<int()> run)
+{
+    auto made = std::make_shared<Errand>();
+    const SignalsBlocked blocked;
+    std::thread([made, run = std::move(run)] {
+        const int code = run();
+        const std::lock_guard lock(made->mutex_);
+        made->code_ = code;
+        made->is_done_ = true;
+        made->ended_.notify_all();
+    }).detach();
+    return made;
+}
+
+yoke_status Errand::wait(const yoke_comm_member &member, const char *call, const char *why_late)
+{
+    using namespace std::chrono_literals;
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    std::unique_lock lock(mutex_);
+    while (!ended_.wait_for(lock, 50ms, [&] { return is_done_; })) {
+        const bool is_over = member.is_over && member.is_over(member.user);
+        const bool is_late =
+            member.timeout_s >= 0 &&
+            Clock::now() - start >= std::chrono::duration<double>(member.timeout_s);
+        if (!is_over && !is_late) continue;
+        note_abandoned();
+        if (is_over) return fail(YOKE_E_CANCELLED, "mpi: the group has failed while it was made");
+        if (member.fault) member.fault->kind = YOKE_COMM_FAULT_LATE;
+        return fail(YOKE_E_TIMEOUT, "mpi: %s has not ended within %g s: %s", call, member.timeout_s,
+                    why_late);
+    }
+    return code_ == MPI_SUCCESS ? YOKE_OK : fail_mpi(code_, call);
+}
+
+}  // namespace yoke::mpi

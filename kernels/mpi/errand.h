@@ -1,0 +1,30 @@
+// A call of MPI that waits for other processes and knows no deadline: it has a thread of its own, which is left to
+// itself where they do not come.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "kernels/mpi/mpi.h"
+
+namespace yoke::mpi {
+
+class Errand {
+public:
+    // `run` gives MPI's code; what it uses it owns.
+    static std::shared_ptr<Errand> begin(std::function<int()> run);
+
+    // Until it has ended; `call` and `why_late` are for the message. Fails where the member's time is over, or the
+    // others are not waited for any more.
+    yoke_status wait(const yoke_comm_member &member, const char *call, const char *why_late);
+
+private:
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    bool is_done_ = false;
+    int code_ = MPI_SUCCESS;
+};
+
+}  // namespace yoke::mpi
