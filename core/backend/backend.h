@@ -120,6 +120,9 @@ typedef struct yoke_backend_device_info {
 
 #define YOKE_EVENT_TIMING 1u
 
+/* An engine of collectives: core/backend/comm.h. */
+typedef struct yoke_backend_comm yoke_backend_comm;
+
 /* ---- The table ------------------------------------------------------------------------------------------- */
 
 typedef struct yoke_backend {
@@ -197,8 +200,8 @@ typedef struct yoke_backend {
     yoke_status (*graph_launch)(void *device, void *graph, void *stream);
     yoke_status (*graph_destroy)(void *device, void *graph);
 
-    /* Collectives, or NULL: core/backend/comm.h. */
-    const struct yoke_backend_comm *comm;
+    /* Collectives, or NULL. */
+    const yoke_backend_comm *comm;
 
     /* Engines and their versions, one line: "oneDNN 2.6.3; AVX-512". Borrowed. */
     const char *(*build_info)(void);

@@ -108,7 +108,7 @@ typedef struct yoke_comm_member {
  * of several ranks of one group, each in a thread of its own. After a call that has failed a communicator is good for
  * abort and destroy alone.
  */
-typedef struct yoke_backend_comm {
+struct yoke_backend_comm {
     uint32_t struct_size;
     uint32_t abi;     /* YOKE_BACKEND_ABI */
     const char *name; /* "cpu" */
@@ -141,7 +141,7 @@ typedef struct yoke_backend_comm {
     yoke_status (*async_error)(void *comm, yoke_comm_fault *fault);
     /* In a forked child: closes what only the parent may keep open. */
     void (*after_fork)(void);
-} yoke_backend_comm;
+};
 
 /* The one symbol of a module that is an engine and nothing else. */
 typedef yoke_status (*yoke_comm_get_fn)(const yoke_host *host, const yoke_backend_comm **out);

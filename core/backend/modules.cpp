@@ -1,4 +1,5 @@
 // Modules beside the library: files that are loaded at first use, each with one symbol.
+#include "core/backend/comm.h"
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 #include "core/base/fork.h"

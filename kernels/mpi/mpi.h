@@ -8,7 +8,7 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 #include "kernels/common/combination.h"
 
 namespace yoke::mpi {

@@ -2,7 +2,7 @@
  * engine.c: a module that is an engine of collectives and nothing else, with one thing wrong with it, chosen by
  * WRONG_<thing>; with none, a whole one. It can do nothing: the registry looks at its table alone.
  */
-#include "core/backend/backend.h"
+#include "core/backend/comm.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // The same of modules that are an engine of collectives and nothing else.
+#include "core/backend/comm.h"
 #include "core/backend/registry.h"
 #include "core/base/error.h"
 
