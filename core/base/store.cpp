@@ -97,6 +97,17 @@ void Store::remove(std::string_view key, Deadline deadline)
     do_remove(checked("remove", key, stop_), {deadline, &stop_});
 }
 
+void Store::remove_all(const Keys &keys, Deadline deadline)
+{
+    check_keys("remove_all", keys, stop_);
+    if (!keys.empty()) do_remove_all(keys, {deadline, &stop_});
+}
+
+void Store::do_remove_all(const Keys &keys, const Patience &patience)
+{
+    for (const std::string &key : keys) do_remove(key, patience);
+}
+
 std::optional<uint64_t> Store::when_set(std::string_view, Then)
 {
     return std::nullopt;
@@ -117,14 +128,29 @@ std::string Store::do_set_once(const std::string &key, std::string_view value,
     return do_await({key}, true, patience).front();
 }
 
+namespace {
+
+Store::Keys gather_keys(std::string_view name, int32_t size)
+{
+    Store::Keys keys;
+    for (int32_t of = 0; of < size; ++of)
+        keys.push_back(std::string(name) + "/" + std::to_string(of));
+    return keys;
+}
+
+}  // namespace
+
 std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
                                     std::string_view mine, Deadline deadline)
 {
-    const auto key = [&](int32_t of) { return std::string(name) + "/" + std::to_string(of); };
-    store.set(key(rank), mine, deadline);
-    Store::Keys keys;
-    for (int32_t of = 0; of < size; ++of) keys.push_back(key(of));
+    const Store::Keys keys = gather_keys(name, size);
+    store.set(keys[static_cast<size_t>(rank)], mine, deadline);
     return store.get_all(keys, deadline);
+}
+
+void forget_gather(Store &store, std::string_view name, int32_t size, Deadline deadline)
+{
+    store.remove_all(gather_keys(name, size), deadline);
 }
 
 namespace detail {

@@ -76,6 +76,7 @@ public:
     std::string set_once(std::string_view key, std::string_view value, Deadline deadline);
     // What is not there is no error.
     void remove(std::string_view key, Deadline deadline);
+    void remove_all(const Keys &keys, Deadline deadline);
 
     // `then` gets the value once the key is there, at once where it is; once, in a thread of the store's or of whoever
     // sets it: it takes no lock that is held around a call of the store, and returns soon. After abort, and when the
@@ -107,6 +108,8 @@ protected:
     virtual std::string do_set_once(const std::string &key, std::string_view value,
                                     const Patience &);
     virtual void do_remove(const std::string &key, const Patience &) = 0;
+    // Here one by one.
+    virtual void do_remove_all(const Keys &keys, const Patience &);
     // Calls that wait look at their stop.
     virtual void wake() noexcept = 0;
 
@@ -131,8 +134,10 @@ private:
     std::string do_set_once(const std::string &key, std::string_view value,
                             const Patience &) override;
     void do_remove(const std::string &key, const Patience &) override;
+    void do_remove_all(const Keys &keys, const Patience &) override;
     void wake() noexcept override { of_->wake(); }
     std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+    Keys full(const Keys &keys) const;
 
     const std::shared_ptr<Store> of_;
     const std::string prefix_;
@@ -141,6 +146,8 @@ private:
 // Those of all ranks, in their order. `name` is new for each: no two share one.
 std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
                                     std::string_view mine, Deadline deadline);
+// Removes what is left of it, once all ranks have those texts.
+void forget_gather(Store &store, std::string_view name, int32_t size, Deadline deadline);
 
 namespace detail {
 // "'a', 'b' and 3 more".

@@ -137,7 +137,14 @@ std::string ClientStore::do_set_once(const std::string &key, std::string_view va
 
 void ClientStore::do_remove(const std::string &key, const Patience &patience)
 {
-    link_->ask(std::move(wire::Writer(Kind::kRemove).text(key)), patience);
+    do_remove_all({key}, patience);
+}
+
+void ClientStore::do_remove_all(const Keys &keys, const Patience &patience)
+{
+    wire::Writer request(Kind::kRemove);
+    for (const std::string &key : keys) request.text(key);
+    link_->ask(std::move(request), patience);
 }
 
 void ClientStore::wake() noexcept

@@ -49,6 +49,7 @@ private:
     std::string do_set_once(const std::string &key, std::string_view value,
                             const Patience &) override;
     void do_remove(const std::string &key, const Patience &) override;
+    void do_remove_all(const Keys &keys, const Patience &) override;
     void wake() noexcept override;
 
     const std::shared_ptr<Link> link_;

@@ -214,7 +214,7 @@ void Guest::change(wire::Reader &frame, const std::string &key)
             text = std::to_string(table.add(key, delta, at_once()));
             break;
         case Kind::kRemove:
-            table.remove(key, at_once());
+            table.remove_all(read_keys(frame, key).keys, at_once());
             break;
         default:
             fail(YOKE_E_COMM, "the store has no request of kind %d",

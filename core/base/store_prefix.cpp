@@ -27,9 +27,14 @@ void PrefixStore::do_set(const std::string &key, std::string_view value, const P
 std::vector<std::string> PrefixStore::do_await(const Keys &keys, bool wants_values,
                                                const Patience &patience)
 {
+    return of_->do_await(full(keys), wants_values, patience);
+}
+
+Store::Keys PrefixStore::full(const Keys &keys) const
+{
     Keys all;
     for (const std::string &key : keys) all.push_back(full(key));
-    return of_->do_await(all, wants_values, patience);
+    return all;
 }
 
 int64_t PrefixStore::do_add(const std::string &key, int64_t delta, const Patience &patience)
@@ -51,6 +56,11 @@ std::string PrefixStore::do_set_once(const std::string &key, std::string_view va
 void PrefixStore::do_remove(const std::string &key, const Patience &patience)
 {
     of_->do_remove(full(key), patience);
+}
+
+void PrefixStore::do_remove_all(const Keys &keys, const Patience &patience)
+{
+    of_->do_remove_all(full(keys), patience);
 }
 
 }  // namespace yoke

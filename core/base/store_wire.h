@@ -25,7 +25,7 @@ enum class Kind : uint32_t {
     kAdd,        // key, delta
     kTryGet,     // key
     kSetOnce,    // key, value
-    kRemove,     // key
+    kRemove,     // keys
     kCancel,     // no answer to the request of this number is waited for any more but kMissing
     kPing,
     kBye,             // of either side

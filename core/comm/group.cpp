@@ -30,7 +30,7 @@ Ref<Group> Group::make(Members members, const GroupOptions &options, const char 
     const Ref<Group> group = Ref<Group>::adopt(new Group(std::move(members), options));
     group->listen();
     try {
-        group->open_engine(table, call);
+        group->forget_making(group->open_engine(table, call));
     } catch (const Error &error) {
         const bool is_failed = group->is_failed();
         if (!is_failed && error.status() != YOKE_E_TIMEOUT) throw;
@@ -56,12 +56,37 @@ void Group::listen()
     if (members_.watcher) members_.watcher->watch(link_);
 }
 
-void Group::open_engine(const yoke_backend_comm &table, const char *call)
+namespace {
+
+std::string making_key(int gathered)
+{
+    return "init/" + std::to_string(gathered);
+}
+
+}  // namespace
+
+// By the last rank that has been made. What it cannot reach then stays until the job ends.
+void Group::forget_making(int gathered) noexcept
+{
+    constexpr double kPatience = 1;
+    constexpr const char *kMade = "made";
+    const Deadline deadline = Deadline::after(kPatience);
+    try {
+        if (members_.store->add(kMade, 1, deadline) != size()) return;
+        for (int each = 0; each < gathered; ++each)
+            forget_gather(*members_.store, making_key(each), size(), deadline);
+        members_.store->remove(kMade, deadline);
+    } catch (const Error &error) {
+        log(LogLevel::kInfo, "a group leaves keys of its making: %s", error.what());
+    }
+}
+
+int Group::open_engine(const yoke_backend_comm &table, const char *call)
 {
     const Deadline deadline = Deadline::after(options_.init_timeout_s);
     int gathered = 0;
     const auto gather_next = [&](const std::string &mine) {
-        return gather("init/" + std::to_string(gathered++), mine, deadline, call);
+        return gather(making_key(gathered++), mine, deadline, call);
     };
     EngineInit init;
     init.rank = rank();
@@ -77,6 +102,7 @@ void Group::open_engine(const yoke_backend_comm &table, const char *call)
         const std::lock_guard lock(mutex_);
         engine_ = std::move(made);
         if (cause_) engine_->abort();
+        return gathered;
     } catch (const EngineFailure &failure) {
         Doing doing;
         doing.line = call;

@@ -147,7 +147,9 @@ private:
     // Takes them. False, and nothing taken, where the system gives no thread for it.
     bool enqueue(Calls calls);
     void listen();
-    void open_engine(const yoke_backend_comm &table, const char *call);
+    // How often the ranks gathered for it.
+    int open_engine(const yoke_backend_comm &table, const char *call);
+    void forget_making(int gathered) noexcept;
     // What each rank gives under this name. Raises YOKE_E_TIMEOUT with those that give nothing.
     std::vector<std::string> gather(const std::string &name, const std::string &mine,
                                     Deadline deadline, const char *call) const;

@@ -215,6 +215,16 @@ TYPED_TEST(EveryStore, ARemovedKeyIsNotThere)
     EXPECT_EQ(this->first_->try_get("key", soon()), std::nullopt);
 }
 
+TYPED_TEST(EveryStore, OfRemovedKeysNoneIsThere)
+{
+    for (const char *key : {"one", "two", "three"}) this->first_->set(key, "1", soon());
+    this->second_->remove_all({"one", "never", "two"}, soon());
+    this->second_->remove_all({}, soon());
+    EXPECT_EQ(this->first_->try_get("one", soon()), std::nullopt);
+    EXPECT_EQ(this->first_->try_get("two", soon()), std::nullopt);
+    EXPECT_EQ(this->first_->try_get("three", soon()), "1");
+}
+
 TYPED_TEST(EveryStore, AnAbortEndsWaitsOfThisStoreAndLaterCallsOfIt)
 {
     std::thread aborter([&] { this->second_->abort(YOKE_E_COMM, "rank 3 died"); });
