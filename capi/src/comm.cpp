@@ -349,6 +349,11 @@ yoke_status yoke_run(const yoke_run_options *options, yoke_run_result *out)
         if (given.master) how.master = given.master;
         how.restarts = given.restarts;
         how.has_stdin = !given.no_stdin;
+        if (!given.input && given.input_bytes > 0)
+            fail(YOKE_E_VALUE, "run: argument 'input' is NULL, and 'input_bytes' is %llu",
+                 static_cast<unsigned long long>(given.input_bytes));
+        if (given.input)
+            how.input = std::string_view(static_cast<const char *>(given.input), given.input_bytes);
         if (given.grace != 0) how.grace_s = given.grace;
         thread_local RunResult result;
         result = run_ranks(how);

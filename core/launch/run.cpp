@@ -7,6 +7,7 @@
 #include "core/launch/host_port.h"
 #include "core/launch/start.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,6 +122,24 @@ private:
     std::string path_;
 };
 
+// What every rank reads as its input, where that is a text: a file of the folder. "" where there is none.
+std::string written_input(const std::optional<std::string_view> &input, const std::string &folder)
+{
+    if (!input) return "";
+    const std::string path = folder + "/input";
+    const OwnedFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    bool is_well = file.present();
+    for (std::string_view rest = *input; is_well && !rest.empty();) {
+        const ssize_t taken = write(file.fd(), rest.data(), rest.size());
+        is_well = taken >= 0 || errno == EINTR;
+        rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(taken, 0)));
+    }
+    if (!is_well)
+        fail(YOKE_E_IO, "run: the input of the ranks cannot be written to %s: %s", path.c_str(),
+             strerror(errno));
+    return path;
+}
+
 // Where rank 0 is. Nodes agree on the name of a job by its port, which two of them cannot have at once.
 RunPlace place_of(const RunOptions &options, std::optional<HeldPort> &held)
 {
@@ -155,8 +174,16 @@ RunResult run_ranks(const RunOptions &options)
     Terminal terminal;
     LineSink out(STDOUT_FILENO), err(STDERR_FILENO);
     LineSink &second = is_one_file(STDOUT_FILENO, STDERR_FILENO) ? out : err;
-    RunScene scene{options, place,    folder.path(), files.before(), guard,
-                   signals, terminal, out,           second};
+    RunScene scene{options,
+                   place,
+                   folder.path(),
+                   written_input(options.input, folder.path()),
+                   files.before(),
+                   guard,
+                   signals,
+                   terminal,
+                   out,
+                   second};
     for (int32_t number = 0;; ++number) {
         Start start(scene, number);
         RunResult result = start.run();

@@ -6,19 +6,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace yoke {
 
 struct RunOptions {
     std::vector<std::string> command;
-    int32_t ranks = 1;            // of this node, at most YOKE_MAX_RANKS
-    int32_t nodes = 1, node = 0;  // as many ranks on each
-    std::string master;           // "HOST:PORT"; "": a free port of this node
-    int32_t restarts = 0;         // how often all are started again when one has failed
-    double grace_s = 10;          // from TERM to KILL
-    bool has_stdin = true;        // rank 0 reads this process's
+    int32_t ranks = 1;                      // of this node, at most YOKE_MAX_RANKS
+    int32_t nodes = 1, node = 0;            // as many ranks on each
+    std::string master;                     // "HOST:PORT"; "": a free port of this node
+    int32_t restarts = 0;                   // how often all are started again when one has failed
+    double grace_s = 10;                    // from TERM to KILL
+    bool has_stdin = true;                  // rank 0 reads this process's, where `input` is none
+    std::optional<std::string_view> input;  // what each rank reads as its standard input
 };
 
 struct RunResult {

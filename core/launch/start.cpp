@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/launch/living_groups.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,18 +34,31 @@ Start::Start(RunScene &scene, int32_t number) : scene_(scene), number_(number) {
 
 // ---- The start --------------------------------------------------------------------------------------------------
 
-bool Start::start_rank(int32_t local_rank, const OwnedFile &null)
+// What is of this rank alone is kept in `own`.
+int Start::input_of(int32_t number, OwnedFile &own)
+{
+    if (number == 0 && scene_.input.empty() && scene_.options.has_stdin)
+        return scene_.terminal.open();
+    const char *path = scene_.input.empty() ? "/dev/null" : scene_.input.c_str();
+    own = above_standard(open(path, O_RDONLY | O_CLOEXEC));
+    if (!own.present())
+        fail(YOKE_E_IO, "run: the input of rank %d, %s, cannot be opened: %s", number, path,
+             strerror(errno));
+    return own.fd();
+}
+
+bool Start::start_rank(int32_t local_rank)
 {
     const RunOptions &options = scene_.options;
     const int32_t number = options.node * options.ranks + local_rank;
     const std::string error_file =
         format("%s/start%d-rank%d.json", scene_.folder.c_str(), number_, number);
-    const bool reads = number == 0 && options.has_stdin;
+    OwnedFile input;
     ChildPlan plan;
     plan.command = options.command;
     plan.variables =
         rank_variables(options, scene_.place, RankPlace{local_rank, number_, error_file});
-    plan.in = reads ? scene_.terminal.open() : null.fd();
+    plan.in = input_of(number, input);
     plan.note = scene_.guard.note();
     plan.files = scene_.files;
     Rank &rank = ranks_.emplace_back(number, scene_.out, scene_.err);
@@ -57,9 +71,8 @@ bool Start::start_rank(int32_t local_rank, const OwnedFile &null)
 void Start::start_all()
 {
     constexpr int kNoProgram = 127, kNotRunnable = 126;
-    const OwnedFile null = open_null();
     for (int32_t i = 0; i < scene_.options.ranks; ++i) {
-        if (start_rank(i, null)) continue;
+        if (start_rank(i)) continue;
         const int error = ranks_.back().error();
         if (error == EAGAIN || error == ENOMEM)
             fail(YOKE_E_IO, "run: the system gives no process for rank %d: %s",

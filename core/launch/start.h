@@ -20,6 +20,7 @@ struct RunScene {
     const RunOptions &options;
     RunPlace place;
     std::string folder;  // of the error files
+    std::string input;   // the file that each rank reads as its standard input; "": none
     rlim_t files = 0;    // most open files of a rank
     Guard &guard;
     TakenSignals &signals;
@@ -37,7 +38,8 @@ public:
 
 private:
     void start_all();
-    bool start_rank(int32_t local_rank, const OwnedFile &null);
+    int input_of(int32_t number, OwnedFile &own);
+    bool start_rank(int32_t local_rank);
     bool is_any_left() const;
     void step();
     void ask(std::vector<pollfd> &all, int fd, short events, std::function<void()> then);

@@ -77,6 +77,15 @@ describe("spawn", function()
         assert.truthy(text:match "^%[0%] ready\nfalse\t.*interrupted!\n$", text)
     end)
 
+    it("hands its call over in no file that a killed script would leave", function()
+        local name = os.tmpname
+        os.tmpname = function() error "a file was made" end
+        local fine, problem = pcall(yoke.spawn, function() assert(io.read "a" == "" and io.stdin:seek "cur") end, 1)
+        os.tmpname = name
+        assert.is_true(fine, problem)
+        assert.is_true(problem)
+    end)
+
     it("refuses what other processes cannot have", function()
         local outer = 1
         local loop = {}

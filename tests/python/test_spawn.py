@@ -112,7 +112,8 @@ time.sleep(0.01)
     assert code == 0 and "heard" in out, (out, err)
 
 
-def test_ranks_die_with_a_script_that_is_killed(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_ranks_die_with_a_script_that_is_killed(tmp_path, number):
     (tmp_path / "script.py").write_text("""
 import subprocess, time, yoke
 def train():
@@ -127,8 +128,8 @@ if __name__ == "__main__":
                                env={**os.environ, "TMPDIR": str(tmp_path / "left")})
     stat = pathlib.Path(f"/proc/{process.stdout.readline().split()[1]}/stat")
     assert stat.exists()
-    process.kill()
-    process.wait()
+    process.send_signal(number)
+    assert process.wait(timeout=60) == -number
     end = time.monotonic() + 60
     while stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
         assert time.monotonic() < end
@@ -137,6 +138,12 @@ if __name__ == "__main__":
         assert time.monotonic() < end, os.listdir(tmp_path / "left")
         time.sleep(0.01)
     process.stdout.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, 3 << 20])
+def test_each_rank_reads_the_whole_input(size, capfd):
+    assert yoke._yoke._run(["wc", "-c"], 3, bytes(size)) == (0, "", "")
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"[{rank}] {size}" for rank in range(3)]
 
 
 def test_a_script_without_a_guard_is_told_so(tmp_path):

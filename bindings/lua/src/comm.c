@@ -381,7 +381,8 @@ static int hang(lua_State *L)
 
 /* ---- Starting ranks ------------------------------------------------------------------------------------------ */
 
-/* _run(command, n): exit code, text and trace of the first rank that failed, as yoke_run_result has them. */
+/* _run(command, n, input), of which each rank reads `input`: exit code, text and trace of the first rank that failed,
+ * as yoke_run_result has them. */
 static int run_ranks(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -397,8 +398,11 @@ static int run_ranks(lua_State *L)
         lua_pop(L, 1);
     }
     command[count] = NULL;
-    const yoke_run_options options = {
-        .struct_size = sizeof options, .ranks = (int32_t)ranks, .command = command, .no_stdin = 1};
+    yoke_run_options options = {
+        .struct_size = sizeof options, .ranks = (int32_t)ranks, .command = command};
+    size_t bytes = 0;
+    options.input = luaL_checklstring(L, 3, &bytes);
+    options.input_bytes = bytes;
     yoke_run_result result = {.struct_size = sizeof result};
     yl_check(L, b, yoke_run(&options, &result));
     lua_pushinteger(L, result.exit_code);

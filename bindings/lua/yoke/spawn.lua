@@ -52,7 +52,7 @@ local function interpreter()
     return program
 end
 
--- What a rank runs: with the global environment as the first upvalue where there is one.
+-- What a rank reads and runs: with the global environment as the first upvalue where there is one.
 local CHILD = [[
 package.path, package.cpath = %q, %q
 local fn = load(%q, "=spawn", "b")
@@ -81,13 +81,8 @@ return function(fn, n, args)
     end
     local given, program = args or {}, interpreter()
     local text = CHILD:format(package.path, package.cpath, string.dump(fn), literal(given, "args", {}), given.n or #given)
-    local path = os.tmpname()
-    local file <close> = setmetatable({}, { __close = function() os.remove(path) end })
-    local out = assert(io.open(path, "wb"))
-    assert(out:write(text))
-    assert(out:close())
     io.stdout:flush() -- what was printed before comes before
-    local code, problem, trace = core._run({ program, path }, n)
+    local code, problem, trace = core._run({ program, "-" }, n, text)
     if code == 0 then return true end
     local _, failure = pcall(core.raise, "comm", "spawn", problem .. (trace == "" and "" or "\n\n" .. trace))
     return nil, failure

@@ -358,8 +358,8 @@ py::list variables()
     return all;
 }
 
-// Exit code, text and trace of the first that failed, as yoke_run_result has them.
-py::tuple run(const py::list &command, const py::object &ranks)
+// Exit code, text and trace of the first that failed, as yoke_run_result has them. Each rank reads `input`.
+py::tuple run(const py::list &command, const py::object &ranks, const py::bytes &input)
 {
     std::vector<const char *> words;  // which the list keeps
     for (const py::handle &word : command) words.push_back(need_text(word, "spawn", "command"));
@@ -371,7 +371,8 @@ py::tuple run(const py::list &command, const py::object &ranks)
     if (options.ranks < 1 || options.ranks > YOKE_MAX_RANKS)
         require(raise_error(YOKE_E_VALUE, "spawn", "argument 'n' is %d; it takes 1 to %d",
                             options.ranks, YOKE_MAX_RANKS) != nullptr);
-    options.no_stdin = 1;
+    options.input = PyBytes_AS_STRING(input.ptr());
+    options.input_bytes = static_cast<uint64_t>(PyBytes_GET_SIZE(input.ptr()));
     yoke_run_result result{};
     result.struct_size = sizeof result;
     yoke_status status = YOKE_OK;
@@ -415,7 +416,7 @@ void bind_comm(py::module_ &module)
                py::arg("store"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
     module.def("_comm_variables", variables);
-    module.def("_run", run, py::arg("command"), py::arg("ranks"));
+    module.def("_run", run, py::arg("command"), py::arg("ranks"), py::arg("input"));
     module.def("_comm_hang", hang, py::arg("paths"));
     module.def("_comm_tell_lines", [](const py::str &file) { require(init_script(file.ptr())); });
     module.def("_comm_finalize", [] { check(yoke_comm_finalize()); });

@@ -8,7 +8,6 @@ import multiprocessing.spawn
 import os
 import pickle
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from yoke import _yoke
 from yoke._check import shown
 
-_CHILD = "import sys; sys.path[:] = sys.argv[2:]; from yoke._spawn import _be_rank; _be_rank(sys.argv[1])"
+_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from yoke._spawn import _be_rank; _be_rank()"
 
 
 def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
@@ -42,12 +41,8 @@ def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
     for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
         if stream is not None:
             stream.flush()
-    with tempfile.TemporaryFile(prefix="yoke-spawn-") as file:  # without a name: nothing is left, however this process ends
-        file.write(pickle.dumps((about, call)))
-        file.flush()
-        python = os.fsdecode(multiprocessing.spawn.get_executable() or "")
-        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
-        code, text, trace = _yoke._run([python, "-c", _CHILD, path, *map(str, sys.path)], n)
+    python = os.fsdecode(multiprocessing.spawn.get_executable() or "")
+    code, text, trace = _yoke._run([python, "-c", _CHILD, *map(str, sys.path)], n, pickle.dumps((about, call)))
     if code:
         raise _yoke.CollectiveError(f"spawn(): {text}" + (f"\n\n{trace.rstrip()}" if trace else ""))
 
@@ -69,11 +64,10 @@ def _check_function(fn: object) -> None:
         raise _yoke.ValueError(f"spawn(): argument 'fn' is not what {module}.{name} is, so other processes would import something else")
 
 
-def _be_rank(path: str) -> None:
-    """What a rank does from its start to its end."""
+def _be_rank() -> None:
+    """What a rank does from its start to its end. It finds its call in its input, of which nothing is left then."""
     process = multiprocessing.process.current_process()
-    with open(path, "rb") as file:
-        about, call = pickle.load(file)
+    about, call = pickle.load(sys.stdin.buffer)
     try:
         process._inheriting = True  # type: ignore[attr-defined]  # a script that spawns when it is imported is told so
         try:

@@ -245,6 +245,9 @@ typedef struct yoke_run_options {
     int32_t restarts; /* how often all are started again when one has failed */
     int32_t no_stdin; /* 1: rank 0 does not read this process's standard input */
     double grace;     /* seconds from TERM to KILL; 0: 10 */
+    const void
+        *input; /* what each rank reads as its standard input; NULL: rank 0 reads this process's */
+    uint64_t input_bytes;
 } yoke_run_options;
 
 typedef struct yoke_run_result {

@@ -54,6 +54,8 @@ void yoke_run(Draw &d)
     options->master = d.one_in(4) ? kMasters[d.below(std::size(kMasters))] : nullptr;
     options->restarts = static_cast<int32_t>(d.below(3)) - 1;
     options->no_stdin = 1;
+    options->input = d.one_in(2) ? "a line\n" : nullptr;
+    options->input_bytes = d.one_in(2) ? d.below(8) : 0;
     options->grace = d.one_in(4) ? d.real() : 0;
     yoke_run_result *out = d.one_in(16) ? nullptr : d.array<yoke_run_result>(1);
     if (out) *out = {}, out->struct_size = sizeof *out;
