@@ -166,7 +166,7 @@ private:
     void dump_failure(const Cause &cause) const noexcept;  // where YOKE_COMM_DUMP asks for it
     Cause agreed(Cause mine) noexcept;
     // Of a deadline. False where the table by which ranks agree is out of reach.
-    bool find_culprit(yoke_comm_fault &fault) const noexcept;
+    bool find_culprit(yoke_comm_fault &fault, const yoke_comm_signature &call) const noexcept;
     void blame_server(yoke_comm_fault &fault) const noexcept;
     void keep_memory(Calls calls) const;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);

@@ -59,7 +59,8 @@ typedef struct yoke_comm_options {
     int32_t has_rank; /* 1: `rank` and `world_size` count, not those of the environment */
     int32_t rank;
     int32_t world_size;
-    const char *backend;     /* NULL: of the current device; "cpu", also called "gloo", or "mpi": tensors of a GPU
+    const char *
+        backend; /* NULL: of the current device; "cpu", also called "gloo", or "mpi": tensors of a GPU
                               * pass through the host's memory */
     const char *init_method; /* NULL: "env://"; "tcp://HOST:PORT", "file:///PATH" */
     double timeout;          /* seconds that a call may take; 0: 600 */

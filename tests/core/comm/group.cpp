@@ -1,5 +1,5 @@
 // Groups whose ranks are threads: values, order, failures and what all ranks are told: core/comm/group.cpp,
-// group_run.cpp, collective.cpp, cause.cpp.
+// group_run.cpp, group_failure.cpp, collective.cpp, cause.cpp.
 #include "tests/core/comm/threads.h"
 
 namespace yoke::test {
@@ -113,6 +113,23 @@ TEST(Group, RefusesWhatDoesNotFitBeforeOthersLearnOfIt)
 }
 
 // ---- Failures ---------------------------------------------------------------------------------------------------
+
+// Each waits for the other one, and they tell each other why when both have waited too long; a third try for the luck
+// that one of them was held up then.
+TEST(Group, ShowsBothCallsWhereTwoRanksCollect)
+{
+    std::vector<std::string> told;
+    for (int tries = 0; tries < 3; ++tries) {
+        std::vector<Ref<Group>> groups = init_threads(2, 0.5, kCall);
+        told = each_rank(groups, [](Group &group) {
+            const Tensor t = filled(2, 1);
+            group.run(barrier(), false);
+            group.run({YOKE_COMM_REDUCE, YOKE_REDUCE_SUM, group.rank(), t, t}, false);
+        });
+        if (told[0].find("do not agree") != std::string::npos) break;
+    }
+    expect_all_told(told, {"do not agree on the root", "root 0", "root 1", "reduce of 2 float32"});
+}
 
 TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
 {

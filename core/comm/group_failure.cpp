@@ -1,0 +1,269 @@
+// What becomes of a group when a call fails, or a rank is lost.
+#include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/log.h"
+#include "core/base/text.h"
+#include "core/comm/group.h"
+#include "core/launch/error_file.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace yoke {
+
+// Where that is a member.
+void Group::blame_server(yoke_comm_fault &fault) const noexcept
+{
+    const auto server = members_.met ? std::ranges::find(members_.met_as, members_.met->server_rank)
+                                     : members_.met_as.end();
+    if (server != members_.met_as.end())
+        fault.rank = static_cast<int32_t>(server - members_.met_as.begin());
+}
+
+namespace {
+
+// Of calls that failed, and that their engine cannot take back: a network may write there for as long as this process
+// lives.
+void keep_for_good(std::vector<Tensor> tensors, const char *engine)
+{
+    static Mutex &mutex = *new Mutex(LockRank::kOther);
+    static std::vector<Tensor> &kept = *new std::vector<Tensor>;
+    uint64_t bytes = 0;
+    for (const Tensor &each : tensors) bytes += each->storage->bytes;
+    log(LogLevel::kWarn,
+        "%llu bytes of a call that failed stay allocated to the end of this process: %s cannot take the call back",
+        static_cast<unsigned long long>(bytes), engine);
+    const std::lock_guard lock(mutex);
+    std::ranges::move(tensors, std::back_inserter(kept));
+}
+
+// Whom a rank misses, and in which call.
+struct Missed {
+    int32_t rank = -1;
+    yoke_comm_signature call{};
+
+    std::string encode() const { return {reinterpret_cast<const char *>(this), sizeof *this}; }
+    static Missed decode(const std::string &text)
+    {
+        Missed missed;
+        if (text.size() == sizeof missed) memcpy(&missed, text.data(), sizeof missed);
+        return missed;
+    }
+};
+
+// Two that wait for each other in unlike calls, such as one with a root of each.
+bool differ(const yoke_comm_signature &ours, const yoke_comm_signature &theirs)
+{
+    return ours.op != YOKE_COMM_SEND && theirs.op != YOKE_COMM_SEND &&
+           memcmp(&ours, &theirs, sizeof ours) != 0;
+}
+
+}  // namespace
+
+// Whom this rank misses may itself wait for another one. All tell whom they miss: who tells nothing is the one, and so
+// is rank 0 where it does not even answer for the table.
+bool Group::find_culprit(yoke_comm_fault &fault, const yoke_comm_signature &call) const noexcept
+{
+    constexpr double kPatience = 0.1;
+    const auto place = [](int32_t rank) { return "misses/" + std::to_string(rank); };
+    try {
+        members_.store->set(place(rank()), Missed{fault.rank, call}.encode(),
+                            Deadline::after(kPatience));
+    } catch (const std::exception &) {
+        blame_server(fault);
+        return false;
+    }
+    try {
+        for (int32_t hop = 1; hop < size(); ++hop) {
+            const Missed told =
+                Missed::decode(members_.store->get(place(fault.rank), Deadline::after(kPatience)));
+            if (told.rank == rank() && differ(call, told.call)) {
+                fault.kind = YOKE_COMM_FAULT_MISMATCH;
+                fault.theirs = told.call;
+            }
+            if (told.rank < 0 || told.rank >= size() || told.rank == rank()) break;
+            fault.rank = told.rank;
+        }
+    } catch (const std::exception &) {  // it has told nothing
+    }
+    return true;
+}
+
+void Group::keep_memory(Calls calls) const
+{
+    std::vector<Tensor> tensors;
+    for (const Pending &each : calls) {
+        if (each.in.present()) tensors.push_back(each.in);
+        if (each.out.present() && each.out.get() != each.in.get()) tensors.push_back(each.out);
+    }
+    keep_for_good(std::move(tensors), engine_->name());
+}
+
+void Group::fail_call(const EngineFailure &failure, Calls calls)
+{
+    if (failure.fault.keeps_memory) keep_memory(calls);
+    const yoke_comm_signature &theirs = failure.fault.theirs;
+    const auto met = std::ranges::find_if(calls, [&](const Pending &each) {
+        return each.signature.sequence == theirs.sequence && each.signature.op == theirs.op;
+    });
+    const Pending &pending = met == calls.end() ? calls[0] : *met;
+    yoke_comm_fault fault = failure.fault;
+    const bool is_late = fault.kind == YOKE_COMM_FAULT_LATE && fault.rank >= 0;
+    const bool can_agree = !is_late || find_culprit(fault, pending.signature);
+    const Cause mine =
+        has_left(fault)
+            ? cause_of_leaving(pending.doing(), members_.ranks[static_cast<size_t>(fault.rank)])
+            : cause_of(fault, failure.status, failure.text, pending.doing(), members_.self(),
+                       members_.ranks);
+    const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_aborted && cause_) cause_->raise();
+    }
+    fail_with(can_agree ? agreed(mine) : mine);
+    const std::lock_guard lock(mutex_);
+    cause_->raise();
+}
+
+void Group::fail_alone(const Cause &cause)
+{
+    if (!is_failed()) fail_with(agreed(cause));
+    const std::lock_guard lock(mutex_);
+    cause_->raise();
+}
+
+void Group::fail_alone(yoke_status status, const char *text, const Pending &pending)
+{
+    fail_alone(cause_of({}, status, text, pending.doing(), members_.self(), members_.ranks));
+}
+
+namespace {
+
+std::string left_key(int32_t rank)
+{
+    return "left/" + std::to_string(rank);
+}
+
+}  // namespace
+
+// Before the others see its connections end. Of a group that has failed nobody asks.
+void Group::say_left() noexcept
+try {
+    constexpr double kPatience = 0.1;
+    if (size() == 1 || !is_made() || is_failed()) return;
+    members_.store->set(left_key(rank()), "", Deadline::after(kPatience));
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "a rank left its group, and could not tell the others: %s", error.what());
+}
+
+// With the table its keeper has gone, whose farewell, or end, is about to be heard.
+bool Group::has_left(const yoke_comm_fault &fault) const noexcept
+{
+    constexpr std::chrono::milliseconds kPatience{100};
+    if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return false;
+    try {
+        const Deadline deadline = Deadline::after(std::chrono::duration<double>(kPatience).count());
+        if (members_.store->try_get(left_key(fault.rank), deadline)) return true;
+        const std::lock_guard lock(mutex_);
+        return has_left_.contains(fault.rank) && has_left_.at(fault.rank);
+    } catch (const std::exception &) {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, kPatience, [&] { return has_left_.contains(fault.rank); });
+        return has_left_.contains(fault.rank) && has_left_.at(fault.rank);
+    }
+}
+
+// The first rank that asks for it publishes its cause; the others take that, or, where nobody can be asked any more,
+// their own.
+Cause Group::agreed(Cause mine) noexcept
+{
+    constexpr double kPatience = 1;
+    try {
+        return Cause::decode(
+            members_.store->set_once(kCauseKey, mine.encode(), Deadline::after(kPatience)));
+    } catch (const std::exception &error) {
+        log(LogLevel::kInfo, "the ranks of a group could not agree why it failed: %s",
+            error.what());
+        return mine;
+    }
+}
+
+// The launcher is told before anybody is raised, and may end the process.
+void Group::fail_with(const Cause &cause) noexcept
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (cause_) return;
+    }
+    const bool is_tried_again = members_.is_again && !is_made();
+    if (!cause.is_planned && !is_tried_again) {  // without the lock: it may log
+        tell_launcher(cause.text);
+        dump_failure(cause);
+    }
+    const std::lock_guard lock(mutex_);
+    if (cause_) return;
+    cause_ = cause;
+    failed_s_ = monotonic_seconds();
+    if (engine_)
+        engine_->abort();
+    else
+        members_.store->abort(cause.status, cause.text);  // the others are still waited for
+    changed_.notify_all();
+}
+
+void Group::hear(const PeerEvent &event) noexcept
+{
+    const auto met = std::ranges::find(members_.met_as, event.rank);
+    if (met == members_.met_as.end()) return;
+    const Arrival &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
+    if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded) {
+        const std::lock_guard lock(mutex_);
+        has_left_[peer.rank] = event.kind == PeerEvent::kLeft;
+        changed_.notify_all();
+    }
+    if (event.kind == PeerEvent::kSilent)
+        lose(cause_of_loss(
+            peer,
+            format("has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off",
+                   event.silent_s)));
+    // Later it is missed by who waits for it, whom the engine tells.
+    const bool has_gone = event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
+    if (event.kind == PeerEvent::kEnded && is_made()) miss_server(peer);
+    if (!has_gone || is_made()) return;
+    lose(cause_of_loss(peer, event.kind == PeerEvent::kLeft
+                                 ? "left while the group was made"
+                                 : "died while the group was made: its connection ended"));
+}
+
+// With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
+// is about to be done without it is done.
+void Group::miss_server(const Arrival &peer) noexcept
+{
+    constexpr double kPatience = 0.3;
+    const int32_t met_as = members_.met_as[static_cast<size_t>(peer.rank)];
+    if (!members_.met || members_.met->server || met_as != members_.met->server_rank) return;
+    act_later(link_, kPatience,
+              [cause = cause_of_loss(peer, "died: its connection ended")](Group &group) {
+                  group.lose(cause);
+              });
+}
+
+void Group::lose(const Cause &cause) noexcept
+{
+    // Rank 0's table is here, and takes it at once; the others lose rank 0 alone, each by itself.
+    fail_with(members_.met && members_.met->server ? agreed(cause) : cause);
+}
+
+void Group::abort(const std::string &reason) noexcept
+{
+    if (!is_here()) return;
+    Cause cause{YOKE_E_CANCELLED, "the group was ended by abort() on " +
+                                      yoke::describe(members_.self()) +
+                                      (reason.empty() ? "" : ": " + reason)};
+    fail_with(agreed(std::move(cause)));
+}
+
+}  // namespace yoke
