@@ -1,5 +1,6 @@
 #include "core/doctor/recorded_root.h"
 
+#include "core/base/descriptor.h"
 #include "core/doctor/log.h"
 #include "core/machine/files.h"
 #include "core/machine/inventory.h"
@@ -23,23 +24,11 @@ namespace yoke::doctor {
 
 namespace {
 
-class File {
-public:
-    explicit File(const std::string &path)
-        : handle_(open(under_sysroot(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY))
-    {
-    }
-    ~File()
-    {
-        if (handle_ >= 0) close(handle_);
-    }
-    File(const File &) = delete;
-    File &operator=(const File &) = delete;
-    operator int() const { return handle_; }
-
-private:
-    int handle_;
-};
+OwnedFile opened(const std::string &path)
+{
+    constexpr int kFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+    return OwnedFile(open(under_sysroot(path).c_str(), kFlags));
+}
 
 constexpr size_t kMostLog = 4 * 1024 * 1024;
 
@@ -75,13 +64,13 @@ bool RecordedRoot::is_foreign()
 
 std::optional<std::string> RecordedRoot::text(const std::string &path, size_t limit)
 {
-    const File file(path);
-    problem_ = file < 0 ? errno : 0;
-    if (file < 0) return std::nullopt;
+    const OwnedFile file = opened(path);
+    problem_ = file.is_open() ? 0 : errno;
+    if (!file.is_open()) return std::nullopt;
     std::string all(limit, '\0');
     size_t used = 0;
     while (used < limit) {
-        const ssize_t size = read(file, all.data() + used, limit - used);
+        const ssize_t size = read(file.get(), all.data() + used, limit - used);
         if (size < 0 && errno == EINTR) continue;
         if (size < 0) problem_ = errno;
         if (size < 0 && used == 0) return std::nullopt;
@@ -133,16 +122,16 @@ bool RecordedRoot::exists(const std::string &path)
 
 std::string RecordedRoot::end_of(const std::string &path, size_t limit)
 {
-    const File file(path);
+    const OwnedFile file = opened(path);
     struct stat status {};
-    if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return "";
+    if (!file.is_open() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
     const off_t most = static_cast<off_t>(limit);
-    if (status.st_size > most && lseek(file, status.st_size - most, SEEK_SET) < 0) return "";
+    if (status.st_size > most && lseek(file.get(), status.st_size - most, SEEK_SET) < 0) return "";
     std::string all(limit, '\0');
     size_t used = 0;
     for (ssize_t size = 1; size > 0 && used < limit;
          used += static_cast<size_t>(std::max<ssize_t>(size, 0)))
-        size = read(file, all.data() + used, limit - used);
+        size = read(file.get(), all.data() + used, limit - used);
     all.resize(used);
     return all;
 }
@@ -154,8 +143,8 @@ std::optional<std::string> RecordedRoot::kernel_log()
         all = end_of("/dev/kmsg", kMostLog);
         if (all.empty() && !exists("/dev/kmsg")) return std::nullopt;
     } else {
-        const File kmsg("/dev/kmsg");
-        if (kmsg >= 0) all = records_of(kmsg);
+        const OwnedFile kmsg = opened("/dev/kmsg");
+        if (kmsg.is_open()) all = records_of(kmsg.get());
         for (const char *path : {"/var/log/kern.log", "/var/log/dmesg", "/var/log/messages"})
             if (all.empty()) all = since_start(end_of(path, kMostLog));
         if (all.empty()) return std::nullopt;
@@ -189,12 +178,13 @@ std::optional<RecordedRoot::Node> RecordedRoot::node(const std::string &path)
 std::string RecordedRoot::text_behind(const std::string &path, const std::string &marker,
                                       size_t length, const std::string &word)
 {
-    const File file(path);
+    const OwnedFile file = opened(path);
     struct stat status {};
-    if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0)
+    if (!file.is_open() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_size <= 0)
         return "";
     const size_t size = std::min<size_t>(static_cast<size_t>(status.st_size), 64u << 20);
-    void *mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    void *mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (mapped == MAP_FAILED) return "";
     const std::string_view all(static_cast<const char *>(mapped), size);
     std::string found;

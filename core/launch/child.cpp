@@ -15,18 +15,6 @@
 
 namespace yoke {
 
-OwnedFile &OwnedFile::operator=(OwnedFile &&other) noexcept
-{
-    std::swap(fd_, other.fd_);
-    return *this;
-}
-
-void OwnedFile::close() noexcept
-{
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-}
-
 // The numbers of standard streams are taken anew in a child, so nothing of ours stands there.
 OwnedFile above_standard(int fd)
 {
@@ -55,14 +43,14 @@ Pipe make_pipe()
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) fail_descriptor();
     Pipe made{above_standard(ends[0]), above_standard(ends[1])};
-    if (!made.read.present() || !made.write.present()) fail_descriptor();
+    if (!made.read.is_open() || !made.write.is_open()) fail_descriptor();
     return made;
 }
 
 OwnedFile open_null()
 {
     OwnedFile made = above_standard(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!made.present()) fail(YOKE_E_IO, "run: /dev/null cannot be opened: %s", strerror(errno));
+    if (!made.is_open()) fail(YOKE_E_IO, "run: /dev/null cannot be opened: %s", strerror(errno));
     return made;
 }
 

@@ -4,6 +4,8 @@
 // ours is closed in the child at its exec.
 #pragma once
 
+#include "core/base/descriptor.h"
+
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -12,23 +14,7 @@
 
 namespace yoke {
 
-// A descriptor that is closed with it, and at an exec.
-class OwnedFile {
-public:
-    explicit OwnedFile(int fd = -1) noexcept : fd_(fd) {}
-    OwnedFile(OwnedFile &&other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-    OwnedFile &operator=(OwnedFile &&other) noexcept;
-    ~OwnedFile() { close(); }
-
-    int fd() const noexcept { return fd_; }
-    bool present() const noexcept { return fd_ >= 0; }
-    void close() noexcept;
-
-private:
-    int fd_;
-};
-
-// `fd` under a number that is none of a standard stream's, or `fd` where it is none; not present() with errno where it
+// `fd` under a number that is none of a standard stream's, or `fd` where it is none; not is_open() with errno where it
 // is not open or the system has no number.
 OwnedFile above_standard(int fd);
 
@@ -53,7 +39,7 @@ struct Child {
     pid_t process = -1;
     int error = 0;  // errno of what kept the program from being started
     OwnedFile
-        ended;  // can be read when it has ended; not present() where the kernel has no such thing
+        ended;  // can be read when it has ended; not is_open() where the kernel has no such thing
 };
 
 Child start_child(const ChildPlan &plan);

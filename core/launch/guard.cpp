@@ -35,8 +35,8 @@ Guard::Guard(const std::string &folder)
     ChildPlan plan;
     plan.command = {"/bin/sh", "-c", kScript, "yoke-guard", folder};
     plan.variables = {"PATH=/usr/bin:/bin"};
-    plan.in = pipe.read.fd();
-    plan.out = plan.err = null.fd();
+    plan.in = pipe.read.get();
+    plan.out = plan.err = null.get();
     plan.is_guard = true;
     child_ = start_child(plan);
     if (child_.error) {
@@ -45,7 +45,7 @@ Guard::Guard(const std::string &folder)
             strerror(child_.error));
         return;
     }
-    pipe_ = Socket::adopt([&] { return fcntl(pipe.write.fd(), F_DUPFD_CLOEXEC, 3); });
+    pipe_ = Socket::adopt([&] { return fcntl(pipe.write.get(), F_DUPFD_CLOEXEC, 3); });
 }
 
 void Guard::say(const char *line) noexcept

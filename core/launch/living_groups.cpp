@@ -21,7 +21,7 @@ pid_t group_of(int proc, const char *process)
     const std::string path = std::string(process) + "/stat";
     const OwnedFile file(openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC));
     char text[256] = "";  // number, name in parentheses, state, parent, group
-    if (!file.present() || read(file.fd(), text, sizeof text - 1) <= 0) return -1;
+    if (!file.is_open() || read(file.get(), text, sizeof text - 1) <= 0) return -1;
     const char *name_end = strrchr(text, ')');
     char state = 'X';
     int group = -1;

@@ -42,9 +42,9 @@ size_t piece_of(int fd, bool never_waits)
 
 LineSink::LineSink(int fd)
     : anew_(opened_anew(fd)),
-      fd_(anew_.present() ? anew_.fd() : fd),
+      fd_(anew_.is_open() ? anew_.get() : fd),
       is_socket_(kind_of(fd) == S_IFSOCK),
-      piece_(piece_of(fd, anew_.present() || is_socket_ || kind_of(fd) == S_IFREG))
+      piece_(piece_of(fd, anew_.is_open() || is_socket_ || kind_of(fd) == S_IFREG))
 {
 }
 

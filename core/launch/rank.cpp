@@ -50,10 +50,10 @@ Rank::Rank(int32_t number, LineSink &out, LineSink &err)
 void Rank::start(ChildPlan plan, std::string error_file)
 {
     Pipe out = make_pipe(), err = make_pipe();
-    plan.out = out.write.fd();
-    plan.err = err.write.fd();
-    make_non_blocking(out.read.fd());
-    make_non_blocking(err.read.fd());
+    plan.out = out.write.get();
+    plan.err = err.write.get();
+    make_non_blocking(out.read.get());
+    make_non_blocking(err.read.get());
     out_.from = std::move(out.read);
     err_.from = std::move(err.read);
     error_file_ = std::move(error_file);
@@ -110,8 +110,8 @@ void Rank::Stream::pass_on()
     char bytes[8192];  // hosts may have threads with small stacks
     if (lines.sink().error() == EPIPE)
         from.close();  // the rank then learns of it as if it were its own
-    if (!from.present() || lines.sink().is_full()) return;
-    const ssize_t count = read(from.fd(), bytes, sizeof bytes);
+    if (!from.is_open() || lines.sink().is_full()) return;
+    const ssize_t count = read(from.get(), bytes, sizeof bytes);
     if (count > 0) lines.add({bytes, static_cast<size_t>(count)});
     const bool is_later = count < 0 && (errno == EAGAIN || errno == EINTR);
     if (count <= 0 && !is_later) from.close();

@@ -76,13 +76,13 @@ private:
     {
         OwnedFile made(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
         const int on = 1, off = 0;
-        setsockopt(made.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        setsockopt(made.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
         const SocketAddress any = SocketAddress::any(family, 0);
-        if (bind(made.fd(), any.get(), any.length) != 0) return false;
+        if (bind(made.get(), any.get(), any.length) != 0) return false;
         SocketAddress bound{};
         bound.length = sizeof bound.storage;
-        if (getsockname(made.fd(), bound.get(), &bound.length) != 0) return false;
+        if (getsockname(made.get(), bound.get(), &bound.length) != 0) return false;
         number_ = bound.port();
         socket_ = std::move(made);
         return true;
@@ -128,9 +128,9 @@ std::string written_input(const std::optional<std::string_view> &input, const st
     if (!input) return "";
     const std::string path = folder + "/input";
     const OwnedFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    bool is_well = file.present();
+    bool is_well = file.is_open();
     for (std::string_view rest = *input; is_well && !rest.empty();) {
-        const ssize_t taken = write(file.fd(), rest.data(), rest.size());
+        const ssize_t taken = write(file.get(), rest.data(), rest.size());
         is_well = taken >= 0 || errno == EINTR;
         rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(taken, 0)));
     }

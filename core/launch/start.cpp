@@ -41,10 +41,10 @@ int Start::input_of(int32_t number, OwnedFile &own)
         return scene_.terminal.open();
     const char *path = scene_.input.empty() ? "/dev/null" : scene_.input.c_str();
     own = above_standard(open(path, O_RDONLY | O_CLOEXEC));
-    if (!own.present())
+    if (!own.is_open())
         fail(YOKE_E_IO, "run: the input of rank %d, %s, cannot be opened: %s", number, path,
              strerror(errno));
-    return own.fd();
+    return own.get();
 }
 
 bool Start::start_rank(int32_t local_rank)
@@ -102,7 +102,7 @@ double Start::patience() const
 {
     const auto is_unwatched = [](const Rank &rank) {
         return is_ending(rank) ||  // what it has left behind tells nobody of its end
-               (rank.is_running() && !rank.ended().present());
+               (rank.is_running() && !rank.ended().is_open());
     };
     const bool has_ticks = std::any_of(ranks_.begin(), ranks_.end(), is_unwatched);
     const double tick = has_ticks ? kShortTick : kTick;
@@ -117,8 +117,8 @@ void Start::step()
     for (Rank &rank : ranks_) {
         for (Rank::Stream *stream : {&rank.out(), &rank.err()})
             if (!stream->lines.sink().is_full())
-                ask(all, stream->from.fd(), POLLIN, [stream] { stream->pass_on(); });
-        if (rank.is_running()) ask(all, rank.ended().fd(), POLLIN, [] {});
+                ask(all, stream->from.get(), POLLIN, [stream] { stream->pass_on(); });
+        if (rank.is_running()) ask(all, rank.ended().get(), POLLIN, [] {});
     }
     for (LineSink *sink : {&scene_.out, &scene_.err})
         if (!sink->is_empty()) ask(all, sink->fd(), POLLOUT, [sink] { sink->write_some(); });
@@ -257,8 +257,8 @@ void Start::drain()
         return interrupts_ > before || (interrupts_ > 0 && patience_ends.has_passed());
     };
     const auto read_all = [&](Rank::Stream &stream) {
-        pollfd wanted{stream.from.fd(), POLLIN, 0};
-        while (stream.from.present() && poll(&wanted, 1, 0) > 0 && !gives_up()) {
+        pollfd wanted{stream.from.get(), POLLIN, 0};
+        while (stream.from.is_open() && poll(&wanted, 1, 0) > 0 && !gives_up()) {
             stream.pass_on();
             if (stream.lines.sink().is_full()) step();
         }

@@ -1,5 +1,6 @@
 #include "core/select/lease.h"
 
+#include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
@@ -20,7 +21,6 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 namespace yoke {
@@ -45,22 +45,6 @@ void let_go_in_child()
     for (const Held &each : state.held) close(each.file);
     state.held.clear();
 }
-
-class File {
-public:
-    explicit File(int file) : file_(file) {}
-    ~File()
-    {
-        if (file_ >= 0) close(file_);
-    }
-    File(const File &) = delete;
-    File &operator=(const File &) = delete;
-    int get() const { return file_; }
-    int detach() { return std::exchange(file_, -1); }
-
-private:
-    int file_;
-};
 
 // A character of a card's name as it stands in a lease's.
 char lease_char(char c)
@@ -182,12 +166,12 @@ bool take_now(const std::string &name, const std::string &path)
     const std::lock_guard lock(state.mutex);
     for (Held &each : state.held)
         if (each.name == name) return ++each.count, true;
-    File file(open_lease(path));
+    OwnedFile file(open_lease(path));
     check_file(path, file.get());
     if (!lock_now(file.get(), path) || is_removed(file.get())) return false;
     write_pid(file.get());
     state.held.push_back({name, file.get(), 1});
-    static_cast<void>(file.detach());
+    static_cast<void>(file.release());
     return true;
 }
 
@@ -259,8 +243,8 @@ int32_t lease_holder(std::string_view card)
     do {
         opened = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     } while (opened < 0 && errno == EACCES && opening.may_come(path));
-    const File file(opened);
-    if (file.get() < 0 && errno == ENOENT) return 0;
+    const OwnedFile file(opened);
+    if (!file.is_open() && errno == ENOENT) return 0;
     check_file(path, file.get());
     if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) {
         flock(file.get(), LOCK_UN);

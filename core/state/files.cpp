@@ -136,26 +136,9 @@ void fail_io(const char *call, const char *what, const std::string &path, int er
 
 // ---- Descriptors ------------------------------------------------------------------------------------------------
 
-Descriptor &Descriptor::operator=(Descriptor &&other) noexcept
+int close_file(int file)
 {
-    if (this != &other) {
-        close();
-        file_ = other.release();
-    }
-    return *this;
-}
-
-int Descriptor::release()
-{
-    return std::exchange(file_, -1);
-}
-
-int Descriptor::close()
-{
-    if (file_ < 0) return 0;
-    // Interrupted or not, the number may be another file's at once.
-    const int file = release();
-    return file_calls().close(file) == 0 || errno == EINTR ? 0 : errno;
+    return file_calls().close(file);
 }
 
 Place place_of(const std::string &path)

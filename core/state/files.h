@@ -7,6 +7,7 @@
 // nothing.
 #pragma once
 
+#include "core/base/descriptor.h"
 #include "core/base/error.h"
 
 #include <sys/stat.h>
@@ -54,22 +55,9 @@ void set_file_calls(const FileCalls *calls);
 
 [[noreturn]] void fail_io(const char *call, const char *what, const std::string &path, int error);
 
-// An open file or folder.
-class Descriptor {
-public:
-    explicit Descriptor(int file = -1) : file_(file) {}
-    ~Descriptor() { close(); }
-    Descriptor(Descriptor &&other) noexcept : file_(other.release()) {}
-    Descriptor &operator=(Descriptor &&other) noexcept;
-
-    int get() const { return file_; }
-    bool is_open() const { return file_ >= 0; }
-    int release();
-    int close();  // 0 or an errno; it is closed in any case
-
-private:
-    int file_;
-};
+// An open file or folder, closed by file_calls().
+int close_file(int file);
+using Descriptor = OwnedDescriptor<close_file>;
 
 // ---- Writing ----------------------------------------------------------------------------------------------------
 
