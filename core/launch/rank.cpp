@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,16 +106,24 @@ void Rank::release() noexcept
     has_number_ = false;
 }
 
-void Rank::Stream::pass_on()
+size_t Rank::Stream::pass_on()
 {
     char bytes[8192];  // hosts may have threads with small stacks
     if (lines.sink().error() == EPIPE)
         from.close();  // the rank then learns of it as if it were its own
-    if (!from.is_open() || lines.sink().is_full()) return;
+    if (!from.is_open() || lines.sink().is_full()) return 0;
     const ssize_t count = read(from.get(), bytes, sizeof bytes);
     if (count > 0) lines.add({bytes, static_cast<size_t>(count)});
     const bool is_later = count < 0 && (errno == EAGAIN || errno == EINTR);
     if (count <= 0 && !is_later) from.close();
+    return count > 0 ? static_cast<size_t>(count) : 0;
+}
+
+size_t Rank::Stream::waiting() const noexcept
+{
+    int bytes = 0;
+    const bool is_told = from.is_open() && ioctl(from.get(), FIONREAD, &bytes) == 0;
+    return is_told ? static_cast<size_t>(bytes) : 0;
 }
 
 void Rank::Stream::finish()

@@ -54,8 +54,10 @@ public:
     struct Stream {
         OwnedFile from;
         LineMaker lines;
-        // Reads what is there. Nothing where the sink is full.
-        void pass_on();
+        // Reads some of what is there, and tells how many bytes. Nothing where the sink is full.
+        size_t pass_on();
+        // Bytes that are there.
+        size_t waiting() const noexcept;
         void finish();
     };
     Stream &out() noexcept { return out_; }

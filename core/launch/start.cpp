@@ -247,8 +247,8 @@ void Start::release_ended()
     }
 }
 
-// What they have written is read to its end, and written; of a process that has left the groups it is not waited for,
-// nor, once the program was asked to end, for a reader that does not read.
+// What they have written is read, and written; for a process that has left the groups, and may write for ever, it is not
+// waited, nor, once the program was asked to end, for a reader that does not read.
 void Start::drain()
 {
     const int before = interrupts_;
@@ -256,16 +256,15 @@ void Start::drain()
     const auto gives_up = [&] {
         return interrupts_ > before || (interrupts_ > 0 && patience_ends.has_passed());
     };
-    const auto read_all = [&](Rank::Stream &stream) {
-        pollfd wanted{stream.from.get(), POLLIN, 0};
-        while (stream.from.is_open() && poll(&wanted, 1, 0) > 0 && !gives_up()) {
-            stream.pass_on();
+    const auto read_rest = [&](Rank::Stream &stream) {
+        for (size_t rest = stream.waiting(); rest > 0 && stream.from.is_open() && !gives_up();) {
             if (stream.lines.sink().is_full()) step();
+            rest -= std::min(rest, stream.pass_on());
         }
     };
     for (Rank &rank : ranks_)
         for (Rank::Stream *stream : {&rank.out(), &rank.err()}) {
-            read_all(*stream);
+            read_rest(*stream);
             stream->finish();
         }
     while (!(scene_.out.is_empty() && scene_.err.is_empty()) && !gives_up()) step();

@@ -1,5 +1,6 @@
 """The command `yoke run` where it, its ranks, or what they write to come to an end that is not theirs to choose."""
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -127,3 +128,22 @@ def test_a_relative_folder_for_temporary_files_is_the_same_for_all(tmp_path):
     ranks.kill()
     until(lambda: not list((tmp_path / "folder").iterdir()))
     ranks.communicate()
+
+
+# ---- Who leaves the group -------------------------------------------------------------------------------------------
+
+def test_what_has_left_the_group_and_writes_for_ever_is_not_waited_for(tmp_path):
+    """Once its rank has ended, no more is read than the pipe holds: with what was kept before, less than 8 MiB of lines."""
+    go = tmp_path / "go"
+    program = f"setsid yes & echo $! >&2; until [ -e {go} ]; do sleep 0.02; done"
+    ranks = subprocess.Popen([COMMAND, "run", "-n", "1", "--", "sh", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    writer = int(ranks.stderr.readline().split()[1])
+    # So much is written where as much is kept as is ever kept: a line of two bytes gets four in front.
+    until(lambda: int(pathlib.Path(f"/proc/{writer}/io").read_text().split()[3]) > 420000)
+    go.write_text("")
+    size = 0
+    while size <= 8 << 20 and (some := ranks.stdout.read1(1 << 16)):
+        size += len(some)
+    ranks.stdout.close()
+    ranks.stderr.close()
+    assert size <= 8 << 20 and ranks.wait(timeout=PATIENCE) == 0
