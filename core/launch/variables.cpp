@@ -54,6 +54,7 @@ std::vector<std::string> rank_variables(const RunOptions &options, const RunPlac
     set("LOCAL_RANK", rank.local_rank);
     set("LOCAL_WORLD_SIZE", options.ranks);
     set("GROUP_RANK", options.node);
+    set("GROUP_WORLD_SIZE", options.nodes);
     set("TORCHELASTIC_RESTART_COUNT", rank.start);
     set("TORCHELASTIC_MAX_RESTARTS", options.restarts);
     all["MASTER_ADDR"] = place.host;

@@ -174,9 +174,9 @@ with socket.create_server(at):  # which shares it, as servers do
 
 
 def test_a_torchrun_around_it_has_no_say():
-    done = shell("echo ${TORCHELASTIC_RUN_ID-none} ${TORCHELASTIC_USE_AGENT_STORE-none} $RANK", ranks=1, TORCHELASTIC_RUN_ID="x",
-                 TORCHELASTIC_USE_AGENT_STORE="True", RANK="7")
-    assert done.stdout == "[0] none none 0\n"
+    done = shell("echo ${TORCHELASTIC_RUN_ID-none} ${TORCHELASTIC_USE_AGENT_STORE-none} $RANK $GROUP_RANK $GROUP_WORLD_SIZE", ranks=1,
+                 TORCHELASTIC_RUN_ID="x", TORCHELASTIC_USE_AGENT_STORE="True", RANK="7", GROUP_RANK="7", GROUP_WORLD_SIZE="9")
+    assert done.stdout == "[0] none none 0 0 1\n"
 
 
 # ---- Input and output -----------------------------------------------------------------------------------------------
