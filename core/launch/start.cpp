@@ -247,8 +247,8 @@ void Start::release_ended()
     }
 }
 
-// What they have written is read, and written; for a process that has left the groups, and may write for ever, it is not
-// waited, nor, once the program was asked to end, for a reader that does not read.
+// What they have written is read, and written; for a process that has left the groups, and may write for ever, it is
+// not waited, nor, once the program was asked to end, for a reader that does not read.
 void Start::drain()
 {
     const int before = interrupts_;
