@@ -99,8 +99,11 @@ void Store::remove(std::string_view key, Deadline deadline)
 
 void Store::remove_all(const Keys &keys, Deadline deadline)
 {
-    check_keys("remove_all", keys, stop_);
-    if (!keys.empty()) do_remove_all(keys, {deadline, &stop_});
+    for (const std::string &key : keys) checked("remove_all", key, stop_);
+    for (size_t first = 0; first < keys.size(); first += kMostKeys) {
+        const size_t end = std::min(first + kMostKeys, keys.size());
+        do_remove_all({keys.data() + first, keys.data() + end}, {deadline, &stop_});
+    }
 }
 
 void Store::do_remove_all(const Keys &keys, const Patience &patience)
@@ -128,8 +131,6 @@ std::string Store::do_set_once(const std::string &key, std::string_view value,
     return do_await({key}, true, patience).front();
 }
 
-namespace {
-
 Store::Keys gather_keys(std::string_view name, int32_t size)
 {
     Store::Keys keys;
@@ -138,19 +139,12 @@ Store::Keys gather_keys(std::string_view name, int32_t size)
     return keys;
 }
 
-}  // namespace
-
 std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
                                     std::string_view mine, Deadline deadline)
 {
     const Store::Keys keys = gather_keys(name, size);
     store.set(keys[static_cast<size_t>(rank)], mine, deadline);
     return store.get_all(keys, deadline);
-}
-
-void forget_gather(Store &store, std::string_view name, int32_t size, Deadline deadline)
-{
-    store.remove_all(gather_keys(name, size), deadline);
 }
 
 namespace detail {

@@ -55,7 +55,7 @@ class Store {
 public:
     static constexpr size_t kLongestKey = 1024;
     static constexpr size_t kLongestValue = size_t{16} << 20;
-    static constexpr size_t kMostKeys = 65536;  // of one call
+    static constexpr size_t kMostKeys = 65536;  // that one call waits for
     using Keys = std::vector<std::string>;
 
     virtual ~Store() = default;
@@ -146,8 +146,8 @@ private:
 // Those of all ranks, in their order. `name` is new for each: no two share one.
 std::vector<std::string> all_gather(Store &store, std::string_view name, int32_t rank, int32_t size,
                                     std::string_view mine, Deadline deadline);
-// Removes what is left of it, once all ranks have those texts.
-void forget_gather(Store &store, std::string_view name, int32_t size, Deadline deadline);
+// What is left of it, to be removed once all ranks have those texts.
+Store::Keys gather_keys(std::string_view name, int32_t size);
 
 namespace detail {
 // "'a', 'b' and 3 more".

@@ -6,6 +6,8 @@
 #include "core/base/signals.h"
 #include "core/comm/coalesce.h"
 
+#include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -73,9 +75,10 @@ void Group::forget_making(int gathered) noexcept
     const Deadline deadline = Deadline::after(kPatience);
     try {
         if (members_.store->add(kMade, 1, deadline) != size()) return;
+        Store::Keys all{kMade};
         for (int each = 0; each < gathered; ++each)
-            forget_gather(*members_.store, making_key(each), size(), deadline);
-        members_.store->remove(kMade, deadline);
+            std::ranges::copy(gather_keys(making_key(each), size()), std::back_inserter(all));
+        members_.store->remove_all(all, deadline);
     } catch (const Error &error) {
         log(LogLevel::kInfo, "a group leaves keys of its making: %s", error.what());
     }

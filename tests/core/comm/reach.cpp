@@ -51,7 +51,9 @@ TEST(Reach, AnAddressThatDoesNotAnswerCostsOneAttempt)
     ASSERT_TRUE(server);
     PeerOptions other = options;
     other.rank = 1;
-    EXPECT_TRUE(reach_rank_0(environment, job, other, Deadline::after(12)));
+    const Deadline four_attempts = Deadline::after(12);
+    EXPECT_TRUE(reach_rank_0(environment, job, other, four_attempts));
+    EXPECT_FALSE(four_attempts.has_passed());
 }
 
 Variables of_start(int start, int rank, uint16_t port)
