@@ -1,14 +1,10 @@
 #include "core/comm/host_store.h"
 
+#include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/comm/interfaces.h"
 #include "core/comm/reach.h"
-
-#include <sys/random.h>
-
-#include <cerrno>
-#include <cstring>
 
 namespace yoke {
 
@@ -77,12 +73,8 @@ try {
 
 std::string draw_secret()
 {
-    unsigned char drawn[16];
-    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
-        fail(YOKE_E_IO, "comm.init: the system gives no random numbers: %s", strerror(errno));
-    std::string text;
-    for (const unsigned char each : drawn) text += format("%02x", each);
-    return text;
+    return format("%016llx%016llx", static_cast<unsigned long long>(unguessable_number()),
+                  static_cast<unsigned long long>(unguessable_number()));
 }
 
 void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,

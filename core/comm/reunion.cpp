@@ -1,5 +1,6 @@
 #include "core/comm/reunion.h"
 
+#include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/store_client.h"
 #include "core/base/store_hash.h"
@@ -283,7 +284,7 @@ std::optional<Members> Reunion::lead()
     }
     server_->close_to_newcomers();
     Word word;
-    word.number = drawn_number();
+    word.number = unguessable_number();
     word.ranks = {of_.rank};
     for (const int32_t each : comers_->there())
         if (each > of_.rank) word.ranks.push_back(each);
@@ -343,7 +344,7 @@ Members reunite_threads(const Members &of, int attempt, Deadline deadline)
         if (error.status() != YOKE_E_TIMEOUT) throw;
     }
     Word word;
-    word.number = drawn_number();
+    word.number = unguessable_number();
     for (int32_t each = 0; each < of.size(); ++each)
         if (store.try_get(all[static_cast<size_t>(each)], at_once)) word.ranks.push_back(each);
     word = Word::decode(store.set_once(kWord, word.encode(), at_once));

@@ -45,9 +45,6 @@ private:
     std::string secret_;           // rank 0's
 };
 
-// No other one, as good as certainly.
-uint64_t drawn_number();
-
 // The members of the smaller group, for its making. Raises YOKE_E_COMM where the others have gone on without this rank.
 Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline);
 // The same for threads of one process, `attempt` counted alike in each.

@@ -1,23 +1,15 @@
 // The ports at which ranks of a group that still live find each other.
+#include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/comm/reunion.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 
 #include <cerrno>
 #include <cstring>
 
 namespace yoke {
-
-uint64_t drawn_number()
-{
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        fail(YOKE_E_IO, "the system gives no random numbers for the group's secret");
-    return number;
-}
 
 // At the address by which peers know this host, or where that is another's (behind a translation), at all.
 void ReunionPorts::open(const Arrival &self)
@@ -30,7 +22,7 @@ void ReunionPorts::open(const Arrival &self)
     if (!listening_.present())
         fail(YOKE_E_IO, "cannot listen on %s for the other ranks: %s", self.address.c_str(),
              strerror(errno));
-    secret_ = format("%016llx", static_cast<unsigned long long>(drawn_number()));
+    secret_ = format("%016llx", static_cast<unsigned long long>(unguessable_number()));
 }
 
 std::string ReunionPorts::text() const
