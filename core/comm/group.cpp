@@ -67,10 +67,11 @@ std::string making_key(int gathered)
 
 }  // namespace
 
-// By the last rank that has been made. What it cannot reach then stays until the job ends.
+// By the last rank that has been made. What it cannot reach at once stays until the job ends: nobody waits for a rank 0
+// that has stopped since.
 void Group::forget_making(int gathered) noexcept
 {
-    constexpr double kPatience = 1;
+    constexpr double kPatience = 0.1;
     constexpr const char *kMade = "made";
     const Deadline deadline = Deadline::after(kPatience);
     try {
