@@ -81,7 +81,8 @@ private:
     const RendezvousOptions &options_;
     const Deadline deadline_;
     const Environment environment_;
-    std::string job_;
+    const std::string job_;
+    std::string secret_;  // that a host's store tells, where there is one
     Arrival self_;
     const std::shared_ptr<Relay> relay_;
     std::shared_ptr<StoreServer> server_;
@@ -119,7 +120,7 @@ Meeting::Meeting(const RendezvousOptions &options)
 PeerOptions Meeting::peer_options() const
 {
     PeerOptions peer;
-    peer.cookie = job_cookie(name_of(environment_));
+    peer.cookie = job_cookie(secret_.empty() ? name_of(environment_) : secret_);
     peer.start = environment_.epoch;
     peer.rank = self_.rank;
     peer.size = self_.size;
@@ -147,9 +148,9 @@ void Meeting::meet_by_host_store()
     const std::string key = "yoke/" + prefix_of(environment_) + "/rank0";
     if (environment_.rank != 0)
         return adopt(find_rank_0(*options_.host_store, key, peer_options(), deadline_));
-    job_ = draw_secret();
+    secret_ = draw_secret();
     serve(listen_at_any_port());
-    publish_rank_0(*options_.host_store, key, server_->address().port(), job_);
+    publish_rank_0(*options_.host_store, key, server_->address().port(), secret_);
 }
 
 void Meeting::open_store()
