@@ -6,6 +6,8 @@
 #include "core/comm/interfaces.h"
 #include "core/comm/reach.h"
 
+#include <algorithm>
+
 namespace yoke {
 
 namespace {
@@ -88,15 +90,16 @@ void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,
 std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &key, PeerOptions self,
                                          Deadline deadline)
 {
-    constexpr double kAttempt = 1;  // then rank 0 may have come, and told another place
-    for (;;) {
+    // Behind each attempt rank 0 may have come, and told another place.
+    constexpr double kFirst = 0.05, kLongest = 2;
+    for (double attempt = kFirst;; attempt = std::min(2 * attempt, kLongest)) {
         const Whereabouts found = read(store, key, self, deadline);
         Environment there;
         there.hosts = found.hosts;
         there.port = found.port;
         self.cookie = job_cookie(found.secret);
         try {
-            return reach_rank_0(there, found.secret, self, deadline.within(kAttempt));
+            return reach_rank_0(there, found.secret, self, deadline.within(attempt));
         } catch (const Error &error) {
             if (error.status() != YOKE_E_TIMEOUT) throw;
             if (!deadline.has_passed()) continue;

@@ -189,7 +189,7 @@ print(select(2, yoke.comm.init { store = { get = set, set = function() return ni
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) == 6, done
     for line, told in zip(lines, ["failed: the disk is full", "failed: no such table", "it gave 7, where a string is wanted",
-                                  "nothing of rank 0", "no method set", "the store's set('yoke/start0/init0/rank0') failed: read only"]):
+                                  "nothing of rank 0", "no method set", "the store's set('yoke/start0/rank0') failed: read only"]):
         assert told in line, (line, told)
 
 
