@@ -2,11 +2,17 @@
 
 #include "core/base/entropy.h"
 #include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
 #include "core/base/text.h"
 #include "core/comm/interfaces.h"
 #include "core/comm/reach.h"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
 
 namespace yoke {
 
@@ -71,6 +77,47 @@ try {
     fail_absent(self, deadline);
 }
 
+// Meetings of this process's ranks: one that comes again to the store waits for another rank 0.
+struct Past {
+    Mutex mutex{LockRank::kOther};
+    std::set<std::pair<std::string, int32_t>> met;  // secret and rank
+
+    bool has(const std::string &secret, int32_t rank)
+    {
+        const std::lock_guard lock(mutex);
+        return met.contains({secret, rank});
+    }
+    void add(const std::string &secret, int32_t rank)
+    {
+        const std::lock_guard lock(mutex);
+        met.emplace(secret, rank);
+    }
+};
+Past &past = immortal<Past>();
+
+[[noreturn]] void fail_unreached(const Whereabouts &found, const PeerOptions &self,
+                                 Deadline deadline)
+{
+    fail(
+        YOKE_E_TIMEOUT,
+        "comm.init: rank %d (%s) did not reach rank 0 within %g s, which by the host's store listens at port %u of %s: rank 0 of this job has not come, or its networks are out of reach",
+        self.rank, self.about.c_str(), deadline.given_s(), found.port, found.hosts[0].c_str());
+}
+
+// Null where nobody is there within that time.
+std::shared_ptr<ClientStore> try_to_reach(const Whereabouts &found, PeerOptions self,
+                                          Deadline deadline)
+try {
+    Environment there;
+    there.hosts = found.hosts;
+    there.port = found.port;
+    self.cookie = job_cookie(found.secret);
+    return reach_rank_0(there, found.secret, self, deadline);
+} catch (const Error &error) {
+    if (error.status() != YOKE_E_TIMEOUT) throw;
+    return nullptr;
+}
+
 }  // namespace
 
 std::string draw_secret()
@@ -94,21 +141,14 @@ std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &ke
     constexpr double kFirst = 0.05, kLongest = 2;
     for (double attempt = kFirst;; attempt = std::min(2 * attempt, kLongest)) {
         const Whereabouts found = read(store, key, self, deadline);
-        Environment there;
-        there.hosts = found.hosts;
-        there.port = found.port;
-        self.cookie = job_cookie(found.secret);
-        try {
-            return reach_rank_0(there, found.secret, self, deadline.within(attempt));
-        } catch (const Error &error) {
-            if (error.status() != YOKE_E_TIMEOUT) throw;
-            if (!deadline.has_passed()) continue;
-            fail(
-                YOKE_E_TIMEOUT,
-                "comm.init: rank %d (%s) did not reach rank 0 within %g s, which by the host's store listens at port %u of %s: rank 0 of this job has not come, or its networks are out of reach",
-                self.rank, self.about.c_str(), deadline.given_s(), found.port,
-                found.hosts[0].c_str());
+        const Deadline until = deadline.within(attempt);
+        if (past.has(found.secret, self.rank)) {
+            std::this_thread::sleep_until(until.at());
+        } else if (auto reached = try_to_reach(found, self, until)) {
+            past.add(found.secret, self.rank);
+            return reached;
         }
+        if (deadline.has_passed()) fail_unreached(found, self, deadline);
     }
 }
 

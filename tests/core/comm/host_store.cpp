@@ -73,8 +73,7 @@ TEST(HostStore, WhatAFormerJobHasLeftInItIsPassedOver)
 {
     test::in_fresh_process([] {  // whose inits count from 0
         SharedTable store;
-        store.table.set("yoke/start0/rank0", "yoke 1 1 00112233 127.0.0.1",
-                        Deadline::after(9));
+        store.table.set("yoke/start0/rank0", "yoke 1 1 00112233 127.0.0.1", Deadline::after(9));
         std::vector<std::string> others;
         std::thread early([&] { others = meet_in(store, {1}, 2); });
         while (store.calls < 2) std::this_thread::yield();  // it has read that, and reads again
