@@ -46,7 +46,7 @@ std::vector<BenchMember> members_of(yoke_group *group, const std::string &spec)
     return all;
 }
 
-// A mistake of whoever called the command: main prints it and exits with 2.
+// A mistake of whoever called the command, which exits with 2.
 struct Misuse : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -106,16 +106,20 @@ int run_rank(const CollectivesOptions &options)
     const bool is_first = yoke_group_rank(group.get()) == 0;
     if (is_first && options.report >= 0) dup2(options.report, STDOUT_FILENO);
     const std::vector<BenchMember> members = members_of(group.get(), options.rounds.device);
+    int status = 2;
     try {
         need_memory(members, options.most);
         CollectivesReport report(options, members, is_first);
         for (const std::string &name : options.ops)
             run_op(group.get(), op_named(name), options, report);
-        return report.end();
-    } catch (const Misuse &) {  // of all ranks alike
-        if (is_first) throw;
-        return 2;
+        status = report.end();
+    } catch (const Misuse &mistake) {  // of all ranks alike
+        if (is_first) fprintf(stderr, "yoke: %s\n", mistake.what());
     }
+    fflush(stdout);
+    // Whoever ends with a failure has its launcher end the others, who may not have told all yet.
+    check(yoke_group_barrier(group.get(), nullptr));
+    return status;
 }
 
 // ---- Starting ranks of one's own --------------------------------------------------------------------------------
