@@ -20,13 +20,13 @@ SPECIAL = {
     "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
     "yoke_load", "yoke_preempt_watch", "yoke_preempt_add", "yoke_preempt_signal", "yoke_preempt_resume", "yoke_preempt_clear",
-    "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads", "yoke_run",
+    "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads", "yoke_run", "yoke_comm_hang", "yoke_set_stack_provider",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
 RARE = {
     "yoke_doctor": 4000, "yoke_doctor_record": 8000, "yoke_doctor_record_v2": 8000, "yoke_inventory_take": 300, "yoke_explain": 300,
     "yoke_select": 300, "yoke_device_sample": 100, "yoke_device_lease": 300, "yoke_lease_holder": 300, "yoke_shutdown": 500,
-    "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_comm_init": 20, "yoke_comm_init_threads": 4, "yoke_run": 50, "yoke_group_split": 4,
+    "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_comm_init": 20, "yoke_comm_init_threads": 4, "yoke_run": 50, "yoke_comm_hang": 10, "yoke_group_dump": 10, "yoke_group_split": 4,
     "yoke_group_shrink": 4, "yoke_set_num_threads": 20, "yoke_disable": 50, "yoke_enable": 50,
     "yoke_device_open": 20, "yoke_device_memory": 10, "yoke_config_set": 10, "yoke_read_idx": 10, "yoke_save": 10, "yoke_load": 4,
     "yoke_checkpoint_manager_save": 10, "yoke_checkpoint_manager_load": 4, "yoke_is_available": 10,

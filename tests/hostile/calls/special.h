@@ -31,6 +31,8 @@ void yoke_preempt_unwatch(Draw &d);
 void yoke_comm_init(Draw &d);
 void yoke_comm_init_threads(Draw &d);
 void yoke_run(Draw &d);
+void yoke_comm_hang(Draw &d);
+void yoke_set_stack_provider(Draw &d);
 void yoke_meant_word(Draw &d);
 void yoke_tensor_view_storage(Draw &d);
 void yoke_op_invoke(Draw &d);

@@ -63,4 +63,33 @@ void yoke_run(Draw &d)
     d.finish(::yoke_run(options, out));
 }
 
+// ---- What a group is at -----------------------------------------------------------------------------------------
+
+void yoke_comm_hang(Draw &d)
+{
+    const int64_t count = static_cast<int64_t>(d.below(4)) - 1;
+    const char **paths = d.one_in(8) ? nullptr : d.array<const char *>(3);
+    for (int i = 0; paths && i < 3; ++i) paths[i] = d.word(Words::kPath);
+    d.show("%lld", static_cast<long long>(count));
+    yoke_state **out = d.out<yoke_state>();
+    d.announce();
+    d.finish(::yoke_comm_hang(paths, count, out));
+}
+
+void yoke_set_stack_provider(Draw &d)
+{
+    const auto line = [](void *, const char **file, int32_t *number, const char **function) {
+        *file = "random.c";
+        *function = nullptr;
+        *number = 7;
+        return int32_t{1};
+    };
+    const bool some = !d.one_in(4), drops = d.one_in(2);
+    d.show("%s, world, %s", some ? "line" : "NULL", drops ? "drop" : "NULL");
+    d.announce();
+    d.world().borrowed += drops;
+    d.finish(
+        ::yoke_set_stack_provider(some ? +line : nullptr, &d.world(), drops ? give_back : nullptr));
+}
+
 }  // namespace hostile::special
