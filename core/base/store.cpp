@@ -124,13 +124,6 @@ void Store::abort(yoke_status status, std::string_view why) noexcept
     wake();
 }
 
-std::string Store::do_set_once(const std::string &key, std::string_view value,
-                               const Patience &patience)
-{
-    if (do_add(key + "/first", 1, patience) == 1) do_set(key, value, patience);
-    return do_await({key}, true, patience).front();
-}
-
 Store::Keys gather_keys(std::string_view name, int32_t size)
 {
     Store::Keys keys;

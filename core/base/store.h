@@ -104,9 +104,8 @@ protected:
                                               const Patience &) = 0;
     virtual int64_t do_add(const std::string &key, int64_t delta, const Patience &) = 0;
     virtual std::optional<std::string> do_try_get(const std::string &key, const Patience &) = 0;
-    // Here with add, for tables that know no more.
     virtual std::string do_set_once(const std::string &key, std::string_view value,
-                                    const Patience &);
+                                    const Patience &) = 0;
     virtual void do_remove(const std::string &key, const Patience &) = 0;
     // Here one by one.
     virtual void do_remove_all(const Keys &keys, const Patience &);

@@ -40,7 +40,6 @@ private:
     void receive(Socket socket);
     void drop_oldest_stranger(size_t strangers);
     void look_for_silence(Guest &guest);
-    bool is_out_of_time(const Guest &guest) const;
     std::shared_ptr<Guest> other_of(const Guest &guest, int32_t rank);
     Guests all();
     size_t count_ranks() const;  // under the lock

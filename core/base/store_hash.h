@@ -40,7 +40,7 @@ private:
     void wake() noexcept override;
 
     std::unique_lock<std::mutex> lock(const char *call) const;
-    // These four under the lock.
+    // These three under the lock.
     void check_room(const char *call, const std::string &key, std::string_view value) const;
     // Who waited for the key is to be called without the lock.
     Waiters put(const std::string &key, std::string_view value);

@@ -190,6 +190,8 @@ bool ClientStore::Link::take(wire::Reader &frame)
 void ClientStore::Link::end(const std::string &how)
 {
     channel_.stop();
+    // Whoever is woken finds out why.
+    tell(has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, how);
     std::vector<Then> dropped;  // they end without the lock
     {
         const Lock lock(mutex_);
@@ -197,7 +199,6 @@ void ClientStore::Link::end(const std::string &how)
         for (auto &[number, request] : requests_) dropped.push_back(std::move(request.then));
         came_.notify_all();
     }
-    tell(has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, how);
 }
 
 void ClientStore::Link::on_tick(double late_s) noexcept

@@ -1,4 +1,4 @@
-// engine.h: one communicator of an engine of collectives, behind the contract of core/backend/backend.h.
+// engine.h: one communicator of an engine of collectives, behind the contract of core/backend/comm.h.
 #pragma once
 
 #include "core/backend/comm.h"

@@ -7,7 +7,9 @@
 #include "core/comm/coalesce.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +19,7 @@ namespace yoke {
 
 Group::Group(Members members, const GroupOptions &options)
     : members_(std::move(members)),
+      barrier_keys_(std::make_shared<PrefixStore>(members_.store, "monitored")),
       options_(options),
       process_(getpid()),
       staging_(format("rank %d of %d", rank(), size())),
@@ -33,14 +36,25 @@ Ref<Group> Group::make(Members members, const GroupOptions &options, const char 
     group->listen();
     try {
         group->forget_making(group->open_engine(table, call));
+    } catch (const EngineFailure &failure) {
+        Doing doing;
+        doing.line = call;
+        group->fail_alone(cause_of(failure.fault, failure.status, failure.text, doing,
+                                   group->members_.self(), group->members_.ranks));
     } catch (const Error &error) {
-        const bool is_failed = group->is_failed();
-        if (!is_failed && error.status() != YOKE_E_TIMEOUT) throw;
-        if (!is_failed) group->fail_with(group->agreed({error.status(), error.what()}));
-        const std::lock_guard lock(group->mutex_);
-        group->cause_->raise();  // why the store was of no use any more
+        group->fail_alone(group->cause_of_making(error.status(), error.what(), call));
+    } catch (const std::bad_alloc &) {
+        group->fail_alone(group->cause_of_making(YOKE_E_OOM, kNoMemoryText, call));
     }
     return group;
+}
+
+// The others are told what happened here alone. What the table itself tells names its ranks.
+Cause Group::cause_of_making(yoke_status status, const char *text, const char *call) const
+{
+    if (status == YOKE_E_TIMEOUT || status == YOKE_E_COMM) return {status, text};
+    return {status,
+            format("%s: %s failed: %s", call, yoke::describe(members_.self()).c_str(), text)};
 }
 
 // Others publish the cause of a failure that this rank need not meet by itself.
@@ -80,7 +94,7 @@ void Group::forget_making(int gathered) noexcept
         for (int each = 0; each < gathered; ++each)
             std::ranges::copy(gather_keys(making_key(each), size()), std::back_inserter(all));
         members_.store->remove_all(all, deadline);
-    } catch (const Error &error) {
+    } catch (const std::exception &error) {
         log(LogLevel::kInfo, "a group leaves keys of its making: %s", error.what());
     }
 }
@@ -90,7 +104,7 @@ int Group::open_engine(const yoke_backend_comm &table, const char *call)
     const Deadline deadline = Deadline::after(options_.init_timeout_s);
     int gathered = 0;
     const auto gather_next = [&](const std::string &mine) {
-        return gather(making_key(gathered++), mine, deadline, call);
+        return gather(*members_.store, making_key(gathered++), mine, deadline, call);
     };
     EngineInit init;
     init.rank = rank();
@@ -99,23 +113,29 @@ int Group::open_engine(const yoke_backend_comm &table, const char *call)
     init.timeout_s = options_.init_timeout_s;
     init.all_gather = gather_next;
     init.is_over = [this] { return is_failed(); };
-    try {
-        if (members_.met) ports_ = ReunionPorts(members_.self(), gather_next);
-        init.id = gather_next(rank() == 0 ? Engine::make_id(table) : std::string())[0];
-        auto made = std::make_shared<Engine>(table, init);
-        const std::lock_guard lock(mutex_);
-        engine_ = std::move(made);
-        if (cause_) engine_->abort();
-        return gathered;
-    } catch (const EngineFailure &failure) {
-        Doing doing;
-        doing.line = call;
-        if (!is_failed())
-            fail_with(agreed(cause_of(failure.fault, failure.status, failure.text, doing,
-                                      members_.self(), members_.ranks)));
-        const std::lock_guard lock(mutex_);
-        cause_->raise();
-    }
+    if (members_.met) ports_ = ReunionPorts(members_.self(), gather_next);
+    const std::string id = rank() == 0 ? Engine::make_id(table) : std::string();
+    const std::vector<std::string> told = gather_next(table.name + ("/" + id));
+    check_one_engine(told, call);
+    init.id = told[0].substr(strlen(table.name) + 1);
+    auto made = std::make_shared<Engine>(table, init);
+    const std::lock_guard lock(mutex_);
+    engine_ = std::move(made);
+    if (cause_) engine_->abort();
+    return gathered;
+}
+
+// Each told its engine's name, a slash, and of rank 0 an id.
+void Group::check_one_engine(const std::vector<std::string> &told, const char *call) const
+{
+    const auto name_of = [](const std::string &text) { return text.substr(0, text.find('/')); };
+    for (size_t i = 1; i < told.size(); ++i)
+        if (name_of(told[i]) != name_of(told[0]))
+            fail(
+                YOKE_E_COMM,
+                "%s: ranks do not agree on the backend: %s has '%s', and %s '%s'; give all the same",
+                call, yoke::describe(members_.ranks[0]).c_str(), name_of(told[0]).c_str(),
+                yoke::describe(members_.ranks[i]).c_str(), name_of(told[i]).c_str());
 }
 
 bool Group::is_failed() const noexcept

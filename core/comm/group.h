@@ -41,6 +41,7 @@ public:
     int32_t size() const noexcept { return members_.size(); }
     int32_t local_rank() const noexcept { return members_.self().local_rank; }
     const std::vector<Arrival> &ranks() const noexcept { return members_.ranks; }
+    uint64_t number() const noexcept { return members_.number; }  // no other group's
     std::string describe() const;
     // False in a forked child of the process that made it.
     bool is_here() const noexcept { return process_ == getpid(); }
@@ -149,9 +150,11 @@ private:
     void listen();
     // How often the ranks gathered for it.
     int open_engine(const yoke_backend_comm &table, const char *call);
+    void check_one_engine(const std::vector<std::string> &told, const char *call) const;
+    Cause cause_of_making(yoke_status status, const char *text, const char *call) const;
     void forget_making(int gathered) noexcept;
     // What each rank gives under this name. Raises YOKE_E_TIMEOUT with those that give nothing.
-    std::vector<std::string> gather(const std::string &name, const std::string &mine,
+    std::vector<std::string> gather(Store &store, const std::string &name, const std::string &mine,
                                     Deadline deadline, const char *call) const;
     std::string describe_server() const;
     bool is_failed() const noexcept;
@@ -160,6 +163,7 @@ private:
     void lose(const Cause &cause) noexcept;
     void miss_server(const Arrival &peer) noexcept;
     Members reunite(double seconds);
+    void await_cause() const;
     void forget_barriers(uint64_t before) noexcept;
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     Dump look(const Cause *failing) const;
@@ -177,7 +181,9 @@ private:
     void say_left() noexcept;
     bool has_left(const yoke_comm_fault &fault) const noexcept;
 
-    Members members_;
+    const Members members_;
+    // Of monitored barriers, which end when the group fails.
+    const std::shared_ptr<Store> barrier_keys_;
     const GroupOptions options_;
     const pid_t process_;
     Staging staging_;

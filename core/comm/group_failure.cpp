@@ -142,9 +142,11 @@ void Group::fail_alone(yoke_status status, const char *text, const Pending &pend
 
 namespace {
 
+constexpr const char *kLeft = "left";
+
 std::string left_key(int32_t rank)
 {
-    return "left/" + std::to_string(rank);
+    return std::string(kLeft) + "/" + std::to_string(rank);
 }
 
 }  // namespace
@@ -154,7 +156,12 @@ void Group::say_left() noexcept
 try {
     constexpr double kPatience = 0.1;
     if (size() == 1 || !is_made() || is_failed()) return;
-    members_.store->set(left_key(rank()), "", Deadline::after(kPatience));
+    const Deadline deadline = Deadline::after(kPatience);
+    members_.store->set(left_key(rank()), "", deadline);
+    if (members_.store->add(kLeft, 1, deadline) != size()) return;
+    Store::Keys all = gather_keys(kLeft, size());  // nobody is there who would ask
+    all.emplace_back(kLeft);
+    members_.store->remove_all(all, deadline);
 } catch (const std::exception &error) {
     log(LogLevel::kInfo, "a rank left its group, and could not tell the others: %s", error.what());
 }
@@ -207,6 +214,7 @@ void Group::fail_with(const Cause &cause) noexcept
     if (cause_) return;
     cause_ = cause;
     failed_s_ = monotonic_seconds();
+    barrier_keys_->abort(cause.status, cause.text);
     if (engine_)
         engine_->abort();
     else

@@ -8,6 +8,7 @@
 #include "core/select/select.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <functional>
@@ -40,18 +41,18 @@ std::string Group::describe_server() const
                           : yoke::describe(members_.ranks[static_cast<size_t>(fault.rank)]);
 }
 
-std::vector<std::string> Group::gather(const std::string &name, const std::string &mine,
-                                       Deadline deadline, const char *call) const
+std::vector<std::string> Group::gather(Store &store, const std::string &name,
+                                       const std::string &mine, Deadline deadline,
+                                       const char *call) const
 try {
-    return all_gather(*members_.store, name, rank(), size(), mine, deadline);
+    return all_gather(store, name, rank(), size(), mine, deadline);
 } catch (const Error &error) {
     if (error.status() != YOKE_E_TIMEOUT) throw;
     constexpr double kPatience = 0.1;
     std::string missing;
     try {
         for (const Arrival &peer : members_.ranks)
-            if (!members_.store->try_get(name + "/" + std::to_string(peer.rank),
-                                         Deadline::after(kPatience)))
+            if (!store.try_get(name + "/" + std::to_string(peer.rank), Deadline::after(kPatience)))
                 missing += (missing.empty() ? "" : ", ") + yoke::describe(peer);
     } catch (const Error &) {  // it does not even answer for the table
         missing = describe_server();
@@ -59,15 +60,6 @@ try {
     fail(YOKE_E_TIMEOUT, "%s: within %g s there came not: %s; see whether they are stopped", call,
          deadline.given_s(), missing.c_str());
 }
-
-namespace {
-
-std::string barrier_key(uint64_t number, int32_t rank)
-{
-    return format("monitored/%llu/%d", static_cast<unsigned long long>(number), rank);
-}
-
-}  // namespace
 
 void Group::monitored_barrier(double seconds)
 {
@@ -78,42 +70,39 @@ void Group::monitored_barrier(double seconds)
         number = ++barriers_;
     }
     const Meeting meeting(*this, "monitored_barrier");
-    const Deadline deadline = Deadline::after(seconds);
-    members_.store->set(barrier_key(number, rank()), "1", deadline);
-    std::string missing;
-    for (const Arrival &peer : members_.ranks) {
-        try {
-            members_.store->wait({barrier_key(number, peer.rank)}, deadline);
-        } catch (const Error &error) {
-            if (error.status() != YOKE_E_TIMEOUT) {
-                const std::lock_guard lock(mutex_);
-                check_usable();  // why the store has gone, if the group knows it
-                throw;
-            }
-            missing += (missing.empty() ? "" : ", ") + yoke::describe(peer);
-        }
+    try {
+        (void)gather(*barrier_keys_, std::to_string(number), "", Deadline::after(seconds),
+                     "monitored_barrier");
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_TIMEOUT) await_cause();
+        throw;
     }
-    if (!missing.empty())
-        fail(YOKE_E_TIMEOUT, "monitored_barrier: within %g s there came not: %s", seconds,
-             missing.c_str());
     forget_barriers(number);
+}
+
+// Why the table has gone, as the group is about to learn.
+void Group::await_cause() const
+{
+    constexpr std::chrono::milliseconds kPatience{500};
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [this] { return cause_.has_value(); });
+    check_usable();
 }
 
 // All ranks have come to this one, so that none looks at those before it. What fails stays there.
 void Group::forget_barriers(uint64_t before) noexcept
-{
+try {
     constexpr double kPatience = 1;
     uint64_t first = 0;
     {
         const std::lock_guard lock(mutex_);
         first = std::exchange(kept_barrier_, std::max(kept_barrier_, before));
     }
-    try {
-        for (uint64_t number = first; number < before; ++number)
-            members_.store->remove(barrier_key(number, rank()), Deadline::after(kPatience));
-    } catch (const Error &error) {
-        log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
-    }
+    for (uint64_t number = first; number < before; ++number)
+        barrier_keys_->remove(format("%llu/%d", static_cast<unsigned long long>(number), rank()),
+                              Deadline::after(kPatience));
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
 }
 
 // An ordinary call, so that who dies, is late or calls something else is found as in any other.
@@ -177,7 +166,7 @@ Ref<Group> Group::split(int32_t color, int64_t key)
         format("split/%llu/%d", static_cast<unsigned long long>(number), color);
     part.met = members_.met;
     part.watcher = members_.watcher;
-    part.number = members_.number * 1000003 + number * 1009 + static_cast<uint64_t>(color) + 1;
+    part.number = number_of_group(std::to_string(members_.number) + "/" + name);
     part.store = std::make_shared<PrefixStore>(members_.store, name);
     return make(std::move(part), options_, "split");
 }
@@ -270,11 +259,17 @@ struct Lent {
     std::shared_ptr<Engine> engine;
     void *memory;
     uint64_t bytes;
-    static void drop(void *user)
+    Lent(std::shared_ptr<Engine> of, void *made, uint64_t size)
+        : engine(std::move(of)), memory(made), bytes(size)
     {
-        const std::unique_ptr<Lent> self(static_cast<Lent *>(user));
-        if (self->memory) self->engine->free(self->memory, self->bytes);
     }
+    ~Lent()
+    {
+        if (memory) engine->free(memory, bytes);
+    }
+    Lent(const Lent &) = delete;
+    Lent &operator=(const Lent &) = delete;
+    static void drop(void *user) { delete static_cast<Lent *>(user); }
 };
 
 // All ranks see what all gave, and raise alike.
@@ -298,26 +293,30 @@ void check_alike(const std::vector<int64_t> &given, const std::vector<Arrival> &
 // waiting.
 void *Group::allocate(uint64_t bytes)
 {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !is_running_; });
-    check_usable();
-    is_running_ = true;
-    lock.unlock();
-    void *memory = nullptr;
-    std::string failure;
+    const struct Turn {
+        explicit Turn(Group &of) : group(of)
+        {
+            std::unique_lock lock(group.mutex_);
+            group.changed_.wait(lock, [this] { return !group.is_running_; });
+            group.check_usable();
+            group.is_running_ = true;
+        }
+        ~Turn()
+        {
+            const std::lock_guard lock(group.mutex_);
+            group.is_running_ = false;
+            group.changed_.notify_all();
+        }
+        Group &group;
+    } turn(*this);
     try {
-        memory = engine_->allocate(bytes);
+        return engine_->allocate(bytes);
     } catch (const EngineFailure &found) {
-        failure = format("empty: %s got no memory of %llu bytes that peers reach: %s",
-                         yoke::describe(members_.self()).c_str(),
-                         static_cast<unsigned long long>(bytes), found.text.c_str());
+        fail_alone({found.status,
+                    format("empty: %s did not get its memory of %llu bytes that peers reach: %s",
+                           yoke::describe(members_.self()).c_str(),
+                           static_cast<unsigned long long>(bytes), found.text.c_str())});
     }
-    if (!failure.empty()) fail_with(agreed({YOKE_E_COMM, failure}));
-    lock.lock();
-    is_running_ = false;
-    changed_.notify_all();
-    if (!failure.empty()) cause_->raise();
-    return memory;
 }
 
 Tensor Group::empty(IntList shape, yoke_dtype dtype)
@@ -328,7 +327,7 @@ Tensor Group::empty(IntList shape, yoke_dtype dtype)
              to_string(shape).c_str());
     check_alike(exchange(kEmptyCall, {numel, dtype}), members_.ranks);
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
-    auto lent = std::make_unique<Lent>(Lent{engine_, bytes ? allocate(bytes) : nullptr, bytes});
+    auto lent = std::make_unique<Lent>(engine_, bytes ? allocate(bytes) : nullptr, bytes);
     Tensor made = from_memory(lent->memory, shape, nullptr, dtype, open_device(kHostKind),
                               Lent::drop, lent.get(), "empty");
     (void)lent.release();

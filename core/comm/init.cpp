@@ -48,12 +48,6 @@ std::string build_of_ranks()
                   YOKE_VERSION_PATCH, static_cast<unsigned long long>(YOKE_OP_TABLE_HASH));
 }
 
-// A number that no other group of the job has: ranks of one store count alike.
-uint64_t number_of(const std::string &name)
-{
-    return std::hash<std::string>()(name) | 1;
-}
-
 // Those who have met may make several groups of all ranks, one after the other or at once.
 std::string next_name(std::atomic<int> &groups)
 {
@@ -126,8 +120,9 @@ Meeting new_meeting(const InitOptions &options, double seconds)
         watcher->tell_in(made.met->store);
     else
         Watcher::listen(watcher, made.met->store);
-    // By a file nobody hears of those that leave, so its ranks meet anew each time.
-    if (options.arguments.init_method.starts_with("file://")) return made;
+    // By a file nobody hears of those that leave, so its ranks meet anew each time; what a store of the host's says is
+    // no argument.
+    if (options.arguments.init_method.starts_with("file://") || options.host_store) return made;
     std::shared_ptr<Watcher> before;  // its end takes a lock that forks take first
     const std::lock_guard lock(last_meeting.mutex);
     last_meeting.process = getpid();
@@ -157,7 +152,7 @@ Members members_of(const Meeting &meeting)
     const std::string name = next_name(*met.groups);
     members.rank = met.rank;
     members.ranks = met.arrivals;
-    members.number = number_of(describe_process(met.arrivals[0]) + " " + name);
+    members.number = number_of_group(describe_process(met.arrivals[0]) + " " + name);
     members.store = std::make_shared<PrefixStore>(met.store, name);
     members.met = meeting.met;
     members.watcher = meeting.watcher;
@@ -193,6 +188,12 @@ void log_how(const Group &group, const Rendezvous &met)
             each.says.c_str());
 }
 
+void end_groups_first()
+{
+    static const int registered = atexit(finalize_groups);
+    (void)registered;
+}
+
 Ref<Group> met_group(const InitOptions &options, const char *call)
 {
     check_seconds(options.timeout_s, "timeout", call);
@@ -212,6 +213,8 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     try {
         group = Group::make(members_of(meeting), how, call);
         log_how(*group, *meeting.met);
+        // Behind the module's own end of MPI in this list, so that it runs before.
+        if (how.engine == "mpi") end_groups_first();
         return group;
     } catch (...) {
         leave_soon(meeting.met);
@@ -285,7 +288,7 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
         members.ranks.push_back(std::move(arrival));
     }
     static std::atomic<int> made{0};
-    members.number = number_of(next_name(made));
+    members.number = number_of_group(describe_process(members.ranks[0]) + " " + next_name(made));
     members.store = std::make_shared<HashStore>();
     return made_at_once(members, how, call);
 }

@@ -4,7 +4,16 @@
 #include "core/comm/rendezvous.h"
 #include "core/comm/watcher.h"
 
+#include <functional>
+#include <string>
+
 namespace yoke {
+
+// A number that no other group of the job has, whose ranks name it alike.
+inline uint64_t number_of_group(const std::string &name)
+{
+    return std::hash<std::string>()(name) | 1;
+}
 
 struct Members {
     int32_t rank = 0;

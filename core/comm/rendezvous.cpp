@@ -281,9 +281,10 @@ void leave_meetings() noexcept
         const std::lock_guard lock(served.mutex);
         if (served.process == getpid()) servers = served.servers;
     }
+    const Deadline deadline = Deadline::after(kFarewell);
     for (const std::weak_ptr<StoreServer> &each : servers)
         if (const std::shared_ptr<StoreServer> server = each.lock())
-            server->wait_until_left(Deadline::after(kFarewell));
+            server->wait_until_left(deadline);
 }
 
 }  // namespace yoke

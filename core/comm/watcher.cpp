@@ -141,7 +141,14 @@ void Watcher::watch(const std::shared_ptr<GroupLink> &link)
         links_.push_back(link);
         missing = missing_;
     }
-    for (const auto &[rank, event] : missing) tell_one(link, event);
+    for (const auto &[rank, event] : missing)
+        if (still_misses(rank)) tell_one(link, event);
+}
+
+bool Watcher::still_misses(int32_t rank)
+{
+    const std::lock_guard lock(mutex_);
+    return missing_.contains(rank);
 }
 
 bool Watcher::misses_any()

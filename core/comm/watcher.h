@@ -38,6 +38,7 @@ public:
                        const std::shared_ptr<Store> &store);
     // Whether one of them is not heard, or has gone.
     bool misses_any();
+    bool still_misses(int32_t rank);
 
 private:
     void tell_others(const PeerEvent &event) noexcept;

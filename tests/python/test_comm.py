@@ -180,6 +180,30 @@ def test_a_forked_child_has_no_part_in_a_group():
     group.barrier()
 
 
+def test_memory_of_another_library_is_let_go_of_while_groups_end():
+    """NumPy takes its lock where it lets go of an array: in the group's thread, for whose end finalize waits."""
+    outs, statuses, errors = start("""
+import time, numpy
+if rank == 1:
+    time.sleep(0.3)
+work = group.all_reduce(yoke.from_dlpack(numpy.ones(4, dtype=numpy.float32)), async_op=True)
+del group, work
+yoke.comm.finalize()
+print("done")
+""", 2)
+    assert statuses == [0, 0] and outs == ["done\n"] * 2, errors
+
+
+def test_what_failed_in_a_coalesce_is_not_waited_for_in_the_next_one():
+    group, = yoke.comm.init_all(["cpu"])
+    other, = yoke.comm.init_all(["cpu"])
+    with pytest.raises(yoke.CancelledError), yoke.comm.coalesce():
+        group.all_reduce(yoke.ones(2))
+        group.abort("enough")
+    with yoke.comm.coalesce():
+        other.all_reduce(yoke.ones(2))
+
+
 FORKED = """
 import os, sys, yoke
 group = yoke.comm.init(rank=0, world_size=1)

@@ -67,6 +67,19 @@ say(t.tolist(), out.tolist(), part.tolist(), swapped.tolist())
 
 
 @needs_mpi
+def test_ranks_that_ask_for_different_backends_are_told_so():
+    text = BEGIN + """
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+told(lambda: yoke.comm.init(backend="mpi" if rank else "cpu", init_timeout=60))
+"""
+    done = subprocess.run(["mpirun", "-n", "2", sys.executable, "-c", text], text=True, capture_output=True, timeout=300,
+                          env={**os.environ, **OPEN_MPI}, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("@ ")]
+    assert len(lines) == 2 and all("do not agree on the backend: rank 0" in line and "has 'cpu', and rank 1" in line and "'mpi'" in line
+                                   for line in lines), done
+
+
+@needs_mpi
 def test_parts_memory_and_messages_that_cross():
     said, done = job("""
 other = 1 - rank

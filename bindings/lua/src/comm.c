@@ -316,7 +316,12 @@ static int empty(lua_State *L)
         lua_pop(L, 1);
     }
     yoke_tensor **box = yl_new_tensor(L, b);
-    return told(L, b, yoke_group_empty(group, sizes, (int32_t)ndim, dtype ? dtype : YOKE_F32, box));
+    lua_Debug line;
+    yl_note_line(L, &line);
+    const yoke_status status =
+        yoke_group_empty(group, sizes, (int32_t)ndim, dtype ? dtype : YOKE_F32, box);
+    yl_forget_line();
+    return told(L, b, status);
 }
 
 static int abort_group(lua_State *L)

@@ -26,6 +26,14 @@ int32_t need_rank(const py::object &value, const char *call, const char *argumen
     return static_cast<int32_t>(number);
 }
 
+// A call that may wait, or end what threads of the library let go of in Python's memory.
+template <class Call>
+yoke_status released(Call &&call)
+{
+    const ReleaseGil release;
+    return call();
+}
+
 class Group : public Bound {
 public:
     explicit Group(yoke_group *handle) : handle_(handle) {}
@@ -140,7 +148,8 @@ public:
     py::object empty(const py::object &shape, const py::object &dtype) const;
     void abort(const py::object &reason) const
     {
-        check(yoke_group_abort(handle_, need_text(reason, "abort", "reason")));
+        const char *text = need_text(reason, "abort", "reason");
+        check(released([&] { return yoke_group_abort(handle_, text); }));
     }
     void dump(const py::object &path) const;
 
@@ -205,12 +214,10 @@ py::object Group::empty(const py::object &shape, const py::object &dtype) const
     yoke_dtype wanted = YOKE_NONE;
     require(to_dtype(dtype.ptr(), {"empty", "dtype"}, &wanted));
     yoke_tensor *tensor = nullptr;
-    yoke_status status = YOKE_OK;
-    {
-        const ReleaseGil release;
-        status = yoke_group_empty(handle_, sizes, ndim, wanted ? wanted : YOKE_F32, &tensor);
-    }
-    check(status);
+    const ScriptLine line;
+    check(released([&] {
+        return yoke_group_empty(handle_, sizes, ndim, wanted ? wanted : YOKE_F32, &tensor);
+    }));
     return taken(wrap_tensor(tensor));
 }
 
@@ -356,17 +363,10 @@ void bind_comm(py::module_ &module)
                py::arg("store"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
     module.def("_comm_tell_lines", [](const py::str &file) { require(init_script(file.ptr())); });
-    module.def("_comm_finalize", [] { check(yoke_comm_finalize()); });
+    module.def("_comm_finalize", [] { check(released(yoke_comm_finalize)); });
     module.def("_comm_coalesce_begin", [] { check(yoke_comm_coalesce_begin()); });
-    module.def("_comm_coalesce_end", [] {
-        yoke_status status = YOKE_OK;
-        {
-            const ReleaseGil release;
-            status = yoke_comm_coalesce_end();
-        }
-        check(status);
-    });
-    module.def("_comm_coalesce_drop", [] { check(yoke_comm_coalesce_drop()); });
+    module.def("_comm_coalesce_end", [] { check(released(yoke_comm_coalesce_end)); });
+    module.def("_comm_coalesce_drop", [] { check(released(yoke_comm_coalesce_drop)); });
 }
 
 }  // namespace yoke_python

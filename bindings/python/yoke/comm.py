@@ -273,11 +273,12 @@ class coalesce:
                 _yoke._comm_coalesce_drop()
             return
         _scopes.depth = max(0, _scopes.depth - 1)
-        _yoke._comm_coalesce_end()
+        works: list[Work] = []
         if _scopes.depth == 0:
             works, _scopes.works = _scopes.works, []
-            for work in works:
-                work.wait()
+        _yoke._comm_coalesce_end()
+        for work in works:
+            work.wait()
 
 
 def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:

@@ -4,7 +4,6 @@
 #include "core/base/store_client.h"
 #include "core/base/store_file.h"
 #include "core/base/store_hash.h"
-#include "core/base/store_host.h"
 #include "core/base/store_server.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
@@ -83,48 +82,6 @@ private:
     const std::string path_ = testing::TempDir() + "yoke-store-" + std::to_string(getpid());
 };
 
-// A host's own table, which is a HashStore here.
-class HostKind final : public Kind {
-public:
-    std::shared_ptr<Store> open(int32_t) override
-    {
-        HostStoreFunctions functions;
-        functions.user = &table_;
-        functions.set = [](void *user, const char *key, const void *value, uint64_t bytes) {
-            table_of(user).set(key, {static_cast<const char *>(value), bytes}, soon());
-            return yoke_status{YOKE_OK};
-        };
-        functions.get = [](void *user, const char *key, double seconds,
-                           void (*take)(void *, const void *, uint64_t), void *taker) {
-            return status_of([&] {
-                const std::string value = table_of(user).get(key, Deadline::after(seconds));
-                take(taker, value.data(), value.size());
-            });
-        };
-        functions.add = [](void *user, const char *key, int64_t delta, int64_t *sum) {
-            return status_of([&] { *sum = table_of(user).add(key, delta, soon()); });
-        };
-        functions.remove = [](void *user, const char *key) {
-            return status_of([&] { table_of(user).remove(key, soon()); });
-        };
-        return make_host_store(functions);
-    }
-
-private:
-    static HashStore &table_of(void *user) { return *static_cast<HashStore *>(user); }
-    template <class Call>
-    static yoke_status status_of(const Call &call)
-    {
-        try {
-            call();
-        } catch (const Error &error) {
-            return error.status();
-        }
-        return YOKE_OK;
-    }
-    HashStore table_;
-};
-
 TEST(HashStore, KeysWithoutValuesTakeRoomToo)
 {
     HashStore store;
@@ -146,7 +103,7 @@ protected:
     std::shared_ptr<Store> first_ = kind_.open(0), second_ = kind_.open(1);
 };
 
-using Kinds = testing::Types<HashKind, TcpKind, PrefixKind, FileKind, HostKind>;
+using Kinds = testing::Types<HashKind, TcpKind, PrefixKind, FileKind>;
 TYPED_TEST_SUITE(EveryStore, Kinds);
 
 TYPED_TEST(EveryStore, AValueThatOneRankSetsIsReadByAll)

@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include <set>
+
 namespace yoke::test {
 namespace {
 
@@ -73,6 +75,28 @@ TEST(Group, TellsAllRanksWhatMemoryEachAskedFor)
     // Nothing was begun: the group goes on.
     EXPECT_EQ(each_rank(groups, [](Group &each) { each.run(barrier(), false); }),
               std::vector<std::string>(3));
+}
+
+TEST(Group, EndsMonitoredBarriersWhenItFails)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        if (group.rank() == 1)
+            group.abort("enough");
+        else
+            group.monitored_barrier(60);
+    });
+    for (const int rank : {0, 2})
+        EXPECT_NE(told[rank].find("YOKE_E_CANCELLED"), std::string::npos) << told[rank];
+}
+
+TEST(Group, HasANumberThatNoOtherPartHas)
+{
+    std::vector<Ref<Group>> groups = init_threads(1, 0, kCall);
+    std::set<std::string> numbers;
+    for (const int32_t color : {1009, 0, 1009})
+        numbers.insert(std::to_string(groups[0]->split(color, 0)->number()));
+    EXPECT_EQ(numbers.size(), 3u);
 }
 
 TEST(Group, MakesMemoryBehindTheCallsBeforeIt)
@@ -191,6 +215,12 @@ private:
     std::optional<std::string> do_try_get(const std::string &key, const Patience &patience) override
     {
         return table_.try_get(key, patience.deadline);
+    }
+    std::string do_set_once(const std::string &key, std::string_view value,
+                            const Patience &patience) override
+    {
+        note(key, true);
+        return table_.set_once(key, value, patience.deadline);
     }
     void do_remove(const std::string &key, const Patience &patience) override
     {
