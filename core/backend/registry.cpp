@@ -1,5 +1,7 @@
 #include "core/backend/registry.h"
 
+#include "core/backend/comm.h"
+
 #include "core/backend/traits.h"
 #include "core/base/config.h"
 #include "core/base/config_readers.h"
@@ -56,8 +58,10 @@ void add_modules()
 void tell_backends_of_fork()
 {
     for (Entry *entry = entries.load(); entry; entry = entry->next)
-        if (const yoke_backend *table = entry->opened.load(); table && table->after_fork)
-            table->after_fork();
+        if (const yoke_backend *table = entry->opened.load()) {
+            if (table->after_fork) table->after_fork();
+            if (table->comm) table->comm->after_fork();
+        }
 }
 
 void open(Entry &entry)

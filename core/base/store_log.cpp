@@ -90,9 +90,24 @@ bool StoreLog::open(const std::string &run)
     if (fstat(file_.fd(), &found) != 0) fail_io("looked at");
     if (found.st_nlink == 0) return false;
     if (!is_alone) return check_run(run), true;
+    if (found.st_size) check_ours();
     if (ftruncate(file_.fd(), 0) != 0) fail_io("emptied");
     append(Change::kRun, "run", run);
     return try_lock(file_.fd(), kPresence, F_RDLCK);
+}
+
+// What a former job has left is taken over; a file of somebody's is not.
+void StoreLog::check_ours()
+{
+    bool is_ours = false;
+    read_on([&](Change change, std::string_view, std::string_view) {
+        is_ours |= change == Change::kRun;
+    });
+    read_ = 0;
+    if (!is_ours)
+        fail(YOKE_E_IO,
+             "the store's file '%s' holds what Yoke has not put there; give a path that is free",
+             path_.c_str());
 }
 
 void StoreLog::check_run(const std::string &run)

@@ -34,6 +34,7 @@ public:
 
 private:
     bool open(const std::string &run);
+    void check_ours();
     void check_run(const std::string &run);
     [[noreturn]] void fail_io(const char *what) const;
 

@@ -267,8 +267,33 @@ void Group::issue(Issued issued, bool may_run_here)
         each->wait(-1);
 }
 
+namespace {
+
+bool writes_what(const Collective &call, const Tensor &other)
+{
+    return call.op != YOKE_COMM_SEND && call.out.present() && other.present() &&
+           shares_memory(*call.out, *other);
+}
+
+// Of calls that are issued together none has been done when another one reads or writes.
+void check_apart(const std::vector<Group::Issued> &issued)
+{
+    for (size_t i = 0; i < issued.size(); ++i)
+        for (size_t j = 0; j < i; ++j) {
+            const Collective &a = issued[j].call, &b = issued[i].call;
+            if (writes_what(a, b.in) || writes_what(a, b.out) || writes_what(b, a.in))
+                fail(
+                    YOKE_E_STATE,
+                    "coalesce: %s and %s of one scope use the same memory, and one writes it; put them in scopes of their own, one after the other",
+                    a.name(), b.name());
+        }
+}
+
+}  // namespace
+
 std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_run_here)
 {
+    check_apart(calls);
     for (Issued &each : calls)
         if (each.call.staged.present()) stage(each.call);
     std::unique_lock lock = lock_here();

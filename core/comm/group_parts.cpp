@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/signals.h"
 #include "core/comm/group.h"
+#include "core/device/room.h"
 #include "core/launch/error_file.h"
 #include "core/select/select.h"
 
@@ -272,11 +273,33 @@ struct Lent {
     static void drop(void *user) { delete static_cast<Lent *>(user); }
 };
 
+int64_t free_of_host()
+{
+    Room room;
+    const bool is_known = room_on(open_device(kHostKind), &room) == YOKE_OK;
+    return static_cast<int64_t>(is_known ? std::min<uint64_t>(room.free, INT64_MAX) : INT64_MAX);
+}
+
+// A host that runs out of shared memory ends programs at random.
+void check_room(const std::vector<int64_t> &given, const std::vector<Arrival> &ranks,
+                uint64_t bytes)
+{
+    for (size_t i = 0; i < ranks.size(); ++i) {
+        const auto here = std::ranges::count(ranks, ranks[i].node, &Arrival::node);
+        const double wanted = static_cast<double>(bytes) * static_cast<double>(here);
+        if (wanted <= static_cast<double>(given[3 * i + 2])) continue;
+        fail(
+            YOKE_E_OOM,
+            "empty: the %td ranks on the host of %s ask for %.0f bytes together, of which %lld are free",
+            here, describe(ranks[i]).c_str(), wanted, static_cast<long long>(given[3 * i + 2]));
+    }
+}
+
 // All ranks see what all gave, and raise alike.
 void check_alike(const std::vector<int64_t> &given, const std::vector<Arrival> &ranks)
 {
     for (size_t i = 0; i < ranks.size(); ++i) {
-        const int64_t *ours = given.data(), *theirs = &given[2 * i];
+        const int64_t *ours = given.data(), *theirs = &given[3 * i];
         if (theirs[0] == ours[0] && theirs[1] == ours[1]) continue;
         fail(
             YOKE_E_COMM,
@@ -321,12 +344,11 @@ void *Group::allocate(uint64_t bytes)
 
 Tensor Group::empty(IntList shape, yoke_dtype dtype)
 {
-    int64_t numel = 0;
-    if (!count_elements(shape, numel))
-        fail(YOKE_E_VALUE, "empty: the shape %s has more elements than memory can address",
-             to_string(shape).c_str());
-    check_alike(exchange(kEmptyCall, {numel, dtype}), members_.ranks);
+    const int64_t numel = checked_numel(shape, "empty");
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
+    const std::vector<int64_t> given = exchange(kEmptyCall, {numel, dtype, free_of_host()});
+    check_alike(given, members_.ranks);
+    check_room(given, members_.ranks, bytes);
     auto lent = std::make_unique<Lent>(engine_, bytes ? allocate(bytes) : nullptr, bytes);
     Tensor made = from_memory(lent->memory, shape, nullptr, dtype, open_device(kHostKind),
                               Lent::drop, lent.get(), "empty");

@@ -49,6 +49,10 @@ void Group::execute(Calls calls)
     const NoGrad no_grad;
     for (Pending &each : calls) begin(each);
     call_engine(calls);
+    for (const Pending &each : calls) {
+        check_not_written(each.call.in, each.versions[0], each.call.name());
+        check_not_written(each.call.out, each.versions[1], each.call.name());
+    }
     for (Pending &each : calls) end(each);
 }
 
@@ -103,8 +107,6 @@ try {
 void Group::end(Pending &pending)
 {
     const Collective &call = pending.call;
-    check_not_written(call.in, pending.versions[0], call.name());
-    check_not_written(call.out, pending.versions[1], call.name());
     if (call.staged.present()) [[unlikely]]
         return end_staged(pending);
     if (!pending.out.present() || call.op == YOKE_COMM_SEND) return;

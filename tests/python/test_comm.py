@@ -204,6 +204,37 @@ def test_what_failed_in_a_coalesce_is_not_waited_for_in_the_next_one():
         other.all_reduce(yoke.ones(2))
 
 
+def test_a_dead_rank_is_dead_though_a_forked_child_of_it_lives():
+    outs, statuses, errors = start("""
+child = yoke.zeros(1, dtype=yoke.int64)
+if rank == 1:
+    process = os.fork()
+    if process == 0:
+        os.closerange(0, 3)
+        signal.pause()
+    child = yoke.tensor([process])
+group.broadcast(child, 1)
+if rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+told(group.barrier)
+os.kill(child.item(), signal.SIGKILL)  # it lived
+""", 2)
+    assert statuses == [0, -9] and "rank 1" in outs[0] and "died" in outs[0], (outs, errors)
+
+
+def test_what_leaves_a_group_is_told_whatever_its_text():
+    class Odd(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    for error, told in [(ValueError("bad \0 byte"), "ValueError: bad"), (Odd(), "Odd: its text"), (ValueError("\ud800"), "ValueError")]:
+        group, = yoke.comm.init_all(["cpu"])
+        with pytest.raises(type(error)), group:
+            raise error
+        with pytest.raises(yoke.CancelledError, match=told):
+            group.barrier()
+
+
 FORKED = """
 import os, sys, yoke
 group = yoke.comm.init(rank=0, world_size=1)

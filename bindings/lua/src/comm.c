@@ -273,12 +273,15 @@ static int split(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &kGroup, "split");
-    const int32_t color = (int32_t)yl_int_arg(L, b, 2, "split", "color");
+    const int64_t color = yl_int_arg(L, b, 2, "split", "color");
+    if (color != (int32_t)color)
+        yl_raise(L, b, YOKE_E_VALUE, "split", "argument 'color' is %I; it is one of 32 bits",
+                 (lua_Integer)color);
     const int64_t key = yl_int_arg(L, b, 3, "split", "key");
     yoke_group **box = yl_push_handle(L, &kGroup);
     lua_Debug line;
     yl_note_line(L, &line);
-    const yoke_status status = yoke_group_split(group, color, key, box);
+    const yoke_status status = yoke_group_split(group, (int32_t)color, key, box);
     yl_forget_line();
     if (status == YOKE_OK && !*box) lua_pushboolean(L, 0);
     return told(L, b, status);

@@ -58,6 +58,15 @@ def _done(work: Work, async_op: bool) -> Work | None:
     return None
 
 
+def _reason_of(error: BaseException) -> str:
+    """Its type and text, as far as it has one that others can be told."""
+    try:
+        text = str(error)
+    except Exception:  # of a class of the script's
+        text = "its text cannot be made"
+    return f"{type(error).__name__}: {text}".replace("\0", "\\0").encode(errors="backslashreplace").decode()
+
+
 class Group:
     """Ranks that make the same calls in the same order; init(), init_all() and split() give them.
 
@@ -172,7 +181,7 @@ class Group:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None:
-            self.abort(f"{type(error).__name__}: {error}")
+            self.abort(_reason_of(error))
 
     def __repr__(self) -> str:
         return f"<yoke.comm.Group: {self._core.describe()}>"

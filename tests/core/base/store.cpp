@@ -8,6 +8,9 @@
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 
+#include <unistd.h>
+
+#include <fstream>
 #include <thread>
 
 namespace yoke {
@@ -81,6 +84,18 @@ public:
 private:
     const std::string path_ = testing::TempDir() + "yoke-store-" + std::to_string(getpid());
 };
+
+TEST(FileStore, LeavesFilesOfOthersAlone)
+{
+    const std::string path = testing::TempDir() + "yoke-foreign-" + std::to_string(getpid());
+    std::ofstream(path) << "of somebody's";
+    expect_error(YOKE_E_IO, {path.c_str(), "holds what Yoke has not put there"},
+                 [&] { (void)open_file_store(path, "job", soon()); });
+    std::string kept;
+    std::getline(std::ifstream(path), kept);
+    EXPECT_EQ(kept, "of somebody's");
+    unlink(path.c_str());
+}
 
 TEST(HashStore, KeysWithoutValuesTakeRoomToo)
 {

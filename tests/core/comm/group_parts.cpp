@@ -8,6 +8,13 @@
 namespace yoke::test {
 namespace {
 
+Group::Issued reduce_all_of(const Tensor &t, const Group &group)
+{
+    Collective call = reduce_all(t);
+    check_collective(call, {group.rank(), group.size()});
+    return {std::move(call), nullptr};
+}
+
 // ---- Parts and memory -------------------------------------------------------------------------------------------
 
 TEST(Group, SplitsByColorAndKey)
@@ -75,6 +82,39 @@ TEST(Group, TellsAllRanksWhatMemoryEachAskedFor)
     // Nothing was begun: the group goes on.
     EXPECT_EQ(each_rank(groups, [](Group &each) { each.run(barrier(), false); }),
               std::vector<std::string>(3));
+}
+
+TEST(Group, RefusesMemoryThatIsNotThereAndGoesOn)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int64_t huge[] = {int64_t{1} << 45}, negative[] = {-1};
+        expect_error(YOKE_E_OOM, {"empty", "the 2 ranks on the host of rank 0", "are free"},
+                     [&] { group.empty(huge, YOKE_F32); });
+        expect_error(YOKE_E_VALUE, {"empty", "[-1]", "negative size"},
+                     [&] { group.empty(negative, YOKE_F32); });
+        group.run(barrier(), false);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+TEST(Group, IssuesPartsOfOneTensorTogether)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const Tensor flat = filled(8, 1);
+        const int64_t shape[] = {4}, strides[] = {1};
+        const Tensor halves[] = {make_view(*flat, shape, strides, 0),
+                                 make_view(*flat, shape, strides, 4)};
+        group.run_together({reduce_all_of(halves[0], group), reduce_all_of(halves[1], group)},
+                           true);
+        EXPECT_EQ(values(flat), std::vector<float>(8, 2));
+        expect_error(YOKE_E_STATE, {"coalesce", "all_reduce", "use the same memory"}, [&] {
+            group.run_together({reduce_all_of(flat, group), reduce_all_of(halves[1], group)}, true);
+        });
+        group.run(barrier(), false);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
 }
 
 TEST(Group, EndsMonitoredBarriersWhenItFails)
