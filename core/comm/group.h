@@ -163,9 +163,11 @@ private:
     void lose(const Cause &cause) noexcept;
     void miss_server(const Arrival &peer) noexcept;
     Members reunite(double seconds);
+    bool have_all_come(uint64_t barrier) const noexcept;
     void await_cause() const;
     void forget_barriers(uint64_t before) noexcept;
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
+    std::string describe_running() const;
     Dump look(const Cause *failing) const;
     void dump_failure(const Cause &cause) const noexcept;  // where YOKE_COMM_DUMP asks for it
     Cause agreed(Cause mine) noexcept;

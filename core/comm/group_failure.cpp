@@ -222,6 +222,21 @@ void Group::fail_with(const Cause &cause) noexcept
     changed_.notify_all();
 }
 
+// "; rank 0 (host a, process 7) is in barrier at train.py:17", or "".
+std::string Group::describe_running() const
+{
+    CallRecord running;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const CallRecord &each : records_.all())
+            if (each.state == CallRecord::kRunning) running = each;
+    }
+    if (running.state != CallRecord::kRunning) return "";
+    const std::string line = yoke::describe(running.line);
+    return "; " + yoke::describe(members_.self()) + " is in " + yoke::describe(running.signature) +
+           (line.empty() ? "" : " at " + line);
+}
+
 void Group::hear(const PeerEvent &event) noexcept
 {
     const auto met = std::ranges::find(members_.met_as, event.rank);
@@ -235,8 +250,8 @@ void Group::hear(const PeerEvent &event) noexcept
     if (event.kind == PeerEvent::kSilent)
         lose(cause_of_loss(
             peer,
-            format("has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off",
-                   event.silent_s)));
+            format("has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off%s",
+                   event.silent_s, describe_running().c_str())));
     // Later it is missed by who waits for it, whom the engine tells.
     const bool has_gone = event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
     if (event.kind == PeerEvent::kEnded && is_made()) miss_server(peer);
