@@ -1,17 +1,18 @@
 // The engine's table: arguments, groups of calls, memory, and the life of a communicator.
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 
-#include "kernels/common/names.h"
+#include "kernels/common/collective.h"
 #include "kernels/mpi/flow.h"
 #include "kernels/mpi/job.h"
 
 namespace yoke::mpi {
 
 namespace {
+
+using kernels::is_message;
+using kernels::reduces;
 
 // Allocations of the C++ library and its threads are all that can throw here.
 template <class F>
@@ -39,9 +40,7 @@ void clear(yoke_comm_fault *fault)
 
 yoke_status unique_id(void *id)
 {
-    if (getrandom(id, YOKE_COMM_ID_BYTES, 0) != YOKE_COMM_ID_BYTES)
-        return fail(YOKE_E_IO, "mpi: the system gives no random numbers for the id of a group");
-    return YOKE_OK;
+    return kernels::draw_id(g_host, "mpi", id);
 }
 
 yoke_status init(const yoke_comm_member *member, void **out)
@@ -65,22 +64,6 @@ yoke_status split(void *, const yoke_comm_member *member, void **out)
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
-bool is_message(int32_t op)
-{
-    return op == YOKE_COMM_SEND || op == YOKE_COMM_RECV;
-}
-
-bool has_peer(int32_t op)
-{
-    return is_message(op) || op == YOKE_COMM_REDUCE || op == YOKE_COMM_BROADCAST ||
-           op == YOKE_COMM_GATHER || op == YOKE_COMM_SCATTER;
-}
-
-bool reduces(int32_t op)
-{
-    return op == YOKE_COMM_ALL_REDUCE || op == YOKE_COMM_REDUCE || op == YOKE_COMM_REDUCE_SCATTER;
-}
-
 yoke_status check_state(const Comm &comm, const yoke_collective &call)
 {
     if (comm.aborted.load()) {
@@ -97,20 +80,9 @@ yoke_status check_state(const Comm &comm, const yoke_collective &call)
 
 yoke_status check_call(const Comm &comm, const yoke_collective &call)
 {
-    if (call.op < 0 || call.op >= YOKE_COMM_OP_COUNT)
-        return fail(YOKE_E_UNSUPPORTED, "mpi: there is no collective number %d", call.op);
-    if (call.count < 0 ||
-        (call.op != YOKE_COMM_BARRIER && (call.dtype < YOKE_F64 || call.dtype > YOKE_F8_E5M2)))
-        return fail(YOKE_E_VALUE, "mpi: a collective of %lld elements of dtype number %d",
-                    static_cast<long long>(call.count), call.dtype);
-    if (has_peer(call.op) && (call.peer < 0 || call.peer >= comm.size ||
-                              (is_message(call.op) && call.peer == comm.rank)))
-        return fail(YOKE_E_VALUE, "mpi: rank %d of %d has no peer %d", comm.rank, comm.size,
-                    call.peer);
-    if (reduces(call.op) && !kernels::can_reduce(call.dtype, call.reduction))
-        return fail(YOKE_E_TYPE, "mpi: reduction number %d is not defined for %s; cast it first",
-                    call.reduction, kernels::dtype_name(call.dtype));
-    return check_state(comm, call);
+    const yoke_status status =
+        kernels::check_arguments({g_host, "mpi", comm.rank, comm.size}, call);
+    return status ? status : check_state(comm, call);
 }
 
 yoke_status run_one(Comm &comm, const yoke_collective &call)

@@ -1,12 +1,11 @@
 // The engine's table: arguments, groups of calls and the life of a communicator.
 #include "kernels/cpu/comm/comm.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 
+#include "kernels/common/collective.h"
 #include "kernels/cpu/comm/engine.h"
 #include "kernels/cpu/comm/flow.h"
 
@@ -33,6 +32,9 @@ bool Comm::is_all_shared() const
 }
 
 namespace {
+
+using kernels::is_message;
+using kernels::reduces;
 
 CombineFn g_combine = nullptr;
 
@@ -68,9 +70,7 @@ Comm &comm_of(void *handle)
 
 yoke_status unique_id(void *id)
 {
-    if (getrandom(id, YOKE_COMM_ID_BYTES, 0) != YOKE_COMM_ID_BYTES)
-        return fail(YOKE_E_IO, "cpu: the system gives no random numbers for the id of a group");
-    return YOKE_OK;
+    return kernels::draw_id(g_host, "cpu", id);
 }
 
 yoke_status init(const yoke_comm_member *record, void **out)
@@ -99,37 +99,10 @@ yoke_status split(void *, const yoke_comm_member *record, void **out)
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
-bool is_message(int32_t op)
-{
-    return op == YOKE_COMM_SEND || op == YOKE_COMM_RECV;
-}
-
-bool has_peer(int32_t op)
-{
-    return is_message(op) || op == YOKE_COMM_REDUCE || op == YOKE_COMM_BROADCAST ||
-           op == YOKE_COMM_GATHER || op == YOKE_COMM_SCATTER;
-}
-
-bool reduces(int32_t op)
-{
-    return op == YOKE_COMM_ALL_REDUCE || op == YOKE_COMM_REDUCE || op == YOKE_COMM_REDUCE_SCATTER;
-}
-
 yoke_status check_call(const Comm &comm, const yoke_collective &call)
 {
-    if (call.op < 0 || call.op >= YOKE_COMM_OP_COUNT)
-        return fail(YOKE_E_UNSUPPORTED, "cpu: there is no collective number %d", call.op);
-    if (call.count < 0 ||
-        (call.op != YOKE_COMM_BARRIER && (call.dtype < YOKE_F64 || call.dtype > YOKE_F8_E5M2)))
-        return fail(YOKE_E_VALUE, "cpu: a collective of %lld elements of dtype number %d",
-                    (long long)call.count, call.dtype);
-    if (has_peer(call.op) && (call.peer < 0 || call.peer >= comm.size ||
-                              (is_message(call.op) && call.peer == comm.rank)))
-        return fail(YOKE_E_VALUE, "cpu: rank %d of %d has no peer %d", comm.rank, comm.size,
-                    call.peer);
-    if (reduces(call.op) && !can_reduce(call.dtype, call.reduction))
-        return fail(YOKE_E_TYPE, "cpu: reduction number %d is not defined for %s; cast it first",
-                    call.reduction, dtype_name(call.dtype));
+    if (yoke_status status = kernels::check_arguments({g_host, "cpu", comm.rank, comm.size}, call))
+        return status;
     if (comm.aborted.load()) {
         if (call.fault) call.fault->kind = YOKE_COMM_FAULT_ABORTED;
         return fail(YOKE_E_CANCELLED, "cpu: this communicator was aborted");
