@@ -116,6 +116,11 @@ std::optional<uint64_t> Store::when_set(std::string_view, Then)
     return std::nullopt;
 }
 
+bool Store::offer(std::string_view, std::string_view)
+{
+    return false;
+}
+
 void Store::forget(std::string_view, uint64_t) noexcept {}
 
 void Store::abort(yoke_status status, std::string_view why) noexcept

@@ -84,6 +84,9 @@ public:
     // already; nothing where this kind of store cannot: ask try_get from time to time.
     using Then = std::function<void(const std::string &value)>;
     virtual std::optional<uint64_t> when_set(std::string_view key, Then then);
+    // Sets it where it is not there, and does not wait to hear which value then stands: when_set tells. False where
+    // this kind of store cannot. Threads of the store's may call it.
+    virtual bool offer(std::string_view key, std::string_view value);
     // It is not to be called any more, though that may be under way; what it holds is let go of.
     virtual void forget(std::string_view key, uint64_t number) noexcept;
 
@@ -121,6 +124,7 @@ class PrefixStore final : public Store {
 public:
     PrefixStore(std::shared_ptr<Store> of, std::string prefix);
     std::optional<uint64_t> when_set(std::string_view key, Then then) override;
+    bool offer(std::string_view key, std::string_view value) override;
     void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override { return of_->where(); }
 

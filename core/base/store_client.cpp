@@ -95,6 +95,12 @@ std::optional<uint64_t> ClientStore::when_set(std::string_view key, Then then)
     return link_->ask_later(std::move(wire::Writer(Kind::kWhenSet).text(key)), std::move(then));
 }
 
+bool ClientStore::offer(std::string_view key, std::string_view value)
+{
+    const auto ignore = [](const std::string &) {};
+    return link_->ask_later(std::move(wire::Writer(Kind::kSetOnce).text(key).text(value)), ignore);
+}
+
 void ClientStore::forget(std::string_view, uint64_t number) noexcept
 {
     link_->forget(number);

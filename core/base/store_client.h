@@ -35,6 +35,7 @@ public:
     // Says farewell. Not in the watch thread.
     ~ClientStore() override;
     std::optional<uint64_t> when_set(std::string_view key, Then then) override;
+    bool offer(std::string_view key, std::string_view value) override;
     void forget(std::string_view key, uint64_t number) noexcept override;
     std::string where() const override;
     // This end of the connection: where peers reach this host.

@@ -14,6 +14,11 @@ std::optional<uint64_t> PrefixStore::when_set(std::string_view key, Then then)
     return of_->when_set(full(key), std::move(then));
 }
 
+bool PrefixStore::offer(std::string_view key, std::string_view value)
+{
+    return of_->offer(full(key), value);
+}
+
 void PrefixStore::forget(std::string_view key, uint64_t number) noexcept
 {
     of_->forget(full(key), number);

@@ -160,7 +160,9 @@ private:
     bool is_failed() const noexcept;
     bool is_made() const noexcept;  // the engine is there
     // A failure that no call has found. All ranks get it that can be reached without waiting.
-    void lose(const Cause &cause) noexcept;
+    void lose(const Arrival &peer, const Cause &cause) noexcept;
+    bool can_offer(const Arrival &lost, const Cause &cause) noexcept;
+    bool keeps_table(const Arrival &peer) const noexcept;
     void miss_server(const Arrival &peer) noexcept;
     Members reunite(double seconds);
     bool have_all_come(uint64_t barrier) const noexcept;

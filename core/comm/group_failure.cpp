@@ -248,17 +248,26 @@ void Group::hear(const PeerEvent &event) noexcept
         changed_.notify_all();
     }
     if (event.kind == PeerEvent::kSilent)
-        lose(cause_of_loss(
+        lose(
             peer,
-            format("has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off%s",
-                   event.silent_s, describe_running().c_str())));
+            cause_of_loss(
+                peer,
+                format(
+                    "has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off%s",
+                    event.silent_s, describe_running().c_str())));
     // Later it is missed by who waits for it, whom the engine tells.
     const bool has_gone = event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
     if (event.kind == PeerEvent::kEnded && is_made()) miss_server(peer);
     if (!has_gone || is_made()) return;
-    lose(cause_of_loss(peer, event.kind == PeerEvent::kLeft
-                                 ? "left while the group was made"
-                                 : "died while the group was made: its connection ended"));
+    lose(peer, cause_of_loss(peer, event.kind == PeerEvent::kLeft
+                                       ? "left while the group was made"
+                                       : "died while the group was made: its connection ended"));
+}
+
+bool Group::keeps_table(const Arrival &peer) const noexcept
+{
+    return members_.met &&
+           members_.met_as[static_cast<size_t>(peer.rank)] == members_.met->server_rank;
 }
 
 // With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
@@ -266,18 +275,35 @@ void Group::hear(const PeerEvent &event) noexcept
 void Group::miss_server(const Arrival &peer) noexcept
 {
     constexpr double kPatience = 0.3;
-    const int32_t met_as = members_.met_as[static_cast<size_t>(peer.rank)];
-    if (!members_.met || members_.met->server || met_as != members_.met->server_rank) return;
+    if (!keeps_table(peer) || members_.met->server) return;
     act_later(link_, kPatience,
               [cause = cause_of_loss(peer, "died: its connection ended")](Group &group) {
-                  group.lose(cause);
+                  group.fail_with(cause);
               });
 }
 
-void Group::lose(const Cause &cause) noexcept
+// By a thread that the table's answers come by, so it cannot wait for one: what stands then is heard as any cause of
+// the others'.
+bool Group::can_offer(const Arrival &lost, const Cause &cause) noexcept
 {
-    // Rank 0's table is here, and takes it at once; the others lose rank 0 alone, each by itself.
-    fail_with(members_.met && members_.met->server ? agreed(cause) : cause);
+    constexpr double kPatience = 1;
+    if (keeps_table(lost)) return false;
+    try {
+        if (!heard_by_ || !members_.store->offer(kCauseKey, cause.encode())) return false;
+        act_later(link_, kPatience, [cause](Group &group) { group.fail_with(cause); });
+        return true;
+    } catch (const std::exception &) {  // the table is out of reach
+        return false;
+    }
+}
+
+// All that lose the same rank tell the same of it. Who loses rank 0 has nobody left to agree with.
+void Group::lose(const Arrival &peer, const Cause &cause) noexcept
+{
+    if (members_.met && members_.met->server)
+        fail_with(agreed(cause));
+    else if (!can_offer(peer, cause))
+        fail_with(cause);
 }
 
 void Group::abort(const std::string &reason) noexcept

@@ -1,7 +1,5 @@
-// Parts of groups, those that live on, their memory and their end: core/comm/group_parts.cpp, reunion.cpp, watcher.cpp.
+// Parts of groups, those that live on, their memory and their end: core/comm/group_parts.cpp, reunion.cpp.
 #include "tests/core/comm/threads.h"
-
-#include <set>
 
 #include <set>
 
@@ -325,36 +323,6 @@ TEST(Group, LeavesTheKeysOfItsLastMonitoredBarrierAlone)
     });
     EXPECT_EQ(told, std::vector<std::string>(2));
     EXPECT_EQ(store->held(), 2u);
-}
-
-// ---- Who has gone -----------------------------------------------------------------------------------------------
-
-// The cause that rank 0 publishes comes back to it in the same thread.
-TEST(Group, IsNotMadeWithOneThatHasDied)
-{
-    Members members;
-    for (const int32_t rank : {0, 1}) {
-        Arrival arrival;
-        arrival.rank = rank;
-        arrival.host = "here";
-        arrival.address = "127.0.0.1";
-        members.ranks.push_back(arrival);
-    }
-    const auto met = std::make_shared<Rendezvous>();
-    met->server = std::make_shared<StoreServer>(Socket::listen(SocketAddress::any(AF_INET, 0)),
-                                                PeerOptions());
-    members.met = met;
-    members.met_as = {0, 1};
-    members.store = std::make_shared<PrefixStore>(met->server->table(), "group");
-    members.watcher = std::make_shared<Watcher>();
-    members.watcher->tell({PeerEvent::kEnded, 1, 0, "", ""});
-    expect_error(YOKE_E_COMM, {"rank 1 (host here", "died while the group was made"},
-                 [&] { (void)Group::make(members, {}, kCall); });
-    members.watcher->tell({PeerEvent::kJoined, 1, 0, "", ""});
-    members.watcher->tell({PeerEvent::kSilent, 1, 31, "", ""});
-    members.store = std::make_shared<PrefixStore>(met->server->table(), "another group");
-    expect_error(YOKE_E_COMM, {"rank 1 (host here", "has not been heard for 31 s"},
-                 [&] { (void)Group::make(members, {}, kCall); });
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+// Ranks that have gone, and what the others tell of them: core/comm/watcher.cpp, group_failure.cpp.
+#include "tests/core/comm/threads.h"
+
+namespace yoke::test {
+namespace {
+
+Members here(int32_t size)
+{
+    Members members;
+    for (int32_t rank = 0; rank < size; ++rank) {
+        Arrival arrival;
+        arrival.rank = rank;
+        arrival.host = "here";
+        arrival.address = "127.0.0.1";
+        members.ranks.push_back(arrival);
+        members.met_as.push_back(rank);
+    }
+    return members;
+}
+
+std::shared_ptr<StoreServer> listening()
+{
+    return std::make_shared<StoreServer>(Socket::listen(SocketAddress::any(AF_INET, 0)),
+                                         PeerOptions());
+}
+
+// The cause that rank 0 publishes comes back to it in the same thread.
+TEST(Group, IsNotMadeWithOneThatHasDied)
+{
+    Members members = here(2);
+    const auto met = std::make_shared<Rendezvous>();
+    met->server = listening();
+    members.met = met;
+    members.store = std::make_shared<PrefixStore>(met->server->table(), "group");
+    members.watcher = std::make_shared<Watcher>();
+    members.watcher->tell({PeerEvent::kEnded, 1, 0, "", ""});
+    expect_error(YOKE_E_COMM, {"rank 1 (host here", "died while the group was made"},
+                 [&] { (void)Group::make(members, {}, kCall); });
+    members.watcher->tell({PeerEvent::kJoined, 1, 0, "", ""});
+    members.watcher->tell({PeerEvent::kSilent, 1, 31, "", ""});
+    members.store = std::make_shared<PrefixStore>(met->server->table(), "another group");
+    expect_error(YOKE_E_COMM, {"rank 1 (host here", "has not been heard for 31 s"},
+                 [&] { (void)Group::make(members, {}, kCall); });
+}
+
+// Each has a measure of the silence of its own.
+TEST(Group, AgreesOnASilenceThatSeveralRanksWereToldOf)
+{
+    const auto server = listening();
+    std::vector<std::string> told(3);
+    std::vector<std::future<void>> ranks;
+    for (const int32_t rank : {1, 2})
+        ranks.push_back(std::async(std::launch::async, [&, rank] {
+            Members members = here(4);
+            members.rank = rank;
+            PeerOptions options;
+            options.rank = rank;
+            const StoreConnection reached =
+                connect_store(server->address(), options, Deadline::after(20));
+            const auto met = std::make_shared<Rendezvous>();
+            met->store = reached.store;
+            members.met = met;
+            members.store = std::make_shared<PrefixStore>(reached.store, "group");
+            members.watcher = std::make_shared<Watcher>();
+            members.watcher->tell({PeerEvent::kSilent, 3, 30. + rank, "", ""});
+            try {
+                (void)Group::make(members, {}, kCall);
+            } catch (const Error &error) {
+                told[static_cast<size_t>(rank)] = error.what();
+            }
+        }));
+    for (auto &each : ranks) each.get();
+    EXPECT_NE(told[1].find("rank 3 (host here"), told[1].npos) << told[1];
+    EXPECT_EQ(told[1], told[2]);
+}
+
+}  // namespace
+}  // namespace yoke::test
