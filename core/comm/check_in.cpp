@@ -153,6 +153,21 @@ std::string describe(const Arrival &arrival)
     return format("rank %d (%s)", arrival.rank, describe_process(arrival).c_str());
 }
 
+std::string unlike_devices(const std::vector<Arrival> &all)
+{
+    const Arrival *first = nullptr;
+    std::map<std::string_view, size_t> ranks;
+    for (const Arrival &one : all) {
+        ++ranks[one.device];
+        if (!first && one.device != all[0].device) first = &one;
+    }
+    if (!first) return "";
+    return format(
+        "comm.init: %s has %s, as %zu of %d ranks have, and %s has %s, as %zu have: the slowest sets the pace of all, and the last bits of their results may differ",
+        describe(all[0]).c_str(), all[0].device.c_str(), ranks[all[0].device], all[0].size,
+        describe(*first).c_str(), first->device.c_str(), ranks[first->device]);
+}
+
 bool CheckIn::is_over(Store &store, Deadline deadline)
 {
     return store.try_get(kVerdict, deadline).has_value();

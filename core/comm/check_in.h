@@ -22,7 +22,7 @@ struct Arrival {
     std::string node, memory;  // as HostNode has them
     std::string address;       // of this host, as its peers reach it: "10.0.0.7"
     std::string build;         // of Yoke: alike on all ranks
-    std::string device;        // what the caller gave
+    std::string device;        // of this rank: kind, model and driver
     // Among those of its node: the launcher's where every rank has them, else by rank. -1 until all are there.
     int32_t local_rank = -1, local_size = -1;
 
@@ -33,6 +33,8 @@ struct Arrival {
 // "host a, process 4711", and "rank 1 (host a, process 4711)".
 std::string describe_process(const Arrival &arrival);
 std::string describe(const Arrival &arrival);
+// What is unlike among the devices of all ranks, for people; "" where they are alike.
+std::string unlike_devices(const std::vector<Arrival> &all);
 
 class CheckIn {
 public:

@@ -10,6 +10,7 @@
 #include "core/base/store_hash.h"
 #include "core/comm/node.h"
 #include "core/launch/error_file.h"
+#include "core/machine/vendor.h"
 #include "core/select/select.h"
 
 #include <unistd.h>
@@ -46,6 +47,17 @@ std::string build_of_ranks()
 {
     return format("Yoke %d.%d.%d, ops %016llx", YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR,
                   YOKE_VERSION_PATCH, static_cast<unsigned long long>(YOKE_OP_TABLE_HASH));
+}
+
+// "cuda: NVIDIA H200, driver 580.65.06".
+std::string device_of_rank()
+{
+    const Device &device = current_device();
+    if (device.host) return device.kind();
+    Machine machine;
+    for (const Vendor *each : vendors()) each->read_driver(configured_root(), machine);
+    return format("%s: %s, driver %s", device.kind(), device.info.name,
+                  machine.driver.empty() ? "unknown" : machine.driver.c_str());
 }
 
 // Those who have met may make several groups of all ranks, one after the other or at once.
@@ -111,7 +123,7 @@ Meeting new_meeting(const InitOptions &options, double seconds)
     how.arguments = options.arguments;
     how.timeout_s = seconds;
     how.build = build_of_ranks();
-    how.device = current_device().name;
+    how.device = device_of_rank();
     how.host_store = options.host_store;
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };

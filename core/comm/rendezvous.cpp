@@ -212,6 +212,8 @@ Rendezvous Meeting::run()
         throw;
     }
     if (server_) server_->close_to_newcomers();
+    const std::string unlike = self_.rank ? "" : unlike_devices(made.arrivals);
+    if (!unlike.empty()) log(LogLevel::kWarn, "%s", unlike.c_str());
     relay_->complete();
     made.rank = self_.rank;
     made.size = self_.size;

@@ -20,8 +20,9 @@ namespace yoke {
 struct RendezvousOptions {
     InitArguments arguments;
     double timeout_s = 300;
-    std::string build;      // of Yoke, with its table of ops: all ranks must have the same
-    std::string device;     // kind and model of this rank's device, which others are told
+    std::string build;  // of Yoke, with its table of ops: all ranks must have the same
+    std::string
+        device;  // kind, model and driver of this rank's device; rank 0 warns of unlike ones
     PeerObserver observer;  // of the connections, once all ranks are there
     Lookup variable = process_variable;
     HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call

@@ -1,6 +1,7 @@
 // Processes that meet, and every way in which they cannot: what each of those that live is told.
 #include "core/comm/rendezvous.h"
 
+#include "core/base/log.h"
 #include "core/base/store_client.h"
 #include "core/base/store_file.h"
 #include "core/comm/ports.h"
@@ -18,6 +19,7 @@ using test::process_of;
 using test::RankProcess;
 using test::results;
 using test::start;
+using test::tell;
 using test::Variables;
 using test::variables_of;
 
@@ -58,6 +60,31 @@ TEST(Rendezvous, ALauncherThatKnowsLocalRanksIsBelieved)
                                               {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}))));
     for (const std::string &text : results(ranks))
         EXPECT_EQ(text, "0:0/1@127.0.0.1 1:0/1@127.0.0.1 01");
+}
+
+// Rank 0 warns, and all go on.
+TEST(Rendezvous, UnlikeDevicesAreToldOnce)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 2, 3})
+        ranks.push_back(RankProcess([&, rank] {
+            static std::string logged;
+            set_log_callback(
+                [](void *, int32_t level, const char *text) {
+                    if (level <= static_cast<int32_t>(LogLevel::kWarn)) logged += text;
+                },
+                nullptr, nullptr);
+            RendezvousOptions options = options_of(variables_of(rank, 4, port.number()));
+            options.device =
+                rank < 2 ? "cuda: NVIDIA H200, driver 580.1" : "cuda: NVIDIA L4, driver 570.2";
+            (void)tell(meet(options));
+            return logged;
+        }));
+    const std::vector<std::string> told = results(ranks);
+    expect_parts(told[0], {"rank 0 (host", "H200, driver 580.1, as 2 of 4 ranks have",
+                           "rank 2 (host", "L4, driver 570.2, as 2 have"});
+    EXPECT_EQ(told[1] + told[2] + told[3], "");
 }
 
 TEST(Rendezvous, OneRankAloneNeedsNobody)
