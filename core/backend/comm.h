@@ -112,7 +112,7 @@ struct yoke_backend_comm {
     uint32_t struct_size;
     uint32_t abi;     /* YOKE_BACKEND_ABI */
     const char *name; /* "cpu" */
-    /* 0: `call` returns when the work is done; else when the stream has it. */
+    /* 0: `call` returns when the work is done; else when the stream has it, which the core does not take yet. */
     int32_t is_late;
     int32_t reserved;
     yoke_status (*unique_id)(void *id);

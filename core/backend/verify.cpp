@@ -134,6 +134,10 @@ std::string comm_refusal(const char *name, const yoke_backend_comm &table,
                       name, kRemedy);
     if (const char *entry = first_null(&table, kComm))
         return format("%s lacks the entry '%s', which it must have; %s", who, entry, kRemedy);
+    if (table.is_late)
+        return format(
+            "%s runs late, on streams of a device, of which this library does not watch the deadlines yet; %s",
+            who, kRemedy);
     return "";
 }
 

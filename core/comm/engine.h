@@ -42,7 +42,6 @@ public:
     Engine &operator=(const Engine &) = delete;
 
     const char *name() const noexcept { return table_.name; }
-    bool is_late() const noexcept { return table_.is_late != 0; }
     // Calls of its scope are issued together, at the end of it; with a null engine each by itself.
     class Together {
     public:

@@ -105,6 +105,8 @@ yoke_status GET(const yoke_host *host, const yoke_backend_comm **out)
     table.name = "other";
 #elif defined(WRONG_ENTRY)
     table.abort = NULL;
+#elif defined(WRONG_LATE)
+    table.is_late = 1;
 #endif
     *out = &table;
 #ifdef WRONG_TABLE

@@ -38,6 +38,10 @@ TEST(Engines, WhatDoesNotFitIsSaidWithBothValues)
                               remedy);
     expect_engine_refused("NAME", " holds the engine 'other', not 'engine'" + remedy);
     expect_engine_refused("ENTRY", " lacks the entry 'abort', which it must have" + remedy);
+    expect_engine_refused("LATE",
+                          " runs late, on streams of a device, of which this library does not "
+                          "watch the deadlines yet" +
+                              remedy);
     expect_engine_refused("TABLE", " gave no table; reinstall it");
     expect_engine_refused(
         "SYMBOL", " has no symbol yoke_comm_get_v1: it is no module of this release; reinstall it");
