@@ -42,6 +42,10 @@ private:
     void run_node(Node &node, std::vector<Tensor> gradients);
     void pass(Node &node, std::vector<Tensor> gradients);
     void run_left_leaves();
+    void run_all();
+    void note_watcher(LeafNode &leaf);
+    LeafWatcher *take_watcher(Node &leaf);
+    void finish_watchers();
     template <class Visit>
     void each_reached(Visit visit) const;
     std::vector<const Node *> reached() const;
@@ -68,6 +72,14 @@ private:
     std::unordered_map<const Node *, size_t>
         uses_;  // of each leaf: nodes that have yet to contribute to it
     std::unordered_set<const Node *> needed_;
+    // Who takes gradients of leaves, with those that the walk leads to; and the leaves whose gradient is yet to come.
+    struct Watching {
+        std::shared_ptr<LeafWatcher> watcher;
+        std::vector<Ref<LeafNode>> reached = {};
+        bool is_open = false;  // begun and not ended
+    };
+    std::vector<Watching> watching_;
+    std::unordered_map<Node *, LeafWatcher *> awaited_;
 };
 
 void check_gradient(const yoke_tensor &gradient, const yoke_tensor &root)
@@ -144,12 +156,48 @@ std::vector<const Node *> Walk::reached() const
 // How often each leaf is used: the last contribution has come when all have.
 void Walk::count_uses()
 {
+    const auto meet = [&](LeafNode &leaf) {
+        if (given_) part_from(leaf);
+        note_watcher(leaf);
+    };
     each_reached([&](const Node &node) {
         for (const Edge &edge : node.edges())
-            if (edge.node.present() && edge.node->is_leaf() && !uses_[edge.node.get()]++ && given_)
-                part_from(static_cast<const LeafNode &>(*edge.node));
-        if (given_ && node.is_leaf()) part_from(static_cast<const LeafNode &>(node));
+            if (edge.node.present() && edge.node->is_leaf() && !uses_[edge.node.get()]++)
+                meet(static_cast<LeafNode &>(*edge.node));
     });
+    for (Node *root : roots_)
+        if (root->is_leaf()) meet(static_cast<LeafNode &>(*root));
+}
+
+void Walk::note_watcher(LeafNode &leaf)
+{
+    std::shared_ptr<LeafWatcher> watcher = leaf.watcher();
+    if (!watcher || !awaited_.emplace(&leaf, watcher.get()).second) return;
+    auto known = std::ranges::find(watching_, watcher, &Watching::watcher);
+    if (known == watching_.end()) known = watching_.insert(known, {std::move(watcher)});
+    known->reached.push_back(Ref<LeafNode>::share(&leaf));
+}
+
+// Whoever takes the gradient of the leaf, once; null where it keeps it itself.
+LeafWatcher *Walk::take_watcher(Node &leaf)
+{
+    const auto found = awaited_.find(&leaf);
+    if (found == awaited_.end()) return nullptr;
+    LeafWatcher *const watcher = found->second;
+    awaited_.erase(found);
+    return watcher;
+}
+
+// In the order in which they were reached, so alike on all that walk alike.
+void Walk::finish_watchers()
+{
+    for (const Watching &each : watching_)
+        for (const Ref<LeafNode> &leaf : each.reached)
+            if (LeafWatcher *watcher = take_watcher(*leaf)) watcher->arrive(*leaf, nullptr);
+    for (Watching &each : watching_) {
+        each.watcher->end();
+        each.is_open = false;
+    }
 }
 
 // The walk may begin with what the leaf holds, which others read behind the leaf: its sum is not to be seen by them.
@@ -226,7 +274,10 @@ void Walk::pass(Node &node, std::vector<Tensor> gradients)
 void Walk::run_next(Node &node)
 {
     auto taken = pending_.extract(&node);
-    if (needed(node)) run_node(node, std::move(taken.mapped().gradients));
+    if (LeafWatcher *watcher = take_watcher(node))
+        watcher->arrive(static_cast<LeafNode &>(node), std::move(taken.mapped().gradients[0]));
+    else if (needed(node))
+        run_node(node, std::move(taken.mapped().gradients));
 }
 
 // Those that are roots, or that nodes use which no gradient has reached; younger ones first, as all nodes.
@@ -244,10 +295,27 @@ void Walk::run()
 {
     NoGrad no_grad;
     const NoAutocast no_autocast;
-    if (to_leaves_)
-        count_uses();
-    else
+    if (!to_leaves_) {
         mark_needed();
+        return run_all();
+    }
+    count_uses();
+    try {
+        for (Watching &each : watching_) {
+            each.is_open = true;
+            each.watcher->begin(each.reached);
+        }
+        run_all();
+        finish_watchers();
+    } catch (...) {
+        for (const Watching &each : watching_)
+            if (each.is_open) each.watcher->fail();
+        throw;
+    }
+}
+
+void Walk::run_all()
+{
     while (!queue_.empty()) {
         Node *node = queue_.top();
         queue_.pop();

@@ -48,11 +48,31 @@ void Node::destroy() noexcept
 
 void LeafNode::backward(std::span<Tensor> gradients, std::span<Tensor>)
 {
+    add(std::move(gradients[0]));
+}
+
+void LeafNode::add(Tensor gradient)
+{
+    if (!gradient.present()) return;
     std::lock_guard lock(mutex_);
     if (grad_.present())
-        grad_ = add_gradients(grad_, *gradients[0], true);  // not moved: a failure must not lose it
+        grad_ = add_gradients(grad_, *gradient, true);  // not moved: a failure must not lose it
     else
-        grad_ = own_gradient(std::move(gradients[0]));
+        grad_ = own_gradient(std::move(gradient));
+}
+
+std::shared_ptr<LeafWatcher> LeafNode::watcher() const
+{
+    if (!is_watched_.load(std::memory_order_acquire)) return nullptr;
+    std::lock_guard lock(mutex_);
+    return watcher_;
+}
+
+void LeafNode::set_watcher(std::shared_ptr<LeafWatcher> watcher)
+{
+    std::lock_guard lock(mutex_);
+    std::swap(watcher_, watcher);
+    is_watched_.store(watcher_ != nullptr, std::memory_order_release);
 }
 
 Tensor LeafNode::grad() const

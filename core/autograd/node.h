@@ -8,8 +8,11 @@
 #include "core/base/thread_state.h"
 #include "core/tensor/tensor.h"
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace yoke {
 
@@ -49,6 +52,24 @@ private:
 // What the next node's number will be, or less than it.
 uint64_t next_sequence_number() noexcept;
 
+class LeafNode;
+
+// Takes the gradients of some leaves in place of these, in each walk to all leaves, in the thread that walks. What it
+// raises ends the walk.
+class LeafWatcher {
+public:
+    virtual ~LeafWatcher() = default;
+    // The leaves of its own that the walk leads to, each once, before anything of the walk has run.
+    virtual void begin(const std::vector<Ref<LeafNode>> &reached) = 0;
+    // All that comes to the leaf in this walk, when the last of it has; once for each leaf that is reached. Null where
+    // missing gradients have cut it off, which shows at the walk's end.
+    virtual void arrive(LeafNode &leaf, Tensor gradient) = 0;
+    // All have; the walk returns when this does.
+    virtual void end() = 0;
+    // In place of end, where anything has raised since its begin was called.
+    virtual void fail() noexcept = 0;
+};
+
 // Collects the gradient of a leaf tensor.
 class LeafNode final : public Node {
 public:
@@ -58,10 +79,17 @@ public:
 
     Tensor grad() const;
     void set_grad(Tensor grad);
+    // To what it has; a null gradient is none.
+    void add(Tensor gradient);
+    // Null where it keeps its gradient itself.
+    std::shared_ptr<LeafWatcher> watcher() const;
+    void set_watcher(std::shared_ptr<LeafWatcher> watcher);
 
 private:
     mutable std::mutex mutex_;  // two threads may run backward over shared parameters
     Tensor grad_;
+    std::shared_ptr<LeafWatcher> watcher_;
+    std::atomic<bool> is_watched_{false};
 };
 
 inline Node *node_of(const yoke_tensor &x) noexcept

@@ -1,0 +1,86 @@
+// probe.h: nodes that no op makes, which note what a walk does with them.
+#pragma once
+
+#include "core/autograd/backward.h"
+#include "core/memory/memory.h"
+#include "core/ops/ops.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace yoke::test {
+
+using Log = std::vector<std::string>;
+
+inline Tensor number(double value, bool requires_grad = false)
+{
+    Tensor x = ops::full({}, value, YOKE_F64);
+    if (requires_grad) set_requires_grad(*x, true);
+    return x;
+}
+
+inline double value_of(const Tensor &x)
+{
+    double value = 0;
+    copy_to_host(*x, &value, sizeof value, "a test");
+    return value;
+}
+
+// A node with any number of edges that hands its gradient to each, and notes what happens to it.
+class ProbeNode final : public Node {
+public:
+    ProbeNode(const char *name, std::vector<Edge> edges, int outputs, std::vector<std::string> &log)
+        : name_(name), edges_(std::move(edges)), outputs_(outputs), log_(log)
+    {
+    }
+    ~ProbeNode() override { log_.push_back(std::string("free ") + name_); }
+    const char *name() const noexcept override { return name_; }
+    int output_count() const noexcept override { return outputs_; }
+    std::span<const Edge> edges() const noexcept override { return edges_; }
+    void release_saved() noexcept override { log_.push_back(std::string("release ") + name_); }
+    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
+    {
+        log_.push_back(name_);
+        if (action)
+            action(gradients, out);
+        else
+            for (Tensor &one : out) one = gradients[0];
+    }
+
+    std::function<void(std::span<Tensor>, std::span<Tensor>)> action;
+
+private:
+    const char *name_;
+    std::vector<Edge> edges_;
+    int outputs_;
+    std::vector<std::string> &log_;
+};
+
+inline Edge edge_to(const Tensor &x)
+{
+    return {Ref<Node>::share(node_of(*x)), x->output_index};
+}
+
+struct Made {
+    Tensor tensor;
+    ProbeNode *node;
+};
+
+// A number that `name` has made of the given ones.
+inline Made made_by(const char *name, std::vector<Edge> edges, std::vector<std::string> &log,
+                    int outputs = 1, int output = 0)
+{
+    auto *node = new ProbeNode(name, std::move(edges), outputs, log);
+    Tensor x = number(0);
+    set_node(*x, Ref<Node>::adopt(node), static_cast<uint32_t>(output));
+    return {x, node};
+}
+
+inline void go_back(const Tensor &x, bool retain = false)
+{
+    yoke_tensor *root = x.get();
+    backward({&root, 1}, {}, retain);
+}
+
+}  // namespace yoke::test
