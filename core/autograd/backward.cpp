@@ -302,8 +302,8 @@ void Walk::run()
     count_uses();
     try {
         for (Watching &each : watching_) {
-            each.is_open = true;
             each.watcher->begin(each.reached);
+            each.is_open = true;
         }
         run_all();
         finish_watchers();

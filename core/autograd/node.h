@@ -66,7 +66,7 @@ public:
     virtual void arrive(LeafNode &leaf, Tensor gradient) = 0;
     // All have; the walk returns when this does.
     virtual void end() = 0;
-    // In place of end, where anything has raised since its begin was called.
+    // In place of end, where anything has raised since its begin returned; that is being handled still.
     virtual void fail() noexcept = 0;
 };
 

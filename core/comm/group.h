@@ -70,6 +70,8 @@ public:
     Tensor empty(IntList shape, yoke_dtype dtype);
     // All ranks get it as the cause. Returns at once.
     void abort(const std::string &reason) noexcept;
+    // Raises what it has failed with.
+    void check_running() const;
     // Of the last calls, the newest last.
     std::vector<CallRecord> records() const;
     // What core/comm/dump.h tells, in a file that is whole or as it was. Also while a call hangs, and of a failed

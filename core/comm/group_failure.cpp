@@ -222,6 +222,12 @@ void Group::fail_with(const Cause &cause) noexcept
     changed_.notify_all();
 }
 
+void Group::check_running() const
+{
+    const std::unique_lock lock = lock_here();
+    check_usable();
+}
+
 // "; rank 0 (host a, process 7) is in barrier at train.py:17", or "".
 std::string Group::describe_running() const
 {

@@ -1,0 +1,111 @@
+// reducer.h: the gradients of a model's parameters, made the mean over all ranks of a group while backward runs.
+//
+// A gradient is written into its bucket as soon as the last of it has come, and a bucket is reduced when it is full and
+// all before it have been given to the group: so the ranks make their calls in one order whatever their graphs are, and
+// the group's thread reduces while backward goes on. backward returns when all is reduced.
+//
+// One small all_reduce opens each backward. Which parameters the walk leads to is known before it runs; so every rank
+// learns in time which of them any rank has used, and how much each of them counts. Between the calls of a group that
+// are a backward's no other calls of the group may be begun by this rank.
+#pragma once
+
+#include "core/autograd/node.h"
+#include "core/comm/buckets.h"
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace yoke {
+
+struct ReducerOptions {
+    BucketSizes sizes;
+};
+
+class Reducer final : public LeafWatcher, public std::enable_shared_from_this<Reducer> {
+public:
+    struct Named {
+        std::string name;
+        Tensor tensor;
+    };
+
+    // All ranks call it alike. Parameters are leaves that require a gradient; where their values or those of buffers
+    // differ, all take rank 0's. Raises YOKE_E_VALUE where the ranks have unlike parameters, with the first that
+    // differs.
+    static std::shared_ptr<Reducer> make(Ref<Group> group, std::vector<Named> params,
+                                         std::vector<Named> buffers, const ReducerOptions &options);
+    ~Reducer() override;
+
+    // Leaves keep their gradients themselves from now on.
+    void detach() noexcept;
+    // While it is off backward adds up here, and reduces the sum when it is on again.
+    void set_sync(bool is_on);
+    bool is_sync() const;
+    // How much this rank's gradients count: the mean is the sum of weight times gradient by the sum of weights.
+    void set_weight(double weight);
+    // Raises what the group has failed with.
+    void check() const;
+    std::vector<std::vector<std::string>> bucket_names() const;
+
+    void begin(const std::vector<Ref<LeafNode>> &reached) override;
+    void arrive(LeafNode &leaf, Tensor gradient) override;
+    void end() override;
+    void fail() noexcept override;
+
+private:
+    struct Place {
+        size_t bucket = 0, view = 0;
+    };
+    // One backward.
+    struct Step {
+        bool is_synced = false;
+        double weight = 1;
+        std::vector<bool> is_reached;  // by parameter
+        std::vector<size_t> order;     // of those that have arrived
+        std::vector<size_t> missing;   // by bucket: parameters that have yet to arrive
+        std::vector<Ref<Work>> works;  // of the buckets that have been given to the group
+        Tensor shared;                 // the small all_reduce, and its work
+        Ref<Work> sharing;
+    };
+
+    Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named> buffers,
+            const ReducerOptions &options);
+    void compare_models() const;
+    void take_values_of_rank_0();
+    void lay_out(const BucketPlan &plan);
+    Bucket move_into_bucket(const std::vector<size_t> &which);
+
+    void claim();
+    void release() noexcept;
+    void check_params() const;
+    void open_step(const std::vector<Ref<LeafNode>> &reached);
+    void share();
+    const Tensor &view_of(size_t param) const;
+    bool holds_view(const LeafNode &leaf, const Tensor &view) const;
+    void store(LeafNode &leaf, size_t param, Tensor gradient);
+    void complete(size_t param);
+    void launch_full();
+    void finish_step();
+    void settle(size_t bucket, const std::vector<double> &used, double factor);
+    void rebuild();
+    void send_buffers(int32_t root);
+    LeafNode &leaf_of(size_t param) const;
+
+    const Ref<Group> group_;
+    const std::vector<Named> params_, buffers_;
+    const ReducerOptions options_;
+    std::unordered_map<const LeafNode *, size_t> numbers_;
+    std::vector<Bucket> buckets_;
+    std::vector<Place> places_;  // by parameter
+    bool is_rebuilt_ = false;
+    bool is_over_ = false;  // the group has failed, and somebody was told
+    Step step_;
+
+    mutable std::mutex mutex_;
+    bool is_walking_ = false, is_sync_ = true;
+    double weight_ = 1;
+};
+
+}  // namespace yoke
