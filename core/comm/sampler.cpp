@@ -1,0 +1,205 @@
+#include "core/comm/sampler.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kCall = "DistributedSampler";
+
+// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
+uint64_t mix(uint64_t value)
+{
+    value += 0x9e3779b97f4a7c15;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+    return value ^ (value >> 31);
+}
+
+SamplerOptions checked(SamplerOptions options)
+{
+    if (options.count < 0)
+        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 examples or more", kCall,
+             static_cast<long long>(options.count));
+    if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
+        fail(YOKE_E_VALUE,
+             "%s: rank %d of %d is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1",
+             kCall, options.rank, options.size);
+    if (options.shares.empty()) return options;
+    if (std::ssize(options.shares) != options.size)
+        fail(YOKE_E_VALUE, "%s: argument 'shares' has %zu numbers for %d ranks; give one for each",
+             kCall, options.shares.size(), options.size);
+    double sum = 0;
+    for (const double each : options.shares) {
+        if (!(each > 0))
+            fail(YOKE_E_VALUE, "%s: argument 'shares' has %g; a share is above 0, and all make 1",
+                 kCall, each);
+        sum += each;
+    }
+    constexpr double kRounding = 1e-6;
+    if (!(std::abs(sum - 1) < kRounding))
+        fail(YOKE_E_VALUE, "%s: argument 'shares' makes %g in all; it must make 1", kCall, sum);
+    if (options.drops_last)
+        fail(
+            YOKE_E_VALUE,
+            "%s: arguments 'drop_last' and 'shares' are both given; with shares each example goes to one rank, and none is left out",
+            kCall);
+    options.is_padded = false;
+    return options;
+}
+
+}  // namespace
+
+// ---- The order of an epoch --------------------------------------------------------------------------------------
+
+// A Feistel network over the least even number of bits that holds count, of at least 6, where a small one would reach
+// few permutations; what it sends beyond count is sent on until it falls below.
+Shuffle::Shuffle(int64_t count, int64_t seed, int64_t epoch) : count_(static_cast<uint64_t>(count))
+{
+    constexpr int kLeast = 3;
+    half_ = std::max(kLeast, (static_cast<int>(std::bit_width(count_)) + 1) / 2);
+    uint64_t key = mix(mix(static_cast<uint64_t>(seed)) ^ static_cast<uint64_t>(epoch));
+    for (uint64_t &each : keys_) each = key = mix(key);
+}
+
+uint64_t Shuffle::mixed(uint64_t value) const
+{
+    const uint64_t mask = (uint64_t{1} << half_) - 1;
+    uint64_t left = value >> half_, right = value & mask;
+    for (const uint64_t key : keys_) left = std::exchange(right, left ^ (mix(key ^ right) & mask));
+    return left << half_ | right;
+}
+
+int64_t Shuffle::operator()(int64_t place) const
+{
+    uint64_t value = mixed(static_cast<uint64_t>(place));
+    while (value >= count_) value = mixed(value);
+    return static_cast<int64_t>(value);
+}
+
+}  // namespace yoke
+
+using namespace yoke;
+
+// ---- What a rank gets of it -------------------------------------------------------------------------------------
+
+yoke_sampler::yoke_sampler(SamplerOptions options) : options_(checked(std::move(options))) {}
+
+yoke_sampler::Pass yoke_sampler::pass_from(int64_t consumed) const
+{
+    const int64_t left = options_.count - consumed, size = options_.size;
+    if (options_.drops_last) return {consumed, consumed + left / size * size};
+    if (options_.is_padded) return {consumed, consumed + (left + size - 1) / size * size};
+    return {consumed, options_.count};
+}
+
+void yoke_sampler::set_epoch(int64_t epoch)
+{
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(epoch_, epoch) == epoch) return;
+    resumed_.reset();
+    pass_ = {};
+    place_ = taken_ = 0;
+}
+
+void yoke_sampler::begin()
+{
+    const std::lock_guard lock(mutex_);
+    pass_ = pass_from(resumed_.value_or(0));
+    resumed_.reset();
+    place_ = pass_.from;
+    taken_ = 0;
+    own_ = length_of(pass_);
+    dealt_.assign(options_.shares.size(), 0);
+    if (options_.is_shuffled && options_.count)
+        shuffle_.emplace(options_.count, options_.seed, epoch_);
+}
+
+// The rank that lacks most of what it is to have by then; so none is ever a whole example behind or ahead.
+int32_t yoke_sampler::next_of(std::vector<double> &dealt, int64_t before) const
+{
+    size_t next = 0;
+    const auto lacks = [&](size_t rank) {
+        return options_.shares[rank] * static_cast<double>(before + 1) - dealt[rank];
+    };
+    for (size_t rank = 1; rank < dealt.size(); ++rank)
+        if (lacks(rank) > lacks(next)) next = rank;
+    ++dealt[next];
+    return static_cast<int32_t>(next);
+}
+
+bool yoke_sampler::is_own(int64_t place)
+{
+    const int64_t before = place - pass_.from;
+    if (options_.shares.empty()) return before % options_.size == options_.rank;
+    return next_of(dealt_, before) == options_.rank;
+}
+
+std::optional<int64_t> yoke_sampler::next()
+{
+    const std::lock_guard lock(mutex_);
+    while (place_ < pass_.end) {
+        const int64_t place = place_++;
+        if (!is_own(place)) continue;
+        ++taken_;
+        const int64_t in_order = place % options_.count;
+        return options_.is_shuffled ? (*shuffle_)(in_order) : in_order;
+    }
+    return std::nullopt;
+}
+
+int64_t yoke_sampler::length() const
+{
+    const std::lock_guard lock(mutex_);
+    return length_of(pass_from(resumed_.value_or(0)));
+}
+
+int64_t yoke_sampler::length_of(const Pass &pass) const
+{
+    const int64_t all = pass.end - pass.from;
+    if (!options_.shares.empty()) return share_of(all);
+    return all / options_.size + (all % options_.size > options_.rank);
+}
+
+// Of so many examples.
+int64_t yoke_sampler::share_of(int64_t all) const
+{
+    std::vector<double> dealt(options_.shares.size());
+    int64_t count = 0;
+    for (int64_t i = 0; i < all; ++i) count += next_of(dealt, i) == options_.rank;
+    return count;
+}
+
+// All ranks are where this one is, in whole steps of which each took its share.
+SamplerState yoke_sampler::state() const
+{
+    const std::lock_guard lock(mutex_);
+    if (resumed_) return {epoch_, *resumed_};
+    if (pass_.end && taken_ == own_) return {epoch_, options_.count};
+    const double share = options_.shares.empty()
+                             ? 1. / options_.size
+                             : options_.shares[static_cast<size_t>(options_.rank)];
+    const auto by_all = static_cast<int64_t>(std::llround(static_cast<double>(taken_) / share));
+    return {epoch_, std::min(pass_.from + by_all, options_.count)};
+}
+
+void yoke_sampler::load(SamplerState state)
+{
+    if (state.epoch < 0 || state.consumed < 0 || state.consumed > options_.count)
+        fail(
+            YOKE_E_VALUE,
+            "%s: the state says that %lld examples of epoch %lld are consumed; the data set has %lld",
+            kCall, static_cast<long long>(state.consumed), static_cast<long long>(state.epoch),
+            static_cast<long long>(options_.count));
+    const std::lock_guard lock(mutex_);
+    epoch_ = state.epoch;
+    resumed_ = state.consumed;
+    pass_ = {};
+    place_ = taken_ = 0;
+}

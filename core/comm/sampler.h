@@ -1,0 +1,88 @@
+// sampler.h: which examples of a data set each rank takes in an epoch.
+//
+// An epoch is one order of all examples, alike on all ranks, dealt out one by one. Shuffled, it is a permutation that
+// is computed index by index from seed and epoch, so that no rank holds a list of all. A state is an epoch and how much
+// of its order all ranks together have consumed: it says nothing of how many they were, so that others may go on.
+#pragma once
+
+#include "core/base/refcount.h"
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace yoke {
+
+struct SamplerOptions {
+    int64_t count = 0;  // of examples
+    int32_t rank = 0, size = 1;
+    bool is_shuffled = true;
+    int64_t seed = 0;
+    // So that all ranks get equally many, the rest is left out, or the order goes on with its beginning; without either
+    // each example goes to exactly one rank.
+    bool drops_last = false, is_padded = true;
+    std::vector<double> shares;  // of each rank, 1 in all; empty: equal ones
+};
+
+struct SamplerState {
+    int64_t epoch = 0;
+    int64_t consumed = 0;  // by all ranks, of the epoch's order
+};
+
+// A permutation of 0 to count - 1.
+class Shuffle {
+public:
+    Shuffle(int64_t count, int64_t seed, int64_t epoch);
+    int64_t operator()(int64_t place) const;
+
+private:
+    static constexpr int kRounds = 8;
+    uint64_t mixed(uint64_t value) const;
+
+    uint64_t count_;
+    int half_;  // bits
+    uint64_t keys_[kRounds];
+};
+
+}  // namespace yoke
+
+// For one thread at a time, or several: each call is whole.
+struct yoke_sampler final : public yoke::RefCounted {
+    // Raises YOKE_E_VALUE, with the argument and both values.
+    explicit yoke_sampler(yoke::SamplerOptions options);
+
+    // The next pass is one of this epoch, from its beginning, unless it is the epoch of a state that was loaded.
+    void set_epoch(int64_t epoch);
+    // Begins a pass over what this rank gets: of the whole epoch, or after load of what is left of it.
+    void begin();
+    // The next example of the pass; nothing at its end.
+    std::optional<int64_t> next();
+    // How many examples a pass has that begins now.
+    int64_t length() const;
+    yoke::SamplerState state() const;
+    // Raises YOKE_E_VALUE for what no pass can come to.
+    void load(yoke::SamplerState state);
+
+private:
+    // One pass: what is dealt of the order from `from` on.
+    struct Pass {
+        int64_t from = 0,
+                end = 0;  // places of the order; those from `count` on are its beginning again
+    };
+    Pass pass_from(int64_t consumed) const;
+    int64_t length_of(const Pass &pass) const;
+    int32_t next_of(std::vector<double> &dealt, int64_t before) const;  // who gets it, with shares
+    bool is_own(int64_t place);
+    int64_t share_of(int64_t all) const;
+
+    const yoke::SamplerOptions options_;
+    mutable std::mutex mutex_;
+    int64_t epoch_ = 0;
+    std::optional<int64_t> resumed_;  // what was consumed of a state, until a pass begins
+    Pass pass_;
+    int64_t place_ = 0, taken_ = 0,
+            own_ = 0;            // of the pass; of what this rank gets of it, and all of that
+    std::vector<double> dealt_;  // by rank, where shares are not equal
+    std::optional<yoke::Shuffle> shuffle_;
+};
