@@ -10,6 +10,22 @@ using namespace yoke::capi;
 
 namespace {
 
+// What scripts call it: without the class.
+const char *said_name(const char *call)
+{
+    return short_name(call) + sizeof("work_") - 1;
+}
+
+// Without the seconds: who waits in slices would be told those of the last one.
+[[noreturn]] void fail_late(const Work &work, const char *call)
+{
+    if (work.of() == 0)
+        fail(YOKE_E_TIMEOUT, "%s: the work is not done in that time; it goes on", said_name(call));
+    fail(YOKE_E_TIMEOUT, "%s: %llu of %llu bytes are done in that time; it goes on",
+         said_name(call), static_cast<unsigned long long>(work.bytes()),
+         static_cast<unsigned long long>(work.of()));
+}
+
 Work &need_work(yoke_work *handle, const char *call)
 {
     if (!handle)
@@ -22,13 +38,9 @@ yoke_status wait(yoke_work *work, double timeout, const char *call, bool (Work::
     return guard(call, [&] {
         Work &object = need_work(work, call);
         if (std::isnan(timeout))
-            fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", short_name(call));
+            fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", said_name(call));
         const Ref<Work> held = Ref<Work>::share(&object);
-        if (!(held.get()->*until)(timeout))
-            // Without the seconds: who waits in slices would be told those of the last one.
-            fail(YOKE_E_TIMEOUT, "%s: %llu of %llu bytes are done in that time; it goes on",
-                 short_name(call), static_cast<unsigned long long>(held->bytes()),
-                 static_cast<unsigned long long>(held->of()));
+        if (!(held.get()->*until)(timeout)) fail_late(*held.get(), call);
     });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 namespace yoke {
 
@@ -41,8 +42,12 @@ public:
     {
         return std::chrono::duration<double>(at_.time_since_epoch()).count() - given_s_;
     }
-    // What the call was given, for its message.
-    double given_s() const noexcept { return given_s_; }
+    // What the call was given, for its message: of a remainder that was handed on, 1.99989, no more than people read.
+    double given_s() const noexcept
+    {
+        const double step = given_s_ < 100 ? std::pow(10, std::floor(std::log10(given_s_)) - 2) : 1;
+        return given_s_ > 0 ? std::round(given_s_ / step) * step : 0;
+    }
 
 private:
     explicit Deadline(double seconds)

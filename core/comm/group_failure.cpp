@@ -33,6 +33,7 @@ void keep_for_good(std::vector<Tensor> tensors, const char *engine)
     static std::vector<Tensor> &kept = *new std::vector<Tensor>;
     uint64_t bytes = 0;
     for (const Tensor &each : tensors) bytes += each->storage->bytes;
+    if (bytes == 0) return;  // such as of a barrier
     log(LogLevel::kWarn,
         "%llu bytes of a call that failed stay allocated to the end of this process: %s cannot take the call back",
         static_cast<unsigned long long>(bytes), engine);

@@ -39,11 +39,11 @@ std::string holder_of(uint16_t port, const PeerOptions &self)
     switch (tried.outcome) {
         case StoreConnection::kOtherJob:
         case StoreConnection::kComplete:
-            return "rank 0 of another job: " + tried.why;
+            return "there is rank 0 of another job: " + tried.why;
         case StoreConnection::kRefused:
             return tried.why;
         default:
-            return "another program";
+            return "there is another program";
     }
 }
 
@@ -200,7 +200,7 @@ Socket listen_as_rank_0(const Environment &environment, const std::string &job,
     fail(
         YOKE_E_COMM,
         "comm.init: rank 0 (%s) cannot listen at port %u: %s%s%s; give MASTER_PORT, or init_method, a port that is free",
-        self.about.c_str(), ports[0], strerror(failure), is_taken ? "; there is " : "",
+        self.about.c_str(), ports[0], strerror(failure), is_taken ? "; " : "",
         is_taken ? holder_of(ports[0], self).c_str() : "");
 }
 

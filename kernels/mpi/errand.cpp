@@ -57,8 +57,8 @@ yoke_status Errand::wait(const yoke_comm_member &member, const char *call, const
         note_abandoned();
         if (is_over) return fail(YOKE_E_CANCELLED, "mpi: the group has failed while it was made");
         if (member.fault) member.fault->kind = YOKE_COMM_FAULT_LATE;
-        return fail(YOKE_E_TIMEOUT, "mpi: %s has not ended within %g s: %s", call, member.timeout_s,
-                    why_late);
+        return fail(YOKE_E_TIMEOUT, "mpi: %s has not ended within %.4g s: %s", call,
+                    member.timeout_s, why_late);
     }
     return code_ == MPI_SUCCESS ? YOKE_OK : fail_mpi(code_, call);
 }

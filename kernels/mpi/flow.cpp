@@ -138,11 +138,11 @@ yoke_status Flow::fail_late()
     }
     const auto sequence = static_cast<unsigned long long>(call_.signature->sequence);
     if (rank >= 0)
-        return fail(YOKE_E_TIMEOUT, "mpi: %s, call %llu: rank %d did not come within %g s",
+        return fail(YOKE_E_TIMEOUT, "mpi: %s, call %llu: rank %d did not come within %.4g s",
                     call_name(call_.op), sequence, rank, call_.timeout_s);
     return fail(
         YOKE_E_TIMEOUT,
-        "mpi: %s, call %llu: all ranks came, but their elements did not pass within %g s; a rank stopped amid the call, or the time is too short for so much",
+        "mpi: %s, call %llu: all ranks came, but their elements did not pass within %.4g s; a rank stopped amid the call, or the time is too short for so much",
         call_name(call_.op), sequence, call_.timeout_s);
 }
 

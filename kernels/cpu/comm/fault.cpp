@@ -67,7 +67,7 @@ yoke_status Flow::fail_with(int32_t kind, int peer)
         case YOKE_COMM_FAULT_ABORTED:
             return fail(YOKE_E_CANCELLED, "cpu: %s, call %llu, was aborted", name, sequence);
         case YOKE_COMM_FAULT_LATE:
-            return fail(YOKE_E_TIMEOUT, "cpu: %s, call %llu: rank %d did not come within %g s",
+            return fail(YOKE_E_TIMEOUT, "cpu: %s, call %llu: rank %d did not come within %.4g s",
                         name, sequence, peer, timeout_s_);
         case YOKE_COMM_FAULT_DIED:
             return fail(YOKE_E_COMM, "cpu: %s, call %llu: the connection to rank %d has ended",

@@ -1,5 +1,7 @@
 // Dtypes, shapes, errors: the values that every other floor speaks in.
+#include "core/base/deadline.h"
 #include "core/base/dtype.h"
+#include "core/base/error.h"
 #include "core/base/shape.h"
 #include "core/base/text.h"
 #include "core/base/thread_state.h"
@@ -241,6 +243,22 @@ TEST(ErrorText, AnOldMessageOfABackendIsNotReportedAgain)
     }
     set_backend_error(YOKE_E_IO, 9, "disk on fire");
     EXPECT_EQ(take_backend_error(YOKE_E_OOM, "alloc"), "alloc failed with YOKE_E_OOM");
+}
+
+TEST(Deadline, SaysNoMoreOfARemainderThanPeopleRead)
+{
+    const auto said = [](double seconds) {
+        return format("%g s", Deadline::after(seconds).given_s());
+    };
+    EXPECT_EQ(said(1.99989), "2 s");
+    EXPECT_EQ(said(0.0499951), "0.05 s");
+    EXPECT_EQ(said(2.25), "2.25 s");
+    EXPECT_EQ(said(299.994), "300 s");
+    EXPECT_EQ(said(600), "600 s");
+    EXPECT_EQ(said(4599.6), "4600 s");
+    EXPECT_EQ(said(86400), "86400 s");
+    EXPECT_EQ(said(0), "0 s");
+    EXPECT_EQ(said(-1), "0 s");
 }
 
 }  // namespace
