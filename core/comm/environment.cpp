@@ -154,6 +154,7 @@ void check_parts(const Parts &parts)
 
 void check_range(const Parts &parts)
 {
+    if (!parts.rank || !parts.size) return;
     if (parts.size.value < 1 || parts.size.value > kMostRanks)
         fail(YOKE_E_VALUE, "comm.init: the size is %d (%s); a job has 1 to %d ranks",
              parts.size.value, parts.size.by.c_str(), kMostRanks);
@@ -201,10 +202,12 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     const bool is_alone = parts.size && parts.size.value == 1;
     if (is_alone || arguments.has_store || !out.file.empty())
         parts.needs_host = parts.needs_port = false;
-    check_parts(parts);
     check_range(parts);
+    check_parts(parts);
     out.rank = parts.rank.value;
     out.size = parts.size.value;
+    out.rank_by = parts.rank.by;
+    out.size_by = parts.size.by;
     out.hosts = parts.hosts.value;
     out.port = parts.port.value;
     for (const LauncherSource &source : sources)  // an address of the caller's own is nobody's else
@@ -214,6 +217,16 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     if (local_rank) out.local_rank = local_rank.value;
     if (local_size) out.local_size = local_size.value;
     return out;
+}
+
+void check_rank(const Environment &environment)
+{
+    if (environment.rank < environment.size) return;
+    fail(
+        YOKE_E_VALUE,
+        "comm.init: the rank is %d (%s), and the size %d (%s); ranks of a job of %d are 0 to %d. Count ranks from 0, and give all the same size",
+        environment.rank, environment.rank_by.c_str(), environment.size,
+        environment.size_by.c_str(), environment.size, environment.size - 1);
 }
 
 }  // namespace yoke

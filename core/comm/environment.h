@@ -33,6 +33,7 @@ struct Environment {
     std::string
         source;  // who named the rank, for people: "torchrun", "Slurm step 7.0", "explicit arguments"
     int32_t rank = 0, size = 1;
+    std::string rank_by, size_by;              // who said them: "RANK", "the argument rank"
     int32_t local_rank = -1, local_size = -1;  // -1: nobody said it
     std::vector<std::string> hosts;            // of rank 0: names or addresses of its one host
     uint16_t port = 0;                         // 0: one that is made from `job`
@@ -44,8 +45,10 @@ struct Environment {
 
 // Raises YOKE_E_VALUE: for values that are no number or none that there can be, or contradict each other, and where
 // something is missing, with what was found, what is missing and what to set. It does not judge whether the rank is
-// below the size: others are told that.
+// below the size: others are told that, too.
 Environment read_environment(const InitArguments &arguments, const Lookup &variable);
+// Raises YOKE_E_VALUE where the rank is not below the size, with both and who said them.
+void check_rank(const Environment &environment);
 
 // The first host of Slurm's "node[01-03,7],gpu[1-2]-eth": "node01". Raises YOKE_E_VALUE for what is no such list.
 std::string first_slurm_host(std::string_view list);

@@ -68,6 +68,7 @@ public:
 
 private:
     bool is_alone() const { return environment_.size == 1 && environment_.rank == 0; }
+    void refuse_own_rank();
     void open_store();
     void serve(Socket listening);
     void adopt(std::shared_ptr<ClientStore> client);
@@ -79,8 +80,8 @@ private:
     PeerOptions peer_options() const;
 
     const RendezvousOptions &options_;
-    const Deadline deadline_;
     const Environment environment_;
+    const Deadline deadline_;
     const std::string job_;
     std::string secret_;  // that a host's store tells, where there is one
     Arrival self_;
@@ -97,10 +98,18 @@ InitArguments arguments_of(const RendezvousOptions &options)
     return arguments;
 }
 
+// One whose rank is not below the size fails, once it has tried to tell the others.
+double patience_of(const RendezvousOptions &options, const Environment &environment)
+{
+    constexpr double kToTell = 1;
+    return environment.rank < environment.size ? options.timeout_s
+                                               : std::min(options.timeout_s, kToTell);
+}
+
 Meeting::Meeting(const RendezvousOptions &options)
     : options_(options),
-      deadline_(Deadline::after(options.timeout_s)),
       environment_(read_environment(arguments_of(options), options.variable)),
+      deadline_(Deadline::after(patience_of(options, environment_))),
       job_(job_of(environment_)),
       relay_(std::make_shared<Relay>(options.observer))
 {
@@ -200,8 +209,24 @@ void Meeting::linger() noexcept
     if (server_) server_->wait_until_left(Deadline::after(seconds), self_.size - 1);
 }
 
+// Whether rank 0 is there to hear of it or not.
+void Meeting::refuse_own_rank()
+try {
+    check_rank(environment_);
+} catch (const Error &error) {
+    if (environment_.size > 1) try {
+            open_store();
+            refuse(error);
+        } catch (const std::exception &failure) {
+            log(LogLevel::kInfo, "the other ranks were not told why this one fails: %s",
+                failure.what());
+        }
+    throw;
+}
+
 Rendezvous Meeting::run()
 {
+    refuse_own_rank();
     open_store();
     Rendezvous made;
     try {

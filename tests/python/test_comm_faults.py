@@ -72,7 +72,10 @@ def test_a_rank_that_is_not_below_the_size_is_named():
     with Job(2) as job:
         job.ranks[1].end()
         job.start(1, RANK=5)
-        all_told(job.ask("init env"), ["comm"], "rank 5 (host", f"process {job.ranks[1].process.pid}", "0 to 1")
+        answers = job.ask("init env")
+        assert (answers[0].status, answers[1].status) == ("comm", "value"), answers
+        all_told(answers, ["comm", "value"], "the rank is 5 (RANK), and the size 2 (WORLD_SIZE)", "0 to 1")
+        assert job.ranks[1].name.replace("rank 1", "rank 5") in answers[0].text, answers
 
 
 def test_a_port_that_another_program_has_is_named():

@@ -213,7 +213,22 @@ TEST(Environment, ASizeOrRankThatCannotBeIsNamed)
     expect_error(YOKE_E_VALUE, {"the size is 0 (WORLD_SIZE)"}, [] {
         read(with(kFour, {{"WORLD_SIZE", "0"}}));
     });
-    EXPECT_EQ(read(with(kFour, {{"RANK", "9"}})).rank, 9);  // the others are told of it
+    arguments.init_method = "env://";  // whatever is missing beside it
+    expect_error(YOKE_E_VALUE, {"the rank is -1 (the argument rank)"},
+                 [&] { read({}, arguments); });
+}
+
+TEST(Environment, ARankThatIsNotBelowTheSizeIsNamedWithWhoSaidBoth)
+{
+    const Environment found = read(with(kFour, {{"RANK", "9"}}));
+    EXPECT_EQ(found.rank, 9);  // the others are told of it
+    expect_error(YOKE_E_VALUE, {"the rank is 9 (RANK), and the size 8 (WORLD_SIZE)", "0 to 7"},
+                 [&] { check_rank(found); });
+    const Environment mixed = read(
+        with(kMpirun, {{"WORLD_SIZE", "4"}, {"PMIX_RANK", "4"}, {"OMPI_COMM_WORLD_RANK", "4"}}));
+    expect_error(YOKE_E_VALUE, {"the rank is 4 (PMIX_RANK), and the size 4 (WORLD_SIZE)"},
+                 [&] { check_rank(mixed); });
+    check_rank(read(kFour));
 }
 
 TEST(Environment, NodesTimesRanksThatAreTooManyAreNamed)

@@ -187,8 +187,24 @@ TEST(Rendezvous, RankZeroTwiceIsNamedOnAll)
     for (const int rank : {0, 0, 1})
         ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
-    for (const std::string &text : results(ranks))
+    for (const std::string &text : results(ranks)) {
         expect_parts(text, {"YOKE_E_COMM", "rank 0 is there twice: host", first, second});
+        EXPECT_EQ(text.find("there is rank 0 is"), std::string::npos) << text;
+    }
+}
+
+std::string file_url(const char *name)
+{
+    return "file://" + testing::TempDir() + "yoke-meet-" + name + std::to_string(getpid());
+}
+
+RendezvousOptions by_file(const std::string &url, int rank, int size, double timeout_s = 20)
+{
+    RendezvousOptions options = options_of({}, timeout_s);
+    options.arguments.init_method = url;
+    options.arguments.rank = rank;
+    options.arguments.size = size;
+    return options;
 }
 
 TEST(Rendezvous, ARankThatIsNotBelowTheSizeIsNamedOnAll)
@@ -198,8 +214,20 @@ TEST(Rendezvous, ARankThatIsNotBelowTheSizeIsNamedOnAll)
     for (const int rank : {0, 5})
         ranks.push_back(start(options_of(variables_of(rank, 2, port.number()))));
     const std::string culprit = process_of(ranks[1]);
-    for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_COMM", "rank 5 (host", culprit, "0 to 1"});
+    const auto texts = results(ranks);
+    expect_parts(texts[0], {"YOKE_E_COMM", "rank 5 (host", culprit, "the rank is 5 (RANK)",
+                            "the size 2 (WORLD_SIZE)", "0 to 1"});
+    expect_parts(texts[1], {"YOKE_E_VALUE", "the rank is 5 (RANK), and the size 2 (WORLD_SIZE)"});
+}
+
+TEST(Rendezvous, ARankThatIsNotBelowTheSizeFailsWithoutRankZeroToo)
+{
+    const Port port;
+    for (const int size : {1, 2})
+        expect_parts(start(options_of(variables_of(2, size, port.number()), 600)).result(),
+                     {"YOKE_E_VALUE", "the rank is 2 (RANK)", "WORLD_SIZE"});
+    expect_parts(start(by_file(file_url("c"), 3, 3, 600)).result(),
+                 {"YOKE_E_VALUE", "the rank is 3 (the argument rank)", "0 to 2"});
 }
 
 TEST(Rendezvous, SizesThatDifferAreNamedOnAll)
@@ -327,20 +355,6 @@ TEST(Rendezvous, AHostThatCannotBeFoundIsNamed)
         with(variables_of(1, 2, 29500), {{"MASTER_ADDR", "no such host.invalid"}});
     expect_parts(start(options_of(variables, kShort)).result(),
                  {"YOKE_E_TIMEOUT", "'no such host.invalid'", "MASTER_ADDR"});
-}
-
-std::string file_url(const char *name)
-{
-    return "file://" + testing::TempDir() + "yoke-meet-" + name + std::to_string(getpid());
-}
-
-RendezvousOptions by_file(const std::string &url, int rank, int size, double timeout_s = 20)
-{
-    RendezvousOptions options = options_of({}, timeout_s);
-    options.arguments.init_method = url;
-    options.arguments.rank = rank;
-    options.arguments.size = size;
-    return options;
 }
 
 TEST(Rendezvous, RanksMeetInAFileAgainAndAgain)
