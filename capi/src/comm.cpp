@@ -3,10 +3,10 @@
 #include "capi/src/guard.h"
 #include "capi/src/host_store.h"
 #include "capi/src/structs.h"
-#include "core/base/foreign.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/hang.h"
 #include "core/comm/init.h"
+#include "core/comm/interfaces.h"
 #include "core/launch/run.h"
 
 #include <cmath>
@@ -305,7 +305,7 @@ static thread_local std::vector<ForeignVariable> found_variables;
 int32_t yoke_comm_variable_count(void)
 {
     return guard_value("yoke_comm_variable_count", int32_t{0}, [] {
-        found_variables = foreign_variables();
+        found_variables = comm_variables();
         return static_cast<int32_t>(found_variables.size());
     });
 }

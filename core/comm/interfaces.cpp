@@ -49,9 +49,14 @@ InterfaceChoice InterfaceChoice::read(std::string_view variable, std::string_vie
     return choice;
 }
 
+namespace {
+
+constexpr const char *kOwn = "YOKE_SOCKET_IFNAME";
+
+}  // namespace
+
 InterfaceChoice InterfaceChoice::configured()
 {
-    constexpr const char *kOwn = "YOKE_SOCKET_IFNAME";
     const char *value = config(kOwn);
     if (!value) return InterfaceChoice();
     const std::string origin = config_origin(kOwn);
@@ -83,6 +88,22 @@ std::vector<Interface> InterfaceChoice::among(const std::vector<Interface> &all)
             "%s is '%s', which none of this host's networks is that are up and have an address: %s",
             variable_.c_str(), text_.c_str(), names.c_str());
     return accepted;
+}
+
+std::vector<ForeignVariable> comm_variables()
+{
+    std::vector<ForeignVariable> all = foreign_variables();
+    for (ForeignVariable &each : all) {
+        if (each.effect != ForeignVariable::kSets || !each.setting.starts_with(kOwn)) continue;
+        try {
+            (void)InterfaceChoice::configured().among(host_interfaces());
+        } catch (const Error &error) {
+            each.effect = ForeignVariable::kUnreadable;
+            each.setting = kOwn;
+            each.says = error.what();
+        }
+    }
+    return all;
 }
 
 std::string host_address(const InterfaceChoice &choice, int family)

@@ -2,6 +2,7 @@
 // NCCL's syntax: "ib,eth" are beginnings of names, "=eth0" is a name, "^docker,lo" is all but those.
 #pragma once
 
+#include "core/base/foreign.h"
 #include "core/base/socket.h"
 
 #include <string>
@@ -34,6 +35,10 @@ private:
     bool is_exact_ = false, is_except_ = false;
     std::vector<std::string> names_;
 };
+
+// All of foreign_variables(); one that names no network of this host, which would be an error at its first use, is
+// told as unreadable, and why.
+std::vector<ForeignVariable> comm_variables();
 
 // An address by which other hosts may reach this one: on the chosen networks, else on the first that is neither
 // loopback nor a container's bridge, of that family if there is one.

@@ -39,3 +39,18 @@ def test_nothing_that_is_set_is_said_so(variables):
 def test_what_decides_instead_is_named():
     done = env(NCCL_SOCKET_IFNAME="ib", YOKE_SOCKET_IFNAME="eth")
     assert "overruled" in done.stdout and "YOKE_SOCKET_IFNAME decides that" in done.stdout, done
+
+
+@pytest.mark.parametrize("text, why", [("a,,b", "it must be like eth,ib"), ("nosuch0", "none of this host's networks")])
+@pytest.mark.parametrize("name", ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"])
+def test_networks_that_cannot_be_read_are_told_so_and_why(name, text, why):
+    done = env(**{name: text})
+    assert done.returncode == 1 and f"{name}={text}: unreadable" in done.stdout and why in " ".join(done.stdout.split()), done
+    told, = json.loads(env("--json", **{name: text}).stdout)["variables"]
+    assert told["effect"] == "unreadable" and told["setting"] == "YOKE_SOCKET_IFNAME", told
+
+
+@pytest.mark.parametrize("name", ["TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_DUMP_ANYTHING"])
+def test_variables_of_dumps_name_ours(name):
+    done = env(**{name: "1"})
+    assert done.returncode == 0 and f"{name}=1: nothing" in done.stdout and "YOKE_COMM_DUMP" in done.stdout, done

@@ -72,6 +72,28 @@ TEST(Interfaces, OursComesBeforeNcclsVariable)
     });
 }
 
+void expect_told(const char *name, const char *text, const std::vector<std::string> &parts)
+{
+    test::in_fresh_process([&] {
+        setenv(name, text, 1);
+        std::string told;
+        for (const ForeignVariable &each : comm_variables())
+            if (each.name == name)
+                told = std::string(effect_name(each.effect)) + " " + each.setting + " " + each.says;
+        for (const std::string &part : parts) EXPECT_NE(told.find(part), std::string::npos) << told;
+    });
+}
+
+TEST(Interfaces, AVariableThatNamesNoneIsToldAsUnreadable)
+{
+    expect_told("NCCL_SOCKET_IFNAME", "lo", {"sets YOKE_SOCKET_IFNAME=lo the network"});
+    for (const char *text : {"^", "=", "a,,b", "a,^b", "=a=b", ","})
+        expect_told("NCCL_SOCKET_IFNAME", text,
+                    {"unreadable YOKE_SOCKET_IFNAME NCCL_SOCKET_IFNAME is '", "like eth,ib"});
+    for (const char *name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"})
+        expect_told(name, "nosuch0", {"unreadable YOKE_SOCKET_IFNAME ", " is 'nosuch0'", "lo"});
+}
+
 TEST(Nodes, AProcessIsOnOneMachineWithItsChildren)
 {
     const HostNode node = read_node();
