@@ -268,14 +268,12 @@ yoke_status yoke_comm_coalesce_begin(void)
 
 yoke_status yoke_comm_coalesce_end(void)
 {
-    constexpr const char *call = "yoke_comm_coalesce_end";
-    return guard(call, [&] { Coalescing::end(short_name(call)); });
+    return guard("yoke_comm_coalesce_end", [] { Coalescing::end("coalesce"); });
 }
 
 yoke_status yoke_comm_coalesce_drop(void)
 {
-    constexpr const char *call = "yoke_comm_coalesce_drop";
-    return guard(call, [&] { Coalescing::drop(short_name(call)); });
+    return guard("yoke_comm_coalesce_drop", [] { Coalescing::drop("coalesce"); });
 }
 
 // ---- What a group is at -----------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ struct Kept {
 
 struct Scope {
     int depth = 0;
-    std::vector<Kept> kept;  // by group, in the order of their first calls
+    bool is_dropped = false;  // an inner one was, and with it all
+    std::vector<Kept> kept;   // by group, in the order of their first calls
 };
 thread_local Scope scope;
 
@@ -42,6 +43,12 @@ void release(std::vector<Kept> &all, std::exception_ptr failure) noexcept
                 one.work->hold(false);
                 if (failure) one.work->finish(failure);
             }
+}
+
+std::exception_ptr dropped()
+{
+    return std::make_exception_ptr(
+        Error(YOKE_E_CANCELLED, "the calls of this coalesce were dropped before they were issued"));
 }
 
 // What it failed with, which its works are told; what is still to be waited for joins `awaited`.
@@ -94,6 +101,13 @@ void Coalescing::end(const char *call)
 {
     if (!leave(call)) return;
     std::vector<Kept> all = std::exchange(scope.kept, {});
+    if (std::exchange(scope.is_dropped, false)) {
+        release(all, dropped());
+        fail(
+            YOKE_E_STATE,
+            "%s: an error has left a scope within this one, so that no call of the whole is issued; let it leave this one too",
+            call);
+    }
     release(all, nullptr);
     const bool is_one = all.size() == 1;  // of several none waits for another one
     std::vector<Ref<Work>> awaited;
@@ -108,12 +122,9 @@ void Coalescing::end(const char *call)
 
 void Coalescing::drop(const char *call)
 {
-    leave(call);
-    scope.depth = 0;
+    scope.is_dropped = !leave(call);
     std::vector<Kept> all = std::exchange(scope.kept, {});
-    release(all, std::make_exception_ptr(
-                     Error(YOKE_E_CANCELLED,
-                           "the calls of this coalesce were dropped before they were issued")));
+    release(all, dropped());
 }
 
 }  // namespace yoke

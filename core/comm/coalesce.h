@@ -12,9 +12,9 @@ class Coalescing {
 public:
     static bool is_open() noexcept;
     static void begin();
-    // Raises the first failure, and YOKE_E_STATE without a begin.
+    // Raises the first failure; YOKE_E_STATE without a begin, and where the outermost one ends behind a drop.
     static void end(const char *call);
-    // All that was kept since the outermost begin is dropped; its works end as cancelled.
+    // Ends the innermost one. All that is kept to the end of the outermost one is dropped; its works end as cancelled.
     static void drop(const char *call);
 
     // For groups, where it is open.

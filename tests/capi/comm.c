@@ -77,6 +77,36 @@ static void calls_are_kept_and_issued_together(void)
     yoke_group_release(group);
 }
 
+/* The outer pair stays open behind it, so that what is called there is not done at once, and is dropped too. */
+static void an_inner_pair_that_is_dropped_takes_the_outer_one_along(void)
+{
+    yoke_group *group = alone();
+    yoke_tensor *t = ones(4);
+    yoke_work *works[3] = {NULL, NULL, NULL};
+    OK(yoke_comm_coalesce_begin());
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &works[0]));
+    OK(yoke_comm_coalesce_begin());
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &works[1]));
+    OK(yoke_comm_coalesce_drop());
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, &works[2]));
+    FAILS(yoke_work_wait(works[2], -1), YOKE_E_STATE, "issued together");
+    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "an error has left a scope within this one");
+    for (int i = 0; i < 3; ++i) {
+        FAILS(yoke_work_wait(works[i], -1), YOKE_E_CANCELLED, "dropped");
+        yoke_work_release(works[i]);
+    }
+    FAILS(yoke_comm_coalesce_end(), YOKE_E_STATE, "begin first");
+    OK(yoke_group_all_reduce(group, t, YOKE_REDUCE_SUM, NULL));
+    OK(yoke_comm_coalesce_begin());
+    OK(yoke_comm_coalesce_begin());
+    OK(yoke_comm_coalesce_drop());
+    OK(yoke_comm_coalesce_drop());
+    OK(yoke_comm_coalesce_begin());
+    OK(yoke_comm_coalesce_end());
+    yoke_tensor_release(t);
+    yoke_group_release(group);
+}
+
 /* ---- Lines of scripts, and dumps ---------------------------------------------------------------------------- */
 
 enum { kHosts = 100 };
@@ -185,6 +215,7 @@ int main(int count, char **words)
     RUN(options_of_any_size_are_read_or_refused);
     RUN(a_group_of_one_runs_and_shrinks);
     RUN(calls_are_kept_and_issued_together);
+    RUN(an_inner_pair_that_is_dropped_takes_the_outer_one_along);
     RUN(providers_are_replaced_amid_calls_and_each_dropped_once);
     RUN(a_dump_has_the_lines_and_is_reported);
     return report();

@@ -328,12 +328,20 @@ def test_an_error_amid_a_coalesce_drops_it():
             work = group.all_reduce(t, async_op=True)
             raise KeyError
     refused(work.wait, yoke.CancelledError, "dropped")
-    with pytest.raises(yoke.StateError):
+    works = []
+    with pytest.raises(yoke.StateError, match="an error has left a scope within this one"):
         with yoke.comm.coalesce():
             with pytest.raises(KeyError):
                 with yoke.comm.coalesce():
                     group.all_reduce(t)
                     raise KeyError
+            works.append(group.all_reduce(t, async_op=True))  # kept, not done at once
+            refused(works[0].wait, yoke.StateError, "issued together")
+    refused(works[0].wait, yoke.CancelledError, "dropped")
+    with pytest.raises(KeyError):  # and not what the end of a scope adds to it
+        with yoke.comm.coalesce():
+            with yoke.comm.coalesce():
+                raise KeyError
     with yoke.comm.coalesce():
         group.all_reduce(t)
     assert t.tolist() == [1.0, 1.0]

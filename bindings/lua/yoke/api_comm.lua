@@ -40,7 +40,7 @@ function comm.hang(...) end
 ---@return yoke.Variable[]
 function comm.env() end
 
----What fn calls is issued together when it returns.
+---What fn calls is issued together when it returns. It must not yield.
 ---@param fn fun()
 ---@return true? done
 ---@return yoke.Error? error

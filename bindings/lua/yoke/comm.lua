@@ -177,15 +177,23 @@ end
 
 --- Collectives that `fn` calls are issued together when it returns: no send or receive among them waits for another
 --- one, so that two ranks may send to each other. They return at once, and their tensors are written when coalesce
---- returns: true, or nil and an error. What fn raises drops them.
+--- returns: true, or nil and an error. What fn raises drops them, those of an outer coalesce too. It must not yield:
+--- the thread would go on within it.
 function comm.coalesce(fn)
-    core._comm_coalesce("begin")
-    local is_fine, problem = pcall(fn)
-    if not is_fine then
-        core._comm_coalesce("drop")
-        error(problem, 0)
+    if type(fn) ~= "function" then
+        core.raise("type", "coalesce", ("argument 'fn' is %s; it takes a function"):format(options.shown(fn)))
     end
-    return core._comm_coalesce("end")
+    local inner = coroutine.create(fn)
+    core._comm_coalesce("begin")
+    local is_fine, problem = coroutine.resume(inner)
+    local has_yielded = coroutine.status(inner) == "suspended"
+    if is_fine and not has_yielded then return core._comm_coalesce("end") end
+    core._comm_coalesce("drop")
+    coroutine.close(inner)
+    if has_yielded then
+        core.raise("state", "coalesce", "argument 'fn' has yielded; it must return first, so yield before or behind coalesce")
+    end
+    error(problem, 0)
 end
 
 --- Who keeps groups from going on, by what some or all ranks have dumped: files, or folders of files "*.json". {hangs

@@ -268,7 +268,7 @@ class coalesce:
 
     No send or receive among them waits for another one, so that two ranks may send to each other. The calls return at
     once, and their tensors are written behind the scope; works are waited for behind it. With an error inside nothing is
-    issued.
+    issued, of the outermost scope neither, whose end is a StateError where the error has not left it.
     """
 
     def __enter__(self) -> None:
@@ -276,12 +276,13 @@ class coalesce:
         _scopes.depth += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        is_open = _scopes.depth > 0
+        _scopes.depth = max(0, _scopes.depth - 1)
         if error is not None:
-            if _scopes.depth:
-                _scopes.depth, _scopes.works = 0, []
+            _scopes.works = []
+            if is_open:
                 _yoke._comm_coalesce_drop()
             return
-        _scopes.depth = max(0, _scopes.depth - 1)
         works: list[Work] = []
         if _scopes.depth == 0:
             works, _scopes.works = _scopes.works, []

@@ -179,8 +179,9 @@ YOKE_API yoke_status yoke_group_monitored_barrier(yoke_group *group, double time
 /* Between these two the calling thread's collectives are kept, whatever their groups, and then issued together: no send
  * or receive among them waits for another one, so that two ranks may send to each other. What blocks returns at once,
  * and its tensors are written when end returns; works are waited for behind it. Pairs may be nested: the outermost one
- * counts. drop forgets all that was kept, of each pair that is open; works then fail as CANCELLED, and the other ranks
- * wait in vain. Errors of end and drop: STATE without a begin; of end those of the calls. [any-thread] */
+ * counts. drop stands in the place of an end, and forgets all that is kept to the outermost one's; works then fail as
+ * CANCELLED, and the other ranks wait in vain. Errors of end and drop: STATE without a begin, and of the outermost end
+ * where an inner pair was dropped; of end those of the calls. [any-thread] */
 YOKE_API yoke_status yoke_comm_coalesce_begin(void);
 YOKE_API yoke_status yoke_comm_coalesce_end(void);
 YOKE_API yoke_status yoke_comm_coalesce_drop(void);

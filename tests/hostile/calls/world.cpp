@@ -143,7 +143,7 @@ void leave_modes()
 {
     yoke_device *cpu = nullptr;
     yoke_stream *usual = nullptr;
-    yoke_comm_coalesce_drop();
+    while (yoke_comm_coalesce_drop() == YOKE_OK) continue;
     yoke_autocast_swap(nullptr);
     yoke_checkpoint_swap(nullptr);
     yoke_set_grad_enabled(1);
