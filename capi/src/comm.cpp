@@ -16,6 +16,15 @@ using namespace yoke::capi;
 
 namespace {
 
+// What scripts call it: without the class or module, too.
+const char *said_name(const char *call)
+{
+    const char *name = short_name(call);
+    for (const std::string_view before : {"group_", "comm_"})
+        if (std::string_view(name).starts_with(before)) return name + before.size();
+    return name;
+}
+
 Ref<Group> need_group(yoke_group *handle, const char *call)
 {
     if (!handle) fail_null(call, "group");
@@ -77,7 +86,7 @@ yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out)
         if (given.init_timeout != 0) how.init_timeout_s = given.init_timeout;
         std::optional<StoreOfFunctions> store;
         if (given.store) how.host_store = &store.emplace(given.store, call);
-        place = hand_out<yoke_group>(init_group(how, short_name(call)));
+        place = hand_out<yoke_group>(init_group(how, said_name(call)));
     });
 }
 
@@ -87,7 +96,7 @@ yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **gr
     return guard(call, [&] {
         yoke_group **places = &need(groups, call, "groups");
         for (int32_t i = 0; i < size && i < YOKE_MAX_RANKS; ++i) places[i] = nullptr;
-        std::vector<Ref<Group>> made = init_threads(size, timeout, short_name(call));
+        std::vector<Ref<Group>> made = init_threads(size, timeout, said_name(call));
         for (Ref<Group> &each : made) *places++ = hand_out<yoke_group>(std::move(each));
     });
 }
@@ -172,7 +181,7 @@ yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t nd
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         const IntList sizes = need_shape(shape, ndim, call);
-        check_dtype(dtype, short_name(call));
+        check_dtype(dtype, said_name(call));
         place = hand_out<yoke_tensor>(need_group(group, call)->empty(sizes, dtype));
     });
 }
@@ -254,7 +263,7 @@ yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout)
     return guard(call, [&] {
         if (!(timeout >= 0))
             fail(YOKE_E_VALUE, "%s: argument 'timeout' is %g; it takes seconds, from 0",
-                 short_name(call), timeout);
+                 said_name(call), timeout);
         need_group(group, call)->monitored_barrier(timeout);
     });
 }
@@ -292,7 +301,7 @@ yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state *
         std::vector<std::string> files;
         for (int64_t i = 0; i < count; ++i)
             files.emplace_back(&need((&need(paths, call, "paths"))[i], call, "paths"));
-        place = hand_out<yoke_state>(hang_report(files, short_name(call)));
+        place = hand_out<yoke_state>(hang_report(files, said_name(call)));
     });
 }
 

@@ -33,6 +33,25 @@ static int told(lua_State *L, Binding *b, yoke_status status)
     return 1;
 }
 
+static int32_t rank_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
+{
+    const int64_t number = yl_int_arg(L, b, index, call, name);
+    if (number != (int32_t)number)
+        yl_raise(L, b, YOKE_E_VALUE, call, "argument '%s' is %I, which no rank has", name,
+                 (lua_Integer)number);
+    return (int32_t)number;
+}
+
+/* More than 0, which would stand for a default where C has it. */
+static double seconds_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
+{
+    const double seconds = yl_number_arg(L, b, index, call, name);
+    if (!(seconds > 0))
+        yl_raise(L, b, YOKE_E_VALUE, call, "argument '%s' is %f; it takes seconds, more than 0",
+                 name, seconds);
+    return seconds;
+}
+
 /* The host's store of one init: two closures of yoke/comm.lua, called in its thread, which raise nothing. They give how
  * a call ended, and the value or what is wrong. */
 typedef struct Store {
@@ -119,11 +138,11 @@ static int init(lua_State *L)
                  "one of the options 'rank' and 'world_size' is missing; give both, or neither");
     if (!lua_isnil(L, 3)) {
         options.has_rank = 1;
-        options.rank = (int32_t)yl_int_arg(L, b, 3, "init", "rank");
-        options.world_size = (int32_t)yl_int_arg(L, b, 4, "init", "world_size");
+        options.rank = rank_arg(L, b, 3, "init", "rank");
+        options.world_size = rank_arg(L, b, 4, "init", "world_size");
     }
-    options.timeout = luaL_checknumber(L, 5);
-    options.init_timeout = luaL_checknumber(L, 6);
+    options.timeout = seconds_arg(L, b, 5, "init", "timeout");
+    options.init_timeout = seconds_arg(L, b, 6, "init", "init_timeout");
     return told(L, b, yoke_comm_init(&options, yl_push_handle(L, &kGroup)));
 }
 
@@ -259,7 +278,7 @@ static int monitored_barrier(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &kGroup, "monitored_barrier");
-    const double timeout = luaL_checknumber(L, 2);
+    const double timeout = yl_number_arg(L, b, 2, "monitored_barrier", "timeout");
     lua_Debug line;
     lua_pushboolean(L, 1);
     yl_note_line(L, &line);
@@ -273,15 +292,12 @@ static int split(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &kGroup, "split");
-    const int64_t color = yl_int_arg(L, b, 2, "split", "color");
-    if (color != (int32_t)color)
-        yl_raise(L, b, YOKE_E_VALUE, "split", "argument 'color' is %I; it is one of 32 bits",
-                 (lua_Integer)color);
+    const int32_t color = rank_arg(L, b, 2, "split", "color");
     const int64_t key = yl_int_arg(L, b, 3, "split", "key");
     yoke_group **box = yl_push_handle(L, &kGroup);
     lua_Debug line;
     yl_note_line(L, &line);
-    const yoke_status status = yoke_group_split(group, (int32_t)color, key, box);
+    const yoke_status status = yoke_group_split(group, color, key, box);
     yl_forget_line();
     if (status == YOKE_OK && !*box) lua_pushboolean(L, 0);
     return told(L, b, status);
@@ -292,7 +308,7 @@ static int shrink(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &kGroup, "shrink");
-    const double timeout = luaL_checknumber(L, 2);
+    const double timeout = seconds_arg(L, b, 2, "shrink", "timeout");
     yoke_group **box = yl_push_handle(L, &kGroup);
     lua_Debug line;
     yl_note_line(L, &line);
@@ -330,7 +346,9 @@ static int empty(lua_State *L)
 static int abort_group(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yl_check(L, b, yoke_group_abort(yl_need_self(L, &kGroup, "abort"), luaL_optstring(L, 2, NULL)));
+    yoke_group *group = yl_need_self(L, &kGroup, "abort");
+    const char *reason = lua_isnoneornil(L, 2) ? NULL : yl_string_arg(L, b, 2, "abort", "reason");
+    yl_check(L, b, yoke_group_abort(group, reason));
     return 0;
 }
 

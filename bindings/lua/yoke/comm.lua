@@ -91,7 +91,10 @@ function Group:monitored_barrier(timeout) return self.handle:monitored_barrier(t
 
 --- A tensor of the host in memory that peers reach without a copy; all ranks call it alike. `shape` is a list of sizes
 --- or one number.
-function Group:empty(shape, dtype) return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype) end
+function Group:empty(shape, dtype)
+    if shape == nil then core.raise("type", "empty", "argument 'shape' is nil; it takes a list of sizes or one number") end
+    return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype)
+end
 
 --- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".
 function Group:abort(reason) self.handle:abort(reason) end
@@ -121,14 +124,14 @@ end
 --- The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it. False
 --- for a negative color; nil and an error where it failed.
 function Group:split(color, key)
-    local handle, problem = self.handle:split(color, key or 0)
+    local handle, problem = self.handle:split(color, key == nil and 0 or key)
     if handle == false then return false end
     return made(handle, problem)
 end
 
 --- The ranks that call it within `timeout` seconds (5), in their order, are a new group, and this one ends, whatever
 --- has become of the others. Nil and an error in a rank that comes when the others have gone on.
-function Group:shrink(timeout) return made(self.handle:shrink(timeout or 5.0)) end
+function Group:shrink(timeout) return made(self.handle:shrink(timeout == nil and 5.0 or timeout)) end
 
 local comm = {}
 

@@ -79,6 +79,9 @@ return function(fn, n, args)
     if args ~= nil and type(args) ~= "table" then
         core.raise("type", "spawn", ("argument 'args' is %s; it takes a table"):format(options.shown(args)))
     end
+    if args and args.n ~= nil and (math.type(args.n) ~= "integer" or args.n < 0) then
+        core.raise("value", "spawn", ("argument 'args' has the number n = %s; it takes a whole number from 0"):format(options.shown(args.n)))
+    end
     local given, program = args or {}, interpreter()
     local text = CHILD:format(package.path, package.cpath, string.dump(fn), literal(given, "args", {}), given.n or #given)
     io.stdout:flush() -- what was printed before comes before

@@ -35,6 +35,10 @@ void refuse_copies(py::object &type)
 
 py::bytes need_path(py::handle value, const char *call, const char *argument)
 {
+    if (!PyUnicode_Check(value.ptr()) && !PyBytes_Check(value.ptr()) &&
+        !py::hasattr(value, "__fspath__"))
+        require(raise_type({call, argument}, "a str, bytes or os.PathLike", value.ptr()) !=
+                nullptr);
     const py::object path = taken(PyOS_FSPath(value.ptr()));
     const py::object bytes =
         PyUnicode_Check(path.ptr()) ? taken(PyUnicode_EncodeFSDefault(path.ptr())) : path;

@@ -26,6 +26,17 @@ int32_t need_rank(const py::object &value, const char *call, const char *argumen
     return static_cast<int32_t>(number);
 }
 
+// More than 0, which would stand for a default where C has it.
+double need_seconds(const py::object &value, const char *call, const char *argument)
+{
+    const double seconds = need_float(value, call, argument);
+    if (!(seconds > 0))
+        require(raise_error(YOKE_E_VALUE, call,
+                            "argument '%s' is %R; it takes seconds, more than 0", argument,
+                            value.ptr()) != nullptr);
+    return seconds;
+}
+
 // A call that may wait, or end what threads of the library let go of in Python's memory.
 template <class Call>
 yoke_status released(Call &&call)
@@ -142,9 +153,9 @@ public:
         return begin([&](yoke_work **work) { return yoke_group_barrier(handle_, work); });
     }
 
-    void monitored_barrier(double timeout) const;
+    void monitored_barrier(const py::object &timeout) const;
     py::object split(const py::object &color, const py::object &key) const;
-    py::object shrink(double timeout) const;
+    py::object shrink(const py::object &timeout) const;
     py::object empty(const py::object &shape, const py::object &dtype) const;
     void abort(const py::object &reason) const
     {
@@ -162,13 +173,14 @@ py::object made(yoke_group *group)
     return py::cast(new Group(group), py::return_value_policy::take_ownership);
 }
 
-void Group::monitored_barrier(double timeout) const
+void Group::monitored_barrier(const py::object &timeout) const
 {
+    const double seconds = need_float(timeout, "monitored_barrier", "timeout");
     yoke_status status = YOKE_OK;
     const ScriptLine line;
     {
         const ReleaseGil release;
-        status = yoke_group_monitored_barrier(handle_, timeout);
+        status = yoke_group_monitored_barrier(handle_, seconds);
     }
     check(status);
 }
@@ -188,14 +200,15 @@ py::object Group::split(const py::object &color, const py::object &key) const
     return part ? made(part) : py::none();
 }
 
-py::object Group::shrink(double timeout) const
+py::object Group::shrink(const py::object &timeout) const
 {
+    const double seconds = need_seconds(timeout, "shrink", "timeout");
     yoke_group *smaller = nullptr;
     yoke_status status = YOKE_OK;
     const ScriptLine line;
     {
         const ReleaseGil release;
-        status = yoke_group_shrink(handle_, timeout, &smaller);
+        status = yoke_group_shrink(handle_, seconds, &smaller);
     }
     check(status);
     return made(smaller);
@@ -203,20 +216,15 @@ py::object Group::shrink(double timeout) const
 
 py::object Group::empty(const py::object &shape, const py::object &dtype) const
 {
-    int64_t sizes[YOKE_MAX_NDIM];
-    int32_t ndim = 0;
-    for (const py::handle &each : py::reinterpret_borrow<py::sequence>(shape)) {
-        if (ndim == YOKE_MAX_NDIM)
-            require(raise_error(YOKE_E_VALUE, "empty", "argument 'shape' has more than %d axes",
-                                YOKE_MAX_NDIM) != nullptr);
-        sizes[ndim++] = need_int(each, "empty", "shape");
-    }
+    std::vector<int64_t> sizes;
+    require(to_ints(shape.ptr(), {"empty", "shape"}, &sizes));
     yoke_dtype wanted = YOKE_NONE;
     require(to_dtype(dtype.ptr(), {"empty", "dtype"}, &wanted));
     yoke_tensor *tensor = nullptr;
     const ScriptLine line;
     check(released([&] {
-        return yoke_group_empty(handle_, sizes, ndim, wanted ? wanted : YOKE_F32, &tensor);
+        return yoke_group_empty(handle_, sizes.data(), static_cast<int64_t>(sizes.size()),
+                                wanted ? wanted : YOKE_F32, &tensor);
     }));
     return taken(wrap_tensor(tensor));
 }
@@ -287,8 +295,8 @@ private:
 };
 
 py::object init(const py::object &backend, const py::object &init_method, const py::object &rank,
-                const py::object &world_size, double timeout, double init_timeout,
-                const py::object &store)
+                const py::object &world_size, const py::object &timeout,
+                const py::object &init_timeout, const py::object &store)
 {
     const StoreCalls calls(store);
     yoke_comm_options options{};
@@ -304,8 +312,8 @@ py::object init(const py::object &backend, const py::object &init_method, const 
         options.rank = need_rank(rank, "init", "rank");
         options.world_size = need_rank(world_size, "init", "world_size");
     }
-    options.timeout = timeout;
-    options.init_timeout = init_timeout;
+    options.timeout = need_seconds(timeout, "init", "timeout");
+    options.init_timeout = need_seconds(init_timeout, "init", "init_timeout");
     options.store = calls.functions();
     yoke_group *group = nullptr;
     yoke_status status = YOKE_OK;
@@ -317,14 +325,18 @@ py::object init(const py::object &backend, const py::object &init_method, const 
     return made(group);
 }
 
-py::list init_threads(const py::object &size, double timeout)
+py::list init_threads(const py::object &size, const py::object &timeout)
 {
     const int32_t count = need_rank(size, "init_all", "size");
-    std::vector<yoke_group *> groups(count > 0 ? static_cast<size_t>(count) : 1);
+    const double seconds = need_seconds(timeout, "init_all", "timeout");
+    if (count < 1 || count > YOKE_MAX_RANKS)
+        require(raise_error(YOKE_E_VALUE, "init_all", "argument 'size' is %d; it takes 1 to %d",
+                            static_cast<int>(count), YOKE_MAX_RANKS) != nullptr);
+    std::vector<yoke_group *> groups(static_cast<size_t>(count));
     yoke_status status = YOKE_OK;
     {
         const ReleaseGil release;
-        status = yoke_comm_init_threads(count, timeout, groups.data());
+        status = yoke_comm_init_threads(count, seconds, groups.data());
     }
     check(status);
     py::list all;

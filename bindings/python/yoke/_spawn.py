@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from yoke import _yoke
-from yoke._check import shown
+from yoke._check import listed, shown
 
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from yoke._spawn import _be_rank; _be_rank()"
 
@@ -32,8 +32,9 @@ def spawn(fn: Callable[..., object], n: int, args: Sequence[Any] = ()) -> None:
     fails the others are ended, and CollectiveError names it, with its traceback. Ctrl-C ends all.
     """
     _check_function(fn)
+    values = tuple(listed("spawn", "args", args, "values; write (value,) for one"))
     try:
-        call = pickle.dumps((fn, tuple(args)))
+        call = pickle.dumps((fn, values))
     except Exception as error:  # what classes raise in their __reduce__
         raise _yoke.TypeError(f"spawn(): argument 'args' cannot be pickled: {type(error).__name__}: {error}") from error
     about = multiprocessing.spawn.get_preparation_data("yoke.spawn")  # how modules are found, and the script

@@ -16,7 +16,7 @@ import datetime
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 
 
 def _reduction(op: str, call: str) -> int:
-    if op not in _REDUCTIONS:
+    if not isinstance(op, str) or op not in _REDUCTIONS:
         raise _yoke.ValueError(f"{call}(): argument 'op' is {shown(op)}; it is 'sum', 'avg', 'prod', 'min' or 'max'")
     return _REDUCTIONS[op]
 
@@ -48,7 +48,10 @@ class _Scopes(threading.local):
 _scopes = _Scopes()
 
 
-def _done(work: Work, async_op: bool) -> Work | None:
+def _run(core: Any, call: str, async_op: bool, *arguments: object) -> Work | None:
+    if not isinstance(async_op, bool):
+        raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it is True or False")
+    work: Work = getattr(core, call)(*arguments)
     if async_op:
         return work
     if _scopes.depth:  # whose end waits
@@ -97,47 +100,47 @@ class Group:
 
     def all_reduce(self, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
         """`t` of all ranks, reduced, is in `t` of each."""
-        return _done(self._core.all_reduce(t, _reduction(op, "all_reduce")), async_op)
+        return _run(self._core, "all_reduce", async_op, t, _reduction(op, "all_reduce"))
 
     def reduce(self, t: Tensor, root: int, op: str = "sum", async_op: bool = False) -> Work | None:
         """`t` of all ranks, reduced, is in `t` of rank `root`."""
-        return _done(self._core.reduce(t, root, _reduction(op, "reduce")), async_op)
+        return _run(self._core, "reduce", async_op, t, root, _reduction(op, "reduce"))
 
     def broadcast(self, t: Tensor, root: int, async_op: bool = False) -> Work | None:
         """`t` of rank `root` is in `t` of each."""
-        return _done(self._core.broadcast(t, root), async_op)
+        return _run(self._core, "broadcast", async_op, t, root)
 
     def all_gather(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
         """`out` has `t` of all ranks in their order, and so `size` times its elements."""
-        return _done(self._core.all_gather(out, t), async_op)
+        return _run(self._core, "all_gather", async_op, out, t)
 
     def gather(self, out: Tensor | None, t: Tensor, root: int, async_op: bool = False) -> Work | None:
         """`out` of rank `root` has `t` of all ranks; it is None on the others."""
-        return _done(self._core.gather(out, t, root), async_op)
+        return _run(self._core, "gather", async_op, out, t, root)
 
     def scatter(self, out: Tensor, t: Tensor | None, root: int, async_op: bool = False) -> Work | None:
         """`out` is this rank's part of `t` of rank `root`; `t` is None on the others."""
-        return _done(self._core.scatter(out, t, root), async_op)
+        return _run(self._core, "scatter", async_op, out, t, root)
 
     def reduce_scatter(self, out: Tensor, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
         """`out` is this rank's part of `t` of all ranks, reduced."""
-        return _done(self._core.reduce_scatter(out, t, _reduction(op, "reduce_scatter")), async_op)
+        return _run(self._core, "reduce_scatter", async_op, out, t, _reduction(op, "reduce_scatter"))
 
     def all_to_all(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
         """Part i of `out` is this rank's part of rank i's `t`."""
-        return _done(self._core.all_to_all(out, t), async_op)
+        return _run(self._core, "all_to_all", async_op, out, t)
 
     def send(self, t: Tensor, dst: int, async_op: bool = False) -> Work | None:
         """Sends `t` to rank `dst`, which receives it."""
-        return _done(self._core.send(t, dst), async_op)
+        return _run(self._core, "send", async_op, t, dst)
 
     def recv(self, t: Tensor, src: int, async_op: bool = False) -> Work | None:
         """Receives into `t` what rank `src` sends."""
-        return _done(self._core.recv(t, src), async_op)
+        return _run(self._core, "recv", async_op, t, src)
 
     def barrier(self, async_op: bool = False) -> Work | None:
         """No rank goes on before all have called it."""
-        return _done(self._core.barrier(), async_op)
+        return _run(self._core, "barrier", async_op)
 
     def monitored_barrier(self, timeout: float) -> None:
         """The same within `timeout` seconds; TimeoutError lists all ranks that did not come, and the group goes on."""
@@ -162,7 +165,7 @@ class Group:
 
     def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None) -> Tensor:
         """A tensor of the host in memory that peers reach without a copy; all ranks call it alike."""
-        return self._core.empty((shape,) if isinstance(shape, int) else shape, dtype)
+        return self._core.empty(shape, dtype)
 
     def abort(self, reason: str | None = None) -> None:
         """Ends the group on all ranks: what is under way, and what is called later, is a CancelledError."""
@@ -327,6 +330,7 @@ def env() -> list[Variable]:
 
 def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: float = 600.) -> list[Group]:
     """Groups of one process, a rank each, to be used by a thread each: init_all(["cpu"], size=4)."""
-    if list(map(str, devices)) != ["cpu"]:
+    names = [] if isinstance(devices, str) or not isinstance(devices, Iterable) else list(map(str, devices))
+    if names != ["cpu"]:
         raise _yoke.UnsupportedError(f"init_all(): argument 'devices' is {shown(devices)}; it is ['cpu'], whose ranks are threads and take tensors of any device")
     return [Group(core) for core in _yoke._comm_init_threads(1 if size is None else size, timeout)]
