@@ -194,6 +194,7 @@ class _HostStore:
     """What init() asks of a store of the program's. Each call gives how it ended, and the value or what is wrong."""
 
     _OK, _LATE, _FAILED = range(3)
+    _EARLY = 0.01  # seconds by which a store's wait may end too early: PyTorch's count whole milliseconds
 
     def __init__(self, store: Any) -> None:
         for name in ("set", "get"):
@@ -214,7 +215,7 @@ class _HostStore:
         try:
             value = self._awaited(key, until)
         except BaseException as error:
-            is_late = isinstance(error, TimeoutError) or time.monotonic() >= until
+            is_late = isinstance(error, TimeoutError) or time.monotonic() >= until - self._EARLY
             return self._failed(error, self._LATE if is_late else self._FAILED)
         if isinstance(value, (bytes, bytearray, memoryview)):
             return self._OK, bytes(value).decode(errors="replace")
