@@ -4,6 +4,7 @@
 #include "capi/src/host_store.h"
 #include "capi/src/structs.h"
 #include "core/comm/coalesce.h"
+#include "core/comm/ending.h"
 #include "core/comm/hang.h"
 #include "core/comm/init.h"
 #include "core/comm/interfaces.h"
@@ -113,6 +114,11 @@ yoke_status yoke_comm_group(yoke_group **out)
 yoke_status yoke_comm_finalize(void)
 {
     return guard("yoke_comm_finalize", [] { finalize_groups(); });
+}
+
+yoke_status yoke_comm_note_raised(const char *what)
+{
+    return guard("yoke_comm_note_raised", [&] { note_raised(what ? what : ""); });
 }
 
 yoke_group *yoke_group_retain(yoke_group *group)

@@ -670,6 +670,7 @@ typedef struct yoke_api {
     yoke_status (*set_stack_provider)(yoke_stack_fn fn, void *user, yoke_drop_fn drop);
     int32_t (*comm_variable_count)(void);
     yoke_status (*comm_variable_get)(int32_t index, yoke_comm_variable *variable);
+    yoke_status (*comm_note_raised)(const char *what);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

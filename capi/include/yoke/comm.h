@@ -88,6 +88,11 @@ YOKE_API yoke_status yoke_comm_group(yoke_group **out);
 /* Lets the default group go; it is for who has no reference left. [any-thread] */
 YOKE_API yoke_status yoke_comm_finalize(void);
 
+/* For hosts that run scripts: what the script has raised and nobody caught, such as "ValueError: bad", told when it
+ * ends and before its groups are let go of; NULL takes it back. Ranks that miss this one are told so. An exit code
+ * other than 0 they are told without it, as far as a group lives until the process exits. [any-thread] */
+YOKE_API yoke_status yoke_comm_note_raised(const char *what);
+
 /* One more reference; returns its argument, which may be NULL. [any-thread] */
 YOKE_API yoke_group *yoke_group_retain(yoke_group *group);
 

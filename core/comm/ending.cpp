@@ -1,0 +1,58 @@
+#include "core/comm/ending.h"
+
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+#include "core/base/text.h"
+
+#include <cstdlib>
+#include <mutex>
+
+namespace yoke {
+
+namespace {
+
+struct Ending {
+    Mutex mutex{LockRank::kOther};
+    char raised[2000] = "";
+    int exit_code = 0;
+};
+Ending &known = immortal<Ending>();
+
+#ifdef __GLIBC__
+void note_exit_code(int code) noexcept
+{
+    const std::lock_guard lock(known.mutex);
+    known.exit_code = code;
+    if (code == 0) *known.raised = '\0';  // whoever was told of an error went on
+}
+#endif
+
+}  // namespace
+
+void note_raised(std::string_view what)
+{
+    const std::lock_guard lock(known.mutex);
+    put(known.raised, what);
+}
+
+std::string ending()
+{
+    const std::lock_guard lock(known.mutex);
+    if (*known.raised) return std::string("its script raised ") + known.raised;
+    if (known.exit_code == 0) return "";
+    return "its process ended with exit code " + std::to_string(known.exit_code);
+}
+
+void leave_at_exit(void (*leave)())
+{
+#ifdef __GLIBC__
+    const auto told = [](int code, void *argument) {
+        note_exit_code(code & 0xff);  // what the parent is told
+        reinterpret_cast<void (*)()>(argument)();
+    };
+    if (on_exit(told, reinterpret_cast<void *>(leave)) == 0) return;
+#endif
+    (void)atexit(leave);
+}
+
+}  // namespace yoke
