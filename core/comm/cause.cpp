@@ -74,13 +74,12 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
                            told(doing).c_str(), engine_text.c_str())};
 }
 
-Cause cause_of_leaving(const Doing &doing, const Arrival &left)
+Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why)
 {
-    return {
-        YOKE_E_COMM,
-        format(
-            "%s: %s has left the group: it let it go, or its script came to its end, while others waited for it in %s",
-            collective_name(doing.signature.op), describe(left).c_str(), told(doing).c_str())};
+    constexpr const char *kPlain = "it let it go, or its script came to its end";
+    return {YOKE_E_COMM, format("%s: %s has left the group: %s, while others waited for it in %s",
+                                collective_name(doing.signature.op), describe(left).c_str(),
+                                why.empty() ? kPlain : why.c_str(), told(doing).c_str())};
 }
 
 Cause cause_of_loss(const Arrival &lost, const std::string &what)

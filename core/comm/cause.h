@@ -33,8 +33,8 @@ struct Doing {
 // Of a fault that an engine told: names the culprit and both calls.
 Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
                const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks);
-// Of a rank that let the group go while others were in a call, or came to one.
-Cause cause_of_leaving(const Doing &doing, const Arrival &left);
+// Of a rank that let the group go while others were in a call, or came to one; `why` is its ending(), or "".
+Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why);
 // Of a rank that ended, fell silent, or left the group without a call: `what` is "died: its connection ended".
 Cause cause_of_loss(const Arrival &lost, const std::string &what);
 

@@ -185,7 +185,8 @@ private:
     [[noreturn]] void fail_alone(yoke_status status, const char *text, const Pending &pending);
     // A farewell, which tells the others that this rank has not died.
     void say_left() noexcept;
-    bool has_left(const yoke_comm_fault &fault) const noexcept;
+    // Why, as far as it told; nothing where it has not left.
+    std::optional<std::string> why_it_left(const yoke_comm_fault &fault) const noexcept;
 
     const Members members_;
     // Of monitored barriers, which end when the group fails.

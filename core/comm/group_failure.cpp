@@ -3,6 +3,7 @@
 #include "core/base/fork.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/comm/ending.h"
 #include "core/comm/group.h"
 #include "core/launch/error_file.h"
 
@@ -114,11 +115,11 @@ void Group::fail_call(const EngineFailure &failure, Calls calls)
     yoke_comm_fault fault = failure.fault;
     const bool is_late = fault.kind == YOKE_COMM_FAULT_LATE && fault.rank >= 0;
     const bool can_agree = !is_late || find_culprit(fault, pending.signature);
-    const Cause mine =
-        has_left(fault)
-            ? cause_of_leaving(pending.doing(), members_.ranks[static_cast<size_t>(fault.rank)])
-            : cause_of(fault, failure.status, failure.text, pending.doing(), members_.self(),
-                       members_.ranks);
+    const std::optional<std::string> why = why_it_left(fault);
+    const Cause mine = why ? cause_of_leaving(pending.doing(),
+                                              members_.ranks[static_cast<size_t>(fault.rank)], *why)
+                           : cause_of(fault, failure.status, failure.text, pending.doing(),
+                                      members_.self(), members_.ranks);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
     {
         const std::lock_guard lock(mutex_);
@@ -158,7 +159,7 @@ try {
     constexpr double kPatience = 0.1;
     if (size() == 1 || !is_made() || is_failed()) return;
     const Deadline deadline = Deadline::after(kPatience);
-    members_.store->set(left_key(rank()), "", deadline);
+    members_.store->set(left_key(rank()), ending(), deadline);
     if (members_.store->add(kLeft, 1, deadline) != size()) return;
     Store::Keys all = gather_keys(kLeft, size());  // nobody is there who would ask
     all.emplace_back(kLeft);
@@ -168,19 +169,24 @@ try {
 }
 
 // With the table its keeper has gone, whose farewell, or end, is about to be heard.
-bool Group::has_left(const yoke_comm_fault &fault) const noexcept
+std::optional<std::string> Group::why_it_left(const yoke_comm_fault &fault) const noexcept
 {
     constexpr std::chrono::milliseconds kPatience{100};
-    if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return false;
+    if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return std::nullopt;
+    const auto as_heard = [&]() -> std::optional<std::string> {
+        const auto heard = has_left_.find(fault.rank);
+        return heard != has_left_.end() && heard->second ? std::optional(std::string())
+                                                         : std::nullopt;
+    };
     try {
         const Deadline deadline = Deadline::after(std::chrono::duration<double>(kPatience).count());
-        if (members_.store->try_get(left_key(fault.rank), deadline)) return true;
+        if (auto told = members_.store->try_get(left_key(fault.rank), deadline)) return told;
         const std::lock_guard lock(mutex_);
-        return has_left_.contains(fault.rank) && has_left_.at(fault.rank);
+        return as_heard();
     } catch (const std::exception &) {
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, kPatience, [&] { return has_left_.contains(fault.rank); });
-        return has_left_.contains(fault.rank) && has_left_.at(fault.rank);
+        return as_heard();
     }
 }
 

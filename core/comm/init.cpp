@@ -8,6 +8,7 @@
 #include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/store_hash.h"
+#include "core/comm/ending.h"
 #include "core/comm/node.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
@@ -83,7 +84,7 @@ struct LastMeeting {
 };
 LastMeeting &last_meeting = immortal<LastMeeting>();
 
-void leave_at_exit()
+void leave_all()
 {
     finalize_groups();
     leave_meetings();
@@ -115,8 +116,8 @@ void give_up(const Meeting &meeting)
 
 Meeting new_meeting(const InitOptions &options, double seconds)
 {
-    static const int registered = atexit(leave_at_exit);
-    (void)registered;
+    static std::once_flag registered;
+    std::call_once(registered, [] { leave_at_exit(leave_all); });
     const double silence_s = configured_silence();
     const auto watcher = std::make_shared<Watcher>();
     RendezvousOptions how;
@@ -202,8 +203,8 @@ void log_how(const Group &group, const Rendezvous &met)
 
 void end_groups_first()
 {
-    static const int registered = atexit(finalize_groups);
-    (void)registered;
+    static std::once_flag registered;
+    std::call_once(registered, [] { leave_at_exit(finalize_groups); });
 }
 
 Ref<Group> met_group(const InitOptions &options, const char *call)

@@ -152,6 +152,12 @@ static int finalize(lua_State *L)
     return 0;
 }
 
+static int note_raised(lua_State *L)
+{
+    yl_check(L, yl_binding(L), yoke_comm_note_raised(luaL_checkstring(L, 1)));
+    return 0;
+}
+
 /* comm_coalesce("begin" | "end" | "drop"): true, or nil and an error. */
 static int coalesce(lua_State *L)
 {
@@ -368,6 +374,7 @@ void yl_open_comm(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {{"_comm_init", init},
                                          {"_comm_finalize", finalize},
+                                         {"_comm_note_raised", note_raised},
                                          {"_comm_coalesce", coalesce},
                                          {"_comm_tell_lines", yl_tell_lines},
                                          {NULL, NULL}};

@@ -59,10 +59,14 @@ local fn = load(%q, "=spawn", "b")
 local name = debug.getupvalue(fn, 1)
 if name then debug.setupvalue(fn, 1, _ENV) end
 local args = %s
+local raised
 local ok, problem = xpcall(fn, function(problem)
-    return debug.traceback(tostring(problem), 2)
+    raised = tostring(problem)
+    return debug.traceback(raised, 2)
 end, table.unpack(args, 1, %d))
 if ok then return end
+local core = package.loaded["yoke.core"]
+if core then core._comm_note_raised(raised) end -- for the ranks that then miss this one
 local file = assert(io.open(os.getenv "TORCHELASTIC_ERROR_FILE" .. ".trace", "w"))
 file:write(problem)
 file:close()

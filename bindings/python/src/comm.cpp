@@ -376,6 +376,9 @@ void bind_comm(py::module_ &module)
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
     module.def("_comm_tell_lines", [](const py::str &file) { require(init_script(file.ptr())); });
     module.def("_comm_finalize", [] { check(released(yoke_comm_finalize)); });
+    module.def("_comm_note_raised", [](const py::object &what) {
+        check(yoke_comm_note_raised(need_text(what, "_comm_note_raised", "what")));
+    });
     module.def("_comm_coalesce_begin", [] { check(yoke_comm_coalesce_begin()); });
     module.def("_comm_coalesce_end", [] { check(released(yoke_comm_coalesce_end)); });
     module.def("_comm_coalesce_drop", [] { check(released(yoke_comm_coalesce_drop)); });

@@ -12,8 +12,10 @@ group that has failed stays so; init() makes another one in the same process.
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -67,7 +69,21 @@ def _reason_of(error: BaseException) -> str:
         text = str(error)
     except Exception:  # of a class of the script's
         text = "its text cannot be made"
-    return f"{type(error).__name__}: {text}".replace("\0", "\\0").encode(errors="backslashreplace").decode()
+    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return told.replace("\0", "\\0").encode(errors="backslashreplace").decode()
+
+
+def _tell_raised() -> None:
+    """When the script has ended: what ended it, which Python has kept; not what a prompt has shown, and went on."""
+    error = getattr(sys, "last_exc", getattr(sys, "last_value", None))
+    if not isinstance(error, BaseException) or hasattr(sys, "ps1") or sys.flags.interactive:
+        return
+    _yoke._comm_note_raised(_reason_of(error))
+    if isinstance(error, KeyboardInterrupt):  # Python ends by the signal, so that nothing of C comes behind
+        _yoke._comm_finalize()
+
+
+atexit.register(_tell_raised)
 
 
 class Group:

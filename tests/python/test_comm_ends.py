@@ -1,0 +1,97 @@
+"""How a script ends, as the other ranks are told: by an error that nobody caught, an exit code, a signal, or at its end."""
+import os
+import subprocess
+
+import pytest
+
+from test_comm import free_port, start
+
+WAIT = "\ntold(lambda: group.all_reduce(yoke.ones(3)))"
+
+
+def told(end, victim, size=3, **environment):
+    """What the others are told when rank `victim` runs `end` after init, and the victim's own errors and status."""
+    program = "group.barrier()\nif rank == %d:\n%s\nelse:%s" % (
+        victim, "".join(f"    {line}\n" for line in end.splitlines()), "".join(f"\n    {line}" for line in WAIT.splitlines()))
+    outs, statuses, errors = start(program, size, **environment)
+    others = {out.strip() for rank, out in enumerate(outs) if rank != victim}
+    assert len(others) == 1 and all(status == 0 for rank, status in enumerate(statuses) if rank != victim), (outs, errors)
+    line, = others
+    assert line.startswith(f"CollectiveError all_reduce: rank {victim} (host ") and "of 3 float32, sum at" in line, line
+    return line, statuses[victim], errors[victim]
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_an_error_that_nobody_caught_is_told_with_its_type_and_text(victim):
+    line, status, error = told("raise ValueError('the loss is gone')", victim)
+    assert "its script raised ValueError: the loss is gone, while others waited" in line and "died" not in line, line
+    assert status == 1 and "ValueError: the loss is gone" in error
+
+
+@pytest.mark.parametrize("end, words", [
+    ("class Own(Exception): pass\nraise Own", "raised Own, while"), ("raise KeyError('\\0é')", "raised KeyError: '\\x00é', while"),
+    ("class Mute(Exception):\n    def __str__(self): 1 / 0\nraise Mute", "raised Mute: its text cannot be made, while"),
+    ("raise ValueError('x' * 10000)", "raised ValueError: xxxx")])
+def test_whatever_its_text(end, words):
+    assert words in told(end, 1, 2)[0]
+
+
+@pytest.mark.parametrize("end, status, words", [
+    ("sys.exit(3)", 3, "its process ended with exit code 3"), ("sys.exit('enough')", 1, "its process ended with exit code 1"),
+    ("raise SystemExit(70)", 70, "its process ended with exit code 70"), ("sys.exit()", 0, "its script came to its end"),
+    ("pass", 0, "its script came to its end"), ("group = None\nyoke.comm.finalize()\nimport time; time.sleep(1)\nsys.exit(5)", 5, "it let it go"),
+    ("os._exit(3)", 3, "died"), ("try:\n    raise ValueError\nexcept ValueError:\n    pass", 0, "its script came to its end"),
+    ("sys.excepthook(ValueError, ValueError('shown'), None)", 0, "its script came to its end")])
+@pytest.mark.parametrize("victim", [0, 1])
+def test_other_ends_are_told_apart(end, status, words, victim):
+    line, ended, _ = told(end, victim, 2)
+    assert words in line and ended == status, (line, ended)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_an_interrupt_that_nobody_caught_is_told(victim):
+    line, status, _ = told("os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(30)", victim, 2)
+    assert "its script raised KeyboardInterrupt, while" in line and status == -2, (line, status)
+
+
+def test_a_hook_of_the_scripts_own_is_called():
+    line, status, error = told("""
+def hook(kind, value, trace): print("hooked", kind.__name__, file=sys.stderr)
+sys.excepthook = hook
+raise OSError("no disk")""", 1, 2)
+    assert "raised OSError: no disk" in line and status == 1 and error == "hooked OSError\n", (line, error)
+
+
+def test_what_a_script_does_at_exit_may_use_the_group():
+    outs, statuses, errors = start("""
+import atexit
+atexit.register(lambda: (group.barrier(), print("both")))
+if rank == 1: raise ValueError("bad")
+""", 2)
+    assert outs == ["both\n"] * 2 and statuses == [0, 1] and "ValueError: bad" in errors[1], (outs, errors)
+
+
+def test_parts_of_a_group_are_told_too():
+    outs, statuses, errors = start("""
+part = group.split(0 if rank else 1)
+group.barrier()
+if rank == 1: raise ValueError("bad")
+told(lambda: (part if rank else group).barrier())
+""", 3)
+    assert all("its script raised ValueError: bad" in outs[rank] for rank in (0, 2)) and statuses == [0, 1, 0], (outs, errors)
+
+
+def test_an_error_that_ends_a_lua_script_is_told_by_its_exit_code():
+    program = """
+local yoke = require "yoke"
+local group = assert(yoke.comm.init { timeout = 60.0 })
+assert(group:barrier())
+if group.rank == 1 then error "no table" end
+print(select(2, group:barrier()).message)
+"""
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    ranks = [subprocess.Popen(["lua5.4", "-e", program], env={**common, "RANK": str(rank)}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+             for rank in range(2)]
+    done = [rank.communicate(timeout=120) for rank in ranks]
+    assert ranks[1].returncode == 1 and "no table" in done[1][1], done
+    assert "barrier: rank 1 (host " in done[0][0] and "its process ended with exit code 1" in done[0][0], done
