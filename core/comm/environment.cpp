@@ -29,6 +29,22 @@ bool starts(std::string_view text, std::string_view with)
     return text.substr(0, with.size()) == with;
 }
 
+void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *what)
+{
+    if (!one || !other || one.value == other.value) return;
+    fail(
+        YOKE_E_VALUE,
+        "comm.init: %s says that the %s is %d, %s that it is %d; unset the one that is wrong, or give rank and world_size as arguments",
+        one.by.c_str(), what, one.value, other.by.c_str(), other.value);
+}
+
+// What the same caller has said before says the same.
+void say(Said<int32_t> &what, const Said<int32_t> &said, const char *name)
+{
+    compare(what, said, name);
+    what = said;
+}
+
 // "rank=1&world_size=4", as in PyTorch's.
 void read_query(std::string_view query, const std::string &url, LauncherSource &source)
 {
@@ -40,9 +56,11 @@ void read_query(std::string_view query, const std::string &url, LauncherSource &
         const auto number =
             equals == part.npos ? std::nullopt : parsed<int32_t>(part.substr(equals + 1));
         if (!number || *number < 0 || (name != "rank" && name != "world_size")) fail_url(url);
-        Said<int32_t> &said = name == "rank" ? source.rank : source.size;
-        said.by = "init_method's " + std::string(name);
-        said.value = *number;
+        const Said<int32_t> said{"init_method's " + std::string(name), *number};
+        if (name == "rank")
+            say(source.rank, said, "rank");
+        else
+            say(source.size, said, "size");
     }
 }
 
@@ -71,18 +89,9 @@ LauncherSource explicit_source(const InitArguments &arguments, std::string &file
         file = rest.substr(kFile.size());
     else if (rest != "env://")
         fail_url(url);
-    if (arguments.rank) source.rank = {"the argument rank", *arguments.rank};
-    if (arguments.size) source.size = {"the argument world_size", *arguments.size};
+    if (arguments.rank) say(source.rank, {"the argument rank", *arguments.rank}, "rank");
+    if (arguments.size) say(source.size, {"the argument world_size", *arguments.size}, "size");
     return source;
-}
-
-void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *what)
-{
-    if (!one || !other || one.value == other.value) return;
-    fail(
-        YOKE_E_VALUE,
-        "comm.init: %s says that the %s is %d, %s that it is %d; unset the one that is wrong, or give rank and world_size as arguments",
-        one.by.c_str(), what, one.value, other.by.c_str(), other.value);
 }
 
 // Each with the next that speaks. One that was started by others has ranks of its own; and who gives both rank and size

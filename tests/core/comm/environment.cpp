@@ -308,6 +308,22 @@ TEST(Environment, WhatContradictsItselfIsNamedWithBothValues)
     expect_error(YOKE_E_VALUE, {"the argument rank", "1", "RANK", "3"}, [&] { read(kFour, rank); });
 }
 
+TEST(Environment, AUrlThatContradictsItselfOrTheArgumentsIsRefused)
+{
+    InitArguments arguments = url("tcp://127.0.0.1:29500?rank=1&world_size=4");
+    arguments.rank = 1;
+    EXPECT_EQ(read({}, arguments).rank, 1);
+    arguments.rank = 2;
+    expect_error(YOKE_E_VALUE, {"init_method's rank says that the rank is 1", "rank that it is 2"},
+                 [&] { read({}, arguments); });
+    arguments = url("tcp://127.0.0.1:29500?rank=1&world_size=4");
+    arguments.size = 8;
+    expect_error(YOKE_E_VALUE, {"init_method's world_size says that the size is 4", "it is 8"},
+                 [&] { read({}, arguments); });
+    expect_error(YOKE_E_VALUE, {"the rank is 1", "it is 3"},
+                 [] { read({}, url("tcp://127.0.0.1:29500?rank=1&rank=3&world_size=4")); });
+}
+
 TEST(Environment, WhatIsMissingIsListedBesideWhatWasFound)
 {
     expect_error(YOKE_E_VALUE,
