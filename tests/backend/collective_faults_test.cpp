@@ -67,6 +67,33 @@ TEST_P(Faults, RanksThatCallDifferentlyAreToldWhatTheOtherCalled)
             });
 }
 
+// The last rank names itself as the root, the others rank 0: some only give then, and some only take.
+TEST_P(Faults, EveryRankIsToldInTheCallThatRootsDiffer)
+{
+    for (Ranks ranks : ways())
+        for (const int32_t op :
+             {YOKE_COMM_BROADCAST, YOKE_COMM_SCATTER, YOKE_COMM_GATHER, YOKE_COMM_REDUCE})
+            for (const int64_t count : {int64_t{1}, kCount})
+                for (const int size : {2, 4}) {
+                    ranks.size = size;
+                    if (!ranks.nodes.empty() && size == 4) ranks.nodes = {"a", "a", "b", "b"};
+                    run(ranks, [&](Rank &r) {
+                        const int root = r.rank == size - 1 ? r.rank : 0;
+                        std::vector<float> a(static_cast<size_t>(count * size), 1), b = a;
+                        const bool is_in_place = op == YOKE_COMM_BROADCAST && r.rank == root;
+                        told() = {};
+                        expect_failure(
+                            YOKE_E_COMM,
+                            r.run(op, YOKE_F32, count, a.data(), is_in_place ? a.data() : b.data(),
+                                  root, op == YOKE_COMM_REDUCE ? YOKE_REDUCE_SUM : -1),
+                            "two roots");
+                        EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_MISMATCH) << "op " << op;
+                        EXPECT_EQ(r.fault.theirs.op, op);
+                        EXPECT_EQ(r.fault.theirs.root, root ? 0 : size - 1);
+                    });
+                }
+}
+
 TEST_P(Faults, ARankThatSendsWhereAnotherReducesIsNamed)
 {
     for (const Ranks &ranks : ways())

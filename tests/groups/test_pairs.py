@@ -39,11 +39,6 @@ def test_calls_that_do_not_fit_are_shown_to_all(kind, size, shared):
         faults.try_difference(kind, other, size=size, shared=shared)
 
 
-@pytest.mark.parametrize("op, size, shared", itertools.product(("reduce", "gather"), (2, 3, 4), (1, 0)))
-def test_roots_that_wait_for_each_other_end_by_the_deadline(op, size, shared):
-    faults.try_roots_that_wait_for_each_other(op, size, shared)
-
-
 @pytest.mark.skipif(bool(cuts.why_not()), reason=cuts.why_not() or "there is a reason")
 @pytest.mark.parametrize("how, when, size, by_silence, op",
                          [each for each in itertools.product(cuts.WAYS, ("idle", "amid"), (2, 4), (True, False), ("all_reduce", "all_to_all", "barrier"))]

@@ -28,14 +28,6 @@ struct Exchange {
     {
         for (int i = 1; i < comm.size; ++i) f((rank + i) % comm.size);
     }
-    // Headers both ways with everyone: who does not come, or calls something else, is known by all.
-    void greet_all() const
-    {
-        each_peer([&](int peer) {
-            flow.send_header(peer);
-            flow.expect_header(peer);
-        });
-    }
     // Of a part that comes from `source`, what has arrived goes on to `peer`.
     void forward(int peer, int source, const char *data, uint64_t size) const
     {
@@ -89,7 +81,6 @@ void all_gather_steps(const Exchange &x, int sender, int receiver, int peer)
 yoke_status all_gather(const Exchange &x)
 {
     move_part(x.out_part(x.rank), x.in, x.bytes);
-    x.greet_all();
     x.each_peer([&](int peer) {
         all_gather_steps(x, x.rank, peer, peer);
         all_gather_steps(x, peer, x.rank, peer);
@@ -114,10 +105,8 @@ struct Slices {
 void broadcast_root_steps(const Exchange &x, const std::vector<int> &others)
 {
     const Slices slices(x.bytes, others.size());
-    for (size_t i = 0; i < others.size(); ++i) {
-        x.flow.send_header(others[i]);
+    for (size_t i = 0; i < others.size(); ++i)
         x.flow.send(others[i], x.out + slices.begin(i), slices.size(i));
-    }
 }
 
 void broadcast_other_steps(const Exchange &x, int root, const std::vector<int> &others)
@@ -125,41 +114,32 @@ void broadcast_other_steps(const Exchange &x, int root, const std::vector<int> &
     const Slices slices(x.bytes, others.size());
     const auto me =
         static_cast<size_t>(std::find(others.begin(), others.end(), x.rank) - others.begin());
-    x.flow.expect_header(root);
     x.flow.receive(root, x.out + slices.begin(me), slices.size(me));
     for (size_t i = 0; i < others.size(); ++i) {
         if (i == me) continue;
-        x.flow.send_header(others[i]);
-        x.flow.expect_header(others[i]);
         x.forward(others[i], root, x.out + slices.begin(me), slices.size(me));
         x.flow.receive(others[i], x.out + slices.begin(i), slices.size(i));
     }
 }
 
-yoke_status broadcast_among(const Exchange &x, int root, const std::vector<int> &team)
+void broadcast_steps(const Exchange &x, int root, const std::vector<int> &team)
 {
     std::vector<int> others;
     for (int rank : team)
         if (rank != root) others.push_back(rank);
-    if (others.empty()) return YOKE_OK;
+    if (others.empty()) return;
     if (x.rank == root)
         broadcast_root_steps(x, others);
     else
         broadcast_other_steps(x, root, others);
-    return x.flow.run();
 }
 
 yoke_status broadcast_small(const Exchange &x)
 {
-    if (x.rank != x.call.peer) {
-        x.flow.expect_header(x.call.peer);
+    if (x.rank != x.call.peer)
         x.flow.receive(x.call.peer, x.out, x.bytes);
-        return x.flow.run();
-    }
-    x.each_peer([&](int peer) {
-        x.flow.send_header(peer);
-        x.flow.send(peer, x.out, x.bytes);
-    });
+    else
+        x.each_peer([&](int peer) { x.flow.send(peer, x.out, x.bytes); });
     return x.flow.run();
 }
 
@@ -173,10 +153,13 @@ yoke_status broadcast(const Exchange &x)
     for (size_t node = 0; node < layout.nodes.size(); ++node)
         leaders.push_back(static_cast<int>(node) == home ? root : layout.nodes[node][0]);
     const auto mine = static_cast<size_t>(layout.node_of[x.rank]);
-    if (leaders[mine] == x.rank)
-        if (yoke_status status = broadcast_among(x, root, leaders)) return status;
-    x.flow.next();
-    return broadcast_among(x, leaders[mine], layout.nodes[mine]);
+    if (leaders.size() > 1) {
+        if (leaders[mine] == x.rank) broadcast_steps(x, root, leaders);
+        if (yoke_status status = x.flow.run()) return status;
+        x.flow.next();
+    }
+    broadcast_steps(x, leaders[mine], layout.nodes[mine]);
+    return x.flow.run();
 }
 
 // ---- what goes straight ---------------------------------------------------------------------------------------------
@@ -185,15 +168,11 @@ yoke_status gather(const Exchange &x)
 {
     const int root = x.call.peer;
     if (x.rank != root) {
-        x.flow.send_header(root);
         x.flow.send(root, x.in, x.bytes);
         return x.flow.run();
     }
     move_part(x.out_part(root), x.in, x.bytes);
-    x.each_peer([&](int peer) {
-        x.flow.expect_header(peer);
-        x.flow.receive(peer, x.out_part(peer), x.bytes);
-    });
+    x.each_peer([&](int peer) { x.flow.receive(peer, x.out_part(peer), x.bytes); });
     return x.flow.run();
 }
 
@@ -201,14 +180,10 @@ yoke_status scatter(const Exchange &x)
 {
     const int root = x.call.peer;
     if (x.rank != root) {
-        x.flow.expect_header(root);
         x.flow.receive(root, x.out, x.bytes);
         return x.flow.run();
     }
-    x.each_peer([&](int peer) {
-        x.flow.send_header(peer);
-        x.flow.send(peer, x.in_part(peer), x.bytes);
-    });
+    x.each_peer([&](int peer) { x.flow.send(peer, x.in_part(peer), x.bytes); });
     if (yoke_status status = x.flow.run()) return status;
     move_part(x.out, x.in_part(root), x.bytes);  // last: it may take the place of another's part
     return YOKE_OK;
@@ -223,7 +198,6 @@ yoke_status all_to_all(Exchange &x)
         memcpy(copy, x.in, whole);
         x.in = copy;
     }
-    x.greet_all();
     x.each_peer([&](int peer) {
         x.flow.send(peer, x.in_part(peer), x.bytes);
         x.flow.receive(peer, x.out_part(peer), x.bytes);
@@ -238,10 +212,10 @@ yoke_status run_exchange(Comm &comm, const yoke_collective &call)
 {
     Flow &flow = *comm.flow;
     flow.begin(call);
+    flow.greet_all();
     Exchange x{comm, flow, call};
     switch (call.op) {
         case YOKE_COMM_BARRIER:
-            x.greet_all();
             return flow.run();
         case YOKE_COMM_BROADCAST:
             return broadcast(x);

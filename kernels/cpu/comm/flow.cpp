@@ -60,6 +60,14 @@ void Flow::expect_header(int peer, Header &header)
         .in.push_back({reinterpret_cast<char *>(&header), sizeof header, Take::kHeader});
 }
 
+void Flow::greet_all()
+{
+    for (int i = 1; i < comm_.size; ++i) {
+        send_header((comm_.rank + i) % comm_.size);
+        expect_header((comm_.rank + i) % comm_.size);
+    }
+}
+
 void Flow::send(int peer, const void *data, uint64_t bytes, const uint64_t *gate, uint64_t at_least)
 {
     if (!bytes) return;

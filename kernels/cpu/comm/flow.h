@@ -69,6 +69,9 @@ public:
     void expect_header(int peer) { expect_header(peer, *headers_.begin()); }
     void send_header(int peer, Header &header);
     void expect_header(int peer, Header &header);
+    // Headers both ways with everyone, as every collective begins: who does not come, or calls something else, such as
+    // one with another root, is known to each rank by itself, before the call returns.
+    void greet_all();
     Header &add_header(const yoke_comm_signature &signature);
     Header &header() { return headers_.front(); }
 

@@ -30,7 +30,6 @@ yoke_status all_reduce_flat(Reduction &r)
         stage.pieces.push_back({r.in + begin, out, cut.size(i)});
         stage.gets_mine.push_back(!has_root || stage.team[i] == r.call.peer);
     }
-    r.greet_all();
     return stage.run();
 }
 
@@ -47,7 +46,6 @@ yoke_status reduce_scatter_flat(Reduction &r)
         stage.pieces.push_back({r.in + peer * bytes, peer == r.rank ? out : nullptr, r.call.count});
         stage.gets_mine.push_back(false);
     }
-    r.greet_all();
     const yoke_status status = stage.run();
     if (!status && lies_within) memcpy(r.out, out, static_cast<size_t>(bytes));
     return status;
@@ -57,16 +55,17 @@ yoke_status reduce_scatter_flat(Reduction &r)
 
 yoke_status run_reduction(Comm &comm, const yoke_collective &call)
 {
-    bool done = false;
+    bool greeted = false, done = false;
     comm.flow->begin(call);
     Reduction r{comm, *comm.flow, call};
     const bool scatters = call.op == YOKE_COMM_REDUCE_SCATTER;
     const auto bytes = static_cast<uint64_t>(call.count * r.unit);
-    if (comm.size == 1 || bytes * static_cast<uint64_t>(comm.size) <= kSmallBytes)
-        return reduce_small(r);
-    if (call.op == YOKE_COMM_ALL_REDUCE)
-        if (yoke_status status = all_reduce_in_place(comm, call, &r.greeted, &done); status || done)
+    const bool is_small = comm.size == 1 || bytes * static_cast<uint64_t>(comm.size) <= kSmallBytes;
+    if (call.op == YOKE_COMM_ALL_REDUCE && !is_small)
+        if (yoke_status status = all_reduce_in_place(comm, call, &greeted, &done); status || done)
             return status;
+    if (!greeted) comm.flow->greet_all();
+    if (is_small) return reduce_small(r);
     if (!scatters) return r.is_flat() ? all_reduce_flat(r) : reduce_nodes(r);
     return r.is_flat() ? reduce_scatter_flat(r) : reduce_scatter_nodes(r);
 }

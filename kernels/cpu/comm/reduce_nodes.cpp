@@ -100,7 +100,6 @@ yoke_status Round::run()
 
 yoke_status reduce_nodes(Reduction &r)
 {
-    r.greet_all();
     const int64_t width = static_cast<int64_t>(r.comm.layout.fewest());
     const int64_t most = width * static_cast<int64_t>(kRoundBytes) / r.partial_unit();
     for (int64_t begin = 0; begin < r.call.count; begin += most) {
@@ -205,7 +204,6 @@ yoke_status ScatterRound::run()
 
 yoke_status reduce_scatter_nodes(Reduction &r)
 {
-    r.greet_all();
     const auto shares = static_cast<int64_t>(
         (static_cast<size_t>(r.comm.size) + r.comm.layout.fewest() - 1) / r.comm.layout.fewest());
     const int64_t most =

@@ -48,13 +48,9 @@ yoke_status reduce_small(Reduction &r)
     char *from = r.comm.staging.reserve(takes ? bytes * static_cast<uint64_t>(r.comm.size) : 0);
     for (int i = 1; i < r.comm.size; ++i) {
         const int peer = (r.rank + i) % r.comm.size;
-        if (!has_root || peer == r.call.peer) {
-            r.flow.send_header(peer);
+        if (!has_root || peer == r.call.peer)
             r.flow.send(peer, r.in + (scatters ? peer * count * r.unit : 0), bytes);
-        }
-        if (!takes) continue;
-        r.flow.expect_header(peer);
-        r.flow.receive(peer, from + peer * count * r.unit, bytes);
+        if (takes) r.flow.receive(peer, from + peer * count * r.unit, bytes);
     }
     if (yoke_status status = r.flow.run()) return status;
     if (takes && count)

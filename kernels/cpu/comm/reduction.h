@@ -20,7 +20,6 @@ struct Reduction {
     const char *in = static_cast<const char *>(call.in);
     char *out = static_cast<char *>(call.out);
     int rank = comm.rank;
-    bool greeted = false;  // headers have been exchanged
 
     bool is_sum() const
     {
@@ -49,14 +48,6 @@ struct Reduction {
         std::vector<int> all;
         for (const auto &node : comm.layout.nodes) all.insert(all.end(), node.begin(), node.end());
         return all;
-    }
-    void greet_all() const
-    {
-        if (greeted) return;
-        for (int i = 1; i < comm.size; ++i) {
-            flow.send_header((rank + i) % comm.size);
-            flow.expect_header((rank + i) % comm.size);
-        }
     }
 };
 

@@ -112,14 +112,6 @@ static yoke_status combine_slice(Comm &comm, const yoke_collective &call, const 
     return YOKE_OK;
 }
 
-static void greet(Comm &comm)
-{
-    for (int i = 1; i < comm.size; ++i) {
-        comm.flow->send_header((comm.rank + i) % comm.size);
-        comm.flow->expect_header((comm.rank + i) % comm.size);
-    }
-}
-
 // The ranks' tensors lie at the same place of the same region: that each sees from the headers of all, so all agree.
 yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *greeted, bool *done)
 {
@@ -131,7 +123,7 @@ yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *g
     Header &mine = flow.header();
     mine.segment = region->number;
     mine.offset = static_cast<uint64_t>(static_cast<char *>(call.out) - region->mine.data());
-    greet(comm);
+    flow.greet_all();
     if (yoke_status status = flow.run()) return status;
     *greeted = true;
     bool agree = true;
@@ -145,7 +137,7 @@ yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *g
     *done = true;
     if (yoke_status status = combine_slice(comm, call, *region, mine.offset)) return status;
     if (yoke_status status = flow.check()) return status;
-    greet(comm);  // nobody goes on before all have written
+    flow.greet_all();  // nobody goes on before all have written
     return flow.run();
 }
 
