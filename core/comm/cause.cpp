@@ -35,19 +35,33 @@ void Cause::raise() const
 
 namespace {
 
+const char *name(const Doing &doing)
+{
+    return collective_name(doing.from < 0 ? doing.signature.op : YOKE_COMM_RECV);
+}
+
 std::string told(const Doing &doing)
 {
-    return describe(doing.signature) + (doing.line.empty() ? "" : " at " + doing.line);
+    return describe(doing.signature, doing.from) + (doing.line.empty() ? "" : " at " + doing.line);
+}
+
+// "call 7 of the group": sends and receives are counted apart, by pair.
+std::string number_of(const Doing &doing)
+{
+    const auto number = static_cast<unsigned long long>(doing.signature.sequence);
+    return doing.signature.op == YOKE_COMM_SEND
+               ? format("message %llu from the one to the other", number)
+               : format("call %llu of the group", number);
 }
 
 std::string mismatch(const yoke_comm_fault &fault, const Doing &doing, const Arrival &self,
                      const Arrival &other)
 {
     return format(
-        "%s: ranks do not agree on %s: %s called %s, and %s called %s (call %llu of the group); all ranks make the same calls in the same order",
-        collective_name(doing.signature.op), difference(doing.signature, fault.theirs).c_str(),
-        describe(self).c_str(), told(doing).c_str(), describe(other).c_str(),
-        describe(fault.theirs).c_str(), static_cast<unsigned long long>(doing.signature.sequence));
+        "%s: ranks do not agree on %s: %s called %s, and %s called %s (%s); all ranks make the same calls in the same order",
+        name(doing), difference(doing.signature, fault.theirs).c_str(), describe(self).c_str(),
+        told(doing).c_str(), describe(other).c_str(), describe(fault.theirs).c_str(),
+        number_of(doing).c_str());
 }
 
 }  // namespace
@@ -57,7 +71,7 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
 {
     const bool is_known = fault.rank >= 0 && fault.rank < std::ssize(ranks);
     const Arrival &other = is_known ? ranks[static_cast<size_t>(fault.rank)] : self;
-    const char *call = collective_name(doing.signature.op);
+    const char *call = name(doing);
     if (is_known && fault.kind == YOKE_COMM_FAULT_MISMATCH)
         return {YOKE_E_COMM, mismatch(fault, doing, self, other)};
     if (is_known && fault.kind == YOKE_COMM_FAULT_DIED)
@@ -78,7 +92,7 @@ Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::strin
 {
     constexpr const char *kPlain = "it let it go, or its script came to its end";
     return {YOKE_E_COMM, format("%s: %s has left the group: %s, while others waited for it in %s",
-                                collective_name(doing.signature.op), describe(left).c_str(),
+                                name(doing), describe(left).c_str(),
                                 why.empty() ? kPlain : why.c_str(), told(doing).c_str())};
 }
 

@@ -27,7 +27,8 @@ struct Cause {
 // What a rank was doing: a call, and the line of the script that made it where that is known.
 struct Doing {
     yoke_comm_signature signature{};
-    std::string line;  // "train.py:17 (step)"; "" where nobody tells
+    std::string line;   // "train.py:17 (step)"; "" where nobody tells
+    int32_t from = -1;  // of a recv, whose signature is that of the send
 };
 
 // Of a fault that an engine told: names the culprit and both calls.

@@ -220,13 +220,14 @@ void check_collective(Collective &call, RankOf at)
 
 // ---- Signatures -------------------------------------------------------------------------------------------------
 
-std::string describe(const yoke_comm_signature &signature)
+std::string describe(const yoke_comm_signature &signature, int32_t from)
 {
-    std::string text = collective_name(signature.op);
+    std::string text = collective_name(from < 0 ? signature.op : YOKE_COMM_RECV);
     if (signature.op != YOKE_COMM_BARRIER && signature.op < YOKE_COMM_OP_COUNT)
         text += format(" of %lld %s", static_cast<long long>(signature.count),
                        is_dtype(signature.dtype) ? name(signature.dtype) : "elements of no dtype");
     if (signature.reduction >= 0) text += std::string(", ") + reduction_name(signature.reduction);
+    if (from >= 0) return text + " from rank " + std::to_string(from);
     if (signature.root >= 0)
         text +=
             format(signature.op == YOKE_COMM_SEND ? " to rank %d" : ", root %d", signature.root);

@@ -56,8 +56,9 @@ void check_collective(Collective &call, RankOf at);
 // Of a call that was checked: which of its tensors this rank's part of it reads and writes.
 Staged::Uses uses_of(const Collective &call, RankOf at);
 
-// "all_reduce of 5 float32, sum"; "broadcast of 5 int64 from rank 0".
-std::string describe(const yoke_comm_signature &signature);
+// "all_reduce of 5 float32, sum"; "broadcast of 5 int64, root 0". The signature of a recv is that of the send: who made
+// that call gives the rank `from` which it receives, for "recv of 5 int64 from rank 0".
+std::string describe(const yoke_comm_signature &signature, int32_t from = -1);
 // What in two of them differs, "the dtype, float32 and int64"; of the first thing that does.
 std::string difference(const yoke_comm_signature &ours, const yoke_comm_signature &theirs);
 

@@ -94,7 +94,10 @@ private:
         bool has_written = false;   // the host's memory of out, from then on
         Tensor in = {}, out = {};
 
-        Doing doing() const { return {signature, yoke::describe(line)}; }
+        Doing doing() const
+        {
+            return {signature, yoke::describe(line), call.op == YOKE_COMM_RECV ? call.peer : -1};
+        }
     };
     // Calls that are issued together, mostly one; those in the queue are its own.
     using Batch = std::vector<Pending>;
@@ -177,8 +180,10 @@ private:
     Cause agreed(Cause mine) noexcept;
     // Of a deadline. False where the table by which ranks agree is out of reach.
     bool find_culprit(yoke_comm_fault &fault, const yoke_comm_signature &call) const noexcept;
+    int32_t server() const noexcept;
     void blame_server(yoke_comm_fault &fault) const noexcept;
     void keep_memory(Calls calls) const;
+    static const Pending &met_by(const yoke_comm_fault &fault, Calls calls) noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);
     // What happened to this rank alone, where the others wait.
     [[noreturn]] void fail_alone(const Cause &cause);

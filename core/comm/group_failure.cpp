@@ -104,14 +104,26 @@ void Group::keep_memory(Calls calls) const
     keep_for_good(std::move(tensors), engine_->name());
 }
 
+// Of calls that were issued together the one at which that rank has failed: what it sends is met by a recv from it.
+const Group::Pending &Group::met_by(const yoke_comm_fault &fault, Calls calls) noexcept
+{
+    const auto is_met = [&](const Pending &each) {
+        return each.signature.sequence == fault.theirs.sequence &&
+               each.signature.op == fault.theirs.op && each.call.op != YOKE_COMM_SEND &&
+               (each.call.op != YOKE_COMM_RECV || each.call.peer == fault.rank);
+    };
+    const auto concerns = [&](const Pending &each) {
+        return each.signature.op != YOKE_COMM_SEND || each.call.peer == fault.rank;
+    };
+    auto met = std::ranges::find_if(calls, is_met);
+    if (met == calls.end()) met = std::ranges::find_if(calls, concerns);
+    return met == calls.end() ? calls[0] : *met;
+}
+
 void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     if (failure.fault.keeps_memory) keep_memory(calls);
-    const yoke_comm_signature &theirs = failure.fault.theirs;
-    const auto met = std::ranges::find_if(calls, [&](const Pending &each) {
-        return each.signature.sequence == theirs.sequence && each.signature.op == theirs.op;
-    });
-    const Pending &pending = met == calls.end() ? calls[0] : *met;
+    const Pending &pending = met_by(failure.fault, calls);
     yoke_comm_fault fault = failure.fault;
     const bool is_late = fault.kind == YOKE_COMM_FAULT_LATE && fault.rank >= 0;
     const bool can_agree = !is_late || find_culprit(fault, pending.signature);
@@ -246,8 +258,8 @@ std::string Group::describe_running() const
     }
     if (running.state != CallRecord::kRunning) return "";
     const std::string line = yoke::describe(running.line);
-    return "; " + yoke::describe(members_.self()) + " is in " + yoke::describe(running.signature) +
-           (line.empty() ? "" : " at " + line);
+    return "; " + yoke::describe(members_.self()) + " is in " +
+           yoke::describe(running.signature, running.from()) + (line.empty() ? "" : " at " + line);
 }
 
 void Group::hear(const PeerEvent &event) noexcept

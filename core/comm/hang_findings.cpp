@@ -33,15 +33,9 @@ std::string ranks_text(const std::vector<int32_t> &ranks)
     return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
-// "all_reduce of 4 float32, sum", "recv of 3 float32 from rank 0".
 std::string call_text(const DumpedCall &each)
 {
-    const CallRecord &call = each.call;
-    if (call.op != YOKE_COMM_RECV) return describe(call.signature);
-    yoke_comm_signature bare = call.signature;
-    bare.op = call.op;
-    bare.root = -1;
-    return describe(bare) + " from rank " + std::to_string(call.peer);
+    return describe(each.call.signature, each.call.from());
 }
 
 std::string place_text(const DumpedCall &each)

@@ -16,6 +16,9 @@ struct CallRecord {
     double queued_s = 0, began_s = 0, ended_s = 0;  // of the system's monotonic clock; 0: not yet
     int32_t op = 0, peer = -1;                      // as this rank called it
     const ScriptLine *line = nullptr;               // of the script that made the call
+
+    // The rank from which a recv receives; -1 of other calls.
+    int32_t from() const noexcept { return op == YOKE_COMM_RECV ? peer : -1; }
 };
 
 // A ring. Whoever uses it holds a lock.

@@ -5,6 +5,12 @@
 namespace yoke::test {
 namespace {
 
+Collective checked(Collective call, const Group &group)
+{
+    check_collective(call, {group.rank(), group.size()});
+    return call;
+}
+
 TEST(Group, GivesEveryRankWhatItsCallSays)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
@@ -151,6 +157,37 @@ TEST(Group, ShowsBothCallsToAllRanksWhereTheyDiffer)
             each_rank(groups, [](Group &group) { group.run(barrier(), true)->wait(-1); });
         EXPECT_EQ(later, told);
     }
+}
+
+// The signature of both is that of the send.
+TEST(Group, ShowsARecvAsOneThoughTheSendDiffers)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int32_t other = 1 - group.rank();
+        const Tensor out = filled(3, 0);
+        // Of the two calls of rank 0 that have this number the recv is the second.
+        std::vector<Group::Issued> calls;
+        calls.push_back(
+            {checked({YOKE_COMM_SEND, -1, other, filled(3 + group.rank(), 1), {}}, group),
+             nullptr});
+        calls.push_back({checked({YOKE_COMM_RECV, -1, other, {}, out}, group), nullptr});
+        if (group.rank() == 1) calls.pop_back();
+        group.run_together(std::move(calls), true);
+    });
+    expect_all_told({told[0]},
+                    {"recv: ranks do not agree on the number of elements: rank 0 (host",
+                     ") called recv of 3 float32 from rank 1, and rank 1 (host",
+                     ") called send of 4 float32 to rank 0 (message 1 from the one to the other)"});
+}
+
+TEST(Group, NamesTheRankFromWhichARecvWaits)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0.1, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        if (group.rank() == 0) group.run({YOKE_COMM_RECV, -1, 1, {}, filled(3, 0)}, false);
+    });
+    expect_all_told({told[0]}, {"recv: rank 1 (host", "in time to recv of 3 float32 from rank 1"});
 }
 
 TEST(Group, NamesTheRankThatDoesNotCome)
