@@ -104,16 +104,10 @@ yoke_status blame(const yoke_comm_member &init, yoke_status status, int32_t kind
     return status;
 }
 
-// Each pair's connection.
-yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector<Doors> &doors,
-                 const yoke_comm_member &init, Entry *entry, const Deadline &deadline,
-                 std::vector<Descriptor> *sockets)
+// Who is waited for, and who is gone to.
+yoke_status plan(const Comm &comm, const std::vector<Place> &places,
+                 const std::vector<Doors> &doors, const yoke_comm_member &init, Meeting &meeting)
 {
-    Cookie cookie;
-    memcpy(&cookie, init.id, sizeof cookie);
-    Meeting meeting(comm.rank, comm.size, cookie);
-    if (entry->tcp) meeting.listen(std::move(entry->tcp));
-    if (entry->local) meeting.listen(std::move(entry->local));
     for (int peer = 0; peer < comm.size; ++peer) {
         if (doors[peer].failed)
             return blame(
@@ -128,6 +122,20 @@ yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector
                         doors[peer].address);
         meeting.seek(peer, name);
     }
+    return YOKE_OK;
+}
+
+// Each pair's connection.
+yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector<Doors> &doors,
+                 const yoke_comm_member &init, Entry *entry, const Deadline &deadline,
+                 std::vector<Descriptor> *sockets)
+{
+    Cookie cookie;
+    memcpy(&cookie, init.id, sizeof cookie);
+    Meeting meeting(comm.rank, comm.size, cookie);
+    if (entry->tcp) meeting.listen(std::move(entry->tcp));
+    if (entry->local) meeting.listen(std::move(entry->local));
+    if (yoke_status status = plan(comm, places, doors, init, meeting)) return status;
     int missing = -1;
     if (yoke_status status = meeting.run(deadline, init, &missing))
         return blame(init, status, YOKE_COMM_FAULT_LATE, missing);
@@ -177,6 +185,31 @@ yoke_status open_links(Comm &comm, const std::vector<Place> &places,
     return YOKE_OK;
 }
 
+// Where all ranks stand, and what follows from it.
+yoke_status tell_places(Comm &comm, const yoke_comm_member &init, std::vector<Place> *places)
+{
+    const Place place = this_place();
+    if (yoke_status status = init.all_gather(init.user, &place, sizeof place, places->data()))
+        return status;
+    comm.layout = layout_of(places->data(), init.size);
+    const auto &neighbours =
+        comm.layout.nodes[static_cast<size_t>(comm.layout.node_of[static_cast<size_t>(comm.rank)])];
+    comm.most_spin_ns = comm.spin_ns = most_spin(places->data(), neighbours);
+    return YOKE_OK;
+}
+
+// Opens this rank's doors and learns those of all. Who cannot open his tells the others at once.
+yoke_status tell_doors(Comm &comm, const std::vector<Place> &places, const yoke_comm_member &init,
+                       Entry *entry, std::vector<Doors> *doors)
+{
+    const yoke_status opened = open_doors(comm, places, init, entry);
+    entry->doors.failed = opened != YOKE_OK;
+    const yoke_status told =
+        init.all_gather(init.user, &entry->doors, sizeof entry->doors, doors->data());
+    comm.address = entry->doors.address;
+    return opened ? opened : told;
+}
+
 }  // namespace
 
 yoke_status connect(Comm &comm, const yoke_comm_member &init)
@@ -187,24 +220,11 @@ yoke_status connect(Comm &comm, const yoke_comm_member &init)
     comm.size = init.size;
     comm.patience_s = init.timeout_s;
     comm.links.resize(size);
-    const Place place = this_place();
     std::vector<Place> places(size);
-    if (yoke_status status = init.all_gather(init.user, &place, sizeof place, places.data()))
-        return status;
-    comm.layout = layout_of(places.data(), init.size);
-    const auto &neighbours =
-        comm.layout.nodes[static_cast<size_t>(comm.layout.node_of[static_cast<size_t>(comm.rank)])];
-    comm.most_spin_ns = comm.spin_ns = most_spin(places.data(), neighbours);
-
-    Entry entry;
     std::vector<Doors> doors(size);
-    const yoke_status opened = open_doors(comm, places, init, &entry);
-    entry.doors.failed = opened != YOKE_OK;  // the others are told at once
-    const yoke_status told =
-        init.all_gather(init.user, &entry.doors, sizeof entry.doors, doors.data());
-    if (opened || told) return opened ? opened : told;
-    comm.address = entry.doors.address;
-
+    Entry entry;
+    if (yoke_status status = tell_places(comm, init, &places)) return status;
+    if (yoke_status status = tell_doors(comm, places, init, &entry, &doors)) return status;
     std::vector<Descriptor> sockets;
     if (yoke_status status = meet(comm, places, doors, init, &entry, deadline, &sockets))
         return status;

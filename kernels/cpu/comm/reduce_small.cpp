@@ -3,40 +3,57 @@
 
 namespace yoke::cpu::comm {
 
-// Adds up what all ranks have sent, node by node. Rank i's elements stand at `from` + i * count, this one's at `own`.
-static void combine_all(const Reduction &r, const char *from, const char *own, int64_t count,
-                        char *to)
-{
-    const auto &nodes = r.comm.layout.nodes;
-    const auto at = [&](int rank) {
-        return static_cast<const void *>(rank == r.rank ? own : from + rank * count * r.unit);
-    };
-    std::vector<const void *> inputs;
-    Combination how = r.how(false, !r.is_flat());
-    how.count = count;
-    char *partials =
-        r.comm.partials.reserve(nodes.size() * static_cast<uint64_t>(count * r.partial_unit()));
-    for (size_t node = 0; node < nodes.size(); ++node) {
-        if (!r.is_flat()) inputs.clear();
-        for (int rank : nodes[node]) inputs.push_back(at(rank));
-        if (r.is_flat() && node + 1 < nodes.size()) continue;
+namespace {
+
+using Inputs = std::vector<const void *>;
+
+// What all ranks have sent: rank i's elements stand at `from` + i * count, this one's at `own`.
+struct Sent {
+    const Reduction &r;
+    const char *from, *own;
+    int64_t count;
+
+    void add(int rank, Inputs *inputs) const
+    {
+        inputs->push_back(rank == r.rank ? own : from + rank * count * r.unit);
+    }
+    void combine(Combination how, const Inputs &inputs, char *to) const
+    {
         how.inputs = inputs.data();
         how.input_count = static_cast<int32_t>(inputs.size());
-        how.out =
-            r.is_flat() ? to : partials + static_cast<int64_t>(node) * count * r.partial_unit();
+        how.count = count;
+        how.out = to;
         r.comm.combine(how);
     }
-    if (r.is_flat()) return;
-    how = r.how(true, false);
-    inputs.clear();
-    for (size_t node = 0; node < nodes.size(); ++node)
-        inputs.push_back(partials + static_cast<int64_t>(node) * count * r.partial_unit());
-    how.inputs = inputs.data();
-    how.input_count = static_cast<int32_t>(inputs.size());
-    how.count = count;
-    how.out = to;
-    r.comm.combine(how);
+};
+
+void combine_flat(const Sent &sent, char *to)
+{
+    Inputs inputs;
+    for (const auto &node : sent.r.comm.layout.nodes)
+        for (int rank : node) sent.add(rank, &inputs);
+    sent.combine(sent.r.how(false, false), inputs, to);
 }
+
+// Node by node, and then the nodes.
+void combine_nodes(const Sent &sent, char *to)
+{
+    const Reduction &r = sent.r;
+    const auto &nodes = r.comm.layout.nodes;
+    const int64_t each = sent.count * r.partial_unit();
+    char *partial = r.comm.partials.reserve(nodes.size() * static_cast<uint64_t>(each));
+    Inputs inputs, partials;
+    for (const auto &node : nodes) {
+        inputs.clear();
+        for (int rank : node) sent.add(rank, &inputs);
+        sent.combine(r.how(false, true), inputs, partial);
+        partials.push_back(partial);
+        partial += each;
+    }
+    sent.combine(r.how(true, false), partials, to);
+}
+
+}  // namespace
 
 yoke_status reduce_small(Reduction &r)
 {
@@ -53,8 +70,9 @@ yoke_status reduce_small(Reduction &r)
         if (takes) r.flow.receive(peer, from + peer * count * r.unit, bytes);
     }
     if (yoke_status status = r.flow.run()) return status;
-    if (takes && count)
-        combine_all(r, from, r.in + (scatters ? r.rank * count * r.unit : 0), count, r.out);
+    if (!takes || !count) return YOKE_OK;
+    const Sent sent{r, from, r.in + (scatters ? r.rank * count * r.unit : 0), count};
+    r.is_flat() ? combine_flat(sent, r.out) : combine_nodes(sent, r.out);
     return YOKE_OK;
 }
 
