@@ -39,7 +39,8 @@ typedef struct yoke_comm_signature {
 #define YOKE_COMM_FAULT_NONE 0     /* for a reason of this rank's own, which set_error tells */
 #define YOKE_COMM_FAULT_MISMATCH 1 /* rank `rank` called `theirs` (YOKE_E_COMM) */
 #define YOKE_COMM_FAULT_DIED 2     /* the connection to it has ended (YOKE_E_COMM) */
-#define YOKE_COMM_FAULT_LATE 3 /* it did not come in time: the lowest such rank (YOKE_E_TIMEOUT) */
+/* It did not come in time: the lowest such rank; -1 where all came, and were not done in time (YOKE_E_TIMEOUT) */
+#define YOKE_COMM_FAULT_LATE 3
 #define YOKE_COMM_FAULT_ABORTED 4 /* by `abort` (YOKE_E_CANCELLED) */
 
 typedef struct yoke_comm_fault {

@@ -79,13 +79,46 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
                 format("%s: %s died: its connection ended while others waited for it in %s", call,
                        describe(other).c_str(), told(doing).c_str())};
     if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
+        return cause_of_lateness(doing, {fault.rank}, ranks);
+    return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
+                           told(doing).c_str(), engine_text.c_str())};
+}
+
+namespace {
+
+// "rank 1 (host a, process 7), rank 2 (host a, process 8) and 30 more".
+std::string list(const std::vector<int32_t> &which, const std::vector<Arrival> &ranks)
+{
+    constexpr size_t kMost = 8;
+    std::string text;
+    for (size_t i = 0; i < which.size() && i < kMost; ++i)
+        text += (i ? ", " : "") + describe(ranks[static_cast<size_t>(which[i])]);
+    return which.size() > kMost ? text + format(" and %zu more", which.size() - kMost) : text;
+}
+
+}  // namespace
+
+Cause cause_of_lateness(const Doing &doing, const std::vector<int32_t> &suspects,
+                        const std::vector<Arrival> &ranks)
+{
+    const std::string who = list(suspects, ranks), call = told(doing);
+    if (suspects.empty())
+        return {
+            YOKE_E_TIMEOUT,
+            format(
+                "%s: all ranks came to %s, and it was not done in time: they wait for each other, or the time is too short for so much",
+                name(doing), call.c_str())};
+    if (suspects.size() == 1)
         return {
             YOKE_E_TIMEOUT,
             format(
                 "%s: %s did not come in time to %s; it is stopped, is stuck, or never made the call",
-                call, describe(other).c_str(), told(doing).c_str())};
-    return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
-                           told(doing).c_str(), engine_text.c_str())};
+                name(doing), who.c_str(), call.c_str())};
+    return {
+        YOKE_E_TIMEOUT,
+        format(
+            "%s: one of these did not come in time to %s, or did not go on with it, and nobody can tell which: %s; it is stopped, or is stuck",
+            name(doing), call.c_str(), who.c_str())};
 }
 
 Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why)

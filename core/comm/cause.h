@@ -34,6 +34,9 @@ struct Doing {
 // Of a fault that an engine told: names the culprit and both calls.
 Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
                const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks);
+// Of a deadline for which one of these ranks is to blame; of none where all came to the call.
+Cause cause_of_lateness(const Doing &doing, const std::vector<int32_t> &suspects,
+                        const std::vector<Arrival> &ranks);
 // Of a rank that let the group go while others were in a call, or came to one; `why` is its ending(), or "".
 Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why);
 // Of a rank that ended, fell silent, or left the group without a call: `what` is "died: its connection ended".

@@ -167,7 +167,6 @@ private:
     // A failure that no call has found. All ranks get it that can be reached without waiting.
     void lose(const Arrival &peer, const Cause &cause) noexcept;
     bool can_offer(const Arrival &lost, const Cause &cause) noexcept;
-    bool keeps_table(const Arrival &peer) const noexcept;
     void miss_server(const Arrival &peer) noexcept;
     Members reunite(double seconds);
     bool have_all_come(uint64_t barrier) const noexcept;
@@ -178,10 +177,13 @@ private:
     Dump look(const Cause *failing) const;
     void dump_failure(const Cause &cause) const noexcept;  // where YOKE_COMM_DUMP asks for it
     Cause agreed(Cause mine) noexcept;
-    // Of a deadline. False where the table by which ranks agree is out of reach.
-    bool find_culprit(yoke_comm_fault &fault, const yoke_comm_signature &call) const noexcept;
     int32_t server() const noexcept;
-    void blame_server(yoke_comm_fault &fault) const noexcept;
+    // Of a deadline; the rank that is missed for certain, or -1.
+    std::map<int32_t, int32_t> who_misses_whom(double patience_s) const;
+    std::vector<int32_t> find_suspects(int32_t missed) const;
+    Cause cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const;
+    // *can_agree becomes false where the table by which ranks agree is out of reach.
+    Cause cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const;
     void keep_memory(Calls calls) const;
     static const Pending &met_by(const yoke_comm_fault &fault, Calls calls) noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);

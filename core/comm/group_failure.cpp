@@ -9,19 +9,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
 namespace yoke {
 
-// Where that is a member.
-void Group::blame_server(yoke_comm_fault &fault) const noexcept
+// The rank that keeps the table by which ranks agree, or -1 where none of this group does.
+int32_t Group::server() const noexcept
 {
     const auto server = members_.met ? std::ranges::find(members_.met_as, members_.met->server_rank)
                                      : members_.met_as.end();
-    if (server != members_.met_as.end())
-        fault.rank = static_cast<int32_t>(server - members_.met_as.begin());
+    return server == members_.met_as.end() ? -1
+                                           : static_cast<int32_t>(server - members_.met_as.begin());
 }
 
 namespace {
@@ -42,56 +41,63 @@ void keep_for_good(std::vector<Tensor> tensors, const char *engine)
     std::ranges::move(tensors, std::back_inserter(kept));
 }
 
-// Whom a rank misses, and in which call.
-struct Missed {
-    int32_t rank = -1;
-    yoke_comm_signature call{};
-
-    std::string encode() const { return {reinterpret_cast<const char *>(this), sizeof *this}; }
-    static Missed decode(const std::string &text)
-    {
-        Missed missed;
-        if (text.size() == sizeof missed) memcpy(&missed, text.data(), sizeof missed);
-        return missed;
-    }
-};
-
-// Two that wait for each other in unlike calls, such as one with a root of each.
-bool differ(const yoke_comm_signature &ours, const yoke_comm_signature &theirs)
+std::string missed_key(int32_t rank)
 {
-    return ours.op != YOKE_COMM_SEND && theirs.op != YOKE_COMM_SEND &&
-           memcmp(&ours, &theirs, sizeof ours) != 0;
+    return "misses/" + std::to_string(rank);
 }
 
 }  // namespace
 
-// Whom this rank misses may itself wait for another one. All tell whom they miss: who tells nothing is the one, and so
-// is rank 0 where it does not even answer for the table.
-bool Group::find_culprit(yoke_comm_fault &fault, const yoke_comm_signature &call) const noexcept
+// By rank, whom each misses that has waited in vain: -1 where it cannot tell.
+std::map<int32_t, int32_t> Group::who_misses_whom(double patience_s) const
+{
+    std::map<int32_t, int32_t> told;
+    try {
+        members_.store->wait(gather_keys("misses", size()), Deadline::after(patience_s));
+    } catch (const Error &) {  // some tell nothing
+    }
+    const Deadline deadline = Deadline::after(patience_s);
+    for (int32_t each = 0; each < size(); ++each)
+        if (const auto text = members_.store->try_get(missed_key(each), deadline))
+            told[each] = parsed<int32_t>(*text).value_or(-1);
+    return told;
+}
+
+// Whom this rank misses may itself wait for another one, and tells so when its own deadline passes: so the last in that
+// chain is to blame, who tells nothing. Where nobody is missed for certain, as amid the elements of a collective, it is
+// one of those that tell nothing; they may be several, as where a rank that is well is short of a processor.
+std::vector<int32_t> Group::find_suspects(int32_t missed) const
 {
     constexpr double kPatience = 0.1;
-    const auto place = [](int32_t rank) { return "misses/" + std::to_string(rank); };
+    members_.store->set(missed_key(rank()), std::to_string(missed), Deadline::after(kPatience));
+    const std::map<int32_t, int32_t> told = who_misses_whom(kPatience);
+    int32_t at = missed;
+    for (auto each = told.begin(); at < 0 && each != told.end(); ++each) at = each->second;
+    for (int32_t hop = 1; at >= 0 && hop < size(); ++hop) {
+        const auto next = told.find(at);
+        if (next == told.end()) return {at};
+        if (next->second == rank()) break;
+        at = next->second;
+    }
+    if (at >= 0 && missed >= 0) return {at};
+    std::vector<int32_t> silent;
+    for (int32_t each = 0; each < size(); ++each)
+        if (!told.contains(each)) silent.push_back(each);
+    return silent;
+}
+
+// Where not even the table answers, that of rank 0, *can_agree is false.
+Cause Group::cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const
+{
+    std::vector<int32_t> suspects;
     try {
-        members_.store->set(place(rank()), Missed{fault.rank, call}.encode(),
-                            Deadline::after(kPatience));
+        suspects = find_suspects(missed);
     } catch (const std::exception &) {
-        blame_server(fault);
-        return false;
+        *can_agree = false;
+        if (server() >= 0) suspects.push_back(server());
+        if (missed >= 0 && missed != server()) suspects.push_back(missed);
     }
-    try {
-        for (int32_t hop = 1; hop < size(); ++hop) {
-            const Missed told =
-                Missed::decode(members_.store->get(place(fault.rank), Deadline::after(kPatience)));
-            if (told.rank == rank() && differ(call, told.call)) {
-                fault.kind = YOKE_COMM_FAULT_MISMATCH;
-                fault.theirs = told.call;
-            }
-            if (told.rank < 0 || told.rank >= size() || told.rank == rank()) break;
-            fault.rank = told.rank;
-        }
-    } catch (const std::exception &) {  // it has told nothing
-    }
-    return true;
+    return yoke::cause_of_lateness(doing, suspects, members_.ranks);
 }
 
 void Group::keep_memory(Calls calls) const
@@ -120,18 +126,21 @@ const Group::Pending &Group::met_by(const yoke_comm_fault &fault, Calls calls) n
     return met == calls.end() ? calls[0] : *met;
 }
 
+Cause Group::cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const
+{
+    const yoke_comm_fault &fault = failure.fault;
+    if (fault.kind == YOKE_COMM_FAULT_LATE) return cause_of_lateness(fault.rank, doing, can_agree);
+    if (const std::optional<std::string> why = why_it_left(fault))
+        return cause_of_leaving(doing, members_.ranks[static_cast<size_t>(fault.rank)], *why);
+    return cause_of(fault, failure.status, failure.text, doing, members_.self(), members_.ranks);
+}
+
 void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     if (failure.fault.keeps_memory) keep_memory(calls);
     const Pending &pending = met_by(failure.fault, calls);
-    yoke_comm_fault fault = failure.fault;
-    const bool is_late = fault.kind == YOKE_COMM_FAULT_LATE && fault.rank >= 0;
-    const bool can_agree = !is_late || find_culprit(fault, pending.signature);
-    const std::optional<std::string> why = why_it_left(fault);
-    const Cause mine = why ? cause_of_leaving(pending.doing(),
-                                              members_.ranks[static_cast<size_t>(fault.rank)], *why)
-                           : cause_of(fault, failure.status, failure.text, pending.doing(),
-                                      members_.self(), members_.ranks);
+    bool can_agree = true;
+    const Cause mine = cause_of_call(failure, pending.doing(), &can_agree);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
     {
         const std::lock_guard lock(mutex_);
@@ -289,18 +298,12 @@ void Group::hear(const PeerEvent &event) noexcept
                                        : "died while the group was made: its connection ended"));
 }
 
-bool Group::keeps_table(const Arrival &peer) const noexcept
-{
-    return members_.met &&
-           members_.met_as[static_cast<size_t>(peer.rank)] == members_.met->server_rank;
-}
-
 // With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
 // is about to be done without it is done.
 void Group::miss_server(const Arrival &peer) noexcept
 {
     constexpr double kPatience = 0.3;
-    if (!keeps_table(peer) || members_.met->server) return;
+    if (peer.rank != server() || members_.met->server) return;
     act_later(link_, kPatience,
               [cause = cause_of_loss(peer, "died: its connection ended")](Group &group) {
                   group.fail_with(cause);
@@ -312,7 +315,7 @@ void Group::miss_server(const Arrival &peer) noexcept
 bool Group::can_offer(const Arrival &lost, const Cause &cause) noexcept
 {
     constexpr double kPatience = 1;
-    if (keeps_table(lost)) return false;
+    if (lost.rank == server()) return false;
     try {
         if (!heard_by_ || !members_.store->offer(kCauseKey, cause.encode())) return false;
         act_later(link_, kPatience, [cause](Group &group) { group.fail_with(cause); });

@@ -35,11 +35,8 @@ std::vector<CallRecord> Group::records() const
 
 std::string Group::describe_server() const
 {
-    yoke_comm_fault fault{};
-    fault.rank = -1;
-    blame_server(fault);
-    return fault.rank < 0 ? members_.store->where()
-                          : yoke::describe(members_.ranks[static_cast<size_t>(fault.rank)]);
+    return server() < 0 ? members_.store->where()
+                        : yoke::describe(members_.ranks[static_cast<size_t>(server())]);
 }
 
 std::vector<std::string> Group::gather(Store &store, const std::string &name,

@@ -169,6 +169,30 @@ TEST_P(Faults, TheLowestRankThatDoesNotComeInTimeIsNamed)
     }
 }
 
+// The last rank says what the others say, and then gives and takes no elements.
+TEST_P(Faults, NobodyIsNamedWhereOneOfSeveralStopsAmidACall)
+{
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "what this engine's library does is undefined then";
+    for (Ranks ranks : ways())
+        for (const int size : {2, 3}) {
+            ranks.size = size;
+            if (!ranks.nodes.empty() && size == 3) ranks.nodes = {"a", "b", "c"};
+            run(ranks, [&](Rank &r) {
+                const bool stops = r.rank == size - 1;
+                std::vector<float> in(kCount), out(static_cast<size_t>(kCount * size));
+                r.lie = [](yoke_comm_signature &said) { said.count = kCount; };
+                if (!stops) r.timeout_s = 0.2;
+                const yoke_status status = r.run(YOKE_COMM_ALL_GATHER, YOKE_F32, stops ? 0 : kCount,
+                                                 in.data(), out.data());
+                r.meet();
+                if (stops) return;
+                EXPECT_EQ(status, YOKE_E_TIMEOUT);
+                EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_LATE);
+                EXPECT_EQ(r.fault.rank, size == 2 ? 1 : -1);
+            });
+        }
+}
+
 TEST_P(Faults, ARankThatDoesNotConnectIsNamed)
 {
     if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";

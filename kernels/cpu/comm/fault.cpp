@@ -1,6 +1,5 @@
 // What ends a call before it is done, and whom it blames.
 #include <algorithm>
-#include <tuple>
 
 #include "kernels/cpu/comm/flow.h"
 
@@ -14,32 +13,26 @@ static const char *call_name(int32_t op)
     return op >= 0 && op < YOKE_COMM_OP_COUNT ? kNames[op] : "no known op";
 }
 
-// Of the ranks that this one waits for. One that has not begun the call comes first; then one that gives no elements to
-// combine, for which it needs nobody; then the one that was heard the longest ago: who is starved by another goes on a
-// little after that one has stopped.
-int Flow::latest_rank()
+// The lowest of the ranks that have not begun the call, or do not go on with a message to or from this one. Amid the
+// elements of a collective the others wait for one another, too, and who is the cause is not seen from here: -1.
+int Flow::late_rank()
 {
-    constexpr uint64_t kNotBegun = 0, kNoElements = 1, kSilent = 2;
-    std::tuple<uint64_t, uint64_t, int> latest{UINT64_MAX, 0, comm_.size};
+    int not_begun = comm_.size, open = comm_.size;
     for (int peer : used_) {
         const Lane &one = lane(peer);
         if (!one.is_open()) continue;
-        uint64_t how = kSilent + !one.awaits();
-        if (one.awaits()) {
-            const InStep &step = one.in[one.in_at];
-            if (step.take == Take::kHeader) how = kNotBegun;
-            if (step.take == Take::kCombine)
-                how = one.link->peek(padded(step.bytes)) ? kSilent + 2 : kNoElements;
-        }
-        latest = std::min(latest, {how, one.heard, peer});
+        open = std::min(open, peer);
+        if (one.awaits() && one.in[one.in_at].take == Take::kHeader)
+            not_begun = std::min(not_begun, peer);
     }
-    return std::get<int>(latest);
+    if (not_begun < comm_.size) return not_begun;
+    return header().signature.op == YOKE_COMM_SEND || comm_.size == 2 ? open : -1;
 }
 
 yoke_status Flow::check()
 {
     if (comm_.aborted.load()) return fail_with(YOKE_COMM_FAULT_ABORTED, -1);
-    if (deadline_.passed() && is_open()) return fail_with(YOKE_COMM_FAULT_LATE, latest_rank());
+    if (deadline_.passed() && is_open()) return fail_with(YOKE_COMM_FAULT_LATE, late_rank());
     return YOKE_OK;
 }
 
@@ -67,6 +60,10 @@ yoke_status Flow::fail_with(int32_t kind, int peer)
         case YOKE_COMM_FAULT_ABORTED:
             return fail(YOKE_E_CANCELLED, "cpu: %s, call %llu, was aborted", name, sequence);
         case YOKE_COMM_FAULT_LATE:
+            if (peer < 0)
+                return fail(YOKE_E_TIMEOUT,
+                            "cpu: %s, call %llu: all ranks came, and were not done within %.4g s",
+                            name, sequence, timeout_s_);
             return fail(YOKE_E_TIMEOUT, "cpu: %s, call %llu: rank %d did not come within %.4g s",
                         name, sequence, peer, timeout_s_);
         case YOKE_COMM_FAULT_DIED:

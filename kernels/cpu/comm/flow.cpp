@@ -21,13 +21,12 @@ void Flow::next()
         lane.out.clear();
         lane.in.clear();
         lane.out_at = lane.in_at = 0;
-        lane.out_done = lane.in_done = lane.stored = lane.heard = 0;
+        lane.out_done = lane.in_done = lane.stored = 0;
     }
     used_.clear();
     chunks_.clear();
     team_.clear();
     combined_ = 0;
-    passes_ = 0;
     mismatched_ = -1;
 }
 
@@ -203,14 +202,10 @@ bool Flow::combine_next()
 bool Flow::move()
 {
     bool moved = false;
-    ++passes_;
     for (int peer : used_)
         if (lane(peer).sends()) moved |= push(lane(peer));
     for (int peer : used_)
-        if (lane(peer).awaits() && pull(peer, lane(peer))) {
-            moved = true;
-            lane(peer).heard = passes_;
-        }
+        if (lane(peer).awaits()) moved |= pull(peer, lane(peer));
     while (mismatched_ < 0 && combine_next()) {
         moved = true;
         for (int peer : used_) {  // what this has let go, while it lies in the cache

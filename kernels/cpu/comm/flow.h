@@ -41,7 +41,6 @@ struct Lane {
     size_t out_at = 0, in_at = 0;        // the current step
     uint64_t out_done = 0, in_done = 0;  // of it, filling included
     uint64_t stored = 0;                 // bytes of data that have come: a gate
-    uint64_t heard = 0;                  // the pass of the flow in which something last came
     Header header;                       // the last that came
 
     bool sends() const { return out_at < out.size(); }
@@ -102,7 +101,7 @@ private:
     uint32_t wanted() const;
     bool sleep(uint32_t wants);
     void sleep_in_poll(int64_t nanoseconds, bool looks_at_ends_alone);
-    int latest_rank();
+    int late_rank();
 
     yoke_status fail_with(int32_t kind, int peer);
     yoke_status fail_mismatch(int peer);
@@ -117,7 +116,6 @@ private:
     std::vector<const void *> inputs_;
     Combination how_ = {};
     uint64_t combined_ = 0;
-    uint64_t passes_ = 0;  // looks at all lanes
     Deadline deadline_{-1};
     double timeout_s_ = -1;
     yoke_comm_fault *fault_ = nullptr;

@@ -204,6 +204,46 @@ TEST(Group, NamesTheRankThatDoesNotCome)
                  [&] { groups[1]->run(barrier(), false); });
 }
 
+// Amid the elements of a collective all wait for each other, and a rank that is well may be as late as one that is not.
+TEST(Group, NamesAllThatMayBeLateWhereNobodyCanTellWhich)
+{
+    const std::vector<Arrival> ranks = init_threads(12, 0, kCall)[0]->ranks();
+    Doing doing;
+    doing.signature = {1, 1, 4, YOKE_COMM_ALL_REDUCE, YOKE_F32, YOKE_REDUCE_SUM, -1};
+    const auto text = [&](const std::vector<int32_t> &suspects) {
+        const Cause cause = cause_of_lateness(doing, suspects, ranks);
+        EXPECT_EQ(cause.status, YOKE_E_TIMEOUT);
+        return cause.text;
+    };
+    const auto expect = [](const std::string &told, std::initializer_list<const char *> parts) {
+        expect_all_told({told}, parts);
+    };
+    expect(text({2}), {"rank 2 (host", "did not come in time to all_reduce of 4 float32, sum"});
+    expect(text({1, 2}), {"one of these did not come in time to all_reduce of 4", "nobody can tell",
+                          ": rank 1 (host", "), rank 2 (host"});
+    const std::string many = text({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+    expect(many, {"rank 8 (host", " and 2 more"});
+    EXPECT_EQ(many.find("rank 9"), std::string::npos);
+    expect(text({}), {"all ranks came to all_reduce of 4", "wait for each other"});
+}
+
+TEST(Group, NamesWhoKeepsARankFromAnother)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0.3, kCall);
+    std::promise<void> waits;
+    const auto told = each_rank(groups, [&](Group &group) {
+        if (group.rank() == 1) {
+            const Ref<Work> work = group.run({YOKE_COMM_RECV, -1, 2, {}, filled(3, 0)}, true);
+            waits.set_value();
+            work->wait(-1);
+        }
+        if (group.rank() != 0) return;
+        waits.get_future().wait();
+        group.run({YOKE_COMM_RECV, -1, 1, {}, filled(3, 0)}, false);
+    });
+    expect_all_told({told[0], told[1]}, {"YOKE_E_TIMEOUT", "recv: rank 2 (host", "did not come"});
+}
+
 TEST(Group, EndsOnAllRanksByAnAbort)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
