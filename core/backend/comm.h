@@ -129,6 +129,9 @@ struct yoke_backend_comm {
     yoke_status (*group_end)(void *comm);
     /* From any thread, at any time before destroy: pending and later calls end with YOKE_E_CANCELLED. Does not wait. */
     yoke_status (*abort)(void *comm);
+    /* After abort, from any thread, before destroy: to peers it is then as if this rank had died. For ranks that cannot
+     * be told otherwise that it has given up. NULL where the engine has no way. */
+    void (*hang_up)(void *comm);
     /* No call is pending. */
     void (*destroy)(void *comm);
     /* Memory that peers reach without a copy. All ranks call mem_alloc alike, in their order among the calls; mem_free

@@ -129,6 +129,17 @@ Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::strin
                                 why.empty() ? kPlain : why.c_str(), told(doing).c_str())};
 }
 
+Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
+                       const Arrival &other)
+{
+    return {
+        YOKE_E_COMM,
+        format(
+            "%s: %s, by which ranks tell each other why they fail, %s, and then the connection to %s ended while this rank waited for it in %s: it gave the group up, or died",
+            name(doing), describe(server).c_str(), has_left ? "has left" : "died",
+            describe(other).c_str(), told(doing).c_str())};
+}
+
 Cause cause_of_loss(const Arrival &lost, const std::string &what)
 {
     return {YOKE_E_COMM, format("collective: %s %s", describe(lost).c_str(), what.c_str())};

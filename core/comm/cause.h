@@ -39,6 +39,10 @@ Cause cause_of_lateness(const Doing &doing, const std::vector<int32_t> &suspects
                         const std::vector<Arrival> &ranks);
 // Of a rank that let the group go while others were in a call, or came to one; `why` is its ending(), or "".
 Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why);
+// Of a rank that has died, or given the group up, which nobody can tell any more: the rank that keeps the table is
+// gone.
+Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
+                       const Arrival &other);
 // Of a rank that ended, fell silent, or left the group without a call: `what` is "died: its connection ended".
 Cause cause_of_loss(const Arrival &lost, const std::string &what);
 

@@ -151,6 +151,11 @@ void Engine::abort() noexcept
     if (const yoke_status status = table_.abort(comm_)) take_backend_error(status, table_.name);
 }
 
+void Engine::hang_up() noexcept
+{
+    if (table_.hang_up) table_.hang_up(comm_);
+}
+
 void *Engine::allocate(uint64_t bytes)
 {
     void *pointer = nullptr;

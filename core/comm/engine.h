@@ -58,6 +58,8 @@ public:
     };
     void call(yoke_collective record, Together &in);
     void abort() noexcept;
+    // After that; where the engine can.
+    void hang_up() noexcept;
     void *allocate(uint64_t bytes);
     void free(void *pointer, uint64_t bytes) noexcept;
     std::string describe() const;

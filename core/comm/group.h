@@ -194,6 +194,7 @@ private:
     void say_left() noexcept;
     // Why, as far as it told; nothing where it has not left.
     std::optional<std::string> why_it_left(const yoke_comm_fault &fault) const noexcept;
+    std::optional<bool> has_gone(int32_t rank) const noexcept;
 
     const Members members_;
     // Of monitored barriers, which end when the group fails.

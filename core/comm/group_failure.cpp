@@ -130,8 +130,12 @@ Cause Group::cause_of_call(const EngineFailure &failure, const Doing &doing, boo
 {
     const yoke_comm_fault &fault = failure.fault;
     if (fault.kind == YOKE_COMM_FAULT_LATE) return cause_of_lateness(fault.rank, doing, can_agree);
+    const auto arrival = [&](int32_t rank) { return members_.ranks[static_cast<size_t>(rank)]; };
     if (const std::optional<std::string> why = why_it_left(fault))
-        return cause_of_leaving(doing, members_.ranks[static_cast<size_t>(fault.rank)], *why);
+        return cause_of_leaving(doing, arrival(fault.rank), *why);
+    const std::optional<bool> server_left = has_gone(server());
+    if (fault.kind == YOKE_COMM_FAULT_DIED && server_left && !has_gone(fault.rank))
+        return cause_of_parting(doing, arrival(server()), *server_left, arrival(fault.rank));
     return cause_of(fault, failure.status, failure.text, doing, members_.self(), members_.ranks);
 }
 
@@ -194,21 +198,24 @@ std::optional<std::string> Group::why_it_left(const yoke_comm_fault &fault) cons
 {
     constexpr std::chrono::milliseconds kPatience{100};
     if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return std::nullopt;
-    const auto as_heard = [&]() -> std::optional<std::string> {
-        const auto heard = has_left_.find(fault.rank);
-        return heard != has_left_.end() && heard->second ? std::optional(std::string())
-                                                         : std::nullopt;
-    };
     try {
         const Deadline deadline = Deadline::after(std::chrono::duration<double>(kPatience).count());
         if (auto told = members_.store->try_get(left_key(fault.rank), deadline)) return told;
-        const std::lock_guard lock(mutex_);
-        return as_heard();
     } catch (const std::exception &) {
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, kPatience, [&] { return has_left_.contains(fault.rank); });
-        return as_heard();
+        changed_.wait_for(lock, kPatience, [&] {
+            return has_left_.contains(fault.rank) || has_left_.contains(server());
+        });
     }
+    return has_gone(fault.rank).value_or(false) ? std::optional(std::string()) : std::nullopt;
+}
+
+// Whether it was heard to have gone, and with a farewell.
+std::optional<bool> Group::has_gone(int32_t rank) const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    const auto gone = has_left_.find(rank);
+    return gone == has_left_.end() ? std::nullopt : std::optional(gone->second);
 }
 
 // The first rank that asks for it publishes its cause; the others take that, or, where nobody can be asked any more,
@@ -243,9 +250,10 @@ void Group::fail_with(const Cause &cause) noexcept
     cause_ = cause;
     failed_s_ = monotonic_seconds();
     barrier_keys_->abort(cause.status, cause.text);
-    if (engine_)
+    if (engine_) {
         engine_->abort();
-    else
+        if (has_left_.contains(server())) engine_->hang_up();  // nobody can be told why
+    } else
         members_.store->abort(cause.status, cause.text);  // the others are still waited for
     changed_.notify_all();
 }

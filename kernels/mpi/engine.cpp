@@ -222,6 +222,7 @@ constexpr yoke_backend_comm kEngine = {
     .group_begin = group_begin,
     .group_end = group_end,
     .abort = abort,
+    .hang_up = nullptr,
     .destroy = destroy,
     .mem_alloc = mem_alloc,
     .mem_free = mem_free,

@@ -148,6 +148,25 @@ TEST_P(Faults, ARankThatLeavesIsNamed)
     }
 }
 
+TEST_P(Faults, ARankThatHangsUpIsNamedAsOneThatLeaves)
+{
+    if (!table_->comm->hang_up) GTEST_SKIP() << "this engine has no way to";
+    for (const Ranks &ranks : ways())
+        run(ranks, [&](Rank &r) {
+            ASSERT_DONE(r.barrier());
+            if (r.rank == 1) {
+                EXPECT_DONE(r.engine.abort(r.comm));
+                r.engine.hang_up(r.comm);
+            } else {
+                Sum sum;
+                expect_failure(YOKE_E_COMM, sum.run(r), "all_reduce");
+                EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_DIED);
+                EXPECT_EQ(r.fault.rank, 1);
+            }
+            r.meet();
+        });
+}
+
 TEST_P(Faults, TheLowestRankThatDoesNotComeInTimeIsNamed)
 {
     for (Ranks ranks : ways()) {

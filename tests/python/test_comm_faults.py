@@ -45,6 +45,19 @@ def test_sizes_that_do_not_divide_are_refused_and_the_group_goes_on(op):
         assert {answer.status for answer in job.ask("call all_reduce 5 int64 max").values()} == {"ok"}
 
 
+def test_a_rank_is_told_that_the_one_it_waits_for_gave_up_though_rank_0_has_left():
+    with Job(3).meet() as job:
+        assert job.ranks[0].ask("leave").status == "ok"
+        job.ranks[0].end()
+        job.ranks[1].tell("call send 4 float32 sum 2")  # it receives from rank 2
+        answer = job.ranks[2].ask("call send 4 float32 sum 0")
+        assert answer.status == "comm" and f"recv: {job.ranks[0].name} has left the group" in answer.text, answer
+        told = job.ranks[1].answer()
+        assert told.status == "comm" and told.seconds < IN_TIME, told
+        for part in (f"{job.ranks[0].name}, by which ranks tell each other why they fail, has left", f"the connection to {job.ranks[2].name} ended", "recv of 4 float32 from rank 2"):
+            assert part in told.text, told
+
+
 # ---- At init -------------------------------------------------------------------------------------------------------
 
 def all_told(answers, statuses, *words):

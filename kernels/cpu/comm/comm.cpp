@@ -1,6 +1,8 @@
 // The engine's table: arguments, groups of calls and the life of a communicator.
 #include "kernels/cpu/comm/comm.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -181,6 +183,13 @@ yoke_status abort(void *handle)
     return YOKE_OK;
 }
 
+// What was written before can still be read.
+void hang_up(void *handle)
+{
+    for (const auto &link : comm_of(handle).links)
+        if (link) shutdown(link->socket(), SHUT_WR);
+}
+
 void destroy(void *handle)
 {
     delete static_cast<Comm *>(handle);
@@ -232,6 +241,7 @@ constexpr yoke_backend_comm kEngine = {
     .group_begin = group_begin,
     .group_end = group_end,
     .abort = abort,
+    .hang_up = hang_up,
     .destroy = destroy,
     .mem_alloc = mem_alloc,
     .mem_free = mem_free,

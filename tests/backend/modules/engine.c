@@ -75,6 +75,7 @@ static yoke_backend_comm table = {
     .group_begin = plain,
     .group_end = plain,
     .abort = plain,
+    .hang_up = NULL,
     .destroy = destroy,
     .mem_alloc = mem_alloc,
     .mem_free = mem_free,
