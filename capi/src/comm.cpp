@@ -3,6 +3,7 @@
 #include "capi/src/guard.h"
 #include "capi/src/host_store.h"
 #include "capi/src/structs.h"
+#include "core/base/interrupt.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/ending.h"
 #include "core/comm/hang.h"
@@ -87,7 +88,8 @@ yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out)
         if (given.init_timeout != 0) how.init_timeout_s = given.init_timeout;
         std::optional<StoreOfFunctions> store;
         if (given.store) how.host_store = &store.emplace(given.store, call);
-        place = hand_out<yoke_group>(init_group(how, said_name(call)));
+        const Interruptible waits(said_name(call));
+        place = hand_out<yoke_group>(waits.finished(init_group(how, said_name(call))));
     });
 }
 
@@ -97,7 +99,8 @@ yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **gr
     return guard(call, [&] {
         yoke_group **places = &need(groups, call, "groups");
         for (int32_t i = 0; i < size && i < YOKE_MAX_RANKS; ++i) places[i] = nullptr;
-        std::vector<Ref<Group>> made = init_threads(size, timeout, said_name(call));
+        const Interruptible waits(said_name(call));
+        std::vector<Ref<Group>> made = waits.finished(init_threads(size, timeout, said_name(call)));
         for (Ref<Group> &each : made) *places++ = hand_out<yoke_group>(std::move(each));
     });
 }
@@ -166,8 +169,9 @@ yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key, yoke
     constexpr const char *call = "yoke_group_split";
     return guard(call, [&] {
         yoke_group *&place = need_out(out, call);
-        if (Ref<Group> part = need_group(group, call)->split(color, key); part.present())
-            place = hand_out<yoke_group>(std::move(part));
+        const Interruptible waits(short_name(call));
+        Ref<Group> part = waits.finished(need_group(group, call)->split(color, key));
+        if (part.present()) place = hand_out<yoke_group>(std::move(part));
     });
 }
 
@@ -176,7 +180,9 @@ yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **ou
     constexpr const char *call = "yoke_group_shrink";
     return guard(call, [&] {
         yoke_group *&place = need_out(out, call);
-        place = hand_out<yoke_group>(shrink_group(*need_group(group, call), timeout));
+        const Interruptible waits(short_name(call));
+        place =
+            hand_out<yoke_group>(waits.finished(shrink_group(*need_group(group, call), timeout)));
     });
 }
 
@@ -188,7 +194,8 @@ yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t nd
         yoke_tensor *&place = need_out(out, call);
         const IntList sizes = need_shape(shape, ndim, call);
         check_dtype(dtype, said_name(call));
-        place = hand_out<yoke_tensor>(need_group(group, call)->empty(sizes, dtype));
+        const Interruptible waits(said_name(call));
+        place = hand_out<yoke_tensor>(waits.finished(need_group(group, call)->empty(sizes, dtype)));
     });
 }
 
@@ -270,7 +277,9 @@ yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout)
         if (!(timeout >= 0))
             fail(YOKE_E_VALUE, "%s: argument 'timeout' is %g; it takes seconds, from 0",
                  said_name(call), timeout);
+        const Interruptible waits(said_name(call));
         need_group(group, call)->monitored_barrier(timeout);
+        waits.check();
     });
 }
 
@@ -369,7 +378,8 @@ yoke_status yoke_run(const yoke_run_options *options, yoke_run_result *out)
             how.input = std::string_view(static_cast<const char *>(given.input), given.input_bytes);
         if (given.grace != 0) how.grace_s = given.grace;
         thread_local RunResult result;
-        result = run_ranks(how);
+        const Interruptible waits(short_name(call));
+        result = waits.finished(run_ranks(how));
         write_struct(
             out,
             yoke_run_result{sizeof(yoke_run_result), result.exit_code, result.rank, result.signal,

@@ -1,5 +1,7 @@
 #include "capi/src/host_store.h"
 
+#include "core/base/interrupt.h"
+
 namespace yoke::capi {
 
 StoreOfFunctions::StoreOfFunctions(const yoke_store_functions *functions, const char *call)
@@ -22,6 +24,7 @@ void StoreOfFunctions::check(yoke_status status, const char *function, const std
 
 void StoreOfFunctions::set(const std::string &key, const std::string &value)
 {
+    const Undisturbed host;
     check(functions_.set(functions_.user, key.c_str(), value.data(),
                          static_cast<int64_t>(value.size())),
           "set", key);
@@ -32,6 +35,7 @@ std::string StoreOfFunctions::get(const std::string &key, Deadline deadline)
     std::string value(size_t{16} << 10, '\0');
     const auto capacity = static_cast<int64_t>(value.size());
     int64_t bytes = 0;
+    const Undisturbed host;
     check(functions_.get(functions_.user, key.c_str(), deadline.remaining_s(), value.data(),
                          capacity, &bytes),
           "get", key);

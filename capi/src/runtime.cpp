@@ -4,6 +4,7 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/fork.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/script.h"
 #include "core/device/stream.h"
@@ -147,6 +148,11 @@ yoke_status yoke_log_remove_callback(int64_t id)
                 "%s: argument 'id' is %lld; it is no number that yoke_log_add_callback gave, or was removed",
                 short_name(call), static_cast<long long>(id));
     });
+}
+
+yoke_status yoke_set_interrupt_hook(yoke_interrupt_fn fn, void *user, yoke_drop_fn drop)
+{
+    return guard("yoke_set_interrupt_hook", [&] { set_interrupt_hook(fn, user, drop); });
 }
 
 yoke_status yoke_set_stack_provider(yoke_stack_fn fn, void *user, yoke_drop_fn drop)

@@ -1,6 +1,7 @@
 #include "yoke/work.h"
 
 #include "capi/src/guard.h"
+#include "core/base/interrupt.h"
 #include "core/base/work.h"
 
 #include <cmath>
@@ -40,6 +41,7 @@ yoke_status wait(yoke_work *work, double timeout, const char *call, bool (Work::
         if (std::isnan(timeout))
             fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", said_name(call));
         const Ref<Work> held = Ref<Work>::share(&object);
+        const Interruptible waits(said_name(call));
         if (!(held.get()->*until)(timeout)) fail_late(*held.get(), call);
     });
 }

@@ -91,7 +91,7 @@ typedef struct yoke_comm_member {
     void *device;        /* of a backend's own engine; else NULL */
     const void *id;      /* 128 bytes that rank 0 made with unique_id, alike on every rank */
     const char *address; /* of this rank's host, as its peers reach it: "10.0.0.7", "::1" */
-    double timeout_s;
+    double timeout_s;    /* of init */
     /* Gathers `bytes` of every rank, in the order of ranks, in `all`. Each rank calls it equally often. */
     yoke_status (*all_gather)(void *user, const void *mine, uint64_t bytes, void *all);
     /* Not 0 where it is of no use any more to wait for the other ranks: init then returns CANCELLED within 0.1 s. From
@@ -99,6 +99,7 @@ typedef struct yoke_comm_member {
     int32_t (*is_over)(void *user);
     void *user;
     yoke_comm_fault *fault;
+    double patience_s; /* of later calls that bring no time of their own; 0: timeout_s */
 } yoke_comm_member;
 
 #define YOKE_COMM_ID_BYTES 128

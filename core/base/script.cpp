@@ -1,52 +1,19 @@
 #include "core/base/script.h"
 
 #include "core/base/fork.h"
+#include "core/base/host_hook.h"
 #include "core/base/immortal.h"
-#include "core/base/refcount.h"
 #include "core/base/text.h"
 
-#include <atomic>
 #include <new>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 
 namespace yoke {
 
 namespace {
 
-// ---- Who tells --------------------------------------------------------------------------------------------------
-
-// Whoever asks it holds a reference, so drop waits for the last call.
-class Provider final : public RefCounted {
-public:
-    Provider(StackFn fn, void *user) : fn_(fn), user_(user) {}
-    ~Provider() override
-    {
-        if (drop_) drop_(user_);
-    }
-    void own(yoke_drop_fn drop) { drop_ = drop; }
-    bool ask(const char **file, int32_t *line, const char **function) const
-    {
-        return fn_ && fn_(user_, file, line, function);
-    }
-
-private:
-    StackFn fn_;
-    void *user_;
-    yoke_drop_fn drop_ = nullptr;
-};
-
-struct Told {
-    Mutex mutex{LockRank::kOther};
-    Ref<Provider> provider;
-};
-Told &told = immortal<Told>();
-
-// So that a library to which nobody tells anything takes no lock.
-std::atomic<bool> is_told{false};
-
-// ---- What was told ----------------------------------------------------------------------------------------------
+HostHook<StackFn> &told = immortal<HostHook<StackFn>>();
 
 struct Place {
     std::string_view file, function;
@@ -126,26 +93,14 @@ std::string_view cut(const char *text, size_t most) noexcept
 
 void set_stack_provider(StackFn fn, void *user, yoke_drop_fn drop)
 {
-    Ref<Provider> made;
-    if (fn || drop) made = Ref<Provider>::adopt(new Provider(fn, user));
-    Ref<Provider> former;  // let go of without the lock: its drop may call anything
-    const std::lock_guard lock(told.mutex);
-    if (made.present()) made->own(drop);
-    former = std::exchange(told.provider, std::move(made));
-    is_told.store(fn != nullptr, std::memory_order_release);
+    told.set(fn, user, drop);
 }
 
 const ScriptLine *script_line() noexcept
 try {
-    if (!is_told.load(std::memory_order_acquire)) return nullptr;
-    Ref<Provider> now;
-    {
-        const std::lock_guard lock(told.mutex);
-        now = told.provider;
-    }
     const char *file = nullptr, *function = nullptr;
     int32_t line = 0;
-    if (!now.present() || !now->ask(&file, &line, &function)) return nullptr;
+    if (!told.ask(&file, &line, &function)) return nullptr;
     return find({cut(file, kLongestFile), cut(function, kLongestFunction), line});
 } catch (const std::bad_alloc &) {
     return nullptr;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
+#include "core/base/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,9 +53,10 @@ bool wait_for(int fd, short events, Deadline deadline)
 {
     for (;;) {
         pollfd waited{fd, events, 0};
-        const int ready = poll(&waited, 1, deadline.remaining_ms());
+        const int ready = poll(&waited, 1, next_look_ms(deadline));
         if (ready > 0) return true;
         if (ready < 0 && errno != EINTR) return false;
+        check_interrupt();
         if (deadline.has_passed()) {
             errno = ETIMEDOUT;
             return false;

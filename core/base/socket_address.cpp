@@ -1,6 +1,7 @@
 #include "core/base/socket_address.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/signals.h"
 
 #include <arpa/inet.h>
@@ -126,7 +127,7 @@ std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadl
         std::thread([answer, host, service] { ask(answer, host, service); }).detach();
     }
     std::unique_lock lock(answer->mutex);
-    if (!answer->came.wait_until(lock, deadline.at(), [&] { return answer->is_there; }))
+    if (!wait_until(answer->came, lock, deadline, [&] { return answer->is_there; }))
         fail(YOKE_E_TIMEOUT,
              "the resolver did not say within %g s what '%s' is; give the address as a number",
              deadline.given_s(), host.c_str());

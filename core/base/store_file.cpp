@@ -1,9 +1,11 @@
 #include "core/base/store_file.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/store_log.h"
 
 #include <condition_variable>
+#include <thread>
 #include <unordered_map>
 
 namespace yoke {
@@ -27,7 +29,10 @@ private:
         Writing(FileStore &store, const char *call, Deadline deadline)
             : store_(store), lock_(store.lock(call))
         {
-            store_.log_.lock(deadline);
+            while (!store_.log_.lock(deadline)) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                check_interrupt(lock_);
+            }
             store_.read_on();
         }
         ~Writing() { store_.log_.unlock(); }
@@ -36,7 +41,7 @@ private:
 
     private:
         FileStore &store_;
-        const Lock lock_;
+        Lock lock_;
     };
 
     // Another thread may have held it at a fork, and is not in the child, which has no file either.
@@ -125,6 +130,7 @@ private:
             if (left.empty()) break;
             if (patience.deadline.has_passed()) detail::fail_late(left, patience, where());
             woken_.wait_until(held, patience.deadline.within(pause).at());
+            check_interrupt(held);
             pause = std::min(pause * 2, kLongestPause);
         }
         std::vector<std::string> values;

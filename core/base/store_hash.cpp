@@ -1,6 +1,7 @@
 #include "core/base/store_hash.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 
 #include <unistd.h>
 
@@ -127,7 +128,8 @@ std::vector<std::string> HashStore::do_await(const Keys &keys, bool wants_values
         left = missing_under_lock(left);
         if (left.empty()) break;
         if (patience.deadline.has_passed()) detail::fail_late(left, patience, where_);
-        changed_.wait_until(held, patience.deadline.at());
+        changed_.wait_until(held, next_look(patience.deadline));
+        check_interrupt(held);
     }
     std::vector<std::string> values;
     if (wants_values)

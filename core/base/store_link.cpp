@@ -1,6 +1,7 @@
 #include "core/base/store_link.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 
 #include <unistd.h>
 
@@ -122,11 +123,12 @@ ClientStore::Link::Answer ClientStore::Link::await(Lock &lock, uint64_t number,
         if (auto answer = take_answer(number)) return std::move(*answer);
         try {
             check(patience);
+            came_.wait_until(lock, next_look(patience.deadline));
+            check_interrupt(lock);
         } catch (...) {
             give_up(number);
             throw;
         }
-        came_.wait_until(lock, patience.deadline.at());
     }
     return await_late(lock, number, patience);
 }

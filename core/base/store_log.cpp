@@ -1,6 +1,7 @@
 #include "core/base/store_log.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/store_file.h"
 
 #include <fcntl.h>
@@ -56,23 +57,19 @@ std::string encode(StoreLog::Change change, std::string_view key, std::string_vi
     return std::string(reinterpret_cast<const char *>(&head), sizeof head) + body;
 }
 
-void pause()
-{
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 }  // namespace
 
 StoreLog::StoreLog(std::string path, const std::string &run, Deadline deadline)
     : path_(std::move(path))
 {
+    constexpr double kPause = 0.001;
     while (!open(run)) {
         if (deadline.has_passed())
             fail(
                 YOKE_E_TIMEOUT,
                 "the store's file '%s' could not be opened within %g s: another process keeps it locked; see whether one is stopped",
                 path_.c_str(), deadline.given_s());
-        pause();
+        sleep_until(deadline.within(kPause));
     }
 }
 
@@ -164,16 +161,15 @@ bool StoreLog::read_on(const OnChange &on_change)
     return true;
 }
 
-void StoreLog::lock(Deadline deadline)
+bool StoreLog::lock(Deadline deadline)
 {
-    while (!try_lock(file_.fd(), kWriting, F_WRLCK)) {
-        if (deadline.has_passed())
-            fail(
-                YOKE_E_TIMEOUT,
-                "the store's file '%s' was not free to write within %g s; see whether a process that writes it is stopped",
-                path_.c_str(), deadline.given_s());
-        pause();
-    }
+    if (try_lock(file_.fd(), kWriting, F_WRLCK)) return true;
+    if (deadline.has_passed())
+        fail(
+            YOKE_E_TIMEOUT,
+            "the store's file '%s' was not free to write within %g s; see whether a process that writes it is stopped",
+            path_.c_str(), deadline.given_s());
+    return false;
 }
 
 void StoreLog::unlock() noexcept

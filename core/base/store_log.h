@@ -24,8 +24,9 @@ public:
 
     // What has come since it was last called. Whether there was anything.
     bool read_on(const OnChange &on_change);
-    // Against other writers; not against threads of this process. YOKE_E_TIMEOUT.
-    void lock(Deadline deadline);
+    // Against other writers; not against threads of this process. Whether it is free; YOKE_E_TIMEOUT behind the
+    // deadline.
+    bool lock(Deadline deadline);
     void unlock() noexcept;
     // Under the lock, after read_on.
     void append(Change change, std::string_view key, std::string_view value);

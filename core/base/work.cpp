@@ -2,6 +2,7 @@
 
 #include "core/base/deadline.h"
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 
 #include <unistd.h>
 
@@ -53,9 +54,23 @@ void Work::finish(std::exception_ptr failure, std::unique_ptr<Tail> tail) noexce
     ended_.notify_all();
 }
 
+namespace {
+
+constexpr double kLongest = 1e9;  // clocks end somewhere
+
+}  // namespace
+
+// What it waits for goes on.
+bool Work::wait_interruptibly(double seconds)
+{
+    if (!Interruptible::is_open() || has_ended()) return wait_for_end(seconds);
+    const Deadline deadline = Deadline::after(seconds < 0 ? kLongest : seconds);
+    std::unique_lock lock(mutex_);
+    return wait_until(ended_, lock, deadline, [this] { return has_ended(); });
+}
+
 bool Work::wait_for_end(double seconds) noexcept
 {
-    constexpr double kLongest = 1e9;  // clocks end somewhere
     if (has_ended() || is_elsewhere()) return true;
     if (is_done_here()) return false;
     std::unique_lock lock(mutex_);
@@ -89,7 +104,7 @@ bool Work::wait_on_host(double seconds)
         fail(
             YOKE_E_STATE,
             "wait: the call of this work is one of several that are issued together, at the end of their coalesce; wait behind that");
-    if (!wait_for_end(seconds)) return false;
+    if (!wait_interruptibly(seconds)) return false;
     told_.store(true);
     if (failure_ && tail_) tail_->note_told();
     if (failure_) std::rethrow_exception(failure_);
@@ -100,7 +115,17 @@ bool Work::wait(double seconds)
 {
     if (seconds < 0) return follow(seconds);
     const Deadline deadline = Deadline::after(seconds);
-    return wait_on_host(seconds) && (!tail_ || tail_->wait(deadline.remaining_s()));
+    return wait_on_host(seconds) && (!tail_ || wait_for_tail(deadline));
+}
+
+bool Work::wait_for_tail(Deadline deadline)
+{
+    for (;;) {
+        const std::chrono::duration<double> left = next_look(deadline) - Deadline::Clock::now();
+        if (tail_->wait(std::max(left.count(), 0.))) return true;
+        if (deadline.has_passed()) return false;
+        check_interrupt();
+    }
 }
 
 bool Work::follow(double seconds)

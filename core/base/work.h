@@ -2,6 +2,7 @@
 // ended.
 #pragma once
 
+#include "core/base/deadline.h"
 #include "core/base/refcount.h"
 
 #include <sys/types.h>
@@ -52,7 +53,8 @@ public:
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     uint64_t of() const noexcept { return of_; }
     // At most `seconds`, below 0: as long as it takes. Whether it has ended; raises what it failed with, each time. A
-    // forked child is not where it goes on: YOKE_E_FORKED. Nor can the thread wait that does it: YOKE_E_STATE.
+    // forked child is not where it goes on: YOKE_E_FORKED. Nor can the thread wait that does it: YOKE_E_STATE. Where
+    // the host interrupts the wait (core/base/interrupt.h) the work goes on.
     bool wait(double seconds);
     // The same, but a tail is followed, not waited for; so does wait below 0.
     bool follow(double seconds);
@@ -71,6 +73,8 @@ private:
     bool has_ended() const noexcept { return done_.load(std::memory_order_acquire); }
     bool is_elsewhere() const noexcept;
     bool wait_on_host(double seconds);
+    bool wait_interruptibly(double seconds);
+    bool wait_for_tail(Deadline deadline);
 
     const uint64_t of_;
     const pid_t process_;

@@ -94,6 +94,7 @@ Engine::Engine(const yoke_backend_comm &table, const EngineInit &init) : table_(
     given.id = init.id.data();
     given.address = init.address.c_str();
     given.timeout_s = init.timeout_s;
+    given.patience_s = init.patience_s;
     given.all_gather = Gathering::run;
     given.is_over = Gathering::is_over;
     given.user = &gathering;

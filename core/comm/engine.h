@@ -21,7 +21,8 @@ struct EngineInit {
     int32_t rank = 0, size = 1;
     std::string id;  // YOKE_COMM_ID_BYTES
     std::string address;
-    double timeout_s = -1;
+    double timeout_s = -1;  // of the making
+    double patience_s = 0;  // of calls that bring no time of their own
     void *device = nullptr;
     // Those of all ranks, in their order.
     std::function<std::vector<std::string>(const std::string &mine)> all_gather;

@@ -1,15 +1,12 @@
 #include "core/comm/group.h"
 
-#include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/signals.h"
 #include "core/comm/coalesce.h"
 
-#include <algorithm>
-#include <cstring>
 #include <iterator>
-#include <new>
 #include <system_error>
 #include <utility>
 
@@ -19,123 +16,12 @@ namespace yoke {
 
 Group::Group(Members members, const GroupOptions &options)
     : members_(std::move(members)),
-      barrier_keys_(std::make_shared<PrefixStore>(members_.store, "monitored")),
       options_(options),
       process_(getpid()),
       staging_(format("rank %d of %d", rank(), size())),
       sent_(members_.ranks.size()),
       received_(members_.ranks.size())
 {
-}
-
-Ref<Group> Group::make(Members members, const GroupOptions &options, const char *call)
-{
-    const yoke_backend_comm &table = Engine::find(options.engine, call);
-    (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when the group fails
-    const Ref<Group> group = Ref<Group>::adopt(new Group(std::move(members), options));
-    group->listen();
-    try {
-        group->forget_making(group->open_engine(table, call));
-    } catch (const EngineFailure &failure) {
-        Doing doing;
-        doing.line = call;
-        group->fail_alone(cause_of(failure.fault, failure.status, failure.text, doing,
-                                   group->members_.self(), group->members_.ranks));
-    } catch (const Error &error) {
-        group->fail_alone(group->cause_of_making(error.status(), error.what(), call));
-    } catch (const std::bad_alloc &) {
-        group->fail_alone(group->cause_of_making(YOKE_E_OOM, kNoMemoryText, call));
-    }
-    return group;
-}
-
-// The others are told what happened here alone. What the table itself tells names its ranks.
-Cause Group::cause_of_making(yoke_status status, const char *text, const char *call) const
-{
-    if (status == YOKE_E_TIMEOUT || status == YOKE_E_COMM) return {status, text};
-    return {status,
-            format("%s: %s failed: %s", call, yoke::describe(members_.self()).c_str(), text)};
-}
-
-// Others publish the cause of a failure that this rank need not meet by itself.
-void Group::listen()
-{
-    link_ = std::make_shared<GroupLink>();
-    link_->group = this;
-    const auto take = [known = std::weak_ptr<GroupLink>(link_)](const std::string &value) {
-        const std::shared_ptr<GroupLink> link = known.lock();
-        if (!link) return;
-        const std::lock_guard lock(link->mutex);
-        if (link->group) link->group->fail_with(Cause::decode(value));
-    };
-    heard_by_ = members_.store->when_set(kCauseKey, take).value_or(0);
-    if (members_.watcher) members_.watcher->watch(link_);
-}
-
-namespace {
-
-std::string making_key(int gathered)
-{
-    return "init/" + std::to_string(gathered);
-}
-
-}  // namespace
-
-// By the last rank that has been made. What it cannot reach at once stays until the job ends: nobody waits for a rank 0
-// that has stopped since.
-void Group::forget_making(int gathered) noexcept
-{
-    constexpr double kPatience = 0.1;
-    constexpr const char *kMade = "made";
-    const Deadline deadline = Deadline::after(kPatience);
-    try {
-        if (members_.store->add(kMade, 1, deadline) != size()) return;
-        Store::Keys all{kMade};
-        for (int each = 0; each < gathered; ++each)
-            std::ranges::copy(gather_keys(making_key(each), size()), std::back_inserter(all));
-        members_.store->remove_all(all, deadline);
-    } catch (const std::exception &error) {
-        log(LogLevel::kInfo, "a group leaves keys of its making: %s", error.what());
-    }
-}
-
-int Group::open_engine(const yoke_backend_comm &table, const char *call)
-{
-    const Deadline deadline = Deadline::after(options_.init_timeout_s);
-    int gathered = 0;
-    const auto gather_next = [&](const std::string &mine) {
-        return gather(*members_.store, making_key(gathered++), mine, deadline, call);
-    };
-    EngineInit init;
-    init.rank = rank();
-    init.size = size();
-    init.address = members_.self().address;
-    init.timeout_s = options_.init_timeout_s;
-    init.all_gather = gather_next;
-    init.is_over = [this] { return is_failed(); };
-    if (members_.met) ports_ = ReunionPorts(members_.self(), gather_next);
-    const std::string id = rank() == 0 ? Engine::make_id(table) : std::string();
-    const std::vector<std::string> told = gather_next(table.name + ("/" + id));
-    check_one_engine(told, call);
-    init.id = told[0].substr(strlen(table.name) + 1);
-    auto made = std::make_shared<Engine>(table, init);
-    const std::lock_guard lock(mutex_);
-    engine_ = std::move(made);
-    if (cause_) engine_->abort();
-    return gathered;
-}
-
-// Each told its engine's name, a slash, and of rank 0 an id.
-void Group::check_one_engine(const std::vector<std::string> &told, const char *call) const
-{
-    const auto name_of = [](const std::string &text) { return text.substr(0, text.find('/')); };
-    for (size_t i = 1; i < told.size(); ++i)
-        if (name_of(told[i]) != name_of(told[0]))
-            fail(
-                YOKE_E_COMM,
-                "%s: ranks do not agree on the backend: %s has '%s', and %s '%s'; give all the same",
-                call, yoke::describe(members_.ranks[0]).c_str(), name_of(told[0]).c_str(),
-                yoke::describe(members_.ranks[i]).c_str(), name_of(told[i]).c_str());
 }
 
 bool Group::is_failed() const noexcept
@@ -161,6 +47,7 @@ Group::~Group()
         link_->group = nullptr;
     }
     if (heard_by_) members_.store->forget(kCauseKey, heard_by_);
+    if (dumped_.valid()) dumped_.wait();
     {
         const std::lock_guard lock(mutex_);
         is_leaving_ = true;
@@ -191,11 +78,21 @@ std::unique_lock<std::mutex> Group::lock_here() const
     return std::unique_lock(mutex_);
 }
 
-void Group::check_usable() const
+void Group::check_usable(std::unique_lock<std::mutex> &lock) const
 {
     if (!cause_) return;
     staging_.failures()->note_told(cause_->text);
-    cause_->raise();
+    raise_cause(lock);
+}
+
+// Whoever is told may end the process: the dump is written by then.
+void Group::raise_cause(std::unique_lock<std::mutex> &lock) const
+{
+    const Cause cause = *cause_;
+    const std::shared_future<void> dumped = dumped_;
+    lock.unlock();
+    if (dumped.valid()) dumped.wait();
+    cause.raise();
 }
 
 // With the lock held.
@@ -261,7 +158,7 @@ void Group::issue(Issued issued, bool may_run_here)
     if (issued.call.staged.present()) [[unlikely]]
         stage(issued.call);
     std::unique_lock lock = lock_here();
-    check_usable();
+    check_usable(lock);
     Pending pending = number(std::move(issued));
     for (const Ref<Work> &each : start({&pending, 1}, may_run_here, std::move(lock)))
         each->wait(-1);
@@ -297,7 +194,7 @@ std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_r
     for (Issued &each : calls)
         if (each.call.staged.present()) stage(each.call);
     std::unique_lock lock = lock_here();
-    check_usable();
+    check_usable(lock);
     Batch batch;
     for (Issued &each : calls) batch.push_back(number(std::move(each)));
     return start(batch, may_run_here, std::move(lock));
@@ -307,7 +204,8 @@ std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_r
 std::vector<Ref<Work>> Group::start(Calls calls, bool may_run_here,
                                     std::unique_lock<std::mutex> lock)
 {
-    const bool is_free = queue_.empty() && !is_running_;
+    // Amid a call of the engine's no host is asked.
+    const bool is_free = queue_.empty() && !is_running_ && !Interruptible::is_open();
     std::vector<Ref<Work>> awaited;
     if (may_run_here && is_free) {
         note_running(calls, calls[0].deadline.made_s());

@@ -6,6 +6,7 @@
 // with the group is to leave it.
 #pragma once
 
+#include "core/base/interrupt.h"
 #include "core/base/work.h"
 #include "core/comm/cause.h"
 #include "core/comm/collective.h"
@@ -18,6 +19,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -35,7 +37,8 @@ struct GroupOptions {
 class Group final : public RefCounted {
 public:
     // All members call it alike. Raises what failed, alike on all ranks.
-    static Ref<Group> make(Members members, const GroupOptions &options, const char *call);
+    static Ref<Group> make(Members members, const GroupOptions &options, Deadline deadline,
+                           const char *call);
 
     int32_t rank() const noexcept { return members_.rank; }
     int32_t size() const noexcept { return members_.size(); }
@@ -58,7 +61,8 @@ public:
     // Calls that no send or receive among them keeps from going on, begun when it returns. Those without a work are
     // done then where `may_run_here`, or have one among the results, to be waited for.
     std::vector<Ref<Work>> run_together(std::vector<Issued> calls, bool may_run_here);
-    // Each of them lists the ranks that did not come within `seconds`. The group stays as it is.
+    // Each of them lists the ranks that did not come within `seconds`, or at once, as YOKE_E_COMM, those that have
+    // died. The group stays as it is.
     void monitored_barrier(double seconds);
     // The ranks that gave the same color, in the order of their keys, then of their ranks; null for a negative color.
     // All ranks call it.
@@ -126,8 +130,10 @@ private:
     // These two raise YOKE_E_FORKED in a forked child.
     void check_process() const;
     std::unique_lock<std::mutex> lock_here() const;
+    // With the lock held, which they let go of where they raise.
+    void check_usable(std::unique_lock<std::mutex> &lock) const;
+    [[noreturn]] void raise_cause(std::unique_lock<std::mutex> &lock) const;
     // With the lock held.
-    void check_usable() const;
     yoke_comm_signature sign(const Collective &call);
     Pending number(Issued issued);
     void issue(Issued issued, bool may_run_here);
@@ -154,9 +160,14 @@ private:
     bool enqueue(Calls calls);
     void listen();
     // How often the ranks gathered for it.
-    int open_engine(const yoke_backend_comm &table, const char *call);
+    int open_engine(const yoke_backend_comm &table, Deadline deadline, const char *call);
+    using Gather = std::function<std::vector<std::string>(const std::string &mine)>;
+    std::string agree_on_engine(const yoke_backend_comm &table, const Gather &gather_next,
+                                const char *call) const;
+    void connect_engine(const yoke_backend_comm &table, const EngineInit &init);
     void check_one_engine(const std::vector<std::string> &told, const char *call) const;
     Cause cause_of_making(yoke_status status, const char *text, const char *call) const;
+    Cause cause_of_interrupt(const char *call) const;
     void forget_making(int gathered) noexcept;
     // What each rank gives under this name. Raises YOKE_E_TIMEOUT with those that give nothing.
     std::vector<std::string> gather(Store &store, const std::string &name, const std::string &mine,
@@ -168,14 +179,29 @@ private:
     void lose(const Arrival &peer, const Cause &cause) noexcept;
     bool can_offer(const Arrival &lost, const Cause &cause) noexcept;
     void miss_server(const Arrival &peer) noexcept;
-    Members reunite(double seconds);
+    void check_not_shrunk() const;
+    void end_by_shrink() noexcept;
+    Members reunite(Deadline deadline);
     bool have_all_come(uint64_t barrier) const noexcept;
     void await_cause() const;
+    std::shared_ptr<Store> open_barrier();
+    bool await_barrier(uint64_t number, Deadline deadline);
+    std::string describe_dead(uint64_t barrier, Store &keys) const;
+    size_t count_dead() const;
+    // What this rank leaves amid it the others cannot end: the group fails.
+    template <class Step>
+    auto or_fail(const char *call, Step &&step)
+    {
+        try {
+            return step();
+        } catch (const Interrupted &) {
+            fail_alone(cause_of_interrupt(call));
+        }
+    }
     void forget_barriers(uint64_t before) noexcept;
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     std::string describe_running() const;
     Dump look(const Cause *failing) const;
-    void dump_failure(const Cause &cause) const noexcept;  // where YOKE_COMM_DUMP asks for it
     Cause agreed(Cause mine) noexcept;
     int32_t server() const noexcept;
     // Of a deadline; the rank that is missed for certain, or -1.
@@ -197,8 +223,6 @@ private:
     std::optional<bool> has_gone(int32_t rank) const noexcept;
 
     const Members members_;
-    // Of monitored barriers, which end when the group fails.
-    const std::shared_ptr<Store> barrier_keys_;
     const GroupOptions options_;
     const pid_t process_;
     Staging staging_;
@@ -212,7 +236,8 @@ private:
     std::thread thread_;
     bool *is_gone_ = nullptr;  // to be set where the group's own thread ends it
     std::optional<Cause> cause_;
-    double failed_s_ = 0;  // when it was told
+    double failed_s_ = 0;              // when it was told
+    std::shared_future<void> dumped_;  // once the dump that YOKE_COMM_DUMP asks for is written
     uint64_t sequence_ = 0;
     std::vector<uint64_t> sent_, received_;  // by peer
     CallRecords records_;
@@ -222,10 +247,11 @@ private:
         const ScriptLine *line = nullptr;
     } meeting_;  // the last one that was begun
     uint64_t splits_ = 0, barriers_ = 0;
-    uint64_t kept_barrier_ = 1;         // the first whose key of this rank is still in the store
+    uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
+    std::vector<std::weak_ptr<Store>> barriers_under_way_;  // keys of monitored ones
     std::map<int32_t, bool> has_left_;  // of processes that have gone: with a farewell
     int shrinks_ = 0;
-    bool is_shrunk_ = false;
+    bool is_shrunk_ = false, has_left_reunion_ = false;
     ReunionPorts ports_;  // of processes
     std::shared_ptr<GroupLink> link_;
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause

@@ -8,8 +8,8 @@ namespace yoke {
 void Group::stage(Collective &call)
 {
     {
-        const std::unique_lock lock = lock_here();
-        check_usable();
+        std::unique_lock lock = lock_here();
+        check_usable(lock);
     }
     try {
         call.staged->begin(call.in, call.out);
@@ -31,7 +31,7 @@ void Group::begin_staged(Pending &pending)
     } catch (const Error &error) {
         fail_alone(error.status(), error.what(), pending);
     }
-    if (const std::lock_guard lock(mutex_); cause_) cause_->raise();
+    if (std::unique_lock lock(mutex_); cause_) raise_cause(lock);
     pending.in = staged.in();
     pending.out = staged.out();
 }

@@ -1,21 +1,12 @@
 // What a group tells of itself in a file: core/comm/dump.h.
-#include "core/base/config.h"
 #include "core/base/error.h"
-#include "core/base/log.h"
+#include "core/comm/dump_failure.h"
 #include "core/comm/group.h"
-#include "core/state/files.h"
 #include "core/state/manifest.h"
 
 namespace yoke {
 
 namespace {
-
-void write(const std::string &path, const std::string &text)
-{
-    NewFile file("dump", path);
-    file.write(text.data(), text.size());
-    file.commit();
-}
 
 DumpedMeeting met(const char *call, double since_s, const ScriptLine *line)
 {
@@ -73,20 +64,7 @@ Dump Group::look(const Cause *failing) const
 void Group::dump(const std::string &path) const
 {
     check_process();
-    write(path, dump_text(look(nullptr)));
-}
-
-void Group::dump_failure(const Cause &cause) const noexcept
-try {
-    const char *const folder = config_or_null("YOKE_COMM_DUMP");
-    if (!folder) return;
-    make_folders("dump", folder);
-    write(format("%s/rank-%d-of-%d-group-%llx.json", folder, rank(), size(),
-                 static_cast<unsigned long long>(members_.number)),
-          dump_text(look(&cause)));
-} catch (const std::exception &failure) {
-    log(LogLevel::kWarn, "the group's last calls could not be dumped (YOKE_COMM_DUMP): %s",
-        failure.what());
+    write_dump(look(nullptr), path);
 }
 
 }  // namespace yoke

@@ -1,8 +1,10 @@
 // What becomes of a group when a call fails, or a rank is lost.
+#include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/comm/dump_failure.h"
 #include "core/comm/ending.h"
 #include "core/comm/group.h"
 #include "core/launch/error_file.h"
@@ -146,20 +148,17 @@ void Group::fail_call(const EngineFailure &failure, Calls calls)
     bool can_agree = true;
     const Cause mine = cause_of_call(failure, pending.doing(), &can_agree);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
-    {
-        const std::lock_guard lock(mutex_);
-        if (is_aborted && cause_) cause_->raise();
-    }
+    if (std::unique_lock lock(mutex_); is_aborted && cause_) raise_cause(lock);
     fail_with(can_agree ? agreed(mine) : mine);
-    const std::lock_guard lock(mutex_);
-    cause_->raise();
+    std::unique_lock lock(mutex_);
+    raise_cause(lock);
 }
 
 void Group::fail_alone(const Cause &cause)
 {
     if (!is_failed()) fail_with(agreed(cause));
-    const std::lock_guard lock(mutex_);
-    cause_->raise();
+    std::unique_lock lock(mutex_);
+    raise_cause(lock);
 }
 
 void Group::fail_alone(yoke_status status, const char *text, const Pending &pending)
@@ -241,27 +240,33 @@ void Group::fail_with(const Cause &cause) noexcept
         if (cause_) return;
     }
     const bool is_tried_again = members_.is_again && !is_made();
-    if (!cause.is_planned && !is_tried_again) {  // without the lock: it may log
-        tell_launcher(cause.text);
-        dump_failure(cause);
+    const bool is_news = !cause.is_planned && !is_tried_again;
+    if (is_news) tell_launcher(cause.text);  // without the lock: it may log
+    FailureDump dump(is_news ? config_or_null("YOKE_COMM_DUMP") : nullptr);
+    if (dump.is_wanted()) dump.take(look(&cause));
+    {
+        const std::lock_guard lock(mutex_);
+        if (cause_) return;
+        cause_ = cause;
+        failed_s_ = monotonic_seconds();
+        dumped_ = dump.written();
+        for (const std::weak_ptr<Store> &each : barriers_under_way_)
+            if (const auto keys = each.lock()) keys->abort(cause.status, cause.text);
+        if (engine_) {
+            engine_->abort();
+            if (has_left_.contains(server())) engine_->hang_up();  // nobody can be told why
+        } else {
+            members_.store->abort(cause.status, cause.text);  // the others are still waited for
+        }
+        changed_.notify_all();
     }
-    const std::lock_guard lock(mutex_);
-    if (cause_) return;
-    cause_ = cause;
-    failed_s_ = monotonic_seconds();
-    barrier_keys_->abort(cause.status, cause.text);
-    if (engine_) {
-        engine_->abort();
-        if (has_left_.contains(server())) engine_->hang_up();  // nobody can be told why
-    } else
-        members_.store->abort(cause.status, cause.text);  // the others are still waited for
-    changed_.notify_all();
+    dump.write();
 }
 
 void Group::check_running() const
 {
-    const std::unique_lock lock = lock_here();
-    check_usable();
+    std::unique_lock lock = lock_here();
+    check_usable(lock);
 }
 
 // "; rank 0 (host a, process 7) is in barrier at train.py:17", or "".
@@ -287,6 +292,9 @@ void Group::hear(const PeerEvent &event) noexcept
     if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded) {
         const std::lock_guard lock(mutex_);
         has_left_[peer.rank] = event.kind == PeerEvent::kLeft;
+        if (event.kind == PeerEvent::kEnded)
+            for (const std::weak_ptr<Store> &each : barriers_under_way_)
+                if (const auto keys = each.lock()) keys->abort(YOKE_E_COMM, "a rank has died");
         changed_.notify_all();
     }
     if (event.kind == PeerEvent::kSilent)

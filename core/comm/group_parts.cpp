@@ -1,21 +1,13 @@
-// What a group can beside its collectives: parts of it, memory for them, and who is missing.
+// What a group can beside its collectives: parts of it, and memory for them.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
-#include "core/base/log.h"
-#include "core/base/signals.h"
 #include "core/comm/group.h"
 #include "core/device/room.h"
-#include "core/launch/error_file.h"
 #include "core/select/select.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 namespace yoke {
@@ -57,65 +49,6 @@ try {
     }
     fail(YOKE_E_TIMEOUT, "%s: within %g s there came not: %s; see whether they are stopped", call,
          deadline.given_s(), missing.c_str());
-}
-
-void Group::monitored_barrier(double seconds)
-{
-    uint64_t number = 0;
-    {
-        const std::unique_lock lock = lock_here();
-        check_usable();
-        number = ++barriers_;
-    }
-    const Meeting meeting(*this, "monitored_barrier");
-    try {
-        (void)gather(*barrier_keys_, std::to_string(number), "", Deadline::after(seconds),
-                     "monitored_barrier");
-    } catch (const Error &error) {
-        if (error.status() == YOKE_E_TIMEOUT) throw;
-        if (have_all_come(number)) return;
-        await_cause();
-        throw;
-    }
-    forget_barriers(number);
-}
-
-// To a barrier that has ended, though this rank is told of what failed behind it first.
-bool Group::have_all_come(uint64_t barrier) const noexcept
-try {
-    constexpr double kPatience = 0.1;
-    PrefixStore keys(members_.store, "monitored");
-    const Deadline deadline = Deadline::after(kPatience);
-    return std::ranges::all_of(
-        gather_keys(std::to_string(barrier), size()),
-        [&](const std::string &key) { return keys.try_get(key, deadline).has_value(); });
-} catch (const std::exception &) {  // the table has gone
-    return false;
-}
-
-// Why the table has gone, as the group is about to learn.
-void Group::await_cause() const
-{
-    constexpr std::chrono::milliseconds kPatience{500};
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [this] { return cause_.has_value(); });
-    check_usable();
-}
-
-// All ranks have come to this one, so that none looks at those before it. What fails stays there.
-void Group::forget_barriers(uint64_t before) noexcept
-try {
-    constexpr double kPatience = 1;
-    uint64_t first = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        first = std::exchange(kept_barrier_, std::max(kept_barrier_, before));
-    }
-    for (uint64_t number = first; number < before; ++number)
-        barrier_keys_->remove(format("%llu/%d", static_cast<unsigned long long>(number), rank()),
-                              Deadline::after(kPatience));
-} catch (const std::exception &error) {
-    log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
 }
 
 // An ordinary call, so that who dies, is late or calls something else is found as in any other.
@@ -160,7 +93,9 @@ std::vector<Place> places_of(int32_t color, const std::vector<int64_t> &given)
 
 Ref<Group> Group::split(int32_t color, int64_t key)
 {
-    const std::vector<int64_t> given = exchange(kSplitCall, {color, key});
+    const std::vector<int64_t> given = or_fail("split", [&] {
+        return exchange(kSplitCall, {color, key});
+    });
     uint64_t number = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -181,88 +116,7 @@ Ref<Group> Group::split(int32_t color, int64_t key)
     part.watcher = members_.watcher;
     part.number = number_of_group(std::to_string(members_.number) + "/" + name);
     part.store = std::make_shared<PrefixStore>(members_.store, name);
-    return make(std::move(part), options_, "split");
-}
-
-namespace {
-
-// Acts after some time, unless its scope ends before; at once where the system gives no thread for it.
-class Later {
-public:
-    Later(double seconds, const std::function<void()> &act)
-    {
-        const auto wait = [this, seconds, act] {
-            std::unique_lock lock(mutex_);
-            const std::chrono::duration<double> most(seconds);
-            if (!ended_.wait_for(lock, most, [this] { return is_over_; })) act();
-        };
-        try {
-            const HostSignalsBlocked blocked;
-            thread_ = std::thread(wait);
-        } catch (const std::system_error &) {
-            act();
-        }
-    }
-    ~Later()
-    {
-        {
-            const std::lock_guard lock(mutex_);
-            is_over_ = true;
-            ended_.notify_all();
-        }
-        if (thread_.joinable()) thread_.join();
-    }
-    Later(const Later &) = delete;
-    Later &operator=(const Later &) = delete;
-
-private:
-    std::mutex mutex_;
-    std::condition_variable ended_;
-    bool is_over_ = false;
-    std::thread thread_;
-};
-
-}  // namespace
-
-Ref<Group> Group::shrink(double seconds)
-{
-    if (!(seconds > 0))
-        fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
-             seconds);
-    {
-        const std::unique_lock lock = lock_here();
-        if (is_shrunk_)
-            fail(YOKE_E_STATE,
-                 "shrink: this group has been shrunk already; go on with the one that came of it");
-    }
-    const Meeting meeting(*this, "shrink");
-    const auto end = [this] {
-        if (!is_failed())
-            fail_with(agreed(
-                {YOKE_E_CANCELLED,
-                 "the group was ended by shrink() on " + yoke::describe(members_.self()), true}));
-    };
-    Members members;
-    {
-        // A rank may be on its way out of the call before, which is not to fail; but none waits here for one that
-        // waits for this one.
-        constexpr double kMost = 1;
-        const Later later(std::min(kMost, seconds / 4), end);
-        members = reunite(seconds);
-    }
-    end();
-    const Ref<Group> made = make(std::move(members), options_, "shrink");
-    take_back_told();
-    const std::lock_guard lock(mutex_);
-    is_shrunk_ = true;
-    return made;
-}
-
-Members Group::reunite(double seconds)
-{
-    const Deadline deadline = Deadline::after(seconds);
-    if (ports_.present()) return reunite_processes(members_, ports_, deadline);
-    return reunite_threads(members_, ++shrinks_, deadline);
+    return make(std::move(part), options_, Deadline::after(options_.init_timeout_s), "split");
 }
 
 namespace {
@@ -328,12 +182,14 @@ void check_alike(const std::vector<int64_t> &given, const std::vector<Arrival> &
 // waiting.
 void *Group::allocate(uint64_t bytes)
 {
+    static constexpr double kNever = 1e9;
     const struct Turn {
         explicit Turn(Group &of) : group(of)
         {
+            const Deadline none = Deadline::after(kNever);
             std::unique_lock lock(group.mutex_);
-            group.changed_.wait(lock, [this] { return !group.is_running_; });
-            group.check_usable();
+            wait_until(group.changed_, lock, none, [this] { return !group.is_running_; });
+            group.check_usable(lock);
             group.is_running_ = true;
         }
         ~Turn()
@@ -358,10 +214,13 @@ Tensor Group::empty(IntList shape, yoke_dtype dtype)
 {
     const int64_t numel = checked_numel(shape, "empty");
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
-    const std::vector<int64_t> given = exchange(kEmptyCall, {numel, dtype, free_of_host()});
+    const std::vector<int64_t> given = or_fail("empty", [&] {
+        return exchange(kEmptyCall, {numel, dtype, free_of_host()});
+    });
     check_alike(given, members_.ranks);
     check_room(given, members_.ranks, bytes);
-    auto lent = std::make_unique<Lent>(engine_, bytes ? allocate(bytes) : nullptr, bytes);
+    void *memory = bytes ? or_fail("empty", [&] { return allocate(bytes); }) : nullptr;
+    auto lent = std::make_unique<Lent>(engine_, memory, bytes);
     Tensor made = from_memory(lent->memory, shape, nullptr, dtype, open_device(kHostKind),
                               Lent::drop, lent.get(), "empty");
     (void)lent.release();

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
+#include "core/base/interrupt.h"
 #include "core/base/text.h"
 #include "core/comm/interfaces.h"
 #include "core/comm/reach.h"
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <utility>
 
 namespace yoke {
@@ -143,7 +143,7 @@ std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &ke
         const Whereabouts found = read(store, key, self, deadline);
         const Deadline until = deadline.within(attempt);
         if (past.has(found.secret, self.rank)) {
-            std::this_thread::sleep_until(until.at());
+            sleep_until(until);
         } else if (auto reached = try_to_reach(found, self, until)) {
             past.add(found.secret, self.rank);
             return reached;

@@ -114,7 +114,7 @@ void give_up(const Meeting &meeting)
     if (meeting.met->server) meeting.met->server->close();
 }
 
-Meeting new_meeting(const InitOptions &options, double seconds)
+Meeting new_meeting(const InitOptions &options, Deadline deadline)
 {
     static std::once_flag registered;
     std::call_once(registered, [] { leave_at_exit(leave_all); });
@@ -122,7 +122,7 @@ Meeting new_meeting(const InitOptions &options, double seconds)
     const auto watcher = std::make_shared<Watcher>();
     RendezvousOptions how;
     how.arguments = options.arguments;
-    how.timeout_s = seconds;
+    how.deadline = deadline;
     how.build = build_of_ranks();
     how.device = device_of_rank();
     how.host_store = options.host_store;
@@ -175,13 +175,14 @@ Members members_of(const Meeting &meeting)
 }
 
 // Of the ranks that have met there, at once; null where they are not all there any more, and have to meet anew.
-Ref<Group> group_where_met(const Meeting &last, const GroupOptions &how, const char *call)
+Ref<Group> group_where_met(const Meeting &last, const GroupOptions &how, Deadline deadline,
+                           const char *call)
 {
     try {
         if (!last.watcher->misses_any()) {
             Members members = members_of(last);
             members.is_again = true;
-            return Group::make(std::move(members), how, call);
+            return Group::make(std::move(members), how, deadline, call);
         }
     } catch (const Error &error) {
         if (error.status() != YOKE_E_COMM) throw;
@@ -219,12 +220,11 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     const Deadline deadline = Deadline::after(options.init_timeout_s);
     const std::optional<Meeting> last =
         options.host_store ? std::nullopt : known_meeting(options.arguments);
-    Ref<Group> group = last ? group_where_met(*last, how, call) : nullptr;
+    Ref<Group> group = last ? group_where_met(*last, how, deadline, call) : nullptr;
     if (group.present()) return group;
-    const double seconds = last ? deadline.remaining_s() : options.init_timeout_s;
-    const Meeting meeting = new_meeting(options, seconds);
+    const Meeting meeting = new_meeting(options, deadline);
     try {
-        group = Group::make(members_of(meeting), how, call);
+        group = Group::make(members_of(meeting), how, deadline, call);
         log_how(*group, *meeting.met);
         // Behind the module's own end of MPI in this list, so that it runs before.
         if (how.engine == "mpi") end_groups_first();
@@ -255,10 +255,11 @@ namespace {
 std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions &how,
                                      const char *call)
 {
+    const Deadline deadline = Deadline::after(how.init_timeout_s);
     const auto make = [&](int32_t rank) {
         Members own = members;
         own.rank = rank;
-        return Group::make(std::move(own), how, call);
+        return Group::make(std::move(own), how, deadline, call);
     };
     std::vector<std::future<Ref<Group>>> others;
     try {

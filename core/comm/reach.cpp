@@ -1,6 +1,7 @@
 #include "core/comm/reach.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/comm/ports.h"
 
@@ -9,7 +10,6 @@
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <thread>
 
 namespace yoke {
 
@@ -104,8 +104,7 @@ public:
         for (double pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
             if (auto found = try_all()) return found;
             if (deadline_.has_passed()) fail_late();
-            const double seconds = std::min(pause, deadline_.remaining_s());
-            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+            sleep_until(deadline_.within(pause));
         }
     }
 

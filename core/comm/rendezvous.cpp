@@ -99,17 +99,17 @@ InitArguments arguments_of(const RendezvousOptions &options)
 }
 
 // One whose rank is not below the size fails, once it has tried to tell the others.
-double patience_of(const RendezvousOptions &options, const Environment &environment)
+Deadline deadline_of(const RendezvousOptions &options, const Environment &environment)
 {
     constexpr double kToTell = 1;
-    return environment.rank < environment.size ? options.timeout_s
-                                               : std::min(options.timeout_s, kToTell);
+    return environment.rank < environment.size ? options.deadline
+                                               : options.deadline.within(kToTell);
 }
 
 Meeting::Meeting(const RendezvousOptions &options)
     : options_(options),
       environment_(read_environment(arguments_of(options), options.variable)),
-      deadline_(Deadline::after(patience_of(options, environment_))),
+      deadline_(deadline_of(options, environment_)),
       job_(job_of(environment_)),
       relay_(std::make_shared<Relay>(options.observer))
 {
@@ -232,7 +232,9 @@ Rendezvous Meeting::run()
     try {
         made.arrivals = check_in();
     } catch (const Error &error) {
-        if (error.status() == YOKE_E_VALUE) refuse(error);
+        // Of this rank alone; else all have it already.
+        const bool is_own = error.status() == YOKE_E_VALUE || error.status() == YOKE_E_CANCELLED;
+        if (is_own) refuse(error);
         linger();
         throw;
     }

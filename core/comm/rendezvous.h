@@ -19,7 +19,7 @@ namespace yoke {
 
 struct RendezvousOptions {
     InitArguments arguments;
-    double timeout_s = 300;
+    Deadline deadline = Deadline::after(300);
     std::string build;  // of Yoke, with its table of ops: all ranks must have the same
     std::string
         device;  // kind, model and driver of this rank's device; rank 0 warns of unlike ones

@@ -2,6 +2,7 @@
 
 #include "core/base/entropy.h"
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/store_client.h"
 #include "core/base/store_hash.h"
 #include "core/base/text.h"
@@ -12,7 +13,6 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <thread>
 
 namespace yoke {
 
@@ -90,10 +90,11 @@ public:
         }
         watcher_->tell(event);
     }
-    bool wait(std::chrono::duration<double> most)
+    void wait(std::chrono::duration<double> most)
     {
         std::unique_lock lock(mutex_);
-        return changed_.wait_for(lock, most) == std::cv_status::no_timeout;
+        (void)changed_.wait_for(lock, most);
+        check_interrupt(lock);
     }
     std::set<int32_t> there() const
     {
@@ -116,7 +117,7 @@ public:
 
 class Reunion {
 public:
-    Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline);
+    Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline, Deadline end);
     Members run();
 
 private:
@@ -139,17 +140,18 @@ private:
 
     const Members &of_;
     const ReunionPorts &ports_;
-    const Deadline deadline_, patience_;  // all, and for ranks that do not answer
+    const Deadline deadline_, end_, patience_;  // for all, in all, and for ranks that do not answer
     const std::shared_ptr<Watcher> watcher_ = std::make_shared<Watcher>();
     const std::shared_ptr<Comers> comers_ = std::make_shared<Comers>(watcher_);
     const std::shared_ptr<StoreServer> server_;
     std::set<int32_t> gone_;
 };
 
-Reunion::Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline)
+Reunion::Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline, Deadline end)
     : of_(of),
       ports_(ports),
       deadline_(deadline),
+      end_(end),
       patience_(Deadline::after(deadline.remaining_s() / 2)),
       server_(std::make_shared<StoreServer>(
           ports.listening(),
@@ -205,7 +207,7 @@ std::optional<Reunion::Leader> Reunion::find(int32_t rank)
         if (tried.outcome == StoreConnection::kConnected)
             return Leader{std::move(tried.store), watcher};
         if (until.has_passed() || deadline_.has_passed()) break;
-        std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+        sleep_until(deadline_.within(kPause));
     }
     return {};
 }
@@ -213,19 +215,18 @@ std::optional<Reunion::Leader> Reunion::find(int32_t rank)
 // From one leader to a lower one, until one says who is there. Raises as the connection does.
 Word Reunion::hear(int32_t &rank, Leader &leader)
 {
-    constexpr double kGrace = 1, kPause = 0.02;
-    const Deadline until = Deadline::after(deadline_.remaining_s() + kGrace);
+    constexpr double kPause = 0.02;
     for (;;) {
-        Word word = Word::decode(leader.store->get(kWord, until));
+        Word word = Word::decode(leader.store->get(kWord, end_));
         if (!word.leader) return word;
         if (std::optional<Leader> lower = find(*word.leader)) {
             rank = *word.leader;
             leader = std::move(*lower);
             server_->table()->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
         } else {
-            std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+            sleep_until(end_.within(kPause));
         }
-        if (until.has_passed())
+        if (end_.has_passed())
             fail(YOKE_E_TIMEOUT, "shrink: %s says that %s leads, which this rank cannot reach",
                  describe(peer(rank)).c_str(), describe(peer(*word.leader)).c_str());
     }
@@ -324,9 +325,10 @@ Members Reunion::run()
 
 }  // namespace
 
-Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline)
+Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline,
+                          Deadline end)
 {
-    return Reunion(of, ports, deadline).run();
+    return Reunion(of, ports, deadline, end).run();
 }
 
 // ---- Threads ----------------------------------------------------------------------------------------------------

@@ -46,7 +46,9 @@ private:
 };
 
 // The members of the smaller group, for its making. Raises YOKE_E_COMM where the others have gone on without this rank.
-Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline);
+// Who is not there at `deadline` is left out; what those that are have to hear of each other has time until `end`.
+Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline,
+                          Deadline end);
 // The same for threads of one process, `attempt` counted alike in each.
 Members reunite_threads(const Members &of, int attempt, Deadline deadline);
 

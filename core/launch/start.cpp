@@ -1,6 +1,7 @@
 #include "core/launch/start.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/launch/living_groups.h"
 
@@ -130,6 +131,7 @@ void Start::step()
     for (size_t i = 0; found > 0 && i < all.size(); ++i)
         if (all[i].revents) answers_[i]();
     for (int signal; (signal = scene_.signals.next()) != 0;) hear(signal);
+    if (!was_interrupted_ && is_interrupted()) end_by_host();
     look_at_ranks();
     look_at_output();
     release_ended();
@@ -226,6 +228,13 @@ void Start::end_all()
         rank.signal_group(SIGTERM);
         rank.signal_group(SIGCONT);  // one that is stopped could not hear it
     }
+}
+
+// As by TERM; the call tells of it when they have ended.
+void Start::end_by_host()
+{
+    was_interrupted_ = true;
+    end_all();
 }
 
 void Start::kill_all()

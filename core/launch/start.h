@@ -48,6 +48,7 @@ private:
     void choose_first(const std::vector<Rank *> &failed);
     void hear(int signal);
     void end_all();
+    void end_by_host();
     void kill_all();
     void release_ended();
     void drain();

@@ -80,6 +80,12 @@ std::vector<std::vector<int>> nodes_of(const std::vector<Place> &places)
 
 // ---- MPI's own communicator -----------------------------------------------------------------------------------------
 
+// What was given, and when.
+struct Member {
+    const yoke_comm_member &given;
+    Errand::Clock::time_point since = Errand::Clock::now();
+};
+
 struct Making {
     std::vector<int> processes;
     int tag = 0;
@@ -114,25 +120,24 @@ int tag_of(const void *id)
 
 // Of the processes of these ranks, which all call it, in their order.
 yoke_status make_part(const std::vector<int> &ranks, const std::vector<Place> &places, int tag,
-                      const yoke_comm_member &member, MPI_Comm *out)
+                      const Member &member, MPI_Comm *out)
 {
     const auto making = std::make_shared<Making>();
     for (int rank : ranks) making->processes.push_back(places[static_cast<size_t>(rank)].process);
     making->tag = tag;
-    if (yoke_status status =
-            Errand::begin([making] {
-                return making->run();
-            })->wait(member, "MPI_Comm_create_group", "a rank stopped while the group was made"))
+    if (yoke_status status = Errand::begin([making] { return making->run(); })
+                                 ->wait(member.given, member.since, "MPI_Comm_create_group",
+                                        "a rank stopped while the group was made"))
         return status;
     *out = making->made;
     return YOKE_OK;
 }
 
-yoke_status make_parts(Comm &comm, const std::vector<Place> &places, const yoke_comm_member &member)
+yoke_status make_parts(Comm &comm, const std::vector<Place> &places, const Member &member)
 {
     std::vector<int> everyone, alike;
     for (int rank = 0; rank < comm.size; ++rank) everyone.push_back(rank);
-    const int tag = tag_of(member.id);
+    const int tag = tag_of(member.given.id);
     if (yoke_status status = make_part(everyone, places, tag, member, &comm.ranks)) return status;
     const size_t each = comm.nodes[0].size();
     const bool is_even = std::ranges::all_of(
@@ -155,7 +160,8 @@ void find_self(Comm &comm)
 
 yoke_status connect(Comm &comm, const yoke_comm_member &member)
 {
-    if (yoke_status status = join_job(member)) return status;
+    const Member joining{member};
+    if (yoke_status status = join_job(member, joining.since)) return status;
     comm.rank = member.rank;
     comm.size = member.size;
     comm.combine = best_combine();
@@ -168,7 +174,7 @@ yoke_status connect(Comm &comm, const yoke_comm_member &member)
     if (yoke_status status = check_places(places, member.fault)) return status;
     comm.nodes = nodes_of(places);
     find_self(comm);
-    return make_parts(comm, places, member);
+    return make_parts(comm, places, joining);
 }
 
 // MPI gives the number of a communicator that has been freed to the next one, and with it what has been sent and never

@@ -42,17 +42,16 @@ std::shared_ptr<Errand> Errand::begin(std::function<int()> run)
     return made;
 }
 
-yoke_status Errand::wait(const yoke_comm_member &member, const char *call, const char *why_late)
+yoke_status Errand::wait(const yoke_comm_member &member, Clock::time_point since, const char *call,
+                         const char *why_late)
 {
     using namespace std::chrono_literals;
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point start = Clock::now();
     std::unique_lock lock(mutex_);
     while (!ended_.wait_for(lock, 50ms, [&] { return is_done_; })) {
         const bool is_over = member.is_over && member.is_over(member.user);
         const bool is_late =
             member.timeout_s >= 0 &&
-            Clock::now() - start >= std::chrono::duration<double>(member.timeout_s);
+            Clock::now() - since >= std::chrono::duration<double>(member.timeout_s);
         if (!is_over && !is_late) continue;
         note_abandoned();
         if (is_over) return fail(YOKE_E_CANCELLED, "mpi: the group has failed while it was made");

@@ -2,6 +2,7 @@
 // itself where they do not come.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -16,9 +17,11 @@ public:
     // `run` gives MPI's code; what it uses it owns.
     static std::shared_ptr<Errand> begin(std::function<int()> run);
 
-    // Until it has ended; `call` and `why_late` are for the message. Fails where the member's time is over, or the
-    // others are not waited for any more.
-    yoke_status wait(const yoke_comm_member &member, const char *call, const char *why_late);
+    using Clock = std::chrono::steady_clock;
+    // Until it has ended; `call` and `why_late` are for the message. Fails where the member's time, which began at
+    // `since`, is over, or the others are not waited for any more.
+    yoke_status wait(const yoke_comm_member &member, Clock::time_point since, const char *call,
+                     const char *why_late);
 
 private:
     std::mutex mutex_;

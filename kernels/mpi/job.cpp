@@ -86,7 +86,7 @@ int begin(Beginning &state)
     return code;
 }
 
-yoke_status begin_mpi(const yoke_comm_member &member)
+yoke_status begin_mpi(const yoke_comm_member &member, Errand::Clock::time_point since)
 {
     if (!g_beginning) {
         auto made = std::make_unique<Beginning>();
@@ -94,7 +94,7 @@ yoke_status begin_mpi(const yoke_comm_member &member)
         g_beginning = made.release();  // to the end of the process
     }
     if (yoke_status status = g_beginning->errand->wait(
-            member, "MPI_Init_thread",
+            member, since, "MPI_Init_thread",
             "MPI begins when all processes of the job begin it, and not all of them have called init"))
         return status;
     if (g_process == 0) atexit(leave_job);
@@ -104,7 +104,7 @@ yoke_status begin_mpi(const yoke_comm_member &member)
 
 }  // namespace
 
-yoke_status join_job(const yoke_comm_member &member)
+yoke_status join_job(const yoke_comm_member &member, Errand::Clock::time_point since)
 {
     const std::lock_guard lock(g_starting);
     if (g_is_child)
@@ -117,7 +117,7 @@ yoke_status join_job(const yoke_comm_member &member)
         MPI_Query_thread(&provided);
         status = check_threads(provided, "MPI, as this process has initialised it,");
     } else {
-        status = begin_mpi(member);
+        status = begin_mpi(member, since);
     }
     if (!status) g_process = getpid();
     return status;

@@ -3,13 +3,15 @@
 
 #include <string>
 
+#include "kernels/mpi/errand.h"
 #include "kernels/mpi/mpi.h"
 
 namespace yoke::mpi {
 
 // MPI with threads is there when this returns OK. MPI begins when all processes of the job begin it, for which the
-// member's time counts. Refuses a process in which somebody else has begun it without threads, or has ended it.
-yoke_status join_job(const yoke_comm_member &member);
+// member's time counts, from `since` on. Refuses a process in which somebody else has begun it without threads, or has
+// ended it.
+yoke_status join_job(const yoke_comm_member &member, Errand::Clock::time_point since);
 
 // Whether MPI may be called: it has been begun and not ended, and this process is no forked child.
 bool is_in_job();

@@ -209,6 +209,29 @@ static int be_a_rank(void)
     return checks_failed != 0;
 }
 
+static int32_t hear(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+static void a_host_ends_a_wait(void)
+{
+    yoke_comm_options options = {.struct_size = sizeof options,
+                                 .has_rank = 1,
+                                 .rank = 1,
+                                 .world_size = 2,
+                                 .init_method = "tcp://127.0.0.1:1"};
+    yoke_group *group = NULL;
+    dropped[7] = 0;
+    OK(yoke_set_interrupt_hook(hear, &dropped[7], drop));
+    CHECK(yoke_comm_init(&options, &group) == YOKE_E_CANCELLED && !group);
+    CHECK(strstr(yoke_last_error()->message, "interrupted"));
+    CHECK(dropped[7] == 0);
+    OK(yoke_set_interrupt_hook(NULL, NULL, NULL));
+    CHECK(dropped[7] == 1);
+}
+
 int main(int count, char **words)
 {
     if (count > 1 && !strcmp(words[1], "rank")) return be_a_rank();
@@ -218,5 +241,6 @@ int main(int count, char **words)
     RUN(an_inner_pair_that_is_dropped_takes_the_outer_one_along);
     RUN(providers_are_replaced_amid_calls_and_each_dropped_once);
     RUN(a_dump_has_the_lines_and_is_reported);
+    RUN(a_host_ends_a_wait);
     return report();
 }

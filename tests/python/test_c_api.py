@@ -21,7 +21,7 @@ class Error(ctypes.Structure):
 
 def ctype(text):
     """POINTER, or the ctypes number of a parameter or result as it is written in a header."""
-    if "*" in text or text.split()[0] in ("yoke_drop_fn", "yoke_log_fn", "yoke_stack_fn"):
+    if "*" in text or text.split()[0] in ("yoke_drop_fn", "yoke_log_fn", "yoke_stack_fn", "yoke_interrupt_fn"):
         return POINTER
     return NUMBERS[text.removeprefix("const ").split()[0]]
 
@@ -40,8 +40,8 @@ def prototypes():
 FUNCTIONS = prototypes()
 # Where NULL means something, so that the call succeeds.
 TAKES_NULL = {"yoke_free", "yoke_set_caching", "yoke_empty_cache", "yoke_reset_peak_memory_stats",
-              "yoke_log_set_callback", "yoke_set_stack_provider", "yoke_device_synchronize", "yoke_set_num_threads", "yoke_shutdown",
-              "yoke_manual_seed", "yoke_set_rng_state", "yoke_set_allow_tf32", "yoke_preempt_watch", "yoke_comm_finalize",
+              "yoke_log_set_callback", "yoke_set_stack_provider", "yoke_set_interrupt_hook", "yoke_device_synchronize", "yoke_set_num_threads",
+              "yoke_shutdown", "yoke_manual_seed", "yoke_set_rng_state", "yoke_set_allow_tf32", "yoke_preempt_watch", "yoke_comm_finalize",
               "yoke_comm_note_raised"}
 
 

@@ -671,6 +671,7 @@ typedef struct yoke_api {
     int32_t (*comm_variable_count)(void);
     yoke_status (*comm_variable_get)(int32_t index, yoke_comm_variable *variable);
     yoke_status (*comm_note_raised)(const char *what);
+    yoke_status (*set_interrupt_hook)(yoke_interrupt_fn fn, void *user, yoke_drop_fn drop);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -13,7 +13,7 @@
  * A call reads and writes tensors of one device in row-major order, whatever their strides. `work` NULL: it returns
  * when its tensors are written, or, those of a GPU, when the calling thread's current stream comes behind that. Else it
  * returns at once with the work (yoke/work.h), which tells when they are; until it was waited for nobody writes them.
- * Calls that wait return to a host's other threads; they end at the group's deadline.
+ * Calls that wait end at the group's deadline, and those that yoke_set_interrupt_hook names where a host ends them.
  *
  * Errors of every call, beside those that it names: COMM with the culprit's rank, host and process; TIMEOUT with the
  * first rank that did not come; CANCELLED after an abort; VALUE and TYPE for tensors that do not fit, and OOM where
@@ -118,10 +118,11 @@ YOKE_API const char *yoke_group_describe(yoke_group *group);
 YOKE_API yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key,
                                       yoke_group **out);
 
-/* The ranks that call it within `timeout` seconds, in their order, are a new group, whatever has become of the others,
- * of rank 0, and of whoever launched them; it returns early where each rank has come, or its process has ended. The
- * former group ends, on all ranks, and where it was the default group the new one is. A rank that comes when the others
- * have gone on gets COMM, and makes no group of its own. Errors: STATE for a second time. [any-thread] */
+/* The ranks that call it within `timeout` seconds, the last quarter of which is for the making, in their order, are a
+ * new group, whatever has become of the others, of rank 0, and of whoever launched them; it returns early where each
+ * rank has come, or its process has ended. The former group ends, on all ranks, and where it was the default group the
+ * new one is. A rank that comes when the others have gone on gets COMM, and makes no group of its own. Errors: STATE
+ * for a second time. [any-thread] */
 YOKE_API yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **out);
 
 /* A tensor of the host in memory that peers reach without a copy; all ranks call it alike. Values are not set. It may
@@ -175,8 +176,8 @@ YOKE_API yoke_status yoke_group_recv(yoke_group *group, yoke_tensor *t, int32_t 
 /* No rank returns before all have called it. [any-thread] */
 YOKE_API yoke_status yoke_group_barrier(yoke_group *group, yoke_work **work);
 
-/* The same within `timeout` seconds. Errors: TIMEOUT with all ranks that did not come; the group goes on. [any-thread]
- * */
+/* The same within `timeout` seconds. Errors: TIMEOUT with all ranks that did not come; COMM, at once, with those that
+ * have died and those that are not there yet; the group goes on. [any-thread] */
 YOKE_API yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout);
 
 /* ---- Several at once ------------------------------------------------------------------------------------- */

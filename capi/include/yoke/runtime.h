@@ -76,6 +76,20 @@ typedef int32_t (*yoke_stack_fn)(void *user, const char **file, int32_t *line,
  * when it is replaced, after its last call has returned; yoke_shutdown leaves it in place. [any-thread] */
 YOKE_API yoke_status yoke_set_stack_provider(yoke_stack_fn fn, void *user, yoke_drop_fn drop);
 
+/* ---- Interrupts ------------------------------------------------------------------------------------- */
+
+/* Whether the call that the calling thread waits in shall end: not 0 where the host's user pressed Ctrl-C, say. Called
+ * on the thread that made the call, ten times a second while it waits, with no lock of the library's held; it may run
+ * the host's handlers, which may call the library. */
+typedef int32_t (*yoke_interrupt_fn)(void *user);
+
+/* How a host ends waits: those of yoke_comm_init, of a group's split, shrink, empty and monitored_barrier, of yoke_run
+ * (whose ranks are ended then), and of yoke_work_wait and yoke_work_follow, whose work goes on. Such a call then
+ * returns CANCELLED and leaves nothing behind; ranks that waited for this one are told. One for the process; a binding
+ * sets its own when it is loaded. NULL takes it away, and no wait ends early. `drop` (or NULL) is called once with
+ * `user` when it is replaced, after its last call has returned; yoke_shutdown leaves it in place. [any-thread] */
+YOKE_API yoke_status yoke_set_interrupt_hook(yoke_interrupt_fn fn, void *user, yoke_drop_fn drop);
+
 /* ---- The end --------------------------------------------------------------------------------------- */
 
 /* Waits for the work of all devices, at most `timeout_s` seconds, ends the threads that no other thread

@@ -218,7 +218,7 @@ yoke_status connect(Comm &comm, const yoke_comm_member &init)
     const auto size = static_cast<size_t>(init.size);
     comm.rank = init.rank;
     comm.size = init.size;
-    comm.patience_s = init.timeout_s;
+    comm.patience_s = init.patience_s > 0 ? init.patience_s : init.timeout_s;
     comm.links.resize(size);
     std::vector<Place> places(size);
     std::vector<Doors> doors(size);

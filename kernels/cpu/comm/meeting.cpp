@@ -194,8 +194,8 @@ yoke_status Meeting::run(const Deadline &deadline, const yoke_comm_member &init,
         if (deadline.passed()) {
             *missing = lowest;
             return fail(YOKE_E_TIMEOUT,
-                        "cpu: rank %d and rank %d did not connect to each other within %g s", rank_,
-                        lowest, init.timeout_s);
+                        "cpu: rank %d and rank %d did not connect to each other within %.3g s",
+                        rank_, lowest, init.timeout_s);
         }
         if (init.is_over && init.is_over(init.user))
             return fail(YOKE_E_CANCELLED, "cpu: the group failed while its ranks connected");

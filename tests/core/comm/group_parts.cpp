@@ -38,7 +38,7 @@ TEST(Group, ShrinksToTheRanksThatCome)
     const auto told = each_rank(groups, [](Group &group) {
         const int32_t rank = group.rank();
         if (rank == 1) return;
-        const Ref<Group> part = group.shrink(0.2);
+        const Ref<Group> part = group.shrink(1);
         EXPECT_EQ(part->size(), 3);
         EXPECT_EQ(part->rank(), rank == 0 ? 0 : rank - 1);
         const Tensor t = filled(1, static_cast<float>(rank));
@@ -293,7 +293,7 @@ TEST(Group, IsNotTakenForOneThatLivesWhenItHasEnded)
 {
     const auto store = std::make_shared<CountingStore>();
     {
-        const Ref<Group> group = Group::make(alone(store), {}, kCall);
+        const Ref<Group> group = Group::make(alone(store), {}, Deadline::after(20), kCall);
         EXPECT_EQ(store->watched, 1);
     }
     EXPECT_EQ(store->watched, 0);
@@ -311,7 +311,8 @@ TEST(Group, LeavesTheKeysOfItsLastMonitoredBarrierAlone)
             members.ranks.push_back(members.ranks[0]);
             members.ranks[1].rank = 1;
             members.rank = rank;
-            groups[static_cast<size_t>(rank)] = Group::make(std::move(members), {}, kCall);
+            groups[static_cast<size_t>(rank)] =
+                Group::make(std::move(members), {}, Deadline::after(20), kCall);
         }));
     for (auto &each : making) each.get();
     EXPECT_EQ(store->held(), 0u);  // of their making

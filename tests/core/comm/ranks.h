@@ -103,7 +103,7 @@ inline Variables variables_of(int rank, int size, uint16_t port)
 inline RendezvousOptions options_of(const Variables &variables, double timeout_s = 20)
 {
     RendezvousOptions options;
-    options.timeout_s = timeout_s;
+    options.deadline = Deadline::after(timeout_s);
     options.build = "Yoke of the test";
     options.variable = [variables](const char *name) -> const char * {
         const auto found = variables.find(name);

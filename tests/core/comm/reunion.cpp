@@ -48,7 +48,7 @@ public:
             members.rank = rank;
             members.ranks = arrivals_;
             return reunite_processes(members, ports_[static_cast<size_t>(rank)],
-                                     Deadline::after(seconds));
+                                     Deadline::after(seconds), Deadline::after(seconds + 1));
         });
     }
     // What a process that has the port of this rank serves there.

@@ -139,6 +139,7 @@ void make_calls(const Work &work)
     work.told.succeeded += world.succeeded;
     yoke_log_set_callback(nullptr, nullptr, nullptr);
     yoke_set_stack_provider(nullptr, nullptr, nullptr);
+    yoke_set_interrupt_hook(nullptr, nullptr, nullptr);
     for (const int64_t id : world.hearers) yoke_log_remove_callback(id);
     world.clear();
     yoke_shutdown(100);  // a save that goes on has some of it

@@ -21,6 +21,7 @@ SPECIAL = {
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
     "yoke_load", "yoke_preempt_watch", "yoke_preempt_add", "yoke_preempt_signal", "yoke_preempt_resume", "yoke_preempt_clear",
     "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads", "yoke_run", "yoke_comm_hang", "yoke_set_stack_provider",
+    "yoke_set_interrupt_hook",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
 RARE = {

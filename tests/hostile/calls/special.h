@@ -33,6 +33,7 @@ void yoke_comm_init_threads(Draw &d);
 void yoke_run(Draw &d);
 void yoke_comm_hang(Draw &d);
 void yoke_set_stack_provider(Draw &d);
+void yoke_set_interrupt_hook(Draw &d);
 void yoke_meant_word(Draw &d);
 void yoke_tensor_view_storage(Draw &d);
 void yoke_op_invoke(Draw &d);

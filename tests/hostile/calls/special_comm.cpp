@@ -92,4 +92,15 @@ void yoke_set_stack_provider(Draw &d)
         ::yoke_set_stack_provider(some ? +line : nullptr, &d.world(), drops ? give_back : nullptr));
 }
 
+void yoke_set_interrupt_hook(Draw &d)
+{
+    const auto hear = [](void *) { return int32_t{1}; };
+    const bool some = !d.one_in(4), drops = d.one_in(2);
+    d.show("%s, world, %s", some ? "hear" : "NULL", drops ? "drop" : "NULL");
+    d.announce();
+    d.world().borrowed += drops;
+    d.finish(
+        ::yoke_set_interrupt_hook(some ? +hear : nullptr, &d.world(), drops ? give_back : nullptr));
+}
+
 }  // namespace hostile::special

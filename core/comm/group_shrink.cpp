@@ -1,0 +1,114 @@
+// The smaller group of the ranks that still live.
+#include "core/base/error.h"
+#include "core/base/signals.h"
+#include "core/comm/group.h"
+#include "core/launch/error_file.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+// Acts after some time, unless its scope ends before; at once where the system gives no thread for it.
+class Later {
+public:
+    Later(double seconds, const std::function<void()> &act)
+    {
+        const auto wait = [this, seconds, act] {
+            std::unique_lock lock(mutex_);
+            const std::chrono::duration<double> most(seconds);
+            if (!ended_.wait_for(lock, most, [this] { return is_over_; })) act();
+        };
+        try {
+            const HostSignalsBlocked blocked;
+            thread_ = std::thread(wait);
+        } catch (const std::system_error &) {
+            act();
+        }
+    }
+    ~Later()
+    {
+        {
+            const std::lock_guard lock(mutex_);
+            is_over_ = true;
+            ended_.notify_all();
+        }
+        if (thread_.joinable()) thread_.join();
+    }
+    Later(const Later &) = delete;
+    Later &operator=(const Later &) = delete;
+
+private:
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    bool is_over_ = false;
+    std::thread thread_;
+};
+
+}  // namespace
+
+Ref<Group> Group::shrink(double seconds)
+{
+    if (!(seconds > 0))
+        fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
+             seconds);
+    check_not_shrunk();
+    const Deadline deadline = Deadline::after(seconds);
+    const Meeting meeting(*this, "shrink");
+    Members members = reunite(deadline);
+    end_by_shrink();
+    const Ref<Group> made = make(std::move(members), options_, deadline, "shrink");
+    take_back_told();
+    const std::lock_guard lock(mutex_);
+    is_shrunk_ = true;
+    return made;
+}
+
+void Group::check_not_shrunk() const
+{
+    const std::unique_lock lock = lock_here();
+    if (is_shrunk_)
+        fail(YOKE_E_STATE,
+             "shrink: this group has been shrunk already; go on with the one that came of it");
+    if (has_left_reunion_)
+        fail(
+            YOKE_E_STATE,
+            "shrink: this rank was interrupted in a shrink before, and the others go on without it; make another group with init");
+}
+
+void Group::end_by_shrink() noexcept
+{
+    if (is_failed()) return;
+    fail_with(
+        agreed({YOKE_E_CANCELLED,
+                "the group was ended by shrink() on " + yoke::describe(members_.self()), true}));
+}
+
+// For ranks that do not come there is less time than in all: those that did have still to make their group.
+Members Group::reunite(Deadline deadline)
+{
+    constexpr double kForRanks = 0.75;
+    const Deadline there = deadline.within(kForRanks * deadline.given_s());
+    // A rank may be on its way out of the call before, which is not to fail; but none waits here for one that waits
+    // for this one.
+    constexpr double kMost = 1;
+    const Later later(std::min(kMost, deadline.given_s() / 4), [this] { end_by_shrink(); });
+    try {
+        if (ports_.present()) return reunite_processes(members_, ports_, there, deadline);
+        return reunite_threads(members_, ++shrinks_, there);
+    } catch (const Interrupted &) {
+        const std::lock_guard lock(mutex_);
+        has_left_reunion_ = true;
+        ports_ = {};  // the others find nobody there
+        throw;
+    }
+}
+
+}  // namespace yoke

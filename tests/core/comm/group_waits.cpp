@@ -1,0 +1,218 @@
+// How long a group's ranks wait for each other: deadlines, ranks that have died, and a host that ends it.
+#include "core/base/config.h"
+#include "core/base/interrupt.h"
+#include "core/base/log.h"
+#include "core/base/store_hash.h"
+#include "tests/core/comm/threads.h"
+#include "tests/core/fresh_process.h"
+
+#include <cstring>
+#include <future>
+
+namespace yoke::test {
+namespace {
+
+// Ranks of a job, as threads of the test, which all hear what the watcher is told.
+Members ranks_of(int32_t size, const std::shared_ptr<Store> &store,
+                 const std::shared_ptr<Watcher> &watcher)
+{
+    Members members;
+    for (int32_t rank = 0; rank < size; ++rank) {
+        Arrival arrival;
+        arrival.rank = rank;
+        arrival.size = size;
+        arrival.host = "here";
+        arrival.process = 100 + rank;
+        arrival.address = "127.0.0.1";
+        members.ranks.push_back(arrival);
+        members.met_as.push_back(rank);
+    }
+    members.store = store;
+    members.watcher = watcher;
+    return members;
+}
+
+std::vector<Ref<Group>> made(const Members &members)
+{
+    std::vector<std::future<Ref<Group>>> making;
+    for (int32_t rank = 0; rank < members.size(); ++rank)
+        making.push_back(std::async(std::launch::async, [&members, rank] {
+            Members own = members;
+            own.rank = rank;
+            return Group::make(std::move(own), {}, Deadline::after(20), kCall);
+        }));
+    std::vector<Ref<Group>> groups;
+    for (auto &each : making) groups.push_back(each.get());
+    return groups;
+}
+
+// ---- Deadlines --------------------------------------------------------------------------------------------------
+
+TEST(GroupWaits, TheMakingEndsAtTheDeadlineOfItsCall)
+{
+    const Members members = ranks_of(2, std::make_shared<HashStore>(), nullptr);
+    expect_error(YOKE_E_TIMEOUT, {"init_all: within 0.1 s there came not: rank 1 (host here"},
+                 [&] { (void)Group::make(members, {}, Deadline::after(0.1), kCall); });
+}
+
+// It was there, and makes no group with those that were.
+TEST(GroupWaits, AShrinkEndsThoughOneDoesNotMakeTheGroup)
+{
+    const auto store = std::make_shared<HashStore>();
+    const std::vector<Ref<Group>> groups = made(ranks_of(2, store, nullptr));
+    store->set("shrink/1/here/1", "", Deadline::after(0));
+    expect_error(YOKE_E_TIMEOUT, {"shrink", "rank 1 (host here"},
+                 [&] { (void)groups[0]->shrink(0.5); });
+}
+
+// ---- Ranks that have died ---------------------------------------------------------------------------------------
+
+TEST(GroupWaits, AMonitoredBarrierListsTheDeadAtOnce)
+{
+    const auto store = std::make_shared<HashStore>();
+    const auto watcher = std::make_shared<Watcher>();
+    std::vector<Ref<Group>> groups = made(ranks_of(4, store, watcher));
+    std::vector<Ref<Group>> living{groups[0], groups[1]};
+    const auto come = [](Group &group) { group.monitored_barrier(600); };
+    auto told = std::async(std::launch::async, [&] { return each_rank(living, come); });
+    store->wait({"monitored/1/0", "monitored/1/1"}, Deadline::after(20));
+    watcher->tell({PeerEvent::kEnded, 2, 0, "", ""});
+    const std::initializer_list<const char *> parts = {
+        "YOKE_E_COMM monitored_barrier", "there died: rank 2 (host here, process 102)",
+        "not there yet: rank 3 (host here, process 103)"};
+    expect_all_told(told.get(), parts);
+    for (const Ref<Group> &each : living)  // at once, the next time
+        expect_error(YOKE_E_COMM, {"there died: rank 2 (host here, process 102)"},
+                     [&] { come(*each); });
+}
+
+TEST(GroupWaits, AMonitoredBarrierEndsWellToWhichTheDeadHadCome)
+{
+    const auto store = std::make_shared<HashStore>();
+    const auto watcher = std::make_shared<Watcher>();
+    std::vector<Ref<Group>> groups = made(ranks_of(3, store, watcher));
+    store->set("monitored/1/2", "", Deadline::after(0));
+    std::vector<Ref<Group>> first{groups[0]}, second{groups[1]};
+    const auto come = [](Group &group) { group.monitored_barrier(20); };
+    auto told = std::async(std::launch::async, [&] { return each_rank(first, come); });
+    store->wait({"monitored/1/0"}, Deadline::after(20));
+    watcher->tell({PeerEvent::kEnded, 2, 0, "", ""});
+    EXPECT_EQ(each_rank(second, come), std::vector<std::string>(1));
+    EXPECT_EQ(told.get(), std::vector<std::string>(1));
+}
+
+// ---- Dumps ------------------------------------------------------------------------------------------------------
+
+// A dump that does not come to its end, until somebody has learnt of the failure.
+struct SlowDump {
+    static void hear(void *user, int32_t, const char *text)
+    {
+        if (!strstr(text, "YOKE_COMM_DUMP")) return;
+        auto &self = *static_cast<SlowDump *>(user);
+        if (self.begun.fetch_add(1) == 0 &&
+            self.learnt.wait_for(std::chrono::seconds(10)) != std::future_status::ready)
+            self.was_waited_for = true;
+    }
+    std::atomic<int> begun{0};
+    std::promise<void> told;
+    std::shared_future<void> learnt = told.get_future().share();
+    std::atomic<bool> was_waited_for{false};
+};
+
+void fail_with_slow_dumps()
+{
+    set_config("YOKE_COMM_DUMP", "/dev/null/no/folder");
+    SlowDump slow;
+    add_log_callback(SlowDump::hear, &slow, nullptr);
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    std::atomic<bool> has_told{false};
+    const auto told = each_rank(groups, [&](Group &group) {
+        try {
+            if (group.rank() == 0) group.abort("enough");
+            group.run(barrier(), false);
+        } catch (const Error &) {
+            if (!has_told.exchange(true)) slow.told.set_value();
+            throw;
+        }
+    });
+    expect_all_told(told, {"YOKE_E_CANCELLED", "enough"});
+    EXPECT_FALSE(slow.was_waited_for);
+    EXPECT_EQ(slow.begun, 3);  // each has ended before its rank is told
+}
+
+TEST(GroupWaits, NoRankWaitsForTheDumpOfAnother)
+{
+    in_fresh_process(fail_with_slow_dumps);
+}
+
+// ---- A host that ends waits -------------------------------------------------------------------------------------
+
+// Ends the waits of the thread that makes it.
+class Impatient {
+public:
+    Impatient()
+    {
+        is_impatient = true;
+        set_interrupt_hook([](void *) { return int32_t{is_impatient}; }, nullptr, nullptr);
+    }
+    ~Impatient()
+    {
+        is_impatient = false;
+        set_interrupt_hook(nullptr, nullptr, nullptr);
+    }
+
+private:
+    static thread_local bool is_impatient;
+};
+thread_local bool Impatient::is_impatient = false;
+
+TEST(GroupWaits, ASplitThatOneRankLeavesFailsForAll)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    std::vector<Ref<Group>> others{groups[1]};
+    auto told = std::async(std::launch::async, [&] {
+        return each_rank(others, [](Group &group) { (void)group.split(0, 0); });
+    });
+    const Impatient host;
+    const Interruptible call("split");
+    const std::initializer_list<const char *> parts = {"split: rank 0 (host", "interrupted"};
+    expect_error(YOKE_E_CANCELLED, parts, [&] { (void)groups[0]->split(0, 0); });
+    expect_all_told(told.get(), parts);
+    expect_error(YOKE_E_CANCELLED, parts, [&] { (void)groups[2]->split(0, 0); });
+}
+
+TEST(GroupWaits, TheMakingThatOneRankLeavesFailsForAll)
+{
+    const auto store = std::make_shared<HashStore>();
+    const Members members = ranks_of(3, std::make_shared<PrefixStore>(store, "group"), nullptr);
+    auto other = std::async(std::launch::async, [&] {
+        Members own = members;
+        own.rank = 1;
+        own.store = std::make_shared<PrefixStore>(store, "group");
+        (void)Group::make(std::move(own), {}, Deadline::after(20), kCall);
+    });
+    const Impatient host;
+    const Interruptible call("init");
+    const std::initializer_list<const char *> parts = {"init_all: rank 0 (host here",
+                                                       "interrupted"};
+    expect_error(YOKE_E_CANCELLED, parts,
+                 [&] { (void)Group::make(members, {}, Deadline::after(20), kCall); });
+    expect_error(YOKE_E_CANCELLED, parts, [&] { other.get(); });
+}
+
+TEST(GroupWaits, AMonitoredBarrierThatOneRankLeavesIsAsBefore)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    {
+        const Impatient host;
+        const Interruptible call("monitored_barrier");
+        expect_error(YOKE_E_CANCELLED, {"monitored_barrier", "interrupted"},
+                     [&] { groups[0]->monitored_barrier(20); });
+    }
+    groups[1]->monitored_barrier(20);
+    EXPECT_EQ(each_rank(groups, [](Group &group) { group.run(barrier(), false); }),
+              std::vector<std::string>(2));
+}
+
+}  // namespace
+}  // namespace yoke::test
