@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/runtime/script.h"
 #include "bindings/lua/src/values/convert.h"
@@ -143,7 +144,12 @@ static int init(lua_State *L)
     }
     options.timeout = seconds_arg(L, b, 5, "init", "timeout");
     options.init_timeout = seconds_arg(L, b, 6, "init", "init_timeout");
-    return told(L, b, yoke_comm_init(&options, yl_push_handle(L, &kGroup)));
+    yoke_group **box = yl_push_handle(L, &kGroup);
+    YlWait wait;
+    yl_begin_wait(L, &wait);
+    const yoke_status status = yoke_comm_init(&options, box);
+    yl_end_wait(&wait);
+    return told(L, b, status);
 }
 
 static int finalize(lua_State *L)
@@ -280,16 +286,34 @@ static int run(lua_State *L)
     return told(L, b, status);
 }
 
+/* A call that others have to make as well: its line is told, and its wait hears Ctrl-C. */
+typedef struct Step {
+    lua_Debug line;
+    YlWait wait;
+} Step;
+
+static void begin_step(lua_State *L, Step *step)
+{
+    yl_note_line(L, &step->line);
+    yl_begin_wait(L, &step->wait);
+}
+
+static void end_step(const Step *step)
+{
+    yl_end_wait(&step->wait);
+    yl_forget_line();
+}
+
 static int monitored_barrier(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &kGroup, "monitored_barrier");
     const double timeout = yl_number_arg(L, b, 2, "monitored_barrier", "timeout");
-    lua_Debug line;
+    Step step;
     lua_pushboolean(L, 1);
-    yl_note_line(L, &line);
+    begin_step(L, &step);
     const yoke_status status = yoke_group_monitored_barrier(group, timeout);
-    yl_forget_line();
+    end_step(&step);
     return told(L, b, status);
 }
 
@@ -301,10 +325,10 @@ static int split(lua_State *L)
     const int32_t color = rank_arg(L, b, 2, "split", "color");
     const int64_t key = yl_int_arg(L, b, 3, "split", "key");
     yoke_group **box = yl_push_handle(L, &kGroup);
-    lua_Debug line;
-    yl_note_line(L, &line);
+    Step step;
+    begin_step(L, &step);
     const yoke_status status = yoke_group_split(group, color, key, box);
-    yl_forget_line();
+    end_step(&step);
     if (status == YOKE_OK && !*box) lua_pushboolean(L, 0);
     return told(L, b, status);
 }
@@ -316,10 +340,10 @@ static int shrink(lua_State *L)
     yoke_group *group = yl_need_self(L, &kGroup, "shrink");
     const double timeout = seconds_arg(L, b, 2, "shrink", "timeout");
     yoke_group **box = yl_push_handle(L, &kGroup);
-    lua_Debug line;
-    yl_note_line(L, &line);
+    Step step;
+    begin_step(L, &step);
     const yoke_status status = yoke_group_shrink(group, timeout, box);
-    yl_forget_line();
+    end_step(&step);
     return told(L, b, status);
 }
 
@@ -341,11 +365,11 @@ static int empty(lua_State *L)
         lua_pop(L, 1);
     }
     yoke_tensor **box = yl_new_tensor(L, b);
-    lua_Debug line;
-    yl_note_line(L, &line);
+    Step step;
+    begin_step(L, &step);
     const yoke_status status =
         yoke_group_empty(group, sizes, (int32_t)ndim, dtype ? dtype : YOKE_F32, box);
-    yl_forget_line();
+    end_step(&step);
     return told(L, b, status);
 }
 

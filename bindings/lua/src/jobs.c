@@ -1,6 +1,7 @@
 /* Jobs as a whole: their ranks started, variables of other libraries, and who keeps them from going on. */
 #define _POSIX_C_SOURCE 200809L
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/handles.h"
@@ -75,7 +76,11 @@ static int run_ranks(lua_State *L)
     options.input = luaL_checklstring(L, 3, &bytes);
     options.input_bytes = bytes;
     yoke_run_result result = {.struct_size = sizeof result};
-    yl_check(L, b, yoke_run(&options, &result));
+    YlWait wait;
+    yl_begin_wait(L, &wait);
+    const yoke_status status = yoke_run(&options, &result);
+    yl_end_wait(&wait);
+    yl_check(L, b, status);
     lua_pushinteger(L, result.exit_code);
     lua_pushstring(L, result.text);
     lua_pushstring(L, result.trace);

@@ -2,6 +2,7 @@
  * on, of yoke/work.h. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/runtime/poll.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/handles.h"
@@ -289,7 +290,7 @@ static yoke_status wait_polling(lua_State *L, Binding *b, double timeout)
     const double slice = 0.1; /* seconds between two looks at what is due */
     yoke_status (*const wait)(yoke_work *, double) =
         timeout < 0 ? yoke_work_follow : yoke_work_wait;
-    for (;; yl_run_due(L, b)) {
+    for (;; yl_run_due(L, b), yl_let_hook_run(L)) {
         yoke_work *work = yl_need_self(L, &yl_work_class, "wait");
         const int is_last = timeout >= 0 && timeout <= slice;
         yoke_status status = wait(work, is_last ? timeout : slice);

@@ -1,4 +1,5 @@
 // comm.cpp: groups of ranks; yoke/comm.py gives them their face.
+#include "interrupt.h"
 #include "script.h"
 #include "tensor.h"
 #include "tree.h"
@@ -61,7 +62,7 @@ public:
     int32_t local_rank() const { return yoke_group_local_rank(handle_); }
     py::object describe() const { return text_of(yoke_group_describe(handle_)); }
 
-    // The work of a call, which Python waits for in slices: so Ctrl-C is heard.
+    // The work of a call, whose wait hears Ctrl-C.
     template <class Call>
     py::object begin(Call &&call) const
     {
@@ -176,13 +177,8 @@ py::object made(yoke_group *group)
 void Group::monitored_barrier(const py::object &timeout) const
 {
     const double seconds = need_float(timeout, "monitored_barrier", "timeout");
-    yoke_status status = YOKE_OK;
     const ScriptLine line;
-    {
-        const ReleaseGil release;
-        status = yoke_group_monitored_barrier(handle_, seconds);
-    }
-    check(status);
+    wait_in([&] { return yoke_group_monitored_barrier(handle_, seconds); });
 }
 
 py::object Group::split(const py::object &color, const py::object &key) const
@@ -190,13 +186,8 @@ py::object Group::split(const py::object &color, const py::object &key) const
     const int32_t mine = need_rank(color, "split", "color");
     const int64_t place = need_int(key, "split", "key");
     yoke_group *part = nullptr;
-    yoke_status status = YOKE_OK;
     const ScriptLine line;
-    {
-        const ReleaseGil release;
-        status = yoke_group_split(handle_, mine, place, &part);
-    }
-    check(status);
+    wait_in([&] { return yoke_group_split(handle_, mine, place, &part); });
     return part ? made(part) : py::none();
 }
 
@@ -204,13 +195,8 @@ py::object Group::shrink(const py::object &timeout) const
 {
     const double seconds = need_seconds(timeout, "shrink", "timeout");
     yoke_group *smaller = nullptr;
-    yoke_status status = YOKE_OK;
     const ScriptLine line;
-    {
-        const ReleaseGil release;
-        status = yoke_group_shrink(handle_, seconds, &smaller);
-    }
-    check(status);
+    wait_in([&] { return yoke_group_shrink(handle_, seconds, &smaller); });
     return made(smaller);
 }
 
@@ -222,10 +208,10 @@ py::object Group::empty(const py::object &shape, const py::object &dtype) const
     require(to_dtype(dtype.ptr(), {"empty", "dtype"}, &wanted));
     yoke_tensor *tensor = nullptr;
     const ScriptLine line;
-    check(released([&] {
+    wait_in([&] {
         return yoke_group_empty(handle_, sizes.data(), static_cast<int64_t>(sizes.size()),
                                 wanted ? wanted : YOKE_F32, &tensor);
-    }));
+    });
     return taken(wrap_tensor(tensor));
 }
 
@@ -316,12 +302,7 @@ py::object init(const py::object &backend, const py::object &init_method, const 
     options.init_timeout = need_seconds(init_timeout, "init", "init_timeout");
     options.store = calls.functions();
     yoke_group *group = nullptr;
-    yoke_status status = YOKE_OK;
-    {
-        const ReleaseGil release;
-        status = yoke_comm_init(&options, &group);
-    }
-    check(status);
+    wait_in([&] { return yoke_comm_init(&options, &group); });
     return made(group);
 }
 
@@ -333,12 +314,7 @@ py::list init_threads(const py::object &size, const py::object &timeout)
         require(raise_error(YOKE_E_VALUE, "init_all", "argument 'size' is %d; it takes 1 to %d",
                             static_cast<int>(count), YOKE_MAX_RANKS) != nullptr);
     std::vector<yoke_group *> groups(static_cast<size_t>(count));
-    yoke_status status = YOKE_OK;
-    {
-        const ReleaseGil release;
-        status = yoke_comm_init_threads(count, seconds, groups.data());
-    }
-    check(status);
+    wait_in([&] { return yoke_comm_init_threads(count, seconds, groups.data()); });
     py::list all;
     for (yoke_group *group : groups) all.append(made(group));
     return all;

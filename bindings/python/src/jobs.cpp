@@ -1,4 +1,5 @@
 // jobs.cpp: jobs as a whole: their ranks started, variables of other libraries, and who keeps them from going on.
+#include "interrupt.h"
 #include "tree.h"
 
 #include "yoke/comm.h"
@@ -60,13 +61,8 @@ py::tuple run(const py::list &command, const py::object &ranks, const py::bytes 
     options.input_bytes = static_cast<uint64_t>(PyBytes_GET_SIZE(input.ptr()));
     yoke_run_result result{};
     result.struct_size = sizeof result;
-    yoke_status status = YOKE_OK;
-    {
-        const ReleaseGil release;
-        status = yoke_run(&options, &result);
-    }
+    wait_in([&] { return yoke_run(&options, &result); });
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();  // Ctrl-C, which has ended them
-    check(status);
     return py::make_tuple(result.exit_code, text_of(result.text), text_of(result.trace));
 }
 

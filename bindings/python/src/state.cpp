@@ -1,4 +1,5 @@
 // state.cpp: states in files, and work that goes on; yoke/_state.py gives them their faces.
+#include "interrupt.h"
 #include "tree.h"
 
 #include <memory>
@@ -25,27 +26,13 @@ private:
 
 void Work::wait(const py::object &timeout)
 {
-    constexpr double kSlice = 0.1;  // seconds between two looks at Ctrl-C
-    double left = timeout.is_none() ? -1 : need_float(timeout, "wait", "timeout");
-    if (!timeout.is_none() && !(left >= 0))
+    const double seconds = timeout.is_none() ? -1 : need_float(timeout, "wait", "timeout");
+    if (!timeout.is_none() && !(seconds >= 0))
         require(raise_error(YOKE_E_VALUE, "wait",
                             "argument 'timeout' is %R; it takes seconds, of at least 0, or None",
                             timeout.ptr()) != nullptr);
-    const auto wait = left < 0 ? yoke_work_follow : yoke_work_wait;
-    for (;;) {
-        const bool is_last = left >= 0 && left <= kSlice;
-        const double slice = is_last ? left : kSlice;
-        yoke_status status = YOKE_OK;
-        {
-            const ReleaseGil release;
-            status = wait(handle_, slice);
-        }
-        // It may have ended since, and with that very error.
-        if (status == YOKE_E_TIMEOUT && done()) return check(wait(handle_, 0));
-        if (status != YOKE_E_TIMEOUT || is_last) return check(status);
-        require(PyErr_CheckSignals() == 0);
-        if (left >= 0) left -= slice;
-    }
+    const auto wait = seconds < 0 ? yoke_work_follow : yoke_work_wait;
+    wait_in([&] { return wait(handle_, seconds); });
 }
 
 py::tuple Work::progress() const
@@ -171,6 +158,7 @@ py::object object_of(yoke_work *work)
 
 void bind_state(py::module_ &module)
 {
+    require(init_interrupts());
     bound_class<Work>(module, "Work",
                       "What goes on after the call that began it has returned, such as a save.")
         .def(

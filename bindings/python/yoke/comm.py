@@ -159,7 +159,10 @@ class Group:
         return _run(self._core, "barrier", async_op)
 
     def monitored_barrier(self, timeout: float) -> None:
-        """The same within `timeout` seconds; TimeoutError lists all ranks that did not come, and the group goes on."""
+        """The same within `timeout` seconds; TimeoutError lists all ranks that did not come, and the group goes on.
+
+        Where a rank has died it ends at once: CollectiveError lists those, and who is not there yet.
+        """
         self._core.monitored_barrier(timeout)
 
     def split(self, color: int | None, key: int = 0) -> Group | None:
@@ -174,7 +177,7 @@ class Group:
         """The ranks that call it within `timeout` seconds, in their order, are a new group, and this one ends.
 
         Whatever has become of the others, of rank 0, and of whoever launched them. It returns early where each rank has
-        come, or its process has ended. A rank that comes when the others have gone on gets CollectiveError, and makes no
+        come, or its process has ended; the last quarter of the time is for the making. A rank that comes when the others have gone on gets CollectiveError, and makes no
         group of its own. Where this was the default group the new one is.
         """
         return Group(self._core.shrink(timeout))

@@ -1,0 +1,49 @@
+// interrupt.h: calls that may wait for long, without Python's lock, and hear its signals all the same: Ctrl-C, and
+// whatever else has a handler.
+#pragma once
+
+#include "bind.h"
+#include "tensor.h"
+
+namespace yoke_python {
+
+// While it lives, the library may ask the calling thread's interpreter whether a handler raises. The lock is held where
+// it is made, and where it ends; handlers run in Python's main thread alone, so no other is asked.
+class Waiting {
+public:
+    Waiting();
+    ~Waiting();
+    Waiting(const Waiting &) = delete;
+    Waiting &operator=(const Waiting &) = delete;
+
+    // Raises what a handler has raised, else what the call failed with.
+    void check(yoke_status status);
+
+    // For the library, in its thread and without the lock: whether a handler has raised.
+    static int32_t hear(void *user);
+
+private:
+    void run_handlers();
+
+    PyThreadState *const state_;  // null: nobody is asked
+    Waiting *const outer_;
+    PyObject *kind_ = nullptr, *error_ = nullptr, *trace_ = nullptr;  // what it raised
+};
+
+// A call that may wait.
+template <class Call>
+void wait_in(Call &&call)
+{
+    Waiting waiting;
+    yoke_status status = YOKE_OK;
+    {
+        const ReleaseGil release;
+        status = call();
+    }
+    waiting.check(status);
+}
+
+// Has the library ask. False with a Python error set on failure.
+bool init_interrupts();
+
+}  // namespace yoke_python
