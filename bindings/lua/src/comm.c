@@ -1,5 +1,5 @@
 /* Groups of ranks, of yoke/comm.h: yoke/comm.lua gives them their face. */
-#define _POSIX_C_SOURCE 200809L
+#include "bindings/lua/src/comm_store.h"
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/interrupt.h"
@@ -11,7 +11,6 @@
 #include "yoke/comm.h"
 
 #include <string.h>
-#include <time.h>
 
 static void release_group(void *group)
 {
@@ -53,83 +52,13 @@ static double seconds_arg(lua_State *L, Binding *b, int index, const char *call,
     return seconds;
 }
 
-/* The host's store of one init: two closures of yoke/comm.lua, called in its thread, which raise nothing. They give how
- * a call ended, and the value or what is wrong. */
-typedef struct Store {
-    lua_State *L;
-    int set, get, text; /* places on the stack; the last one keeps what was given */
-} Store;
-
-static yoke_status ended(const Store *store, int arguments)
-{
-    static const yoke_status ends[] = {YOKE_OK, YOKE_E_TIMEOUT, YOKE_E_COMM};
-    lua_State *L = store->L;
-    if (lua_pcall(L, arguments, 2, 0) != LUA_OK) { /* no memory */
-        lua_pushinteger(L, 2);
-        lua_insert(L, -2);
-    }
-    lua_replace(L, store->text);
-    const lua_Integer end = lua_tointeger(L, -1);
-    lua_pop(L, 1);
-    return ends[end >= 0 && end < 3 ? end : 2];
-}
-
-static yoke_status set_in_store(void *user, const char *key, const void *data, int64_t bytes)
-{
-    const Store *store = user;
-    lua_pushvalue(store->L, store->set);
-    lua_pushstring(store->L, key);
-    lua_pushlstring(store->L, data, (size_t)bytes);
-    return ended(store, 2);
-}
-
-static double monotonic_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* One that does not wait itself is asked again from time to time. */
-static yoke_status get_from_store(void *user, const char *key, double timeout, void *data,
-                                  int64_t capacity, int64_t *bytes)
-{
-    const Store *store = user;
-    const double until = monotonic_seconds() + timeout;
-    yoke_status status = YOKE_E_TIMEOUT;
-    for (double left = timeout;; left = until - monotonic_seconds()) {
-        lua_pushvalue(store->L, store->get);
-        lua_pushstring(store->L, key);
-        lua_pushnumber(store->L, left > 0 ? left : 0);
-        status = ended(store, 2);
-        if (status != YOKE_E_TIMEOUT || left <= 0) break;
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    if (status != YOKE_OK) return status;
-    size_t length = 0;
-    const char *text = lua_tolstring(store->L, store->text, &length);
-    *bytes = (int64_t)length;
-    if (*bytes <= capacity) memcpy(data, text, length);
-    return YOKE_OK;
-}
-
-static const char *problem_of_store(void *user)
-{
-    const Store *store = user;
-    return lua_tostring(store->L, store->text);
-}
-
 /* comm_init(backend, init_method, rank, world_size, timeout, init_timeout, set, get): a group, or nil and an error. */
 static int init(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_comm_options options = {.struct_size = sizeof options};
-    Store store = {L, 7, 8, 9};
-    const yoke_store_functions functions = {.struct_size = sizeof functions,
-                                            .user = &store,
-                                            .set = set_in_store,
-                                            .get = get_from_store,
-                                            .problem = problem_of_store};
+    YlStore store = {L, 7, 8, 9};
+    const yoke_store_functions functions = yl_store_functions(&store);
     lua_settop(L, 9);
     if (!lua_isnil(L, store.set)) options.store = &functions;
     if (!lua_isnil(L, 1)) options.backend = yl_string_arg(L, b, 1, "init", "backend");

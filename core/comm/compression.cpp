@@ -1,0 +1,126 @@
+#include "core/comm/compression.h"
+
+#include "core/base/error.h"
+#include "core/comm/powersgd.h"
+#include "core/ops/ops.h"
+
+#include <utility>
+
+namespace yoke {
+
+namespace detail {
+
+Collective mean_of(const Tensor &tensor)
+{
+    return {YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_AVG, -1, tensor, tensor};
+}
+
+void Works::add(size_t bucket, Ref<Work> work)
+{
+    if (work.present()) works_[bucket].push_back(std::move(work));
+}
+
+void Works::wait(size_t bucket)
+{
+    for (const Ref<Work> &each : works_[bucket]) each->wait(-1);
+    works_.erase(bucket);
+}
+
+void Works::abandon() noexcept
+{
+    for (const auto &[bucket, all] : works_)
+        for (const Ref<Work> &each : all) each->wait_for_end(-1);
+    works_.clear();
+}
+
+}  // namespace detail
+
+void Compression::load(const CompressionState &state)
+{
+    if (!state.tensors.empty())
+        fail(
+            YOKE_E_VALUE,
+            "load_comm_state: the state has '%s', which this compression does not; make the module with the compression whose state it is",
+            state.tensors.begin()->first.c_str());
+}
+
+namespace {
+
+class Plain : public Compression {
+public:
+    explicit Plain(Ref<Group> group) : group_(std::move(group)) {}
+    void begin(Bucket &bucket, size_t index, bool) override
+    {
+        works_.add(index, group_->run(detail::mean_of(bucket.memory), true));
+    }
+    void end(Bucket &, size_t index) override { works_.wait(index); }
+    void abandon() noexcept override { works_.abandon(); }
+
+protected:
+    const Ref<Group> group_;
+    detail::Works works_;
+};
+
+// Halves what passes; the engine forms sums of 16-bit floats in float32.
+class Cast final : public Plain {
+public:
+    Cast(Ref<Group> group, yoke_dtype dtype) : Plain(std::move(group)), dtype_(dtype) {}
+    void begin(Bucket &bucket, size_t index, bool is_last) override
+    {
+        if (item_size(bucket.memory->dtype) <= item_size(dtype_))
+            return Plain::begin(bucket, index, is_last);
+        const Tensor sent = sent_[index] = ops::cast(*bucket.memory, dtype_);
+        works_.add(index, group_->run(detail::mean_of(sent), true));
+    }
+    void end(Bucket &bucket, size_t index) override
+    {
+        works_.wait(index);
+        const auto sent = sent_.extract(index);
+        if (sent) ops::copy_(*bucket.memory, *sent.mapped());
+    }
+    void abandon() noexcept override
+    {
+        works_.abandon();
+        sent_.clear();
+    }
+
+private:
+    const yoke_dtype dtype_;
+    std::map<size_t, Tensor> sent_;
+};
+
+class Hook final : public Plain {
+public:
+    Hook(BucketHook hook, Ref<Group> group) : Plain(std::move(group)), hook_(std::move(hook)) {}
+    void begin(Bucket &bucket, size_t index, bool is_last) override
+    {
+        works_.add(index, hook_({bucket.memory, index, is_last, *group_}));
+    }
+
+private:
+    const BucketHook hook_;
+};
+
+}  // namespace
+
+std::unique_ptr<Compression> make_hook(BucketHook hook, Ref<Group> group)
+{
+    return std::make_unique<Hook>(std::move(hook), std::move(group));
+}
+
+std::unique_ptr<Compression> make_compression(const std::string &text, Ref<Group> group)
+{
+    if (text.empty()) return std::make_unique<Plain>(std::move(group));
+    if (text == "fp16") return std::make_unique<Cast>(std::move(group), YOKE_F16);
+    if (text == "bf16") return std::make_unique<Cast>(std::move(group), YOKE_BF16);
+    const std::string kind = text.substr(0, text.find(':'));
+    if (kind == "powersgd")
+        return make_powersgd(text.size() > kind.size() ? text.substr(kind.size() + 1) : "",
+                             std::move(group));
+    fail(
+        YOKE_E_VALUE,
+        "DistributedDataParallel: argument 'compression' is '%s'; there are 'fp16', 'bf16' and 'powersgd:rank=4,start=10,rate=2'",
+        text.c_str());
+}
+
+}  // namespace yoke

@@ -1,0 +1,391 @@
+#include "core/comm/powersgd.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/ops/ops.h"
+#include "core/select/select.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kCall = "DistributedDataParallel";
+constexpr double kEpsilon = 1e-8;
+
+struct Options {
+    int64_t rank = 1;
+    int64_t start = 10;  // the first step that compresses
+    double rate = 2;     // what is compressed shrinks by more than this
+};
+
+int64_t whole(const std::string &text, const char *key, int64_t least, const std::string &all)
+{
+    const auto value = parsed<int64_t>(text);
+    if (!value || *value < least)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a whole number of %lld or more",
+            kCall, key, text.c_str(), all.c_str(), static_cast<long long>(least));
+    return *value;
+}
+
+double number(const std::string &text, const char *key, const std::string &all)
+{
+    char *end = nullptr;
+    const double value = strtod(text.c_str(), &end);
+    if (text.empty() || *end || !(value > 0) || std::isinf(value))
+        fail(YOKE_E_VALUE,
+             "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a number above 0",
+             kCall, key, text.c_str(), all.c_str());
+    return value;
+}
+
+Options read_options(const std::string &text)
+{
+    // Before it the buckets are laid out anew, and errors belong to a bucket.
+    constexpr int64_t kFirstStart = 2;
+    Options options;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find(',', at), text.size());
+        const std::string one = text.substr(at, end - at);
+        const size_t sign = std::min(one.find('='), one.size());
+        const std::string key = one.substr(0, sign),
+                          value = sign < one.size() ? one.substr(sign + 1) : "";
+        if (key == "rank")
+            options.rank = whole(value, "rank", 1, text);
+        else if (key == "start")
+            options.start = whole(value, "start", kFirstStart, text);
+        else if (key == "rate")
+            options.rate = number(value, "rate", text);
+        else
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; there are rank, start and rate",
+                kCall, key.c_str(), text.c_str());
+        at = end + 1;
+    }
+    return options;
+}
+
+// As many matrices as lie behind each other in a bucket, all of one shape.
+struct Batch {
+    size_t first = 0;  // the number, in the bucket, of the first
+    int64_t count = 0, rows = 0, columns = 0, stride = 0;
+    Tensor matrices,
+        errors;  // views of the bucket's memory and of its errors: [count, rows, columns]
+    Tensor q;    // [count, columns, rank]
+    Tensor p;    // [count, rows, rank], within a step
+};
+
+struct Compressed {
+    Tensor errors;  // as the bucket's memory
+    std::vector<Batch> batches;
+    std::vector<Tensor> plain;  // views of the bucket that pass as they are
+    Tensor together;            // these one after the other, within a step
+};
+
+// Alike on all ranks, whatever their generators are: by Box and Muller from numbers that are counted.
+Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_t> &shape,
+                      uint64_t seed)
+{
+    const auto uniform = [&seed] {
+        uint64_t value = seed += 0x9e3779b97f4a7c15;
+        value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+        value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+        return (static_cast<double>((value ^ (value >> 31)) >> 11) + 1) * 0x1p-53;
+    };
+    Tensor wide = make_tensor(open_device("cpu"), YOKE_F64, shape, kCall);
+    std::vector<double> values(static_cast<size_t>(wide->numel));
+    for (double &each : values)
+        each = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
+    copy_from_host(*wide, values.data(), wide->nbytes(), kCall);
+    const Tensor made = ops::cast(*wide, dtype);
+    if (device.host) return made;
+    Tensor there = make_tensor(device, dtype, shape, kCall);
+    transfer(*there, *made, false);
+    return there;
+}
+
+// The columns of each matrix of [count, rows, rank], one after the other (Gram and Schmidt).
+void orthogonalize(const Tensor &matrices)
+{
+    const int64_t count = matrices->shape()[0], rows = matrices->shape()[1],
+                  rank = matrices->shape()[2];
+    const auto columns = [&](int64_t from, int64_t to) {
+        const int64_t shape[] = {count, rows, to - from}, strides[] = {rows * rank, rank, 1};
+        return make_view(*matrices, shape, strides, from);
+    };
+    const int64_t axis[] = {1};
+    for (int64_t i = 0; i < rank; ++i) {
+        const Tensor column = columns(i, i + 1);
+        const Tensor length = ops::sqrt(*ops::sum(*ops::mul(*column, *column), axis, true));
+        ops::div_(*column, *ops::add(*length, kEpsilon));
+        if (i + 1 == rank) break;
+        const Tensor rest = columns(i + 1, rank);
+        const Tensor along = ops::sum(*ops::mul(*rest, *column), axis, true);
+        ops::sub_(*rest, *ops::mul(*along, *column));
+    }
+}
+
+Tensor transposed(const Tensor &matrices)
+{
+    const auto shape = matrices->shape(), strides = matrices->strides();
+    const int64_t turned[] = {shape[0], shape[2], shape[1]},
+                  steps[] = {strides[0], strides[2], strides[1]};
+    return make_view(*matrices, turned, steps, 0);
+}
+
+class PowerSgd final : public Compression {
+public:
+    PowerSgd(Options options, Ref<Group> group) : options_(options), group_(std::move(group)) {}
+    void begin(Bucket &bucket, size_t index, bool is_last) override;
+    void go_on(Bucket &bucket, size_t index) override;
+    void end(Bucket &bucket, size_t index) override;
+    void abandon() noexcept override { works_.abandon(); }
+    void lay_out(const std::vector<Bucket> &buckets,
+                 const std::vector<std::string> &names) override;
+    CompressionState state() const override;
+    void load(const CompressionState &state) override;
+
+private:
+    bool is_worth(const yoke_tensor &view) const;
+    bool compresses() const { return steps_ >= options_.start; }
+    void prepare();
+    Compressed prepared(const Bucket &bucket);
+    void place(const Bucket &bucket, const Tensor &errors, Batch &batch) const;
+    void fill(const Bucket &bucket, const Compressed &compressed) const;
+    void send_plain(Compressed &compressed, size_t index);
+
+    const Options options_;
+    const Ref<Group> group_;
+    detail::Works works_;
+    int64_t steps_ = 0;
+    std::vector<Bucket> laid_;
+    std::vector<std::string> names_;   // of all parameters
+    std::vector<Compressed> buckets_;  // from the first step on that compresses
+    CompressionState known_;           // what they begin with
+};
+
+// ---- What is compressed -----------------------------------------------------------------------------------------
+
+bool PowerSgd::is_worth(const yoke_tensor &view) const
+{
+    const bool is_wide = view.dtype == YOKE_F32 || view.dtype == YOKE_F64;
+    if (!is_wide || view.shape().size() < 2 || view.numel == 0) return false;
+    const int64_t rows = view.shape()[0], columns = view.numel / rows;
+    return static_cast<double>((rows + columns) * options_.rank) * options_.rate <
+           static_cast<double>(view.numel);
+}
+
+void PowerSgd::lay_out(const std::vector<Bucket> &buckets, const std::vector<std::string> &names)
+{
+    known_ = state();
+    laid_ = buckets;
+    names_ = names;
+    buckets_.clear();
+}
+
+void PowerSgd::prepare()
+{
+    if (!buckets_.empty()) return;
+    for (const Bucket &each : laid_) {
+        buckets_.push_back(prepared(each));
+        fill(each, buckets_.back());
+    }
+    known_.tensors.clear();
+}
+
+// Matrices of one shape that lie behind each other, which a bucket sees to, are one batch.
+Compressed PowerSgd::prepared(const Bucket &bucket)
+{
+    Compressed made;
+    made.errors = ops::zeros_like(*bucket.memory);
+    for (size_t i = 0; i < bucket.views.size(); ++i) {
+        const Tensor &view = bucket.views[i];
+        if (!is_worth(*view)) {
+            made.plain.push_back(view);
+            continue;
+        }
+        const bool goes_on =
+            i > 0 && !made.batches.empty() &&
+            made.batches.back().first + static_cast<size_t>(made.batches.back().count) == i &&
+            same(view->shape(), bucket.views[i - 1]->shape());
+        if (goes_on)
+            ++made.batches.back().count;
+        else
+            made.batches.push_back({i, 1, 0, 0, 0, {}, {}, {}, {}});
+    }
+    for (Batch &each : made.batches) place(bucket, made.errors, each);
+    return made;
+}
+
+// Those of a batch are as far apart as in the bucket.
+void PowerSgd::place(const Bucket &bucket, const Tensor &errors, Batch &batch) const
+{
+    const yoke_tensor &first = *bucket.views[batch.first];
+    const int64_t rows = first.shape()[0], columns = first.numel / rows;
+    const auto offset_of = [&](size_t i) {
+        const auto *begin =
+            static_cast<const char *>(static_cast<const void *>(bucket.memory->data));
+        const auto *at =
+            static_cast<const char *>(static_cast<const void *>(bucket.views[i]->data));
+        return (at - begin) / static_cast<int64_t>(item_size(first.dtype));
+    };
+    const int64_t offset = offset_of(batch.first);
+    const int64_t apart = batch.count > 1 ? offset_of(batch.first + 1) - offset : rows * columns;
+    const int64_t shape[] = {batch.count, rows, columns}, strides[] = {apart, columns, 1};
+    batch.matrices = make_view(*bucket.memory, shape, strides, offset);
+    batch.errors = make_view(*errors, shape, strides, offset);
+    batch.q = normal_numbers(*first.device, first.dtype, {batch.count, columns, options_.rank},
+                             bucket.params[batch.first]);
+    orthogonalize(batch.q);
+}
+
+// ---- A step -----------------------------------------------------------------------------------------------------
+
+// What a matrix lacked before is added first; from there the errors hold all of it.
+void PowerSgd::begin(Bucket &bucket, size_t index, bool)
+{
+    if (!compresses()) return works_.add(index, group_->run(detail::mean_of(bucket.memory), true));
+    prepare();
+    Compressed &compressed = buckets_[index];
+    for (Batch &each : compressed.batches) {
+        ops::add_(*each.errors, *each.matrices);
+        each.p = ops::matmul(*each.errors, *each.q);
+        works_.add(index, group_->run(detail::mean_of(each.p), true));
+    }
+    send_plain(compressed, index);
+}
+
+void PowerSgd::send_plain(Compressed &compressed, size_t index)
+{
+    if (compressed.plain.empty()) return;
+    std::vector<Tensor> flat;
+    std::vector<yoke_tensor *> list;
+    for (const Tensor &each : compressed.plain) {
+        const int64_t shape[] = {each->numel};
+        flat.push_back(make_view(*each, shape, nullptr, 0));
+        list.push_back(flat.back().get());
+    }
+    compressed.together = ops::cat(list);
+    works_.add(index, group_->run(detail::mean_of(compressed.together), true));
+}
+
+void PowerSgd::go_on(Bucket &, size_t index)
+{
+    if (!compresses()) return;
+    works_.wait(index);
+    for (Batch &each : buckets_[index].batches) {
+        orthogonalize(each.p);
+        each.q = ops::matmul(*transposed(each.errors), *each.p);
+        works_.add(index, group_->run(detail::mean_of(each.q), true));
+    }
+}
+
+void PowerSgd::end(Bucket &, size_t index)
+{
+    works_.wait(index);
+    if (compresses()) {
+        Compressed &compressed = buckets_[index];
+        for (Batch &each : compressed.batches) {
+            ops::copy_(*each.matrices, *ops::matmul(*each.p, *transposed(each.q)));
+            ops::sub_(*each.errors, *each.matrices);
+            each.p = {};
+        }
+        int64_t offset = 0;
+        for (const Tensor &each : compressed.plain) {
+            ops::copy_(*each, *make_view(*compressed.together, each->shape(), nullptr, offset));
+            offset += each->numel;
+        }
+        compressed.together = {};
+    }
+    if (index + 1 == laid_.size()) ++steps_;
+}
+
+// ---- What goes on in another process ----------------------------------------------------------------------------
+
+// Calls visit with the name, the error and the q of each parameter that is compressed.
+template <class Visit>
+void each_compressed(const std::vector<Bucket> &laid, const std::vector<std::string> &names,
+                     const std::vector<Compressed> &buckets, const Visit &visit)
+{
+    for (size_t i = 0; i < buckets.size(); ++i)
+        for (const Batch &batch : buckets[i].batches)
+            for (int64_t k = 0; k < batch.count; ++k) {
+                const size_t at = batch.first + static_cast<size_t>(k);
+                const auto q = batch.q->shape();
+                const int64_t of_q[] = {q[1], q[2]};
+                visit(names[laid[i].params[at]],
+                      make_view(*batch.errors, laid[i].views[at]->shape(), nullptr,
+                                k * batch.errors->strides()[0]),
+                      make_view(*batch.q, of_q, nullptr, k * batch.q->strides()[0]));
+            }
+}
+
+void PowerSgd::fill(const Bucket &bucket, const Compressed &compressed) const
+{
+    const auto take = [&](const std::string &key, const Tensor &to) {
+        const auto found = known_.tensors.find(key);
+        if (found != known_.tensors.end()) ops::copy_(*to, *found->second);
+    };
+    each_compressed({bucket}, names_, {compressed},
+                    [&](const std::string &name, const Tensor &error, const Tensor &q) {
+                        take("error/" + name, error);
+                        take("q/" + name, q);
+                    });
+}
+
+CompressionState PowerSgd::state() const
+{
+    CompressionState state{steps_, known_.tensors};
+    each_compressed(laid_, names_, buckets_,
+                    [&](const std::string &name, const Tensor &error, const Tensor &q) {
+                        state.tensors["error/" + name] = ops::clone(*error);
+                        state.tensors["q/" + name] = ops::clone(*q);
+                    });
+    return state;
+}
+
+void PowerSgd::load(const CompressionState &state)
+{
+    const auto view_of = [&](const std::string &name) -> const yoke_tensor * {
+        for (const Bucket &bucket : laid_)
+            for (size_t i = 0; i < bucket.params.size(); ++i)
+                if (names_[bucket.params[i]] == name) return bucket.views[i].get();
+        return nullptr;
+    };
+    for (const auto &[key, tensor] : state.tensors) {
+        const size_t slash = key.find('/');
+        const yoke_tensor *view = slash == key.npos ? nullptr : view_of(key.substr(slash + 1));
+        const std::string kind = key.substr(0, slash);
+        const bool fits =
+            view && is_worth(*view) &&
+            (kind == "error" ? same(tensor->shape(), view->shape())
+                             : kind == "q" && tensor->shape().size() == 2 &&
+                                   tensor->shape()[0] == view->numel / view->shape()[0] &&
+                                   tensor->shape()[1] == options_.rank);
+        if (!fits)
+            fail(
+                YOKE_E_VALUE,
+                "load_comm_state: the state has '%s' of %s, which this module does not have with rank=%lld; it is that of another model or compression",
+                key.c_str(), describe(*tensor).c_str(), static_cast<long long>(options_.rank));
+    }
+    steps_ = state.steps;
+    buckets_.clear();
+    known_ = state;
+    for (auto &[key, tensor] : known_.tensors) tensor = ops::clone(*tensor);
+}
+
+}  // namespace
+
+std::unique_ptr<Compression> make_powersgd(const std::string &options, Ref<Group> group)
+{
+    return std::make_unique<PowerSgd>(read_options(options), std::move(group));
+}
+
+}  // namespace yoke
