@@ -53,6 +53,11 @@ BucketPlan plan_buckets(const std::vector<Tensor> &params, const std::vector<siz
     }
     for (Open &each : open)
         if (!each.params.empty()) plan.push_back(std::move(each.params));
+    // Those of one shape lie behind each other, where one op takes all of them.
+    for (std::vector<size_t> &each : plan)
+        std::ranges::stable_sort(each, [&](size_t a, size_t b) {
+            return std::ranges::lexicographical_compare(params[a]->shape(), params[b]->shape());
+        });
     return plan;
 }
 
@@ -65,7 +70,9 @@ Bucket make_bucket(Group &group, const std::vector<Tensor> &params,
     int64_t count = 0;
     for (const size_t each : which) count += padded_count(*params[each]);
     const int64_t shape[] = {count};
-    made.memory = group.empty(shape, params[which[0]]->dtype);
+    const yoke_tensor &one = *params[which[0]];
+    made.memory = one.device->host ? group.empty(shape, one.dtype)
+                                   : make_tensor(*one.device, one.dtype, shape, "backward");
     ops::fill_(*made.memory, 0.0);
     int64_t offset = 0;
     for (const size_t each : which) {

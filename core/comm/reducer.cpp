@@ -16,11 +16,6 @@ namespace {
 
 constexpr const char *kBackward = "backward";
 
-Collective mean_of(const Tensor &tensor)
-{
-    return {YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_AVG, -1, tensor, tensor};
-}
-
 Collective sum_of(const Tensor &tensor)
 {
     return {YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, tensor, tensor};
@@ -43,6 +38,8 @@ Reducer::Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named>
       params_(std::move(params)),
       buffers_(std::move(buffers)),
       options_(options),
+      compression_(options.hook ? make_hook(options.hook, group_)
+                                : make_compression(options.compression, group_)),
       places_(params_.size())
 {
     for (size_t i = 0; i < params_.size(); ++i) numbers_.emplace(&leaf_of(i), i);
@@ -112,6 +109,9 @@ void Reducer::lay_out(const BucketPlan &plan)
     buckets_ = std::move(made);
     for (size_t i = 0; i < plan.size(); ++i)
         for (size_t k = 0; k < plan[i].size(); ++k) places_[plan[i][k]] = {i, k};
+    std::vector<std::string> names;
+    for (const Named &each : params_) names.push_back(each.name);
+    compression_->lay_out(buckets_, names);
 }
 
 // ---- What a script sets -----------------------------------------------------------------------------------------
@@ -152,6 +152,18 @@ std::vector<std::vector<std::string>> Reducer::bucket_names() const
         for (const size_t each : bucket.params) names.push_back(params_[each].name);
     }
     return all;
+}
+
+CompressionState Reducer::comm_state() const
+{
+    const NoGrad no_grad;
+    return compression_->state();
+}
+
+void Reducer::load_comm_state(const CompressionState &state)
+{
+    const NoGrad no_grad;
+    compression_->load(state);
 }
 
 // ---- One backward -----------------------------------------------------------------------------------------------
@@ -267,8 +279,10 @@ void Reducer::arrive(LeafNode &leaf, Tensor gradient)
 
 void Reducer::launch_full()
 {
-    while (step_.works.size() < buckets_.size() && !step_.missing[step_.works.size()])
-        step_.works.push_back(group_->run(mean_of(buckets_[step_.works.size()].memory), true));
+    while (step_.begun < buckets_.size() && !step_.missing[step_.begun]) {
+        const size_t next = step_.begun++;
+        compression_->begin(buckets_[next], next, step_.begun == buckets_.size());
+    }
 }
 
 void Reducer::end()
@@ -288,8 +302,9 @@ void Reducer::finish_step()
     step_.sharing->wait(-1);
     const std::vector<double> sums = read(step_.shared);
     const double factor = group_->size() / sums.back();
+    for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
     for (size_t i = 0; i < buckets_.size(); ++i) {
-        step_.works[i]->wait(-1);
+        compression_->end(buckets_[i], i);
         settle(i, sums, factor);
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
@@ -338,9 +353,7 @@ void Reducer::send_buffers(int32_t root)
 // The other ranks wait for this one's buckets.
 void Reducer::fail() noexcept
 {
-    const bool is_synced = step_.is_synced;
-    const std::vector<Ref<Work>> works = std::move(step_.works);
-    if (is_synced) {
+    if (step_.is_synced) {
         try {
             throw;
         } catch (const std::exception &error) {
@@ -348,7 +361,7 @@ void Reducer::fail() noexcept
         } catch (...) {
             group_->abort("its backward failed");
         }
-        for (const Ref<Work> &work : works) work->wait_for_end(-1);
+        compression_->abandon();
         is_over_ = true;
     }
     release();

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/autograd/node.h"
-#include "core/comm/buckets.h"
+#include "core/comm/compression.h"
 
 #include <mutex>
 #include <optional>
@@ -22,6 +22,8 @@ namespace yoke {
 
 struct ReducerOptions {
     BucketSizes sizes;
+    std::string compression;  // as make_compression has it
+    BucketHook hook;          // in its place
 };
 
 class Reducer final : public LeafWatcher, public std::enable_shared_from_this<Reducer> {
@@ -48,6 +50,8 @@ public:
     // Raises what the group has failed with.
     void check() const;
     std::vector<std::vector<std::string>> bucket_names() const;
+    CompressionState comm_state() const;
+    void load_comm_state(const CompressionState &state);
 
     void begin(const std::vector<Ref<LeafNode>> &reached) override;
     void arrive(LeafNode &leaf, Tensor gradient) override;
@@ -65,7 +69,7 @@ private:
         std::vector<bool> is_reached;  // by parameter
         std::vector<size_t> order;     // of those that have arrived
         std::vector<size_t> missing;   // by bucket: parameters that have yet to arrive
-        std::vector<Ref<Work>> works;  // of the buckets that have been given to the group
+        size_t begun = 0;              // buckets that have been given to the group
         Tensor shared;                 // the small all_reduce, and its work
         Ref<Work> sharing;
     };
@@ -97,6 +101,7 @@ private:
     const std::vector<Named> params_, buffers_;
     const ReducerOptions options_;
     std::unordered_map<const LeafNode *, size_t> numbers_;
+    const std::unique_ptr<Compression> compression_;
     std::vector<Bucket> buckets_;
     std::vector<Place> places_;  // by parameter
     bool is_rebuilt_ = false;

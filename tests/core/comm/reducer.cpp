@@ -12,6 +12,8 @@ namespace {
 struct Model {
     std::vector<Tensor> params;
     std::shared_ptr<Reducer> reducer;
+    std::string compression;
+    BucketHook hook;
 
     explicit Model(const std::vector<int64_t> &lengths, yoke_dtype dtype = YOKE_F64)
     {
@@ -30,7 +32,7 @@ struct Model {
         std::vector<Reducer::Named> named;
         for (size_t i = 0; i < params.size(); ++i)
             named.push_back({"p" + std::to_string(i), params[i]});
-        reducer = Reducer::make(group, std::move(named), {}, {sizes});
+        reducer = Reducer::make(group, std::move(named), {}, {sizes, compression, hook});
     }
     // The gradient of params[i] is factors[i]; 0: it is not used.
     void go_back(const std::vector<double> &factors) const
@@ -83,7 +85,7 @@ TEST(Buckets, AreClosedByTheParameterThatFillsThemAndHoldOneDtypeEach)
     std::vector<Tensor> params = doubles.params;
     params.push_back(floats.params[0]);
     EXPECT_EQ(plan_buckets(params, {4, 3, 2, 1, 0}, kSmall), (BucketPlan{{3, 2}, {1}, {4}, {0}}));
-    EXPECT_EQ(plan_buckets(params, {0, 1, 2, 3, 4}, {}), (BucketPlan{{0, 1, 2, 3}, {4}}));
+    EXPECT_EQ(plan_buckets(params, {0, 1, 2, 3, 4}, {}), (BucketPlan{{3, 0, 2, 1}, {4}}));
 }
 
 TEST(Reducer, MakesGradientsTheMeanOfAllRanks)
