@@ -13,11 +13,8 @@ public:
     using Clock = std::chrono::steady_clock;
 
     // From now on; below 0 counts as 0.
-    static Deadline after(double seconds)
-    {
-        constexpr double kLongest = 1e9;  // clocks end somewhere
-        return Deadline(std::clamp(seconds, 0., kLongest));
-    }
+    static Deadline after(double seconds) { return Deadline(std::clamp(seconds, 0., kLongest)); }
+    static Deadline never() { return Deadline(kLongest); }
     // The earlier one of this and `seconds` from now on.
     Deadline within(double seconds) const
     {
@@ -50,6 +47,8 @@ public:
     }
 
 private:
+    static constexpr double kLongest = 1e9;  // clocks end somewhere
+
     explicit Deadline(double seconds)
         : at_(Clock::now() +
               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 namespace yoke {

@@ -54,23 +54,18 @@ void Work::finish(std::exception_ptr failure, std::unique_ptr<Tail> tail) noexce
     ended_.notify_all();
 }
 
-namespace {
-
-constexpr double kLongest = 1e9;  // clocks end somewhere
-
-}  // namespace
-
 // What it waits for goes on.
 bool Work::wait_interruptibly(double seconds)
 {
     if (!Interruptible::is_open() || has_ended()) return wait_for_end(seconds);
-    const Deadline deadline = Deadline::after(seconds < 0 ? kLongest : seconds);
+    const Deadline deadline = seconds < 0 ? Deadline::never() : Deadline::after(seconds);
     std::unique_lock lock(mutex_);
     return wait_until(ended_, lock, deadline, [this] { return has_ended(); });
 }
 
 bool Work::wait_for_end(double seconds) noexcept
 {
+    constexpr double kLongest = 1e9;  // clocks end somewhere
     if (has_ended() || is_elsewhere()) return true;
     if (is_done_here()) return false;
     std::unique_lock lock(mutex_);

@@ -5,8 +5,7 @@
 #include "core/base/signals.h"
 #include "core/state/files.h"
 
-#include <memory>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -20,11 +19,16 @@ try {
     write_dump(dump, format("%s/rank-%d-of-%d-group-%llx.json", folder.c_str(), dump.rank,
                             dump.size(), static_cast<unsigned long long>(dump.group)));
 } catch (const std::exception &failure) {
-    log(LogLevel::kWarn, "the group's last calls could not be dumped (YOKE_COMM_DUMP): %s",
-        failure.what());
+    log_no_dump(failure);
 }
 
 }  // namespace
+
+void log_no_dump(const std::exception &why) noexcept
+{
+    log(LogLevel::kWarn, "the group's last calls could not be dumped (YOKE_COMM_DUMP): %s",
+        why.what());
+}
 
 void write_dump(const Dump &dump, const std::string &path)
 {
@@ -34,23 +38,27 @@ void write_dump(const Dump &dump, const std::string &path)
     file.commit();
 }
 
-std::shared_future<void> FailureDump::written()
+FailureDump::FailureDump(const char *folder, Dump dump)
+    : writing_(new Writing{folder, std::move(dump)})
 {
-    return is_wanted() ? written_.get_future().share() : std::shared_future<void>();
 }
 
-void FailureDump::write() noexcept
+std::shared_future<void> FailureDump::written() const
 {
-    if (!is_wanted()) return;
-    const auto made = std::make_shared<FailureDump>(std::move(*this));
-    const auto write_it = [made] {
-        try_to_write(made->dump_, made->folder_);
-        made->written_.set_value();
+    return writing_ ? writing_->done.get_future().share() : std::shared_future<void>();
+}
+
+void FailureDump::write() const noexcept
+{
+    if (!writing_) return;
+    const auto write_it = [writing = writing_] {
+        try_to_write(writing->dump, writing->folder);
+        writing->done.set_value();
     };
     try {
         const HostSignalsBlocked blocked;
         std::thread(write_it).detach();
-    } catch (const std::system_error &) {  // the system gives no thread
+    } catch (const std::exception &) {  // the system gives no thread
         write_it();
     }
 }

@@ -4,27 +4,32 @@
 
 #include "core/comm/dump.h"
 
+#include <exception>
 #include <future>
+#include <memory>
+#include <string>
 
 namespace yoke {
 
 // In a file that is whole or as it was.
 void write_dump(const Dump &dump, const std::string &path);
+void log_no_dump(const std::exception &why) noexcept;
 
 class FailureDump {
 public:
-    explicit FailureDump(const char *folder)
-        : folder_(folder ? folder : "") {}  // null: none is wanted
-    bool is_wanted() const noexcept { return !folder_.empty(); }
-    void take(Dump dump) { dump_ = std::move(dump); }
-    // Ready once it is written, or could not be, which is logged; not valid where none is wanted.
-    std::shared_future<void> written();
-    void write() noexcept;
+    FailureDump() = default;  // none is wanted
+    FailureDump(const char *folder, Dump dump);
+    // Ready once it is written, or could not be, which is logged; not valid where none is wanted. Asked for once.
+    std::shared_future<void> written() const;
+    void write() const noexcept;
 
 private:
-    const std::string folder_;
-    Dump dump_;
-    std::promise<void> written_;
+    struct Writing {
+        const std::string folder;
+        const Dump dump;
+        std::promise<void> done = {};
+    };
+    std::shared_ptr<Writing> writing_;
 };
 
 }  // namespace yoke

@@ -193,6 +193,19 @@ void name_job(const std::vector<LauncherSource> &sources, Environment &out)
         }
 }
 
+Parts parts_of(const std::vector<LauncherSource> &sources, bool has_store, const Environment &job)
+{
+    Parts parts{first_said(sources, &LauncherSource::rank),
+                first_said(sources, &LauncherSource::size),
+                first_said(sources, &LauncherSource::hosts),
+                first_said(sources, &LauncherSource::port),
+                true,
+                job.job.empty()};
+    const bool is_alone = parts.size && parts.size.value == 1;
+    if (is_alone || has_store || !job.file.empty()) parts.needs_host = parts.needs_port = false;
+    return parts;
+}
+
 }  // namespace
 
 Environment read_environment(const InitArguments &arguments, const Lookup &variable)
@@ -202,15 +215,7 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     for (LauncherSource &launcher : launchers(variable)) sources.push_back(std::move(launcher));
     find_contradictions(sources);
     name_job(sources, out);
-    Parts parts{first_said(sources, &LauncherSource::rank),
-                first_said(sources, &LauncherSource::size),
-                first_said(sources, &LauncherSource::hosts),
-                first_said(sources, &LauncherSource::port),
-                true,
-                out.job.empty()};
-    const bool is_alone = parts.size && parts.size.value == 1;
-    if (is_alone || arguments.has_store || !out.file.empty())
-        parts.needs_host = parts.needs_port = false;
+    const Parts parts = parts_of(sources, arguments.has_store, out);
     check_range(parts);
     check_parts(parts);
     out.rank = parts.rank.value;

@@ -10,7 +10,7 @@
 #include "core/base/work.h"
 #include "core/comm/cause.h"
 #include "core/comm/collective.h"
-#include "core/comm/dump.h"
+#include "core/comm/dump_failure.h"
 #include "core/comm/engine.h"
 #include "core/comm/members.h"
 #include "core/comm/reunion.h"
@@ -184,10 +184,16 @@ private:
     Members reunite(Deadline deadline);
     bool have_all_come(uint64_t barrier) const noexcept;
     void await_cause() const;
-    std::shared_ptr<Store> open_barrier();
+    // A view of the table for one wait of a barrier's.
+    struct BarrierWait {
+        std::shared_ptr<Store> keys;
+        size_t dead = 0;  // ranks that had died when it began
+    };
+    BarrierWait open_barrier();
     bool await_barrier(uint64_t number, Deadline deadline);
     std::string describe_dead(uint64_t barrier, Store &keys) const;
-    size_t count_dead() const;
+    size_t count_dead() const;  // with the lock held
+    bool has_lost_more(size_t dead) const;
     // What this rank leaves amid it the others cannot end: the group fails.
     template <class Step>
     auto or_fail(const char *call, Step &&step)
@@ -202,6 +208,7 @@ private:
     void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
     std::string describe_running() const;
     Dump look(const Cause *failing) const;
+    FailureDump dump_of(const Cause &cause) const noexcept;
     Cause agreed(Cause mine) noexcept;
     int32_t server() const noexcept;
     // Of a deadline; the rank that is missed for certain, or -1.

@@ -15,22 +15,27 @@ constexpr const char *kBarriers = "monitored";
 
 }  // namespace
 
-// A view of the table for one wait, which ends when the group fails, and when a rank is heard to have died.
-std::shared_ptr<Store> Group::open_barrier()
+// Which ends when the group fails, and when one more rank is heard to have died.
+Group::BarrierWait Group::open_barrier()
 {
     auto keys = std::make_shared<PrefixStore>(members_.store, kBarriers);
     std::unique_lock lock = lock_here();
     check_usable(lock);
     std::erase_if(barriers_under_way_, [](const auto &each) { return each.expired(); });
     barriers_under_way_.push_back(keys);
-    return keys;
+    return {std::move(keys), count_dead()};
 }
 
 size_t Group::count_dead() const
 {
-    const std::lock_guard lock(mutex_);
     return static_cast<size_t>(
         std::ranges::count(has_left_, false, [](const auto &each) { return each.second; }));
+}
+
+bool Group::has_lost_more(size_t dead) const
+{
+    const std::lock_guard lock(mutex_);
+    return count_dead() > dead && !cause_;
 }
 
 // Those that have died and have not come, and who else is not there; "" where none has.
@@ -61,15 +66,14 @@ void Group::monitored_barrier(double seconds)
         number = ++barriers_;
     }
     const Meeting meeting(*this, "monitored_barrier");
-    for (bool is_over = false; !is_over;) is_over = await_barrier(number, deadline);
+    while (!await_barrier(number, deadline)) Interruptible::check_here();
     forget_barriers(number);
 }
 
 // False where another rank has died meanwhile, which may have come before.
 bool Group::await_barrier(uint64_t number, Deadline deadline)
 {
-    const std::shared_ptr<Store> keys = open_barrier();
-    const size_t dead = count_dead();
+    const auto [keys, dead] = open_barrier();
     const std::string name = std::to_string(number);
     std::string absent;
     try {
@@ -81,7 +85,7 @@ bool Group::await_barrier(uint64_t number, Deadline deadline)
     } catch (const Error &error) {
         if (error.status() == YOKE_E_TIMEOUT) throw;
         if (have_all_come(number)) return true;
-        if (count_dead() > dead && !is_failed()) return false;
+        if (has_lost_more(dead)) return false;
         await_cause();
         throw;
     }

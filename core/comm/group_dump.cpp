@@ -1,4 +1,5 @@
 // What a group tells of itself in a file: core/comm/dump.h.
+#include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/comm/dump_failure.h"
 #include "core/comm/group.h"
@@ -65,6 +66,16 @@ void Group::dump(const std::string &path) const
 {
     check_process();
     write_dump(look(nullptr), path);
+}
+
+// Where YOKE_COMM_DUMP asks for it.
+FailureDump Group::dump_of(const Cause &cause) const noexcept
+try {
+    const char *const folder = config_or_null("YOKE_COMM_DUMP");
+    return folder ? FailureDump(folder, look(&cause)) : FailureDump();
+} catch (const std::exception &failure) {
+    log_no_dump(failure);
+    return {};
 }
 
 }  // namespace yoke

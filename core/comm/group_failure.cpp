@@ -242,8 +242,7 @@ void Group::fail_with(const Cause &cause) noexcept
     const bool is_tried_again = members_.is_again && !is_made();
     const bool is_news = !cause.is_planned && !is_tried_again;
     if (is_news) tell_launcher(cause.text);  // without the lock: it may log
-    FailureDump dump(is_news ? config_or_null("YOKE_COMM_DUMP") : nullptr);
-    if (dump.is_wanted()) dump.take(look(&cause));
+    const FailureDump dump = is_news ? dump_of(cause) : FailureDump();
     {
         const std::lock_guard lock(mutex_);
         if (cause_) return;

@@ -92,6 +92,9 @@ private:
     void find_cause();
     void find_in(const StuckCall &call);
     bool find_mismatch(const StuckCall &call);
+    // What a rank said that it calls, and the ranks that said the same.
+    using Said = std::tuple<int32_t, int32_t, int64_t, int32_t, int32_t>;
+    std::map<Said, std::vector<int32_t>> said_of(const StuckCall &call);
     void find_under_way(const StuckCall &call);
     void find_missing(const StuckCall &call, Standing standing);
     std::string doing(int32_t rank) const;
@@ -161,9 +164,8 @@ void Analysis::find_in(const StuckCall &call)
     if (!differs && !is_missed) find_under_way(call);
 }
 
-bool Analysis::find_mismatch(const StuckCall &call)
+std::map<Analysis::Said, std::vector<int32_t>> Analysis::said_of(const StuckCall &call)
 {
-    using Said = std::tuple<int32_t, int32_t, int64_t, int32_t, int32_t>;
     std::map<Said, std::vector<int32_t>> said;
     for (const Standing standing : {Standing::kIn, Standing::kQueued, Standing::kDone})
         for (const int32_t rank : call.of(standing))
@@ -171,10 +173,16 @@ bool Analysis::find_mismatch(const StuckCall &call)
                 const yoke_comm_signature &s = found->call.signature;
                 said[{s.op, s.dtype, s.count, s.reduction, s.root}].push_back(rank);
             }
+    for (auto &[key, ranks] : said) std::ranges::sort(ranks);
+    return said;
+}
+
+bool Analysis::find_mismatch(const StuckCall &call)
+{
+    const std::map<Said, std::vector<int32_t>> said = said_of(call);
     if (said.size() < 2) return false;
     size_t most = 0, as_many = 0;
-    for (auto &[key, ranks] : said) {
-        std::ranges::sort(ranks);
+    for (const auto &[key, ranks] : said) {
         if (ranks.size() > most) most = ranks.size(), as_many = 0;
         as_many += ranks.size() == most;
     }

@@ -141,6 +141,8 @@ private:
     {
         try {
             return resolve(host, 0, deadline_);
+        } catch (const Interrupted &) {
+            throw;
         } catch (const Error &error) {
             attempts_.note("'" + host + "'", error.what(), true);
             return {};

@@ -22,16 +22,8 @@ uint64_t mix(uint64_t value)
     return value ^ (value >> 31);
 }
 
-SamplerOptions checked(SamplerOptions options)
+void check_shares(const SamplerOptions &options)
 {
-    if (options.count < 0)
-        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 examples or more", kCall,
-             static_cast<long long>(options.count));
-    if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
-        fail(YOKE_E_VALUE,
-             "%s: rank %d of %d is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1",
-             kCall, options.rank, options.size);
-    if (options.shares.empty()) return options;
     if (std::ssize(options.shares) != options.size)
         fail(YOKE_E_VALUE, "%s: argument 'shares' has %zu numbers for %d ranks; give one for each",
              kCall, options.shares.size(), options.size);
@@ -50,6 +42,19 @@ SamplerOptions checked(SamplerOptions options)
             YOKE_E_VALUE,
             "%s: arguments 'drop_last' and 'shares' are both given; with shares each example goes to one rank, and none is left out",
             kCall);
+}
+
+SamplerOptions checked(SamplerOptions options)
+{
+    if (options.count < 0)
+        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 examples or more", kCall,
+             static_cast<long long>(options.count));
+    if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
+        fail(YOKE_E_VALUE,
+             "%s: rank %d of %d is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1",
+             kCall, options.rank, options.size);
+    if (options.shares.empty()) return options;
+    check_shares(options);
     options.is_padded = false;
     return options;
 }

@@ -48,11 +48,13 @@ yoke_status Errand::wait(const yoke_comm_member &member, Clock::time_point since
     using namespace std::chrono_literals;
     std::unique_lock lock(mutex_);
     while (!ended_.wait_for(lock, 50ms, [&] { return is_done_; })) {
+        lock.unlock();  // a handler of the host's may run there
         const bool is_over = member.is_over && member.is_over(member.user);
+        lock.lock();
         const bool is_late =
             member.timeout_s >= 0 &&
             Clock::now() - since >= std::chrono::duration<double>(member.timeout_s);
-        if (!is_over && !is_late) continue;
+        if (is_done_ || (!is_over && !is_late)) continue;
         note_abandoned();
         if (is_over) return fail(YOKE_E_CANCELLED, "mpi: the group has failed while it was made");
         if (member.fault) member.fault->kind = YOKE_COMM_FAULT_LATE;

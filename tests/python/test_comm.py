@@ -61,6 +61,18 @@ print(t.tolist(), out.tolist(), part.tolist(), swapped.tolist(), half.size, half
                               f"{[rank, rank + 10, rank + 20]} {[2, 1, 2][rank]} {[0, 0, 1][rank]}", out
 
 
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_monitored_barrier_does_not_wait_beside_a_dead_rank(victim):
+    outs, statuses, errors = start(f"""
+if rank == {victim}: os.kill(os.getpid(), signal.SIGKILL)
+told(lambda: group.monitored_barrier(600.))  # longer than the test takes
+""", 3)
+    alive = [out for rank, out in enumerate(outs) if rank != victim]
+    assert statuses[victim] == -9, errors
+    for out in alive:
+        assert out.startswith("CollectiveError ") and f"rank {victim} (host" in out and "died" in out, outs
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_rank_is_named_on_all_others(victim):
     outs, statuses, _ = start(f"""
