@@ -44,14 +44,14 @@ build = {
         ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
         ["yoke.core"] = {
             sources = {
-                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c", "bindings/lua/src/comm_store.c",
+                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c",
                 "bindings/lua/src/device.c",
                 "bindings/lua/src/device_fields.c", "bindings/lua/src/doctor.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
                 "bindings/lua/src/inventory.c", "bindings/lua/src/jobs.c", "bindings/lua/src/library.c", "bindings/lua/src/list.c",
                 "bindings/lua/src/log.c", "bindings/lua/src/memory.c", "bindings/lua/src/modes.c",
                 "bindings/lua/src/module.c", "bindings/lua/src/ops.c", "bindings/lua/src/optim.c", "bindings/lua/src/preempt.c",
                 "bindings/lua/src/runtime/arguments.c", "bindings/lua/src/runtime/class.c",
-                "bindings/lua/src/runtime/error.c", "bindings/lua/src/runtime/interrupt.c", "bindings/lua/src/runtime/poll.c", "bindings/lua/src/runtime/scope.c",
+                "bindings/lua/src/runtime/error.c", "bindings/lua/src/runtime/interrupt.c", "bindings/lua/src/runtime/poll.c", "bindings/lua/src/runtime/scope.c", "bindings/lua/src/runtime/store.c",
                 "bindings/lua/src/runtime/script.c", "bindings/lua/src/schedules.c",
                 "bindings/lua/src/select.c", "bindings/lua/src/state.c", "bindings/lua/src/stream.c", "bindings/lua/src/tensor_fields.c",
                 "bindings/lua/src/training.c", "bindings/lua/src/values/arg_type.c", "bindings/lua/src/values/convert.c",

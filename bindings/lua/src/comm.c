@@ -1,10 +1,10 @@
 /* Groups of ranks, of yoke/comm.h: yoke/comm.lua gives them their face. */
-#include "bindings/lua/src/comm_store.h"
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/runtime/script.h"
+#include "bindings/lua/src/runtime/store.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/handles.h"
 

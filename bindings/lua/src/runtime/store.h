@@ -1,6 +1,6 @@
-/* comm_store.h: a store of the script's, by which the ranks of one init find each other. */
-#ifndef YOKE_LUA_COMM_STORE_H
-#define YOKE_LUA_COMM_STORE_H
+/* store.h: a store of the script's, by which the ranks of one init find each other. */
+#ifndef YOKE_LUA_RUNTIME_STORE_H
+#define YOKE_LUA_RUNTIME_STORE_H
 
 #include "yoke/comm.h"
 
@@ -16,4 +16,4 @@ typedef struct YlStore {
 /* Borrow it, for one call of yoke_comm_init. */
 yoke_store_functions yl_store_functions(YlStore *store);
 
-#endif /* YOKE_LUA_COMM_STORE_H */
+#endif /* YOKE_LUA_RUNTIME_STORE_H */

@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "bindings/lua/src/comm_store.h"
+#include "bindings/lua/src/runtime/store.h"
 
 #include <string.h>
 #include <time.h>
