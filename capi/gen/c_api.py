@@ -190,6 +190,7 @@ def api_h(slots, functions):
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
 #include "yoke/optim.h"
+#include "yoke/parallel.h"
 #include "yoke/runtime.h"
 #include "yoke/select.h"
 #include "yoke/state.h"

@@ -38,7 +38,9 @@ const char *name_of(HandleKind kind)
                                      "state",
                                      "work",
                                      "checkpoint manager",
-                                     "group"};
+                                     "group",
+                                     "reducer",
+                                     "sampler"};
     static_assert(std::size(names) == static_cast<size_t>(HandleKind::kCount));
     return names[static_cast<size_t>(kind)];
 }

@@ -47,6 +47,8 @@ enum class HandleKind : uint8_t {
     kWork,
     kCheckpointManager,
     kGroup,
+    kReducer,
+    kSampler,
     kCount,
 };
 
@@ -74,6 +76,8 @@ template <> struct HandleOf<yoke_state> : IsHandle<HandleKind::kState, State> {}
 template <> struct HandleOf<yoke_work> : IsHandle<HandleKind::kWork, Work> {};
 template <> struct HandleOf<yoke_checkpoint_manager> : IsHandle<HandleKind::kCheckpointManager, CheckpointManager> {};
 template <> struct HandleOf<yoke_group> : IsHandle<HandleKind::kGroup, Group> {};
+template <> struct HandleOf<yoke_reducer> : IsHandle<HandleKind::kReducer, yoke_reducer> {};
+template <> struct HandleOf<yoke_sampler> : IsHandle<HandleKind::kSampler, yoke_sampler> {};
 template <> struct HandleOf<yoke_optimizer> : IsHandle<HandleKind::kOptimizer, yoke_optimizer> {};
 template <> struct HandleOf<yoke_grad_scaler> : IsHandle<HandleKind::kGradScaler, yoke_grad_scaler> {};
 template <> struct HandleOf<yoke_ema> : IsHandle<HandleKind::kEma, yoke_ema> {};

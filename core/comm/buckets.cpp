@@ -1,6 +1,7 @@
 #include "core/comm/buckets.h"
 
 #include "core/autograd/node.h"
+#include "core/base/error.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -36,6 +37,20 @@ Open &open_bucket_of(std::vector<Open> &all, const yoke_tensor &param, uint64_t 
 }
 
 }  // namespace
+
+BucketSizes bucket_sizes(double mib)
+{
+    constexpr double kMiB = 1 << 20, kMost = 1 << 20;
+    if (!(mib > 0 && mib <= kMost))
+        fail(
+            YOKE_E_VALUE,
+            "DistributedDataParallel: argument 'bucket_mb' is %g; it takes the MiB of a bucket, above 0",
+            mib);
+    BucketSizes sizes;
+    sizes.other = static_cast<uint64_t>(mib * kMiB);
+    sizes.first = std::min(sizes.first, sizes.other);
+    return sizes;
+}
 
 BucketPlan plan_buckets(const std::vector<Tensor> &params, const std::vector<size_t> &order,
                         BucketSizes sizes)

@@ -19,6 +19,9 @@ struct BucketSizes {
     uint64_t other = uint64_t{25} << 20;
 };
 
+// Of a size in MiB, which a script gives. Raises YOKE_E_VALUE unless it is above 0.
+BucketSizes bucket_sizes(double mib);
+
 // A bucket is closed with the parameter by which it reaches its size. `order` has each parameter once.
 BucketPlan plan_buckets(const std::vector<Tensor> &params, const std::vector<size_t> &order,
                         BucketSizes sizes);

@@ -44,6 +44,41 @@ void Compression::load(const CompressionState &state)
             state.tensors.begin()->first.c_str());
 }
 
+Ref<State> state_of(const CompressionState &state)
+{
+    Ref<State> tensors = State::make(StateDict());
+    for (const auto &[name, tensor] : state.tensors)
+        tensors->put(name, State::make(tensor), "comm_state");
+    Ref<State> made = State::make(StateDict());
+    made->put("steps", State::make(state.steps), "comm_state");
+    made->put("tensors", std::move(tensors), "comm_state");
+    return made;
+}
+
+CompressionState read_compression_state(const State &state, const char *call)
+{
+    const auto *all = state.get_if<StateDict>();
+    const State *steps = all ? all->find("steps") : nullptr;
+    const State *tensors = all ? all->find("tensors") : nullptr;
+    const int64_t *count = steps ? steps->get_if<int64_t>() : nullptr;
+    const auto *named = tensors ? tensors->get_if<StateDict>() : nullptr;
+    if (!count || *count < 0 || !named)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'state' is %s without 'steps', a number, and 'tensors', a dict; give what comm_state gave",
+            call, kind_text(state.kind()));
+    CompressionState read{*count, {}};
+    for (const StateDict::Entry &each : named->entries()) {
+        const auto *name = std::get_if<std::string>(&each.key);
+        const auto *tensor = each.value->get_if<Tensor>();
+        if (!name || !tensor)
+            fail(YOKE_E_TYPE, "%s: '%s' of the state is %s; it must be a tensor", call,
+                 path_part(each.key).c_str(), kind_text(each.value->kind()));
+        read.tensors.emplace(*name, *tensor);
+    }
+    return read;
+}
+
 namespace {
 
 class Plain : public Compression {

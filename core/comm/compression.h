@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/comm/buckets.h"
+#include "core/state/tree.h"
 
 #include <functional>
 #include <map>
@@ -18,6 +19,10 @@ struct CompressionState {
     int64_t steps = 0;
     std::map<std::string, Tensor> tensors;  // "error/<parameter>", "q/<parameter>"
 };
+
+// {"steps": ..., "tensors": {...}}. Raises YOKE_E_VALUE and _TYPE for what is no such state.
+Ref<State> state_of(const CompressionState &state);
+CompressionState read_compression_state(const State &state, const char *call);
 
 class Compression {
 public:

@@ -47,10 +47,37 @@ Reducer::Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named>
 
 Reducer::~Reducer() = default;
 
+namespace {
+
+void check_params(const std::vector<Reducer::Named> &params)
+{
+    std::unordered_map<const yoke::Node *, const std::string *> seen;
+    if (params.empty())
+        fail(YOKE_E_VALUE,
+             "DistributedDataParallel: the module has no parameter that requires a gradient");
+    for (const Reducer::Named &each : params) {
+        if (!each.tensor->requires_grad() || !is_leaf(*each.tensor))
+            fail(
+                YOKE_E_VALUE,
+                "DistributedDataParallel: the parameter '%s', %s, %s; a parameter is a leaf that requires a gradient",
+                each.name.c_str(), describe(*each.tensor).c_str(),
+                is_leaf(*each.tensor) ? "requires none" : "was made by an op");
+        const auto [place, is_new] = seen.emplace(node_of(*each.tensor), &each.name);
+        if (!is_new)
+            fail(
+                YOKE_E_VALUE,
+                "DistributedDataParallel: the parameters '%s' and '%s' are one tensor; give it once",
+                place->second->c_str(), each.name.c_str());
+    }
+}
+
+}  // namespace
+
 std::shared_ptr<Reducer> Reducer::make(Ref<Group> group, std::vector<Named> params,
                                        std::vector<Named> buffers, const ReducerOptions &options)
 {
     const NoGrad no_grad;
+    yoke::check_params(params);
     std::shared_ptr<Reducer> made(
         new Reducer(std::move(group), std::move(params), std::move(buffers), options));
     if (made->group_->size() == 1) return made;
@@ -154,16 +181,16 @@ std::vector<std::vector<std::string>> Reducer::bucket_names() const
     return all;
 }
 
-CompressionState Reducer::comm_state() const
+Ref<State> Reducer::comm_state() const
 {
     const NoGrad no_grad;
-    return compression_->state();
+    return state_of(compression_->state());
 }
 
-void Reducer::load_comm_state(const CompressionState &state)
+void Reducer::load_comm_state(const State &state)
 {
     const NoGrad no_grad;
-    compression_->load(state);
+    compression_->load(read_compression_state(state, "load_comm_state"));
 }
 
 // ---- One backward -----------------------------------------------------------------------------------------------

@@ -50,8 +50,9 @@ public:
     // Raises what the group has failed with.
     void check() const;
     std::vector<std::vector<std::string>> bucket_names() const;
-    CompressionState comm_state() const;
-    void load_comm_state(const CompressionState &state);
+    // Of the compression. Raises YOKE_E_VALUE for that of another model or compression.
+    Ref<State> comm_state() const;
+    void load_comm_state(const State &state);
 
     void begin(const std::vector<Ref<LeafNode>> &reached) override;
     void arrive(LeafNode &leaf, Tensor gradient) override;
@@ -114,3 +115,10 @@ private:
 };
 
 }  // namespace yoke
+
+// Leaves keep their gradients themselves when its last reference goes.
+struct yoke_reducer final : public yoke::RefCounted {
+    explicit yoke_reducer(std::shared_ptr<yoke::Reducer> of) : core(std::move(of)) {}
+    ~yoke_reducer() override { core->detach(); }
+    const std::shared_ptr<yoke::Reducer> core;
+};

@@ -21,6 +21,7 @@
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
 #include "yoke/optim.h"
+#include "yoke/parallel.h"
 #include "yoke/runtime.h"
 #include "yoke/select.h"
 #include "yoke/state.h"
@@ -672,6 +673,26 @@ typedef struct yoke_api {
     yoke_status (*comm_variable_get)(int32_t index, yoke_comm_variable *variable);
     yoke_status (*comm_note_raised)(const char *what);
     yoke_status (*set_interrupt_hook)(yoke_interrupt_fn fn, void *user, yoke_drop_fn drop);
+    yoke_status (*reducer_create)(yoke_group *group, yoke_tensor *const *params,
+                                  const char *const *names, int64_t count,
+                                  yoke_tensor *const *buffers, const char *const *buffer_names,
+                                  int64_t buffer_count, const yoke_reducer_options *options,
+                                  yoke_reducer **out);
+    void (*reducer_release)(yoke_reducer *reducer);
+    yoke_status (*reducer_set_sync)(yoke_reducer *reducer, int32_t enabled);
+    int32_t (*reducer_get_sync)(yoke_reducer *reducer);
+    yoke_status (*reducer_set_weight)(yoke_reducer *reducer, double weight);
+    yoke_status (*reducer_check)(yoke_reducer *reducer);
+    yoke_status (*reducer_state)(yoke_reducer *reducer, yoke_state **out);
+    yoke_status (*reducer_load_state)(yoke_reducer *reducer, yoke_state *state);
+    yoke_status (*sampler_create)(const yoke_sampler_options *options, yoke_sampler **out);
+    void (*sampler_release)(yoke_sampler *sampler);
+    yoke_status (*sampler_set_epoch)(yoke_sampler *sampler, int64_t epoch);
+    yoke_status (*sampler_begin)(yoke_sampler *sampler);
+    yoke_status (*sampler_next)(yoke_sampler *sampler, int64_t *index);
+    int64_t (*sampler_length)(yoke_sampler *sampler);
+    yoke_status (*sampler_get_state)(yoke_sampler *sampler, yoke_sampler_state *state);
+    yoke_status (*sampler_load)(yoke_sampler *sampler, const yoke_sampler_state *state);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -68,6 +68,7 @@
 #include "yoke/memory.h"
 #include "yoke/ops.h"
 #include "yoke/optim.h"
+#include "yoke/parallel.h"
 #include "yoke/preempt.h"
 #include "yoke/runtime.h"
 #include "yoke/select.h"

@@ -49,6 +49,11 @@ struct Matrix {
     }
 };
 
+CompressionState state_of(const Matrix &model)
+{
+    return read_compression_state(*model.reducer->comm_state(), kCall);
+}
+
 void on_ranks(int32_t size, const std::function<void(const Ref<Group> &)> &run)
 {
     std::vector<Ref<Group>> groups = init_threads(size, 20, kCall);
@@ -96,7 +101,7 @@ TEST(PowerSgd, GivesTheMeanOfMatricesOfItsRank)
         const double own = 1 + 2 * group->rank();
         for (int step = 0; step < 6; ++step)
             expect_near(model.go_back(Matrix::outer(own), own), mean(2, 2), 1e-5);
-        EXPECT_EQ(model.reducer->comm_state().steps, 6);
+        EXPECT_EQ(state_of(model).steps, 6);
     });
 }
 
@@ -115,7 +120,7 @@ TEST(PowerSgd, AddsWhatItLackedToTheNextStep)
             const std::vector<float> grads = model.go_back(full, 1);
             for (size_t i = 0; i < sum.size(); ++i) sum[i] += grads[i];
         }
-        const CompressionState state = model.reducer->comm_state();
+        const CompressionState state = state_of(model);
         const std::vector<float> error = values(state.tensors.at("error/weight"));
         for (size_t i = 0; i < sum.size(); ++i)
             EXPECT_NEAR(sum[i] + error[i], kSteps * values(full)[i], 1e-3) << i;
@@ -134,8 +139,9 @@ TEST(PowerSgd, GoesOnFromAStateWithTheSameBits)
         std::vector<float> expected;
         for (int step = 0; step < 8; ++step) expected = whole.go_back(gradient(step), step);
         for (int step = 0; step < 5; ++step) before.go_back(gradient(step), step);
-        const CompressionState state = before.reducer->comm_state();
-        EXPECT_EQ(state.tensors.size(), 2u);
+        const Ref<State> told = before.reducer->comm_state();
+        const State &state = *told;
+        EXPECT_EQ(state_of(before).tensors.size(), 2u);
         Matrix after(group, kind);
         after.reducer->load_comm_state(state);
         std::vector<float> found;
@@ -146,6 +152,8 @@ TEST(PowerSgd, GoesOnFromAStateWithTheSameBits)
                      [&] { other.reducer->load_comm_state(state); });
         expect_error(YOKE_E_VALUE, {"load_comm_state", "'error/weight'"},
                      [&] { plain.reducer->load_comm_state(state); });
+        expect_error(YOKE_E_VALUE, {"load_comm_state", "a float", "'steps'"},
+                     [&] { plain.reducer->load_comm_state(*State::make(1.5)); });
     });
 }
 

@@ -21,7 +21,7 @@ SPECIAL = {
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
     "yoke_load", "yoke_preempt_watch", "yoke_preempt_add", "yoke_preempt_signal", "yoke_preempt_resume", "yoke_preempt_clear",
     "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads", "yoke_run", "yoke_comm_hang", "yoke_set_stack_provider",
-    "yoke_set_interrupt_hook",
+    "yoke_set_interrupt_hook", "yoke_reducer_create", "yoke_sampler_create", "yoke_sampler_get_state", "yoke_sampler_load",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.
 RARE = {
@@ -38,7 +38,7 @@ RARE = {
 OFTEN = {"yoke_graph_end": 4, "yoke_graph_abort": 4, "yoke_graph_replay": 3, "yoke_checkpoint_end": 6,
          "yoke_comm_coalesce_end": 4, "yoke_comm_coalesce_drop": 2}
 HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_scaler", "ema", "autocast", "checkpoint", "memory_budget", "inventory",
-           "explanation", "report", "state", "work", "checkpoint_manager", "group"}
+           "explanation", "report", "state", "work", "checkpoint_manager", "group", "reducer", "sampler"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",
          "approximate", "activation", "amount"}

@@ -28,6 +28,8 @@ namespace hostile {
     X(state, 8)              \
     X(work, 2)               \
     X(checkpoint_manager, 2) \
+    X(reducer, 2)            \
+    X(sampler, 2)            \
     X(group, 2)              \
     X(inventory, 2)          \
     X(explanation, 2)        \

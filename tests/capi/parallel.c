@@ -1,0 +1,273 @@
+/* Gradients that ranks reduce, and what each rank takes of a data set, from C. */
+#include "check.h"
+
+#include <pthread.h>
+
+enum { RANKS = 3, COUNT = 5 };
+
+static yoke_tensor *parameter(int64_t count)
+{
+    yoke_tensor *made = NULL;
+    OK(yoke_ones(&count, 1, YOKE_F32, NULL, &made));
+    OK(yoke_tensor_set_requires_grad(made, 1));
+    return made;
+}
+
+/* The gradient of `p` is `factor` in each element. */
+static yoke_status go_back(yoke_tensor *p, double factor)
+{
+    yoke_tensor *scaled = NULL, *loss = NULL;
+    const yoke_scalar by = {.kind = YOKE_ARG_FLOAT, .v.f = factor};
+    OK(yoke_mul_scalar(p, &by, &scaled));
+    OK(yoke_sum(scaled, NULL, 0, 0, YOKE_NONE, &loss));
+    const yoke_status status = yoke_backward(loss, NULL, 0);
+    yoke_tensor_release(scaled);
+    yoke_tensor_release(loss);
+    return status;
+}
+
+static float gradient(yoke_tensor *p)
+{
+    yoke_tensor *grad = NULL;
+    float values[COUNT] = {0};
+    OK(yoke_tensor_grad(p, &grad));
+    if (!grad) return -1;
+    OK(yoke_tensor_copy_to_host(grad, values, sizeof values));
+    yoke_tensor_release(grad);
+    return values[COUNT - 1];
+}
+
+/* ---- Ranks that are threads -------------------------------------------------------------------------------- */
+
+typedef struct Rank {
+    yoke_group *group;
+    int rank;
+    void (*body)(struct Rank *);
+} Rank;
+
+static void *run_rank(void *rank)
+{
+    Rank *own = rank;
+    own->body(own);
+    return NULL;
+}
+
+static void on_ranks(void (*body)(Rank *))
+{
+    yoke_group *groups[RANKS];
+    pthread_t threads[RANKS];
+    Rank ranks[RANKS];
+    OK(yoke_comm_init_threads(RANKS, 0, groups));
+    for (int i = 0; i < RANKS; ++i) {
+        ranks[i] = (Rank){groups[i], i, body};
+        CHECK(pthread_create(&threads[i], NULL, run_rank, &ranks[i]) == 0);
+    }
+    for (int i = 0; i < RANKS; ++i) pthread_join(threads[i], NULL);
+    for (int i = 0; i < RANKS; ++i) yoke_group_release(groups[i]);
+}
+
+static yoke_reducer *reducer_of(yoke_group *group, yoke_tensor *p,
+                                const yoke_reducer_options *options)
+{
+    static const char *const names[] = {"p"};
+    yoke_reducer *made = NULL;
+    OK(yoke_reducer_create(group, &p, names, 1, NULL, NULL, 0, options, &made));
+    return made;
+}
+
+static void reduce(Rank *own)
+{
+    yoke_tensor *p = parameter(COUNT);
+    yoke_reducer *reducer = reducer_of(own->group, p, NULL);
+    OK(go_back(p, own->rank));
+    CHECK(gradient(p) == 1);
+    CHECK(yoke_reducer_get_sync(reducer) == 1);
+    OK(yoke_reducer_set_sync(reducer, 0));
+    OK(go_back(p, own->rank));
+    CHECK(gradient(p) == 1 + (float)own->rank);
+    OK(yoke_reducer_set_sync(reducer, 1));
+    OK(yoke_tensor_set_grad(p, NULL));
+    OK(yoke_reducer_set_weight(reducer, own->rank == 2 ? 2 : 1));
+    OK(go_back(p, own->rank));
+    CHECK(gradient(p) == 1.25F);
+    OK(yoke_reducer_check(reducer));
+    yoke_reducer_release(reducer);
+    OK(yoke_tensor_set_grad(p, NULL));
+    OK(go_back(p, own->rank));
+    CHECK(gradient(p) == (float)own->rank);
+    yoke_tensor_release(p);
+}
+
+static void ranks_share_the_mean_of_their_gradients(void)
+{
+    on_ranks(reduce);
+}
+
+/* ---- Hooks ------------------------------------------------------------------------------------------------------ */
+
+typedef struct Counts {
+    int ran, dropped;
+} Counts;
+
+static yoke_status sum_up(void *user, yoke_tensor *bucket, int32_t index, int32_t is_last,
+                          yoke_group *group, yoke_work **work)
+{
+    CHECK(index == 0 && is_last == 1);
+    ++((Counts *)user)->ran;
+    return yoke_group_all_reduce(group, bucket, YOKE_REDUCE_SUM, work);
+}
+
+static yoke_status give_up(void *user, yoke_tensor *bucket, int32_t index, int32_t is_last,
+                           yoke_group *group, yoke_work **work)
+{
+    (void)user, (void)bucket, (void)index, (void)is_last, (void)group, (void)work;
+    return YOKE_E_VALUE;
+}
+
+static const char *why(void *user)
+{
+    (void)user;
+    return "it does not like this bucket";
+}
+
+static void drop(void *user)
+{
+    ++((Counts *)user)->dropped;
+}
+
+static void hook(Rank *own)
+{
+    Counts counts = {0, 0};
+    yoke_tensor *p = parameter(COUNT);
+    const yoke_bucket_hook sums = {sizeof sums, 0, &counts, sum_up, NULL, drop};
+    const yoke_reducer_options options = {.struct_size = sizeof options, .hook = &sums};
+    yoke_reducer *reducer = reducer_of(own->group, p, &options);
+    OK(go_back(p, own->rank));
+    CHECK(gradient(p) == 3);
+    CHECK(counts.ran == 1 && counts.dropped == 0);
+    yoke_reducer_release(reducer);
+    CHECK(counts.dropped == 1);
+    OK(yoke_tensor_set_grad(p, NULL));
+
+    const yoke_bucket_hook fails = {sizeof fails, 0, NULL, give_up, why, NULL};
+    const yoke_reducer_options failing = {.struct_size = sizeof failing, .hook = &fails};
+    reducer = reducer_of(own->group, p, &failing);
+    CHECK(go_back(p, 1) != YOKE_OK);
+    CHECK(strstr(yoke_last_error()->message, "it does not like this bucket") != NULL);
+    CHECK(yoke_reducer_check(reducer) == YOKE_E_CANCELLED);
+    yoke_reducer_release(reducer);
+    OK(go_back(p, 2)); /* of this rank alone */
+    yoke_tensor_release(p);
+}
+
+static void a_hook_does_what_it_likes_with_a_bucket(void)
+{
+    on_ranks(hook);
+}
+
+/* ---- A state ---------------------------------------------------------------------------------------------------- */
+
+static void compress(Rank *own)
+{
+    yoke_tensor *p = parameter(COUNT);
+    const yoke_reducer_options options = {.struct_size = sizeof options,
+                                          .compression = "powersgd:rank=1,start=2"};
+    yoke_reducer *reducer = reducer_of(own->group, p, &options);
+    for (int step = 0; step < 3; ++step) OK(go_back(p, own->rank));
+    yoke_state *state = NULL;
+    int64_t steps = 0;
+    OK(yoke_reducer_state(reducer, &state));
+    OK(yoke_state_get_int(state, "steps", &steps));
+    CHECK(steps == 3);
+    OK(yoke_reducer_load_state(reducer, state));
+    OK(yoke_state_set_int(state, "steps", -1));
+    FAILS(yoke_reducer_load_state(reducer, state), YOKE_E_VALUE, "comm_state");
+    yoke_state_release(state);
+    yoke_reducer_release(reducer);
+    yoke_tensor_release(p);
+}
+
+static void a_compression_has_a_state(void)
+{
+    on_ranks(compress);
+}
+
+static void what_cannot_be_reduced_is_refused(void)
+{
+    yoke_group *group = NULL;
+    OK(yoke_comm_init_threads(1, 0, &group));
+    yoke_tensor *p = parameter(COUNT), *plain = NULL;
+    const int64_t count = COUNT;
+    OK(yoke_ones(&count, 1, YOKE_F32, NULL, &plain));
+    yoke_tensor *twice[] = {p, p};
+    const char *const names[] = {"one", "two"};
+    yoke_reducer *out = NULL;
+    FAILS(yoke_reducer_create(group, twice, names, 2, NULL, NULL, 0, NULL, &out), YOKE_E_VALUE,
+          "'one' and 'two' are one tensor");
+    FAILS(yoke_reducer_create(group, &plain, names, 1, NULL, NULL, 0, NULL, &out), YOKE_E_VALUE,
+          "'one'");
+    FAILS(yoke_reducer_create(group, NULL, NULL, 0, NULL, NULL, 0, NULL, &out), YOKE_E_VALUE,
+          "no parameter");
+    yoke_reducer_options options = {.struct_size = sizeof options, .bucket_mb = -1};
+    FAILS(yoke_reducer_create(group, &p, names, 1, NULL, NULL, 0, &options, &out), YOKE_E_VALUE,
+          "'bucket_mb' is -1");
+    options = (yoke_reducer_options){.struct_size = sizeof options, .compression = "fp8"};
+    FAILS(yoke_reducer_create(group, &p, names, 1, NULL, NULL, 0, &options, &out), YOKE_E_VALUE,
+          "fp8");
+    yoke_tensor_release(p);
+    yoke_tensor_release(plain);
+    yoke_group_release(group);
+}
+
+/* ---- Examples --------------------------------------------------------------------------------------------------- */
+
+static int64_t taken(yoke_sampler *sampler, int64_t most)
+{
+    int64_t count = 0, index = 0;
+    while (count < most) {
+        OK(yoke_sampler_next(sampler, &index));
+        if (index < 0) break;
+        CHECK(index < 10);
+        ++count;
+    }
+    return count;
+}
+
+static void a_pass_goes_on_with_other_ranks(void)
+{
+    yoke_sampler_options options = {
+        .struct_size = sizeof options, .world_size = 2, .count = 10, .no_pad = 1};
+    yoke_sampler *sampler = NULL;
+    OK(yoke_sampler_create(&options, &sampler));
+    CHECK(yoke_sampler_length(sampler) == 5);
+    OK(yoke_sampler_set_epoch(sampler, 3));
+    OK(yoke_sampler_begin(sampler));
+    CHECK(taken(sampler, 2) == 2);
+    yoke_sampler_state state = {.struct_size = sizeof state};
+    OK(yoke_sampler_get_state(sampler, &state));
+    CHECK(state.epoch == 3 && state.consumed == 4);
+    yoke_sampler_release(sampler);
+
+    options.world_size = 3;
+    OK(yoke_sampler_create(&options, &sampler));
+    OK(yoke_sampler_load(sampler, &state));
+    CHECK(yoke_sampler_length(sampler) == 2);
+    OK(yoke_sampler_begin(sampler));
+    CHECK(taken(sampler, 10) == 2);
+    state.consumed = 11;
+    FAILS(yoke_sampler_load(sampler, &state), YOKE_E_VALUE, "11 examples");
+    yoke_sampler_release(sampler);
+    const double shares[] = {0.5, 0.2, 0.2};
+    options.shares = shares;
+    FAILS(yoke_sampler_create(&options, &sampler), YOKE_E_VALUE, "'shares'");
+}
+
+int main(void)
+{
+    RUN(ranks_share_the_mean_of_their_gradients);
+    RUN(a_hook_does_what_it_likes_with_a_bucket);
+    RUN(a_compression_has_a_state);
+    RUN(what_cannot_be_reduced_is_refused);
+    RUN(a_pass_goes_on_with_other_ranks);
+    return report();
+}
