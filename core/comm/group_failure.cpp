@@ -195,16 +195,19 @@ try {
 // With the table its keeper has gone, whose farewell, or end, is about to be heard.
 std::optional<std::string> Group::why_it_left(const yoke_comm_fault &fault) const noexcept
 {
-    constexpr std::chrono::milliseconds kPatience{100};
+    constexpr std::chrono::milliseconds kToAnswer{100}, kToBeHeard{1000};
     if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return std::nullopt;
     try {
-        const Deadline deadline = Deadline::after(std::chrono::duration<double>(kPatience).count());
+        const Deadline deadline = Deadline::after(std::chrono::duration<double>(kToAnswer).count());
         if (auto told = members_.store->try_get(left_key(fault.rank), deadline)) return told;
-    } catch (const std::exception &) {
+    } catch (const Error &error) {  // where it is out of reach the watch thread is about to say so
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, kPatience, [&] {
+        const bool is_gone = error.status() == YOKE_E_COMM && server() >= 0;
+        const auto patience = is_gone ? kToBeHeard : kToAnswer;
+        changed_.wait_for(lock, patience, [&] {
             return has_left_.contains(fault.rank) || has_left_.contains(server());
         });
+    } catch (const std::exception &) {  // no memory to ask
     }
     return has_gone(fault.rank).value_or(false) ? std::optional(std::string()) : std::nullopt;
 }
