@@ -79,13 +79,13 @@ ReducerOptions options_of(const yoke_reducer_options *options, const char *call)
     ReducerOptions how;
     if (!options) return how;
     const yoke_reducer_options given = read_struct(options, call, "options");
+    if (given.hook) how.hook = host_hook(given.hook, call);  // first: it has something to drop
     if (given.bucket_mb != 0) how.sizes = bucket_sizes(given.bucket_mb);
     if (given.compression) how.compression = given.compression;
     if (given.compression && given.hook)
         fail(YOKE_E_VALUE,
              "%s: argument 'options' has both a compression, '%s', and a hook; give one of them",
              short_name(call), given.compression);
-    if (given.hook) how.hook = host_hook(given.hook, call);
     return how;
 }
 

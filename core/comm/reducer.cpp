@@ -1,6 +1,7 @@
 #include "core/comm/reducer.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/ops/ops.h"
 #include "core/select/select.h"
@@ -326,6 +327,7 @@ void Reducer::end()
 // The mean that was reduced is that of weight times gradient; what it lacks is the mean of the weights.
 void Reducer::finish_step()
 {
+    const Interruptible waits(kBackward);
     step_.sharing->wait(-1);
     const std::vector<double> sums = read(step_.shared);
     const double factor = group_->size() / sums.back();

@@ -149,6 +149,7 @@ void bind_checkpoint(py::module_ &module);
 void bind_state(py::module_ &module);
 void bind_checkpoints(py::module_ &module);
 void bind_comm(py::module_ &module);
+void bind_parallel(py::module_ &module);
 void bind_jobs(py::module_ &module);
 void bind_preempt(py::module_ &module);
 void bind_graph(py::module_ &module);

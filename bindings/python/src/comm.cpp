@@ -1,5 +1,6 @@
 // comm.cpp: groups of ranks; yoke/comm.py gives them their face.
 #include "interrupt.h"
+#include "parallel.h"
 #include "script.h"
 #include "tensor.h"
 #include "tree.h"
@@ -164,6 +165,13 @@ public:
         check(released([&] { return yoke_group_abort(handle_, text); }));
     }
     void dump(const py::object &path) const;
+    py::object reducer(const py::object &params, const py::object &names, const py::object &buffers,
+                       const py::object &buffer_names, const py::object &bucket_mb,
+                       const py::object &compression, const py::object &hook) const
+    {
+        return make_reducer(handle_,
+                            {params, names, buffers, buffer_names, bucket_mb, compression, hook});
+    }
 
 private:
     yoke_group *handle_;
@@ -345,11 +353,19 @@ void bind_comm(py::module_ &module)
         .def("shrink", &Group::shrink, py::arg("timeout"))
         .def("empty", &Group::empty, py::arg("shape"), py::arg("dtype"))
         .def("abort", &Group::abort, py::arg("reason"))
-        .def("dump", &Group::dump, py::arg("path"));
+        .def("dump", &Group::dump, py::arg("path"))
+        .def("reducer", &Group::reducer, py::arg("params"), py::arg("names"), py::arg("buffers"),
+             py::arg("buffer_names"), py::arg("bucket_mb"), py::arg("compression"),
+             py::arg("hook"));
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
                py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"),
                py::arg("store"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
+    module.def("_comm_group", [] {
+        yoke_group *group = nullptr;
+        check(yoke_comm_group(&group));
+        return made(group);
+    });
     module.def("_comm_tell_lines", [](const py::str &file) { require(init_script(file.ptr())); });
     module.def("_comm_finalize", [] { check(released(yoke_comm_finalize)); });
     module.def("_comm_note_raised", [](const py::object &what) {

@@ -21,10 +21,7 @@ try {
 
 }  // namespace
 
-Waiting::Waiting()
-    : state_(is_main_thread() ? PyThreadState_Get() : nullptr), outer_(std::exchange(waiting, this))
-{
-}
+Waiting::Waiting() : state_(PyThreadState_Get()), outer_(std::exchange(waiting, this)) {}
 
 Waiting::~Waiting()
 {
@@ -48,14 +45,15 @@ void Waiting::check(yoke_status status)
 void Waiting::run_handlers()
 {
     PyEval_RestoreThread(state_);
-    if (PyErr_CheckSignals() != 0) PyErr_Fetch(&kind_, &error_, &trace_);
+    if (!std::exchange(is_known_, true)) is_main_ = is_main_thread();
+    if (is_main_ && PyErr_CheckSignals() != 0) PyErr_Fetch(&kind_, &error_, &trace_);
     PyEval_SaveThread();
 }
 
 int32_t Waiting::hear(void *)
 {
     Waiting *const here = waiting;
-    if (!here || !here->state_) return 0;
+    if (!here || (here->is_known_ && !here->is_main_)) return 0;
     if (!here->kind_) here->run_handlers();
     return here->kind_ != nullptr;
 }

@@ -25,7 +25,9 @@ public:
 private:
     void run_handlers();
 
-    PyThreadState *const state_;  // null: nobody is asked
+    PyThreadState *const state_;
+    bool is_known_ = false,
+         is_main_ = false;  // which costs some of Python's steps: looked at once it counts
     Waiting *const outer_;
     PyObject *kind_ = nullptr, *error_ = nullptr, *trace_ = nullptr;  // what it raised
 };
@@ -41,6 +43,17 @@ void wait_in(Call &&call)
         status = call();
     }
     waiting.check(status);
+}
+
+// The same in a hand-written function: false with the Python error set.
+template <class Call>
+bool waited_in(Call &&call) noexcept
+try {
+    wait_in(call);
+    return true;
+} catch (py::error_already_set &error) {
+    error.restore();
+    return false;
 }
 
 // Has the library ask. False with a Python error set on failure.

@@ -1,6 +1,7 @@
 // methods.cpp: methods of a tensor that are no ops: moving, exchanging, gradients, the end of life.
 #include "convert.h"
 #include "dlpack.h"
+#include "interrupt.h"
 #include "invoke.h"
 #include "parameters.h"
 #include "stream.h"
@@ -144,13 +145,8 @@ PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyOb
     if (values[0] != Py_None && !(gradient = tensor_argument(values[0], {"backward", "gradient"})))
         return nullptr;
     const Hold hold(tensor), hold_gradient(gradient);
-    yoke_status status;
-    {
-        // No retry: a record that was walked in part cannot be walked again.
-        const ReleaseGil release;
-        status = yoke_backward(tensor, gradient, retain);
-    }
-    if (status) return raise_last_error();
+    // No retry: a record that was walked in part cannot be walked again.
+    if (!waited_in([&] { return yoke_backward(tensor, gradient, retain); })) return nullptr;
     Py_RETURN_NONE;
 }
 

@@ -91,6 +91,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_state(module);
     bind_checkpoints(module);
     bind_comm(module);
+    bind_parallel(module);
     bind_jobs(module);
     bind_preempt(module);
     bind_graph(module);

@@ -17,6 +17,7 @@ public:
     Work &operator=(const Work &) = delete;
 
     void wait(const py::object &timeout);
+    yoke_work *handle() const { return handle_; }
     bool done() const { return yoke_work_done(handle_) != 0; }
     py::tuple progress() const;
 
@@ -150,6 +151,13 @@ std::unique_ptr<Work> save(const py::object &path, const py::object &state,
 }
 
 }  // namespace
+
+yoke_work *work_in(py::handle work, const char *call, const char *argument)
+{
+    Work *const known = object_in<Work>(work.ptr());
+    if (!known) require(raise_type({call, argument}, "a Work", work.ptr()) != nullptr);
+    return known->handle();
+}
 
 py::object object_of(yoke_work *work)
 {

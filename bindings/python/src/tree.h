@@ -20,8 +20,10 @@ StateRef state_of(py::handle value, const char *call, const char *argument);
 // The value of a tree; a tensor that stands in two places is one object.
 py::object value_of(yoke_state *state);
 
-// A Work of Python, which owns the reference from now on.
+// A Work of Python, which owns the reference from now on; and the other way, borrowed. Raises TypeError for what is
+// none.
 py::object object_of(yoke_work *work);
+yoke_work *work_in(py::handle work, const char *call, const char *argument);
 
 // An object's state_dict() and load_state_dict(), by the functions of its kind.
 template <class Handle>

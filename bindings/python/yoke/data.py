@@ -1,13 +1,15 @@
-"""Readers of data files."""
+"""Readers of data files, and which examples each rank takes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
 from yoke import _yoke
+from yoke._check import shown
 from yoke._yoke import Device, Tensor
 
-__all__ = ["read_idx"]
+__all__ = ["DistributedSampler", "read_idx"]
 
 
 def read_idx(path: str | os.PathLike[str], device: Device | str | int | None = "cpu") -> Tensor:
@@ -18,3 +20,69 @@ def read_idx(path: str | os.PathLike[str], device: Device | str | int | None = "
     """
     tensor = _yoke._read_idx(path)
     return tensor if device == "cpu" else tensor.to(device)
+
+
+class DistributedSampler:
+    """The indices of a data set of `n` examples that one rank takes in an epoch; an iteration is a pass.
+
+        for epoch in range(10):
+            sampler.set_epoch(epoch)
+            for index in sampler: …
+
+    rank, world_size: those of the default group, where there is one, else one rank alone. shuffle: each epoch has an
+    order of its own, which `seed` decides, alike on all ranks. So that all ranks have equally many the order goes on with
+    its beginning, or with drop_last its rest is left out; pad=False gives each example to exactly one rank, as an
+    evaluation wants. shares: of each rank, 1 in all, so that each whole step of all ranks takes its part of the order.
+    ValueError, with the argument and both values.
+    """
+
+    def __init__(self, n: int, rank: int | None = None, world_size: int | None = None, shuffle: bool = True, seed: int = 0,
+                 drop_last: bool = False, pad: bool = True, shares: Sequence[float] | None = None) -> None:
+        if (rank is None) != (world_size is None):
+            raise _yoke.ValueError(f"DistributedSampler(): argument 'rank' is {shown(rank)} and 'world_size' is {shown(world_size)}; give both, or neither")
+        if rank is None or world_size is None:
+            rank, world_size = _own_rank()
+        for name, given in (("n", n), ("rank", rank), ("world_size", world_size), ("seed", seed)):
+            if not isinstance(given, int) or isinstance(given, bool):
+                raise _yoke.TypeError(f"DistributedSampler(): argument '{name}' is {shown(given)}; it is a whole number")
+        if shares is not None:
+            shares = [float(each) for each in shares]
+            if len(shares) != world_size:
+                raise _yoke.ValueError(f"DistributedSampler(): argument 'shares' has {len(shares)} numbers for {world_size} ranks; give one for each")
+        self._core = _yoke._Sampler(n, rank, world_size, bool(shuffle), seed, bool(drop_last), bool(pad), shares)
+
+    def __len__(self) -> int:
+        """How many examples a pass has that begins now."""
+        return self._core.length()
+
+    def __iter__(self) -> Iterator[int]:
+        self._core.begin()
+        index = self._core.next()
+        while index >= 0:
+            yield index
+            index = self._core.next()
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is one of this epoch."""
+        self._core.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, int]:
+        """{"epoch", "consumed"}: how far all ranks together have come, when each has taken as many steps as this one."""
+        epoch, consumed = self._core.state()
+        return {"epoch": epoch, "consumed": consumed}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """The next pass goes on from there, on any number of ranks, without loss or repeat."""
+        try:
+            epoch, consumed = state_dict["epoch"], state_dict["consumed"]
+        except (KeyError, TypeError):
+            raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' is {shown(state_dict)}; it has 'epoch' and 'consumed'") from None
+        self._core.load(epoch, consumed)
+
+
+def _own_rank() -> tuple[int, int]:
+    try:
+        group = _yoke._comm_group()
+    except _yoke.StateError:
+        return 0, 1
+    return group.rank(), group.size()

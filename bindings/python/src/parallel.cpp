@@ -1,0 +1,206 @@
+#include "parallel.h"
+
+#include "interrupt.h"
+#include "tensor.h"
+#include "tree.h"
+
+#include "yoke/parallel.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke_python {
+
+namespace {
+
+// ---- Gradients --------------------------------------------------------------------------------------------------
+
+// A function (tensor, index, is_last) of the script's, called in the thread that runs backward. It gives a Work, or
+// None where the tensor has the mean already.
+class ScriptHook {
+public:
+    explicit ScriptHook(py::object function) : function_(std::move(function)) {}
+
+    static yoke_status run(void *user, yoke_tensor *bucket, int32_t index, int32_t is_last,
+                           yoke_group *, yoke_work **work) noexcept
+    {
+        auto &self = *static_cast<ScriptHook *>(user);
+        const py::gil_scoped_acquire held;
+        try {
+            const py::object tensor = taken(wrap_tensor(yoke_tensor_retain(bucket)));
+            const py::object given = self.function_(tensor, index, is_last != 0);
+            *work = given.is_none()
+                        ? nullptr
+                        : yoke_work_retain(work_in(given, "backward", "the hook's result"));
+            return YOKE_OK;
+        } catch (const std::exception &error) {
+            self.text_ = error.what();
+            return YOKE_E_CANCELLED;
+        }
+    }
+    static const char *problem(void *user)
+    {
+        return static_cast<ScriptHook *>(user)->text_.c_str();
+    }
+    static void drop(void *user)
+    {
+        const py::gil_scoped_acquire held;
+        delete static_cast<ScriptHook *>(user);
+    }
+
+private:
+    const py::object function_;
+    std::string text_;
+};
+
+std::vector<std::string> texts_of(const py::object &sequence)
+{
+    std::vector<std::string> texts;
+    for (const py::handle each : sequence) texts.push_back(py::cast<std::string>(each));
+    return texts;
+}
+
+std::vector<const char *> pointers_to(const std::vector<std::string> &texts)
+{
+    std::vector<const char *> pointers;
+    for (const std::string &each : texts) pointers.push_back(each.c_str());
+    return pointers;
+}
+
+class Reducer : public Bound {
+public:
+    explicit Reducer(yoke_reducer *handle) : handle_(handle) {}
+    ~Reducer()
+    {
+        const ReleaseGil release;
+        yoke_reducer_release(handle_);
+    }
+    Reducer(const Reducer &) = delete;
+    Reducer &operator=(const Reducer &) = delete;
+
+    bool sync() const { return yoke_reducer_get_sync(handle_) == 1; }
+    void set_sync(bool is_on) const { yoke_python::check(yoke_reducer_set_sync(handle_, is_on)); }
+    void set_weight(const py::object &weight) const
+    {
+        yoke_python::check(
+            yoke_reducer_set_weight(handle_, need_float(weight, "set_weight", "weight")));
+    }
+    void check() const { yoke_python::check(yoke_reducer_check(handle_)); }
+    py::object state() const { return object_state(handle_, yoke_reducer_state); }
+    void load_state(const py::object &state) const
+    {
+        load_object_state(handle_, state, yoke_reducer_load_state);
+    }
+
+private:
+    yoke_reducer *handle_;
+};
+
+// ---- Examples ---------------------------------------------------------------------------------------------------
+
+class Sampler : public Bound {
+public:
+    Sampler(int64_t count, int32_t rank, int32_t size, bool shuffle, int64_t seed, bool drop_last,
+            bool pad, const py::object &shares)
+    {
+        std::vector<double> parts;
+        if (!shares.is_none())
+            for (const py::handle each : shares) parts.push_back(py::cast<double>(each));
+        yoke_sampler_options options{};
+        options.struct_size = sizeof options;
+        options.count = count;
+        options.rank = rank;
+        options.world_size = size;
+        options.no_shuffle = !shuffle;
+        options.seed = seed;
+        options.drop_last = drop_last;
+        options.no_pad = !pad;
+        options.shares = shares.is_none() ? nullptr : parts.data();
+        yoke_python::check(yoke_sampler_create(&options, &handle_));
+    }
+    ~Sampler() { yoke_sampler_release(handle_); }
+    Sampler(const Sampler &) = delete;
+    Sampler &operator=(const Sampler &) = delete;
+
+    void set_epoch(int64_t epoch) const { check(yoke_sampler_set_epoch(handle_, epoch)); }
+    void begin() const { check(yoke_sampler_begin(handle_)); }
+    int64_t next() const
+    {
+        int64_t index = 0;
+        check(yoke_sampler_next(handle_, &index));
+        return index;
+    }
+    int64_t length() const { return yoke_sampler_length(handle_); }
+    py::tuple state() const
+    {
+        yoke_sampler_state now{};
+        now.struct_size = sizeof now;
+        check(yoke_sampler_get_state(handle_, &now));
+        return py::make_tuple(now.epoch, now.consumed);
+    }
+    void load(int64_t epoch, int64_t consumed) const
+    {
+        yoke_sampler_state state{};
+        state.struct_size = sizeof state;
+        state.epoch = epoch;
+        state.consumed = consumed;
+        check(yoke_sampler_load(handle_, &state));
+    }
+
+private:
+    yoke_sampler *handle_ = nullptr;
+};
+
+}  // namespace
+
+py::object make_reducer(yoke_group *group, const ReducerArguments &given)
+{
+    constexpr const char *call = "DistributedDataParallel";
+    const TensorSequence params(given.params, call, "module");
+    const TensorSequence buffers(given.buffers, call, "module");
+    const std::vector<std::string> names = texts_of(given.names),
+                                   of_buffers = texts_of(given.buffer_names);
+    yoke_reducer_options options{};
+    options.struct_size = sizeof options;
+    options.bucket_mb = need_float(given.bucket_mb, call, "bucket_mb");
+    options.compression =
+        given.compression.is_none() ? nullptr : need_text(given.compression, call, "compression");
+    yoke_bucket_hook hook{};
+    hook.struct_size = sizeof hook;
+    if (!given.hook.is_none()) {
+        hook.user = new ScriptHook(given.hook);
+        hook.run = ScriptHook::run;
+        hook.problem = ScriptHook::problem;
+        hook.drop = ScriptHook::drop;
+        options.hook = &hook;
+    }
+    yoke_reducer *reducer = nullptr;
+    wait_in([&] {
+        return yoke_reducer_create(group, params.data(), pointers_to(names).data(), params.size(),
+                                   buffers.data(), pointers_to(of_buffers).data(), buffers.size(),
+                                   &options, &reducer);
+    });
+    return py::cast(new Reducer(reducer), py::return_value_policy::take_ownership);
+}
+
+void bind_parallel(py::module_ &module)
+{
+    bound_class<Reducer>(module, "_Reducer")
+        .def_property("sync", &Reducer::sync, &Reducer::set_sync)
+        .def("set_weight", &Reducer::set_weight, py::arg("weight"))
+        .def("check", &Reducer::check)
+        .def("state", &Reducer::state)
+        .def("load_state", &Reducer::load_state, py::arg("state"));
+    bound_class<Sampler>(module, "_Sampler")
+        .def(py::init<int64_t, int32_t, int32_t, bool, int64_t, bool, bool, const py::object &>(),
+             py::arg("n"), py::arg("rank"), py::arg("world_size"), py::arg("shuffle"),
+             py::arg("seed"), py::arg("drop_last"), py::arg("pad"), py::arg("shares"))
+        .def("set_epoch", &Sampler::set_epoch, py::arg("epoch"))
+        .def("begin", &Sampler::begin)
+        .def("next", &Sampler::next)
+        .def("length", &Sampler::length)
+        .def("state", &Sampler::state)
+        .def("load", &Sampler::load, py::arg("epoch"), py::arg("consumed"));
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,130 @@
+"""One model on all ranks of a group: gradients are reduced while backward runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from yoke import _yoke
+from yoke._check import shown
+from yoke._yoke import Tensor, Work
+from yoke.comm import Group
+from yoke.nn.module import LoadResult, Module, Parameter
+
+__all__ = ["Bucket", "DistributedDataParallel"]
+
+_NAME = "DistributedDataParallel"
+_PREFIX = "module."
+
+
+class Bucket(NamedTuple):
+    """Gradients of several parameters, which a function given as `compression` makes the mean over the ranks."""
+
+    tensor: Tensor
+    """Of one axis; the mean goes here."""
+    index: int
+    """Of the bucket in this backward, in whose order all ranks come to it."""
+    is_last: bool
+
+
+Hook = Callable[[Bucket, Group], "Work | Tensor | None"]
+
+
+def _hook(function: Hook, group: Group) -> Callable[[Tensor, int, bool], Work | None]:
+    def run(tensor: Tensor, index: int, is_last: bool) -> Work | None:
+        given = function(Bucket(tensor, index, is_last), group)
+        if not isinstance(given, Tensor):
+            return given
+        if given.shape != tensor.shape or given.dtype != tensor.dtype:
+            raise _yoke.ValueError(f"the hook gave {given.dtype} {list(given.shape)} for a bucket of {tensor.dtype} {list(tensor.shape)}; it gives a tensor like the bucket's, a Work, or None")
+        tensor.copy_(given)
+        return None
+    return run
+
+
+class DistributedDataParallel(Module):
+    """`module` on each rank of `group`, with the mean of all ranks in its gradients after each backward.
+
+    group: that of yoke.comm.init() where it is None. bucket_mb: MiB of gradients that are reduced together.
+    compression: "fp16" or "bf16" send 16-bit floats; "powersgd:rank=4,start=10,rate=2" sends matrices as thin products;
+    a function (bucket, group) does it itself, and gives a Work, a tensor like the bucket's, or None.
+
+    All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
+    parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A rank whose
+    backward fails ends the group, on all ranks with its reason; `module` then goes on alone.
+    ValueError where the ranks have unlike modules, with the first parameter that differs.
+    """
+
+    module: Module
+
+    def __init__(self, module: Module, group: Group | None = None, bucket_mb: float = 25, compression: str | Hook | None = None) -> None:
+        if not isinstance(module, Module):
+            raise _yoke.TypeError(f"{_NAME}(): argument 'module' is {shown(module)}; it is a yoke.nn.Module")
+        if group is not None and not isinstance(group, Group):
+            raise _yoke.TypeError(f"{_NAME}(): argument 'group' is {shown(group)}; it is a yoke.comm.Group, or None")
+        if not (compression is None or isinstance(compression, str) or callable(compression)):
+            raise _yoke.TypeError(f"{_NAME}(): argument 'compression' is {shown(compression)}; it is a text, a function, or None")
+        self.module = module
+        held = Group(_yoke._comm_group()) if group is None else group
+        named = [(name, each) for name, each in module.named_parameters() if each.requires_grad]
+        buffers = list(module.named_buffers())
+        hook = None if compression is None or isinstance(compression, str) else _hook(compression, held)
+        text = compression if isinstance(compression, str) else None
+        object.__setattr__(self, "group", held)
+        object.__setattr__(self, "_wrapped", [each for _, each in named])
+        object.__setattr__(self, "_reducer", held._core.reducer(
+            [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
+            bucket_mb, text, hook))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What module(…) gives."""
+        self._reducer.check()
+        if self.training and self.group.size > 1:
+            self._check_parameters()
+        return self.module(*args, **kwargs)
+
+    def _check_parameters(self) -> None:
+        now: list[Parameter] = [each for each in self.module.parameters() if each.requires_grad]
+        if len(now) == len(self._wrapped) and all(a is b for a, b in zip(now, self._wrapped)):
+            return
+        was = {id(each) for each in self._wrapped}
+        names = [name for name, each in self.module.named_parameters() if each.requires_grad and id(each) not in was]
+        what = f"the parameter '{names[0]}' came to it" if names else "a parameter of it was frozen, or taken away"
+        raise _yoke.StateError(f"{_NAME}: the module has changed since it was wrapped: {what}; wrap it anew on all ranks")
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Inside, backward adds up on this rank alone; the next one outside reduces the sum."""
+        before = self._reducer.sync
+        self._reducer.sync = False
+        try:
+            yield
+        finally:
+            self._reducer.sync = before
+
+    def set_weight(self, n: float) -> None:
+        """How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
+
+        The number of its tokens or examples makes the mean that of all; ValueError unless above 0 and finite.
+        """
+        self._reducer.set_weight(n)
+
+    def comm_state(self) -> dict[str, Any]:
+        """What the compression of this rank goes on with: {"steps": …, "tensors": {…}}."""
+        state: dict[str, Any] = self._reducer.state()
+        return state
+
+    def load_comm_state(self, state: dict[str, Any]) -> None:
+        """ValueError for the state of another model or compression."""
+        self._reducer.load_state(state)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """That of `module`, under its names."""
+        return self.module.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
+        """Names may have "module." in front, as PyTorch writes them."""
+        if state_dict and all(isinstance(name, str) and name.startswith(_PREFIX) for name in state_dict):
+            state_dict = {name[len(_PREFIX):]: each for name, each in state_dict.items()}
+        return self.module.load_state_dict(state_dict, strict)

@@ -1,0 +1,278 @@
+"""DistributedDataParallel: gradients of all ranks, as one process has them on the whole batch. Ranks are threads, and processes."""
+import threading
+
+import numpy as np
+import pytest
+
+import yoke
+from yoke import nn
+from test_comm import start
+
+pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+
+
+class Net(nn.Module):
+    """A shared layer, used twice; one that some ranks use, and one that none does."""
+
+    def __init__(self, dtype=yoke.float64):
+        self.first, self.shared, self.some, self.never = nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.last = nn.Linear(8, 3)
+        self.to(dtype)
+
+    def forward(self, x, some):
+        x = yoke.tanh(self.first(x))
+        x = yoke.tanh(self.shared(self.shared(x)))
+        if some:
+            x = yoke.tanh(self.some(x))
+        return self.last(x)
+
+
+def net(dtype=yoke.float64, seed=3):
+    yoke.manual_seed(seed)
+    return Net(dtype)
+
+
+def batch(rank, rows, dtype="float64"):
+    numbers = np.random.default_rng(rank)
+    return yoke.tensor(numbers.normal(size=(rows, 6)).astype(dtype)), yoke.tensor(numbers.normal(size=(rows, 3)).astype(dtype))
+
+
+def on_ranks(size, body):
+    """What body(group) gives for each rank, which is a thread."""
+    groups, results = yoke.comm.init_all(["cpu"], size=size), [None] * size
+
+    def run(rank):
+        try:
+            results[rank] = body(groups[rank])
+        except BaseException as error:
+            results[rank] = error
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return results
+
+
+def values(module):
+    return {name: None if each.grad is None else np.array(each.grad.tolist()) for name, each in module.named_parameters()}
+
+
+def summed_loss(model, x, y, some):
+    return ((model(x, some) - y) ** 2).sum()
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float32", 1e-5)])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_gradients_are_those_of_one_process_on_all_batches(size, dtype, tolerance):
+    rows = [3 + 2 * rank for rank in range(size)]
+    some = [rank == 1 for rank in range(size)]
+    whole = net(getattr(yoke, dtype))
+    for rank in range(size):
+        (summed_loss(whole, *batch(rank, rows[rank], dtype), some[rank]) / sum(rows)).backward()
+    expected = values(whole)
+
+    def train(group):
+        model = net(getattr(yoke, dtype), seed=group.rank)  # all take those of rank 0
+        model.load_state_dict(net(getattr(yoke, dtype)).state_dict())
+        ddp = yoke.DistributedDataParallel(model, group, bucket_mb=0.0005)
+        found = []
+        for step in range(3):
+            ddp.set_weight(rows[group.rank])
+            x, y = batch(group.rank, rows[group.rank], dtype)
+            (summed_loss(ddp, x, y, some[group.rank]) / rows[group.rank]).backward()
+            found.append(values(model))
+            model.zero_grad()
+        return found
+
+    for found in on_ranks(size, train):
+        for step in found:
+            for name, grad in step.items():
+                want = expected[name]
+                assert (grad is None) == (want is None), name
+                if want is not None:
+                    assert np.abs(grad - want).max() <= tolerance * max(1, np.abs(want).max()), name
+
+
+def test_values_of_rank_0_are_those_of_all_and_buffers_too():
+    def run(group):
+        yoke.manual_seed(group.rank)
+        model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+        ddp = yoke.DistributedDataParallel(model, group)
+        ddp(yoke.ones((3, 4)) * (group.rank + 1) + yoke.rand((3, 4))).sum().backward()
+        return [each.tolist() for each in (*model.parameters(), *model.buffers())]
+    first, *others = on_ranks(3, run)
+    assert all(each == first for each in others)
+
+
+def test_no_sync_adds_up_here_and_the_next_backward_reduces_the_sum():
+    def run(group):
+        layer = nn.Linear(2, 1, bias=False)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        x = yoke.full((1, 2), float(group.rank + 1))
+        with ddp.no_sync():
+            for _ in range(3):
+                ddp(x).sum().backward()
+        alone = layer.weight.grad.tolist()
+        ddp(x).sum().backward()
+        return alone, layer.weight.grad.tolist()
+    for rank, (alone, together) in enumerate(on_ranks(2, run)):
+        assert alone == [[3. * (rank + 1)] * 2] and together == [[6., 6.]]
+
+
+def test_names_have_no_prefix_and_those_with_one_are_taken():
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    layer = nn.Linear(2, 3)
+    ddp = yoke.DistributedDataParallel(layer, group)
+    state = ddp.state_dict()
+    assert list(state) == ["weight", "bias"]
+    ddp.load_state_dict({"module." + name: each for name, each in state.items()})
+    ddp.load_state_dict(state)
+    with pytest.raises(yoke.ValueError):
+        ddp.load_state_dict({"module.weight": state["weight"], "bias": state["bias"]})
+
+
+def test_a_state_of_a_compression_goes_on_with_the_same_bits():
+    def run(group):
+        def model():
+            yoke.manual_seed(1)
+            return nn.Linear(40, 30, bias=True)
+        kind = "powersgd:rank=2,start=2"
+
+        def steps(ddp, layer, which):
+            for step in which:
+                yoke.manual_seed(100 * step + group.rank)
+                layer.zero_grad()
+                ddp(yoke.randn((5, 40))).pow(2).sum().backward()
+            return layer.weight.grad.tolist()
+        whole, before, after = model(), model(), model()
+        expected = steps(yoke.DistributedDataParallel(whole, group, compression=kind), whole, range(6))
+        first = yoke.DistributedDataParallel(before, group, compression=kind)
+        steps(first, before, range(4))
+        second = yoke.DistributedDataParallel(after, group, compression=kind)
+        second.load_comm_state(first.comm_state())
+        return steps(second, after, range(4, 6)) == expected
+    assert on_ranks(2, run) == [True, True]
+
+
+@pytest.mark.parametrize("way", ["work", "tensor", "none"])
+def test_a_function_reduces_in_its_own_way(way):
+    seen = []
+
+    def hook(bucket, group):
+        seen.append((bucket.index, bucket.is_last))
+        if way == "work":
+            return group.all_reduce(bucket.tensor, op="max", async_op=True)
+        other = bucket.tensor.clone()
+        group.all_reduce(other, op="max")
+        if way == "tensor":
+            return other
+        bucket.tensor.copy_(other)
+
+    def run(group):
+        layer = nn.Linear(2, 1, bias=False)
+        ddp = yoke.DistributedDataParallel(layer, group, compression=hook)
+        ddp(yoke.full((1, 2), float(group.rank + 1))).sum().backward()
+        return layer.weight.grad.tolist()
+    assert on_ranks(2, run) == [[[2., 2.]]] * 2 and seen == [(0, True)] * 2
+
+
+def test_a_function_that_gives_another_shape_or_raises_fails_on_all_ranks():
+    for hook, words in ((lambda bucket, group: bucket.tensor[:1], "float32 [1] for a bucket of"), (lambda bucket, group: 1 / 0, "ZeroDivisionError"),
+                        (lambda bucket, group: 7, "a Work")):
+        def run(group):
+            layer = nn.Linear(2, 1)
+            ddp = yoke.DistributedDataParallel(layer, group, compression=hook if group.rank else (lambda bucket, g: g.all_reduce(bucket.tensor, async_op=True)))
+            try:
+                ddp(yoke.ones((1, 2))).sum().backward()
+            except yoke.Error as error:
+                layer.zero_grad()
+                layer(yoke.ones((1, 2))).sum().backward()  # alone
+                assert layer.weight.grad.tolist() == [[1., 1.]]
+                with pytest.raises(yoke.CancelledError):
+                    ddp(yoke.ones((1, 2)))
+                return str(error)
+        for told in on_ranks(2, run):
+            assert isinstance(told, str) and words in told, told
+
+
+def test_unlike_modules_are_refused_alike_on_all_ranks():
+    def run(group):
+        yoke.DistributedDataParallel(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4 + (group.rank == 2))), group)
+    told = on_ranks(3, run)
+    assert len({str(each) for each in told}) == 1 and all(isinstance(each, yoke.ValueError) for each in told), told
+    assert "'1.weight'" in str(told[0]) and "[4, 3]" in str(told[0]) and "[5, 3]" in str(told[0]) and "rank 2 (host" in str(told[0]), told[0]
+
+
+def test_values_that_were_unlike_are_told_of_by_rank_0():
+    def run(group):
+        yoke.manual_seed(group.rank)
+        yoke.DistributedDataParallel(nn.Linear(2, 2), group)
+    with pytest.warns(RuntimeWarning, match=r"all have taken those of rank 0 \(host"):
+        on_ranks(2, run)
+
+
+def test_a_module_that_changed_since_is_refused():
+    def run(group):
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        ddp = yoke.DistributedDataParallel(net, group)
+        net.extra = nn.Parameter(yoke.ones((2,)))
+        with pytest.raises(yoke.StateError, match="'extra' came to it"):
+            ddp(yoke.ones((1, 2)))
+        del net.extra
+        net[0].weight.requires_grad_(False)
+        with pytest.raises(yoke.StateError, match="frozen"):
+            ddp(yoke.ones((1, 2)))
+        return True
+    assert on_ranks(2, run) == [True, True]
+
+
+@pytest.mark.parametrize("arguments, error, words", [
+    (("a text",), yoke.TypeError, "'module' is 'a text'"), ((nn.Linear(1, 1), 5), yoke.TypeError, "'group' is 5"),
+    ((nn.Linear(1, 1), None, -1), yoke.ValueError, "'bucket_mb' is -1"), ((nn.Linear(1, 1), None, 25, "fp8"), yoke.ValueError, "'compression' is 'fp8'"),
+    ((nn.Linear(1, 1), None, 25, "powersgd:speed=2"), yoke.ValueError, "the key 'speed'"), ((nn.Linear(1, 1), None, 25, 4), yoke.TypeError, "'compression' is 4"),
+    ((nn.ReLU(),), yoke.ValueError, "no parameter")])
+def test_wrong_arguments_are_refused(arguments, error, words):
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    module, given, *rest = (*arguments, None)[:max(2, len(arguments))]
+    with pytest.raises(error, match=words.replace("[", r"\[")):
+        yoke.DistributedDataParallel(module, group if given is None else given, *rest)
+
+
+def test_weights_that_are_none_are_refused():
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    ddp = yoke.DistributedDataParallel(nn.Linear(1, 1), group)
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(yoke.ValueError, match="set_weight"):
+            ddp.set_weight(wrong)
+
+
+def test_ranks_that_are_processes_train_to_the_same_bits():
+    outs, statuses, errors = start("""
+from yoke import nn
+yoke.manual_seed(rank)
+net = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 2))
+ddp = yoke.DistributedDataParallel(net)
+optimizer = yoke.optim.AdamW(net.parameters(), lr=0.01)
+for step in range(20):
+    ddp(yoke.randn((4, 5))).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print([each.tolist() for each in net.parameters()])
+""", 2)
+    assert statuses == [0, 0], errors
+    assert outs[0] == outs[1] and outs[0]
+
+
+def test_a_rank_whose_backward_fails_is_told_to_all():
+    def run(group):
+        layer = nn.Linear(2, 1)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        with pytest.raises(yoke.Error) as caught:
+            loss = ddp(yoke.ones((1, 2))).sum()
+            if group.rank == 1:
+                layer.weight.requires_grad_(False)
+            loss.backward()
+        return str(caught.value)
+    told = on_ranks(3, run)
+    assert "'weight' was frozen" in told[1] and all("rank 1 (host" in told[rank] and "its backward failed" in told[rank] for rank in (0, 2)), told
