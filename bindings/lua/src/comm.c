@@ -17,7 +17,7 @@ static void release_group(void *group)
     yoke_group_release(group);
 }
 
-static const YlClass kGroup = {"yoke.core.Group", "a group", "a closed group", release_group, 0};
+const YlClass yl_group_class = {"yoke.core.Group", "a group", "a closed group", release_group, 0};
 
 /* What the world may cause comes back as nil and an error. */
 static int is_told(yoke_status status)
@@ -73,7 +73,7 @@ static int init(lua_State *L)
     }
     options.timeout = seconds_arg(L, b, 5, "init", "timeout");
     options.init_timeout = seconds_arg(L, b, 6, "init", "init_timeout");
-    yoke_group **box = yl_push_handle(L, &kGroup);
+    yoke_group **box = yl_push_handle(L, &yl_group_class);
     YlWait wait;
     yl_begin_wait(L, &wait);
     const yoke_status status = yoke_comm_init(&options, box);
@@ -107,7 +107,7 @@ static int coalesce(lua_State *L)
 /* group:about(): rank, size, local rank, how its ranks reach each other. */
 static int about(lua_State *L)
 {
-    yoke_group *group = yl_need_self(L, &kGroup, "about");
+    yoke_group *group = yl_need_self(L, &yl_group_class, "about");
     lua_pushinteger(L, yoke_group_rank(group));
     lua_pushinteger(L, yoke_group_size(group));
     lua_pushinteger(L, yoke_group_local_rank(group));
@@ -190,7 +190,7 @@ static int run(lua_State *L)
     Binding *b = yl_binding(L);
     const char *name = luaL_checkstring(L, 2);
     const int is_async = lua_toboolean(L, 3);
-    Call call = {yl_need_self(L, &kGroup, name), NULL, NULL, 0, -1};
+    Call call = {yl_need_self(L, &yl_group_class, name), NULL, NULL, 0, -1};
     if (!lua_isnoneornil(L, 4)) call.t = yl_tensor_arg(L, b, 4, name, "t");
     if (!lua_isnoneornil(L, 5)) call.out = yl_tensor_arg(L, b, 5, name, "out");
     call.reduction = (int32_t)luaL_optinteger(L, 6, 0);
@@ -236,7 +236,7 @@ static void end_step(const Step *step)
 static int monitored_barrier(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_group *group = yl_need_self(L, &kGroup, "monitored_barrier");
+    yoke_group *group = yl_need_self(L, &yl_group_class, "monitored_barrier");
     const double timeout = yl_number_arg(L, b, 2, "monitored_barrier", "timeout");
     Step step;
     lua_pushboolean(L, 1);
@@ -250,10 +250,10 @@ static int monitored_barrier(lua_State *L)
 static int split(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_group *group = yl_need_self(L, &kGroup, "split");
+    yoke_group *group = yl_need_self(L, &yl_group_class, "split");
     const int32_t color = rank_arg(L, b, 2, "split", "color");
     const int64_t key = yl_int_arg(L, b, 3, "split", "key");
-    yoke_group **box = yl_push_handle(L, &kGroup);
+    yoke_group **box = yl_push_handle(L, &yl_group_class);
     Step step;
     begin_step(L, &step);
     const yoke_status status = yoke_group_split(group, color, key, box);
@@ -266,9 +266,9 @@ static int split(lua_State *L)
 static int shrink(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_group *group = yl_need_self(L, &kGroup, "shrink");
+    yoke_group *group = yl_need_self(L, &yl_group_class, "shrink");
     const double timeout = seconds_arg(L, b, 2, "shrink", "timeout");
-    yoke_group **box = yl_push_handle(L, &kGroup);
+    yoke_group **box = yl_push_handle(L, &yl_group_class);
     Step step;
     begin_step(L, &step);
     const yoke_status status = yoke_group_shrink(group, timeout, box);
@@ -280,7 +280,7 @@ static int shrink(lua_State *L)
 static int empty(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_group *group = yl_need_self(L, &kGroup, "empty");
+    yoke_group *group = yl_need_self(L, &yl_group_class, "empty");
     const yoke_dtype dtype = yl_need_dtype(L, (Target){b, "empty", "dtype"}, 3);
     const lua_Unsigned ndim = lua_rawlen(L, 2);
     int64_t sizes[YOKE_MAX_NDIM];
@@ -305,7 +305,7 @@ static int empty(lua_State *L)
 static int abort_group(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_group *group = yl_need_self(L, &kGroup, "abort");
+    yoke_group *group = yl_need_self(L, &yl_group_class, "abort");
     const char *reason = lua_isnoneornil(L, 2) ? NULL : yl_string_arg(L, b, 2, "abort", "reason");
     yl_check(L, b, yoke_group_abort(group, reason));
     return 0;
@@ -317,7 +317,7 @@ static int abort_group(lua_State *L)
 static int dump(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yoke_group *group = yl_need_self(L, &kGroup, "dump");
+    yoke_group *group = yl_need_self(L, &yl_group_class, "dump");
     const char *path = yl_string_arg(L, b, 2, "dump", "path");
     lua_pushboolean(L, 1);
     return told(L, b, yoke_group_dump(group, path));
@@ -336,5 +336,5 @@ void yl_open_comm(lua_State *L, Binding *b)
         {"split", split},       {"shrink", shrink}, {"empty", empty},
         {"abort", abort_group}, {"dump", dump},     {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    yl_open_class(L, b, &kGroup, methods, NULL);
+    yl_open_class(L, b, &yl_group_class, methods, NULL);
 }

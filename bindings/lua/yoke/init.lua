@@ -11,7 +11,7 @@ local hidden = { tensor_methods = true, optimizer = true, grad_scaler = true, em
     get_allow_tf32 = true, state = true, state_list = true, state_dict = true, _save = true, _load = true,
     _load_info = true, _check_schedule = true, _checkpoint_manager = true, _misfits = true, _copy_into = true,
     _comm_init = true, _comm_finalize = true, _comm_coalesce = true, _comm_env = true, _comm_note_raised = true, _comm_hang = true, _comm_tell_lines = true, _run = true,
-    _program = true,
+    _program = true, _reducer = true, _sampler = true,
     set_allow_tf32 = true, _select = true, _pause = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
@@ -37,7 +37,7 @@ yoke.select, yoke.device, yoke.disabled = choice.select, choice.device, choice.d
 
 -- Read when a script first uses them: a script that only looks for devices pays for no layers.
 local later = { data = "yoke.data", nn = "yoke.nn", optim = "yoke.optim", GradScaler = "yoke.scaler",
-    CheckpointManager = "yoke.manager", comm = "yoke.comm",
+    CheckpointManager = "yoke.manager", comm = "yoke.comm", DistributedDataParallel = "yoke.parallel",
     spawn = "yoke.spawn" }
 return setmetatable(yoke, {
     __index = function(self, name)

@@ -5,7 +5,7 @@
 #include "bindings/lua/src/runtime/class.h"
 
 extern const YlClass yl_device_class, yl_stream_class, yl_optimizer_class, yl_state_class,
-    yl_work_class;
+    yl_work_class, yl_group_class;
 
 /* Pushes a device: one device is one userdata in a state, so that two can be compared with ==. */
 void yl_push_device(lua_State *L, Binding *b, yoke_device *device);

@@ -1,0 +1,212 @@
+/* Reducers and samplers, of yoke/parallel.h: yoke/parallel.lua and yoke/sampler.lua give them their faces. */
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/interrupt.h"
+#include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/handles.h"
+
+#include "yoke/parallel.h"
+
+static void release_reducer(void *reducer)
+{
+    yoke_reducer_release(reducer);
+}
+
+static void release_sampler(void *sampler)
+{
+    yoke_sampler_release(sampler);
+}
+
+static const YlClass kReducer = {"yoke.core.Reducer", "a reducer", "a closed reducer",
+                                 release_reducer, 0};
+static const YlClass kSampler = {"yoke.DistributedSampler", "a sampler", "a closed sampler",
+                                 release_sampler, 0};
+
+/* ---- Gradients ------------------------------------------------------------------------------------------------ */
+
+static const char kCall[] = "DistributedDataParallel";
+
+/* Of the list at `index`, whose texts live as long as that. */
+static const char *const *texts(lua_State *L, int index)
+{
+    const lua_Integer count = luaL_len(L, index);
+    const char **all = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *all, 0);
+    for (lua_Integer i = 0; i < count; ++i) {
+        lua_rawgeti(L, index, i + 1);
+        all[i] = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
+    return all;
+}
+
+/* _reducer(group, params, names, buffers, buffer_names, bucket_mb, compression): the lists are yoke/parallel.lua's. */
+static int make_reducer(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_handle(L, (Target){b, kCall, "group"}, 1, &yl_group_class);
+    yoke_reducer_options options = {.struct_size = sizeof options};
+    options.bucket_mb = yl_number_arg(L, b, 6, kCall, "bucket_mb");
+    if (!lua_isnil(L, 7)) options.compression = yl_string_arg(L, b, 7, kCall, "compression");
+    const char *const *names = texts(L, 3), *const *buffer_names = texts(L, 5);
+    const yoke_arg params = yl_tensors_arg(L, (Target){b, kCall, "module"}, 2);
+    const yoke_arg buffers = yl_tensors_arg(L, (Target){b, kCall, "module"}, 4);
+    yoke_reducer **box = yl_push_handle(L, &kReducer);
+    YlWait wait;
+    yl_begin_wait(L, &wait);
+    const yoke_status status =
+        yoke_reducer_create(group, params.v.tensors, names, params.count, buffers.v.tensors,
+                            buffer_names, buffers.count, &options, box);
+    yl_end_wait(&wait);
+    yl_check(L, b, status);
+    return 1;
+}
+
+/* reducer:sync(): whether it is on; reducer:sync(is_on): sets it. */
+static int sync(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_reducer *reducer = yl_need_self(L, &kReducer, "no_sync");
+    if (!lua_isnoneornil(L, 2))
+        yl_check(L, b, yoke_reducer_set_sync(reducer, yl_bool_arg(L, b, 2, "no_sync", "is_on")));
+    lua_pushboolean(L, yoke_reducer_get_sync(reducer) == 1);
+    return 1;
+}
+
+static int set_weight(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_reducer *reducer = yl_need_self(L, &kReducer, "set_weight");
+    yl_check(L, b, yoke_reducer_set_weight(reducer, yl_number_arg(L, b, 2, "set_weight", "n")));
+    return 0;
+}
+
+static int check(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b, yoke_reducer_check(yl_need_self(L, &kReducer, "forward")));
+    return 0;
+}
+
+static int state(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_reducer *reducer = yl_need_self(L, &kReducer, "comm_state");
+    yl_check(L, b, yoke_reducer_state(reducer, yl_push_state(L)));
+    return 1;
+}
+
+static int load_state(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_reducer *reducer = yl_need_self(L, &kReducer, "load_comm_state");
+    yl_check(L, b,
+             yoke_reducer_load_state(reducer, yl_need_state(L, b, 2, "load_comm_state", "state")));
+    return 0;
+}
+
+/* ---- Examples ------------------------------------------------------------------------------------------------- */
+
+static int32_t rank_arg(lua_State *L, Binding *b, int index, const char *name)
+{
+    const int64_t number = yl_int_arg(L, b, index, "DistributedSampler", name);
+    if (number != (int32_t)number)
+        yl_raise(L, b, YOKE_E_VALUE, "DistributedSampler", "argument '%s' is %I, which no rank has",
+                 name, (LUAI_UACINT)number);
+    return (int32_t)number;
+}
+
+/* _sampler(n, rank, world_size, shuffle, seed, drop_last, pad, shares): the list, or nil, is yoke/sampler.lua's. */
+static int make_sampler(lua_State *L)
+{
+    static const char call[] = "DistributedSampler";
+    Binding *b = yl_binding(L);
+    yoke_sampler_options options = {.struct_size = sizeof options};
+    options.count = yl_int_arg(L, b, 1, call, "n");
+    options.rank = rank_arg(L, b, 2, "rank");
+    options.world_size = rank_arg(L, b, 3, "world_size");
+    options.no_shuffle = !yl_bool_arg(L, b, 4, call, "shuffle");
+    options.seed = yl_int_arg(L, b, 5, call, "seed");
+    options.drop_last = yl_bool_arg(L, b, 6, call, "drop_last");
+    options.no_pad = !yl_bool_arg(L, b, 7, call, "pad");
+    if (!lua_isnil(L, 8)) {
+        const lua_Integer count = luaL_len(L, 8);
+        double *shares = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *shares, 0);
+        for (lua_Integer i = 0; i < count; ++i) {
+            lua_rawgeti(L, 8, i + 1);
+            shares[i] = yl_number_arg(L, b, -1, call, "shares");
+            lua_pop(L, 1);
+        }
+        options.shares = shares;
+    }
+    yl_check(L, b, yoke_sampler_create(&options, yl_push_handle(L, &kSampler)));
+    return 1;
+}
+
+static int set_epoch(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_sampler *sampler = yl_need_self(L, &kSampler, "set_epoch");
+    yl_check(L, b, yoke_sampler_set_epoch(sampler, yl_int_arg(L, b, 2, "set_epoch", "epoch")));
+    return 0;
+}
+
+static int begin(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b, yoke_sampler_begin(yl_need_self(L, &kSampler, "indices")));
+    return 0;
+}
+
+/* sampler:next(): an index, or nil at the end of the pass. */
+static int next(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    int64_t index = 0;
+    yl_check(L, b, yoke_sampler_next(yl_need_self(L, &kSampler, "indices"), &index));
+    if (index < 0) return 0;
+    lua_pushinteger(L, index);
+    return 1;
+}
+
+static int length(lua_State *L)
+{
+    lua_pushinteger(L, yoke_sampler_length(yl_need_self(L, &kSampler, "length")));
+    return 1;
+}
+
+/* sampler:state(): epoch, consumed. */
+static int sampler_state(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_sampler_state now = {.struct_size = sizeof now};
+    yl_check(L, b, yoke_sampler_get_state(yl_need_self(L, &kSampler, "state_dict"), &now));
+    lua_pushinteger(L, now.epoch);
+    lua_pushinteger(L, now.consumed);
+    return 2;
+}
+
+static int load(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_sampler *sampler = yl_need_self(L, &kSampler, "load_state_dict");
+    yoke_sampler_state state = {.struct_size = sizeof state};
+    state.epoch = yl_int_arg(L, b, 2, "load_state_dict", "epoch");
+    state.consumed = yl_int_arg(L, b, 3, "load_state_dict", "consumed");
+    yl_check(L, b, yoke_sampler_load(sampler, &state));
+    return 0;
+}
+
+void yl_open_parallel(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {
+        {"_reducer", make_reducer}, {"_sampler", make_sampler}, {NULL, NULL}};
+    static const luaL_Reg of_reducer[] = {
+        {"sync", sync},   {"set_weight", set_weight}, {"check", check},
+        {"state", state}, {"load_state", load_state}, {NULL, NULL}};
+    static const luaL_Reg of_sampler[] = {
+        {"set_epoch", set_epoch}, {"begin", begin}, {"next", next}, {"length", length},
+        {"state", sampler_state}, {"load", load},   {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    yl_open_class(L, b, &kReducer, of_reducer, NULL);
+    yl_open_class(L, b, &kSampler, of_sampler, NULL);
+}

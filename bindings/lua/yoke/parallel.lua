@@ -1,0 +1,109 @@
+--- yoke.DistributedDataParallel: one model on all ranks of a group, whose gradients are reduced while backward runs.
+---
+---     local ddp = yoke.DistributedDataParallel(net, { group = group })
+---     ddp(x):sum():backward()                 -- the mean over all ranks is in the gradients
+---
+--- All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
+--- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A rank whose
+--- backward fails ends the group, on all ranks with its reason; the module then goes on alone.
+local core = require "yoke.core"
+local base = require "yoke.nn.module"
+local options = require "yoke.options"
+local tree = require "yoke.tree"
+
+local NAME, PREFIX = "DistributedDataParallel", "module."
+
+local Parallel = base.Module:extend(NAME)
+
+local function handle_of(group)
+    local handle = type(group) == "table" and group.handle
+    if not handle then
+        core.raise("type", NAME, ("option 'group' is %s; it takes a group, of yoke.comm.init"):format(options.shown(group)))
+    end
+    return handle
+end
+
+-- Names and tensors of those that are wanted.
+local function listed(iterator, is_wanted)
+    local names, tensors = {}, {}
+    for name, tensor in iterator do
+        if is_wanted(tensor) then names[#names + 1], tensors[#tensors + 1] = name, tensor end
+    end
+    return names, tensors
+end
+
+local function trains(tensor) return tensor.requires_grad end
+
+--- {group =, bucket_mb = 25, compression =}: MiB of gradients that are reduced together; "fp16" or "bf16" send 16-bit
+--- floats, "powersgd:rank=4,start=10,rate=2" sends matrices as thin products.
+function Parallel:init(module, given)
+    if not base.is_module(module) then
+        core.raise("type", NAME, ("argument 'module' is %s; it takes a module of yoke.nn"):format(options.shown(module)))
+    end
+    local named = options.named(NAME, given, { group = options.none, bucket_mb = 25, compression = options.none })
+    local handle = handle_of(named.group)
+    self.module = module
+    local names, params = listed(module:named_parameters(), trains)
+    local buffer_names, buffers = listed(module:named_buffers(), function() return true end)
+    local compression = named.compression or nil
+    rawset(self, "wrapped", params)
+    rawset(self, "reducer", core._reducer(handle, params, names, buffers, buffer_names, named.bucket_mb, compression))
+end
+
+local function check_parameters(self)
+    local names, now = listed(self.module:named_parameters(), trains)
+    local was = {}
+    for _, each in ipairs(self.wrapped) do was[each] = true end
+    for i, each in ipairs(now) do
+        if not was[each] then
+            core.raise("state", NAME, ("the module has changed since it was wrapped: the parameter '%s' came to it; wrap it anew on all ranks"):format(names[i]))
+        end
+    end
+    if #now < #self.wrapped then
+        core.raise("state", NAME, "the module has changed since it was wrapped: a parameter of it was frozen, or taken away; wrap it anew on all ranks")
+    end
+end
+
+--- What module(...) gives.
+function Parallel:forward(...)
+    self.reducer:check()
+    if self.training then check_parameters(self) end
+    return self.module(...)
+end
+
+--- Within fn(...) backward adds up on this rank alone; the next one outside reduces the sum. What fn gives.
+function Parallel:no_sync(fn, ...)
+    local before = self.reducer:sync()
+    self.reducer:sync(false)
+    local results = table.pack(pcall(fn, ...))
+    self.reducer:sync(before)
+    if not results[1] then error(results[2], 0) end
+    return table.unpack(results, 2, results.n)
+end
+
+--- How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
+function Parallel:set_weight(n) self.reducer:set_weight(n) end
+
+--- What the compression of this rank goes on with: {steps =, tensors =}.
+function Parallel:comm_state() return tree.value(self.reducer:state()) end
+
+--- Raises for the state of another model or compression.
+function Parallel:load_comm_state(state) self.reducer:load_state(tree.of(state, "load_comm_state", "state")) end
+
+--- That of the module, under its names.
+function Parallel:state_dict() return self.module:state_dict() end
+
+--- Names may have "module." in front, as PyTorch writes them.
+function Parallel:load_state_dict(dict, given)
+    local plain, has_prefix = {}, type(dict) == "table" and next(dict) ~= nil
+    for name, value in pairs(type(dict) == "table" and dict or {}) do
+        has_prefix = has_prefix and type(name) == "string" and name:sub(1, #PREFIX) == PREFIX
+        if has_prefix then plain[name:sub(#PREFIX + 1)] = value end
+    end
+    return self.module:load_state_dict(has_prefix and plain or dict, given)
+end
+
+--- Gradients are this rank's own again.
+function Parallel:close() self.reducer:close() end
+
+return Parallel

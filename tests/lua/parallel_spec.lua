@@ -1,0 +1,119 @@
+-- DistributedDataParallel and DistributedSampler of Lua: ranks are processes, whose results are those of one.
+local yoke = require "yoke"
+local support = dofile "tests/lua/support.lua"
+local fails, it = support.fails, support.leak_free(it)
+local nn, comm = yoke.nn, yoke.comm
+
+local function group_of_one() return assert(comm.init { backend = "cpu", rank = 0, world_size = 1 }) end
+
+describe("DistributedDataParallel", function()
+    it("leaves the mean over all ranks in the gradients", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local layer = yoke.nn.Linear(2, 1, { bias = false })
+            local ddp = yoke.DistributedDataParallel(layer, { group = group, bucket_mb = 1 })
+            local function go_back(scale) ddp(yoke.full({ 1, 2 }, scale)):sum():backward() end
+            local function grad() return layer.weight.grad:tolist()[1][1] end
+            go_back(group.rank + 1.0)
+            assert(grad() == 1.5, grad())
+            layer:zero_grad()
+            ddp:no_sync(function() go_back(group.rank + 1.0) end)
+            assert(grad() == group.rank + 1)
+            go_back(0.0)
+            assert(grad() == 1.5, grad())
+            layer:zero_grad()
+            ddp:set_weight(group.rank == 0 and 3 or 1)
+            go_back(group.rank + 1.0)
+            assert(grad() == 1.25, grad())
+            local dict = ddp:state_dict()
+            assert(dict.weight and not dict["module.weight"])
+            ddp:load_state_dict { ["module.weight"] = yoke.ones { 1, 2 } }
+            assert(layer.weight:tolist()[1][2] == 1)
+            ddp:close()
+        end, 2))
+    end)
+
+    it("has a state of its compression", function()
+        local group <close> = group_of_one()
+        local layer = nn.Linear(3, 2)
+        local ddp = yoke.DistributedDataParallel(layer, { group = group, compression = "bf16" })
+        local state = ddp:comm_state()
+        assert.equal(0, state.steps)
+        ddp:load_comm_state(state)
+        fails("value", { "load_comm_state" }, ddp.load_comm_state, ddp, { steps = -1 })
+        ddp:close()
+        layer:close()
+    end)
+
+    it("refuses what it cannot take", function()
+        local group <close> = group_of_one()
+        local layer = nn.Linear(3, 2)
+        fails("type", { "'module'", "5" }, yoke.DistributedDataParallel, 5, { group = group })
+        fails("type", { "'group'" }, yoke.DistributedDataParallel, layer, { group = 5 })
+        fails("type", { "'group'" }, yoke.DistributedDataParallel, layer)
+        fails("value", { "'bucket_mb' is -1" }, yoke.DistributedDataParallel, layer, { group = group, bucket_mb = -1 })
+        fails("value", { "'compression' is 'fp8'" }, yoke.DistributedDataParallel, layer, { group = group, compression = "fp8" })
+        fails("value", { "unknown option 'buckets'" }, yoke.DistributedDataParallel, layer, { group = group, buckets = 1 })
+        local ddp = yoke.DistributedDataParallel(layer, { group = group })
+        fails("value", { "set_weight" }, ddp.set_weight, ddp, 0)
+        layer.extra = yoke.ones({ 2 }):requires_grad_()
+        fails("state", { "'extra' came to it" }, ddp.forward, ddp, yoke.ones { 1, 3 })
+        ddp:close()
+        layer:close()
+    end)
+end)
+
+describe("DistributedSampler", function()
+    local Sampler = yoke.data.DistributedSampler
+
+    local function pass(sampler)
+        local all = {}
+        for index in sampler:indices() do all[#all + 1] = index end
+        return all
+    end
+
+    it("deals, pads and drops", function()
+        local function dealt(rank, given)
+            given.rank, given.world_size, given.shuffle = rank, 4, false
+            local sampler <close> = Sampler(10, given)
+            local all = pass(sampler)
+            assert.equal(#all, #sampler)
+            return all
+        end
+        assert.same({ 2, 6, 0 }, dealt(2, {}))
+        assert.same({ 2, 6 }, dealt(2, { drop_last = true }))
+        assert.same({ 2, 6 }, dealt(2, { pad = false }))
+        assert.same({ 1, 5, 9 }, dealt(1, { pad = false }))
+    end)
+
+    it("goes on with other ranks", function()
+        local seen, state = {}, nil
+        for rank = 0, 1 do
+            local sampler <close> = Sampler(11, { rank = rank, world_size = 2, pad = false })
+            sampler:set_epoch(3)
+            local taken = sampler:indices()
+            for _ = 1, 2 do seen[#seen + 1] = taken() end
+            state = sampler:state_dict()
+            assert.same({ epoch = 3, consumed = 4 }, state)
+        end
+        for rank = 0, 2 do
+            local sampler <close> = Sampler(11, { rank = rank, world_size = 3, pad = false })
+            sampler:load_state_dict(state)
+            for _, index in ipairs(pass(sampler)) do seen[#seen + 1] = index end
+        end
+        table.sort(seen)
+        assert.same({ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }, seen)
+    end)
+
+    it("refuses what is none", function()
+        fails("value", { "'n' is -1" }, Sampler, -1)
+        fails("type", { "'n'" }, Sampler, "5")
+        fails("value", { "rank 2 of 2" }, Sampler, 5, { rank = 2, world_size = 2 })
+        fails("value", { "'shares'", "a list of 1", "2 ranks" }, Sampler, 5, { rank = 0, world_size = 2, shares = { 1 } })
+        fails("value", { "'shares' makes 1.1" }, Sampler, 5, { rank = 0, world_size = 2, shares = { 0.5, 0.6 } })
+        local sampler <close> = Sampler(5)
+        fails("value", { "the data set has 5" }, sampler.load_state_dict, sampler, { epoch = 0, consumed = 6 })
+        fails("type", { "load_state_dict" }, sampler.load_state_dict, sampler, 5)
+    end)
+end)
