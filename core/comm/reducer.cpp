@@ -167,9 +167,13 @@ void Reducer::set_weight(double weight)
     weight_ = weight;
 }
 
-void Reducer::check() const
-{
+void Reducer::check()
+try {
     group_->check_running();
+} catch (...) {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    throw;
 }
 
 std::vector<std::vector<std::string>> Reducer::bucket_names() const
@@ -205,6 +209,7 @@ void Reducer::claim()
             "backward: another backward over the same parameters is under way; ranks reduce one after the other, so call them one after the other");
     is_walking_ = true;
     step_ = Step();
+    step_.is_alone = is_over_;
     step_.is_synced = is_sync_ && !is_over_;
     step_.weight = weight_;
 }
@@ -296,7 +301,7 @@ void Reducer::store(LeafNode &leaf, size_t param, Tensor gradient)
 
 void Reducer::arrive(LeafNode &leaf, Tensor gradient)
 {
-    if (is_over_) return leaf.add(std::move(gradient));
+    if (step_.is_alone) return leaf.add(std::move(gradient));
     const size_t param = numbers_.at(&leaf);
     if (!step_.is_synced && !gradient.present()) return;
     store(leaf, param, std::move(gradient));
@@ -391,6 +396,7 @@ void Reducer::fail() noexcept
             group_->abort("its backward failed");
         }
         compression_->abandon();
+        const std::lock_guard lock(mutex_);
         is_over_ = true;
     }
     release();

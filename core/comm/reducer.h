@@ -47,8 +47,8 @@ public:
     bool is_sync() const;
     // How much this rank's gradients count: the mean is the sum of weight times gradient by the sum of weights.
     void set_weight(double weight);
-    // Raises what the group has failed with.
-    void check() const;
+    // Raises what the group has failed with; backward then leaves gradients of this rank alone.
+    void check();
     std::vector<std::vector<std::string>> bucket_names() const;
     // Of the compression. Raises YOKE_E_VALUE for that of another model or compression.
     Ref<State> comm_state() const;
@@ -65,7 +65,7 @@ private:
     };
     // One backward.
     struct Step {
-        bool is_synced = false;
+        bool is_synced = false, is_alone = false;
         double weight = 1;
         std::vector<bool> is_reached;  // by parameter
         std::vector<size_t> order;     // of those that have arrived

@@ -183,6 +183,7 @@ def test_a_function_that_gives_another_shape_or_raises_fails_on_all_ranks():
         def run(group):
             layer = nn.Linear(2, 1)
             ddp = yoke.DistributedDataParallel(layer, group, compression=hook if group.rank else (lambda bucket, g: g.all_reduce(bucket.tensor, async_op=True)))
+            group.monitored_barrier(30.)  # nobody fails before all have made it
             try:
                 ddp(yoke.ones((1, 2))).sum().backward()
             except yoke.Error as error:
@@ -268,6 +269,7 @@ def test_a_rank_whose_backward_fails_is_told_to_all():
     def run(group):
         layer = nn.Linear(2, 1)
         ddp = yoke.DistributedDataParallel(layer, group)
+        group.monitored_barrier(30.)
         with pytest.raises(yoke.Error) as caught:
             loss = ddp(yoke.ones((1, 2))).sum()
             if group.rank == 1:
