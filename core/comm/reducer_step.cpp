@@ -1,0 +1,233 @@
+// One backward of a reducer.
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/comm/reducer.h"
+#include "core/ops/ops.h"
+#include "core/select/select.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kBackward = "backward";
+
+Collective sum_of(const Tensor &tensor)
+{
+    return {YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, tensor, tensor};
+}
+
+std::vector<double> read(const Tensor &numbers)
+{
+    std::vector<double> values(static_cast<size_t>(numbers->numel));
+    copy_to_host(*numbers, values.data(), numbers->nbytes(), kBackward);
+    return values;
+}
+
+}  // namespace
+
+void Reducer::claim()
+{
+    const std::lock_guard lock(mutex_);
+    if (is_walking_)
+        yoke::fail(
+            YOKE_E_STATE,
+            "backward: another backward over the same parameters is under way; ranks reduce one after the other, so call them one after the other");
+    is_walking_ = true;
+    step_ = Step();
+    step_.is_alone = is_over_;
+    step_.is_synced = is_sync_ && !is_over_;
+    step_.weight = weight_;
+}
+
+void Reducer::release() noexcept
+{
+    Step ended;
+    const std::lock_guard lock(mutex_);
+    std::swap(ended, step_);
+    is_walking_ = false;
+}
+
+void Reducer::check_params() const
+{
+    for (const Named &each : params_)
+        if (each.tensor->frozen)
+            yoke::fail(
+                YOKE_E_STATE,
+                "backward: the parameter '%s' was frozen after its gradients were given to %d ranks to reduce; wrap the module again",
+                each.name.c_str(), group_->size());
+}
+
+void Reducer::begin(const std::vector<Ref<LeafNode>> &reached)
+{
+    claim();
+    try {
+        if (!step_.is_synced) return;
+        check_params();
+        open_step(reached);
+        share();
+        launch_full();
+    } catch (...) {
+        fail();
+        throw;
+    }
+}
+
+// What the walk does not lead to counts as come: with what no_sync has left there, or 0.
+void Reducer::open_step(const std::vector<Ref<LeafNode>> &reached)
+{
+    step_.is_reached.assign(params_.size(), false);
+    for (const Ref<LeafNode> &leaf : reached) step_.is_reached[numbers_.at(leaf.get())] = true;
+    for (const Bucket &bucket : buckets_) step_.missing.push_back(bucket.params.size());
+    for (size_t i = 0; i < params_.size(); ++i) {
+        if (step_.is_reached[i]) continue;
+        --step_.missing[places_[i].bucket];
+        const Tensor &view = view_of(i);
+        const Tensor held = leaf_of(i).grad();
+        step_.is_reached[i] = held.present();
+        if (!held.present())
+            ops::fill_(*view, 0.0);
+        else
+            store(leaf_of(i), i, nullptr);
+    }
+}
+
+// Which parameters this rank uses, and its weight.
+void Reducer::share()
+{
+    const int64_t shape[] = {std::ssize(params_) + 1};
+    std::vector<double> mine(step_.is_reached.begin(), step_.is_reached.end());
+    mine.push_back(step_.weight);
+    step_.shared = make_tensor(open_device("cpu"), YOKE_F64, shape, kBackward);
+    copy_from_host(*step_.shared, mine.data(), step_.shared->nbytes(), kBackward);
+    step_.sharing = group_->run(sum_of(step_.shared), true);
+}
+
+// Into the view, beside what the leaf held; the leaf then holds the view.
+void Reducer::store(LeafNode &leaf, size_t param, Tensor gradient)
+{
+    const Tensor &view = view_of(param);
+    const bool is_there = holds_view(leaf, view);
+    if (!is_there) {
+        const Tensor held = leaf.grad();
+        if (held.present()) {
+            ops::copy_(*view, *held);
+            if (gradient.present()) ops::add_(*view, *gradient);
+        } else if (gradient.present()) {
+            ops::copy_(*view, *gradient);
+        } else {
+            ops::fill_(*view, 0.0);
+        }
+        leaf.set_grad(alias(*view));
+    } else if (gradient.present()) {
+        ops::add_(*view, *gradient);
+    }
+    if (step_.is_synced && step_.weight != 1) ops::mul_(*view, step_.weight);
+}
+
+void Reducer::arrive(LeafNode &leaf, Tensor gradient)
+{
+    if (step_.is_alone) return leaf.add(std::move(gradient));
+    const size_t param = numbers_.at(&leaf);
+    if (!step_.is_synced && !gradient.present()) return;
+    store(leaf, param, std::move(gradient));
+    if (!step_.is_synced) return;
+    step_.order.push_back(param);
+    if (!--step_.missing[places_[param].bucket]) launch_full();
+}
+
+void Reducer::launch_full()
+{
+    while (step_.begun < buckets_.size() && !step_.missing[step_.begun]) {
+        const size_t next = step_.begun++;
+        compression_->begin(buckets_[next], next, step_.begun == buckets_.size());
+    }
+}
+
+void Reducer::end()
+{
+    try {
+        if (step_.is_synced) finish_step();
+    } catch (...) {
+        fail();
+        throw;
+    }
+    release();
+}
+
+// The mean that was reduced is that of weight times gradient; what it lacks is the mean of the weights.
+void Reducer::finish_step()
+{
+    const Interruptible waits(kBackward);
+    step_.sharing->wait(-1);
+    const std::vector<double> sums = read(step_.shared);
+    const double factor = group_->size() / sums.back();
+    for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+        compression_->end(buckets_[i], i);
+        settle(i, sums, factor);
+    }
+    if (!std::exchange(is_rebuilt_, true)) rebuild();
+    send_buffers(0);
+}
+
+void Reducer::settle(size_t bucket, const std::vector<double> &used, double factor)
+{
+    Bucket &full = buckets_[bucket];
+    if (factor != 1) ops::mul_(*full.memory, factor);
+    for (size_t k = 0; k < full.params.size(); ++k) {
+        LeafNode &leaf = leaf_of(full.params[k]);
+        if (used[full.params[k]] > 0 && !holds_view(leaf, full.views[k]))
+            leaf.set_grad(alias(*full.views[k]));
+    }
+}
+
+// In the order in which rank 0's gradients came; those that did not come are behind the others.
+void Reducer::rebuild()
+{
+    std::vector<int64_t> order(step_.order.begin(), step_.order.end());
+    std::vector<bool> has_come(params_.size());
+    for (const size_t each : step_.order) has_come[each] = true;
+    for (size_t i = params_.size(); i-- > 0;)
+        if (!has_come[i]) order.push_back(static_cast<int64_t>(i));
+    const int64_t shape[] = {std::ssize(order)};
+    const Tensor told = make_tensor(open_device("cpu"), YOKE_I64, shape, kBackward);
+    copy_from_host(*told, order.data(), told->nbytes(), kBackward);
+    group_->run({YOKE_COMM_BROADCAST, -1, 0, told, told}, false);
+    copy_to_host(*told, order.data(), told->nbytes(), kBackward);
+    std::vector<Tensor> params;
+    for (const Named &each : params_) params.push_back(each.tensor);
+    const BucketPlan plan =
+        plan_buckets(params, std::vector<size_t>(order.begin(), order.end()), options_.sizes);
+    const bool is_same = std::ranges::equal(
+        plan, buckets_, [](const auto &a, const Bucket &b) { return a == b.params; });
+    if (!is_same) lay_out(plan);
+}
+
+void Reducer::send_buffers(int32_t root)
+{
+    for (const Named &each : buffers_)
+        group_->run({YOKE_COMM_BROADCAST, -1, root, each.tensor, each.tensor}, false);
+}
+
+// The other ranks wait for this one's buckets.
+void Reducer::fail() noexcept
+{
+    if (step_.is_synced) {
+        try {
+            throw;
+        } catch (const std::exception &error) {
+            group_->abort(std::string("its backward failed: ") + error.what());
+        } catch (...) {
+            group_->abort("its backward failed");
+        }
+        compression_->abandon();
+        const std::lock_guard lock(mutex_);
+        is_over_ = true;
+    }
+    release();
+}
+
+}  // namespace yoke
