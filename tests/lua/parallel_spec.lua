@@ -64,6 +64,22 @@ describe("DistributedDataParallel", function()
     end)
 end)
 
+describe("measure_shares", function()
+    it("tells who is quicker", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local function work() for _ = 1, group.rank == 0 and 1000 or 3000000 do end end
+            local shares = assert(yoke.comm.measure_shares(work, group))
+            assert(math.abs(shares[1] + shares[2] - 1) < 1e-12 and shares[1] > shares[2])
+        end, 2))
+        local group <close> = group_of_one()
+        assert.same({ 1.0 }, comm.measure_shares(function() end, group))
+        fails("type", { "'step' is 5" }, comm.measure_shares, 5, group)
+        fails("type", { "'group'" }, comm.measure_shares, print)
+    end)
+end)
+
 describe("DistributedSampler", function()
     local Sampler = yoke.data.DistributedSampler
 

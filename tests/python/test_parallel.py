@@ -1,5 +1,6 @@
 """DistributedDataParallel: gradients of all ranks, as one process has them on the whole batch. Ranks are threads, and processes."""
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -278,3 +279,11 @@ def test_a_rank_whose_backward_fails_is_told_to_all():
         return str(caught.value)
     told = on_ranks(3, run)
     assert "'weight' was frozen" in told[1] and all("rank 1 (host" in told[rank] and "its backward failed" in told[rank] for rank in (0, 2)), told
+
+
+def test_shares_are_alike_on_all_ranks_and_larger_where_a_step_is_quicker():
+    told = on_ranks(3, lambda group: yoke.comm.measure_shares(lambda: time.sleep(0.3 if group.rank == 1 else 0.01), group))
+    assert told[0] == told[1] == told[2] and abs(sum(told[0]) - 1) < 1e-12
+    assert told[0][1] < min(told[0][0], told[0][2])
+    with pytest.raises(yoke.TypeError, match="'step_fn' is 5"):
+        yoke.comm.measure_shares(5)

@@ -46,6 +46,13 @@ function comm.env() end
 ---@return yoke.Error? error
 function comm.coalesce(fn) end
 
+---How much of the work each rank should have, 1 in all, by the time of step() on each; all ranks call it.
+---@param step function
+---@param group yoke.Group
+---@return number[]? shares
+---@return yoke.Error? error
+function comm.measure_shares(step, group) end
+
 ---@class yoke.Group
 ---@field rank integer from 0 on
 ---@field size integer

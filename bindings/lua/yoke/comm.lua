@@ -199,6 +199,35 @@ function comm.coalesce(fn)
     error(problem, 0)
 end
 
+--- How much of the work each rank of a group should have, 1 in all, so that all need equally long: by the time of
+--- step(), which does the same work on each rank. It is called four times, of which the first does not count, and the
+--- quickest does. For DistributedSampler, batches of a size by share, and set_weight. All ranks call it.
+function comm.measure_shares(step, group)
+    if type(step) ~= "function" then
+        core.raise("type", "measure_shares", ("argument 'step' is %s; it takes a function"):format(options.shown(step)))
+    end
+    if type(group) ~= "table" or not group.handle then
+        core.raise("type", "measure_shares", ("argument 'group' is %s; it takes a group"):format(options.shown(group)))
+    end
+    step()
+    local done, problem = group:barrier() -- those that are early would have the processors for themselves
+    if not done then return nil, problem end
+    local least = math.huge
+    for _ = 1, 3 do
+        local began = core.clock()
+        step()
+        least = math.min(least, core.clock() - began)
+    end
+    local speed <close> = core.tensor({ 1 / math.max(least, 1e-9) }, "float64")
+    local all <close> = core.zeros({ group.size }, { dtype = "float64" })
+    done, problem = group:all_gather(all, speed)
+    if not done then return nil, problem end
+    local shares, sum = all:tolist(), 0
+    for _, each in ipairs(shares) do sum = sum + each end
+    for i, each in ipairs(shares) do shares[i] = each / sum end
+    return shares
+end
+
 --- Who keeps groups from going on, by what some or all ranks have dumped: files, or folders of files "*.json". {hangs
 --- =, groups = {{group =, size =, hangs =, blamed = {rank}, finished =, findings = {{kind =, ranks =, text =}}, ranks
 --- =, older =}}, problems = {{path =, text =}}}; nil and an error where no file is a dump.

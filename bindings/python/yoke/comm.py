@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from yoke import _yoke
 from yoke._check import shown
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
-__all__ = ["Group", "Variable", "coalesce", "env", "finalize", "hang", "init", "init_all"]
+__all__ = ["Group", "Variable", "coalesce", "env", "finalize", "hang", "init", "init_all", "measure_shares"]
 
 _yoke._comm_tell_lines(__file__)  # that of the script which calls what is here
 
@@ -322,6 +322,29 @@ def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
     "problems", of "path" and "text". IOError where no file is a dump.
     """
     return _yoke._comm_hang(list(paths))
+
+
+def measure_shares(step_fn: Callable[[], object], group: Group | None = None) -> list[float]:
+    """How much of the work each rank should have, 1 in all, so that all need equally long: by the time of step_fn().
+
+    All ranks call it; step_fn does the same work on each, and synchronizes what it gives to a device. It is called four
+    times, of which the first does not count, and the quickest does. For DistributedSampler(shares=…), batches of a size
+    by share, and DistributedDataParallel.set_weight. `group` is the default group where it is None.
+    """
+    if not callable(step_fn):
+        raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it is a function without arguments")
+    held = Group(_yoke._comm_group()) if group is None else group
+    step_fn()
+    held.barrier()  # those that are early would have the processors for themselves
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        step_fn()
+        seconds.append(time.perf_counter() - began)
+    speeds = _yoke.zeros((held.size,), dtype=_yoke.float64)
+    held.all_gather(speeds, _yoke.tensor([1 / max(min(seconds), 1e-9)], dtype=_yoke.float64))
+    values: list[float] = (speeds / speeds.sum()).tolist()
+    return values
 
 
 def finalize() -> None:
