@@ -77,6 +77,7 @@ soak_groups() {
     done
     tail -qn 1 build/groups-*.txt
     run "${pytest[@]}" -k "not the_rank_that_fails" || status=1
+    run python -m pytest -q -rs -p no:cacheprovider tests/python/test_comm.py tests/python/test_comm_shrink.py -k stopped || status=1
     return $status
 }
 soak_launchers() { # one script under yoke run, torchrun, mpirun and srun
