@@ -75,7 +75,7 @@ struct Beginning {
     int provided = MPI_THREAD_SINGLE;
     std::shared_ptr<Errand> errand;
 };
-Beginning *g_beginning = nullptr;
+Beginning *g_beginning = nullptr;  // with g_starting held; to the end of the process
 
 int begin(Beginning &state)
 {
@@ -86,41 +86,51 @@ int begin(Beginning &state)
     return code;
 }
 
-yoke_status begin_mpi(const yoke_comm_member &member, Errand::Clock::time_point since)
+// Null where somebody else has begun MPI. With g_starting held, which nobody holds while he waits: a hook of the host's
+// runs there, and may call init.
+Beginning *find_beginning()
 {
-    if (!g_beginning) {
-        auto made = std::make_unique<Beginning>();
-        made->errand = Errand::begin([state = made.get()] { return begin(*state); });
-        g_beginning = made.release();  // to the end of the process
-    }
-    if (yoke_status status = g_beginning->errand->wait(
+    if (g_beginning || asks(MPI_Initialized)) return g_beginning;
+    auto made = std::make_unique<Beginning>();
+    made->errand = Errand::begin([state = made.get()] { return begin(*state); });
+    g_beginning = made.release();
+    return g_beginning;
+}
+
+yoke_status check_begun_by_others()
+{
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&provided);
+    const yoke_status status = check_threads(provided, "MPI, as this process has initialised it,");
+    if (!status) g_process = getpid();
+    return status;
+}
+
+yoke_status await_beginning(const Beginning &begun, const yoke_comm_member &member,
+                            Errand::Clock::time_point since)
+{
+    if (yoke_status status = begun.errand->wait(
             member, since, "MPI_Init_thread",
             "MPI begins when all processes of the job begin it, and not all of them have called init"))
         return status;
-    if (g_process == 0) atexit(leave_job);
-    g_process = getpid();
-    return check_threads(g_beginning->provided, "this MPI library");
+    if (g_process.exchange(getpid()) == 0) atexit(leave_job);
+    return check_threads(begun.provided, "this MPI library");
 }
 
 }  // namespace
 
 yoke_status join_job(const yoke_comm_member &member, Errand::Clock::time_point since)
 {
-    const std::lock_guard lock(g_starting);
-    if (g_is_child)
+    if (g_is_child)  // in which another thread's lock may be held for ever
         return fail(YOKE_E_FORKED, "mpi: a forked child has no part in the MPI job of its parent");
     if (asks(MPI_Finalized))
         return fail(YOKE_E_STATE, "mpi: MPI_Finalize has been called in this process already");
-    yoke_status status = YOKE_OK;
-    if (!g_beginning && asks(MPI_Initialized)) {
-        int provided = MPI_THREAD_SINGLE;
-        MPI_Query_thread(&provided);
-        status = check_threads(provided, "MPI, as this process has initialised it,");
-    } else {
-        status = begin_mpi(member, since);
+    const Beginning *begun = nullptr;
+    {
+        const std::lock_guard lock(g_starting);
+        begun = find_beginning();
     }
-    if (!status) g_process = getpid();
-    return status;
+    return begun ? await_beginning(*begun, member, since) : check_begun_by_others();
 }
 
 bool is_in_job()

@@ -244,6 +244,52 @@ told(lambda: group.all_reduce(yoke.ones(3 if rank == 18 else 2)))
     assert "rank 18 (host" in said[0][1] or "3 float32" in said[0][1], said[0]
 
 
+# Begins MPI once the file OPEN is there, as if other processes of the job were late.
+LATE_MPI = r"""
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+int MPI_Init_thread(int *argc, char ***argv, int wanted, int *given)
+{
+    while (access(getenv("OPEN"), F_OK) != 0) usleep(1000);
+    return PMPI_Init_thread(argc, argv, wanted, given);
+}
+"""
+BEGINS_TWICE = """
+import os, pathlib, signal, threading, yoke
+def init(seconds):
+    return yoke.comm.init(backend="mpi", init_method="tcp://127.0.0.1:1", rank=0, world_size=1, init_timeout=seconds)
+def late(*_):
+    try:
+        init(0.3)
+    except yoke.TimeoutError:
+        print("late", first.is_alive())
+waited = []
+first = threading.Thread(target=lambda: waited.append(init(60)))
+first.start()
+late()
+def rang(*_):
+    late()
+    pathlib.Path(os.environ["OPEN"]).touch()
+signal.signal(signal.SIGALRM, rang)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+print(init(60).size)  # in which the handler runs
+first.join()
+print(waited[0].size)
+"""
+
+
+@needs_mpi
+@pytest.mark.skipif(not shutil.which("mpicc"), reason="no mpicc to build a late MPI with")
+def test_who_waits_for_mpi_keeps_neither_threads_nor_handlers_from_it(tmp_path):
+    source, library = tmp_path / "late.c", tmp_path / "late.so"
+    source.write_text(LATE_MPI)
+    subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
+    environment = {**os.environ, **OPEN_MPI, "LD_PRELOAD": f"{library} {os.environ.get('LD_PRELOAD', '')}".strip(), "OPEN": str(tmp_path / "open")}
+    done = subprocess.run([sys.executable, "-c", BEGINS_TWICE], text=True, capture_output=True, timeout=50, env=environment, check=False)
+    assert done.stdout == "late True\nlate True\n1\n1\n", done.stderr
+
+
 @needs_mpi
 def test_mpi_is_loaded_for_groups_of_it_alone():
     text = """
