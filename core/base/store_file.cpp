@@ -33,7 +33,12 @@ private:
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 check_interrupt(lock_);
             }
-            store_.read_on();
+            try {
+                store_.read_on();
+            } catch (...) {
+                store_.log_.unlock();
+                throw;
+            }
         }
         ~Writing() { store_.log_.unlock(); }
         Writing(const Writing &) = delete;

@@ -4,8 +4,24 @@
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+
+namespace {
+std::atomic<bool> is_disk_broken{false};
+}
+
+// In place of the system's.
+extern "C" ssize_t pread(int fd, void *bytes, size_t size, off_t from)
+{
+    if (!is_disk_broken) return syscall(SYS_pread64, fd, bytes, size, from);
+    errno = EIO;
+    return -1;
+}
 
 namespace yoke {
 namespace {
@@ -79,6 +95,19 @@ TEST(FileStore, AFileThatCannotBeMadeIsNamed)
 {
     expect_error(YOKE_E_IO, {"/no/such/folder/x", "No such file"},
                  [] { open_file_store("/no/such/folder/x", "job", soon()); });
+}
+
+TEST(FileStore, WhoCannotReadItLetsOthersWrite)
+{
+    const std::string path = path_of("broken");
+    const auto store = open_file_store(path, "job", soon()),
+               other = open_file_store(path, "job", soon());
+    store->set("key", "1", soon());
+    is_disk_broken = true;
+    expect_error(YOKE_E_IO, {path.c_str(), "read"}, [&] { other->set("key", "2", soon()); });
+    is_disk_broken = false;
+    store->set("key", "3", Deadline::after(1));
+    EXPECT_EQ(other->get("key", soon()), "3");
 }
 
 TEST(FileStore, ProcessesCountTogether)
