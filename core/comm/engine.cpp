@@ -157,6 +157,14 @@ void Engine::hang_up() noexcept
     if (table_.hang_up) table_.hang_up(comm_);
 }
 
+// One that cannot hang up would only take the abort for a failure.
+void Engine::leave() noexcept
+{
+    if (!table_.hang_up) return;
+    abort();
+    hang_up();
+}
+
 void *Engine::allocate(uint64_t bytes)
 {
     void *pointer = nullptr;

@@ -61,6 +61,8 @@ public:
     void abort() noexcept;
     // After that; where the engine can.
     void hang_up() noexcept;
+    // Of no further call: peers see that this rank has gone, though memory that was lent keeps the engine.
+    void leave() noexcept;
     void *allocate(uint64_t bytes);
     void free(void *pointer, uint64_t bytes) noexcept;
     std::string describe() const;

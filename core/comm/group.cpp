@@ -39,7 +39,11 @@ bool Group::is_made() const noexcept
 Group::~Group()
 {
     const struct Farewell {
-        ~Farewell() { group.say_left(); }
+        ~Farewell()
+        {
+            group.say_left();
+            if (group.engine_.use_count() > 1) group.engine_->leave();
+        }
         Group &group;
     } when_all_is_done{*this};
     if (link_) {

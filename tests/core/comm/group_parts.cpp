@@ -174,6 +174,26 @@ TEST(Group, GivesMemoryThatOutlivesWhoMadeIt)
     for (const Tensor &each : kept) EXPECT_EQ(values(each), std::vector<float>(6, 3));
 }
 
+TEST(Group, IsSeenToBeLeftThoughItsMemoryIsKept)
+{
+    constexpr double kTooLong = 5;
+    std::vector<Ref<Group>> groups = init_threads(2, kTooLong, kCall);
+    std::vector<Tensor> kept(2);
+    const auto told = each_rank(groups, [&](Group &group) {
+        const int64_t shape[] = {4};
+        const Tensor t = kept[static_cast<size_t>(group.rank())] = group.empty(shape, YOKE_F32);
+        ops::fill_(*t, group.rank() + 1.0);
+        group.run(reduce_all(t), false);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+    groups[0] = {};
+    expect_error(YOKE_E_COMM, {"rank 0 (host", "has left the group"},
+                 [&] { groups[1]->run(barrier(), false); });
+    EXPECT_EQ(values(kept[0]), std::vector<float>(4, 3));
+    ops::fill_(*kept[0], 7.0);
+    EXPECT_EQ(values(kept[0]), std::vector<float>(4, 7));
+}
+
 // The group's thread is then the last that holds the call's tensors.
 TEST(Group, IsLeftWhileItsCallsGoOn)
 {
