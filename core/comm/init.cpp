@@ -133,8 +133,8 @@ Meeting new_meeting(const InitOptions &options, Deadline deadline)
         watcher->tell_in(made.met->store);
     else
         Watcher::listen(watcher, made.met->store);
-    // By a file nobody hears of those that leave, so its ranks meet anew each time; what a store of the host's says is
-    // no argument.
+    // By a file ranks meet anew each time, so that a fresh process meets one that has it open; what a store of the
+    // host's says is no argument.
     if (options.arguments.init_method.starts_with("file://") || options.host_store) return made;
     std::shared_ptr<Watcher> before;  // its end takes a lock that forks take first
     const std::lock_guard lock(last_meeting.mutex);

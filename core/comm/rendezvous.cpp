@@ -60,6 +60,26 @@ std::shared_ptr<Store> next_init(const std::shared_ptr<Store> &store,
     }
 }
 
+// In which a file serves as a store of the host's.
+class FileOfHost final : public HostStore {
+public:
+    FileOfHost(Store &file, Deadline deadline) : file_(file), deadline_(deadline) {}
+    void set(const std::string &key, const std::string &value) override
+    {
+        file_.set(key, value, deadline_);
+    }
+    std::string get(const std::string &key, Deadline deadline) override
+    {
+        return file_.get(key, deadline);
+    }
+
+private:
+    Store &file_;
+    const Deadline deadline_;
+};
+
+constexpr const char *kRank0 = "rank0";
+
 // One rank on its way from its environment to the job.
 class Meeting {
 public:
@@ -73,6 +93,8 @@ private:
     void serve(Socket listening);
     void adopt(std::shared_ptr<ClientStore> client);
     void meet_by_host_store();
+    void open_file();
+    void go_on_over_rank_0();
     std::string address() const;
     std::vector<Arrival> check_in();
     void refuse(const Error &error) noexcept;
@@ -88,6 +110,8 @@ private:
     const std::shared_ptr<Relay> relay_;
     std::shared_ptr<StoreServer> server_;
     std::shared_ptr<Store> store_;
+    std::shared_ptr<Store> file_;   // where all check in first: who is missing may be rank 0
+    Socket listening_;              // meanwhile
     SocketAddress reached_from_{};  // where this rank's connection to rank 0 begins
 };
 
@@ -154,12 +178,31 @@ void Meeting::adopt(std::shared_ptr<ClientStore> client)
 
 void Meeting::meet_by_host_store()
 {
-    const std::string key = "yoke/" + prefix_of(environment_) + "/rank0";
+    const std::string key = "yoke/" + prefix_of(environment_) + "/" + kRank0;
     if (environment_.rank != 0)
         return adopt(find_rank_0(*options_.host_store, key, peer_options(), deadline_));
     secret_ = draw_secret();
     serve(listen_at_any_port());
     publish_rank_0(*options_.host_store, key, server_->address().port(), secret_);
+}
+
+void Meeting::open_file()
+{
+    store_ = file_ =
+        next_init(open_file_store(environment_.file, job_, deadline_), environment_, deadline_);
+    if (environment_.rank != 0) return;
+    secret_ = draw_secret();
+    listening_ = listen_at_any_port();
+    FileOfHost host(*file_, deadline_);
+    publish_rank_0(host, kRank0, listening_.local().port(), secret_);
+}
+
+// A file tells nobody that somebody has died, or why a group has failed.
+void Meeting::go_on_over_rank_0()
+{
+    if (environment_.rank == 0) return serve(std::move(listening_));
+    FileOfHost host(*file_, deadline_);
+    adopt(find_rank_0(host, kRank0, peer_options(), deadline_));
 }
 
 void Meeting::open_store()
@@ -169,8 +212,7 @@ void Meeting::open_store()
     else if (options_.host_store)
         meet_by_host_store();
     else if (!environment_.file.empty())
-        store_ =
-            next_init(open_file_store(environment_.file, job_, deadline_), environment_, deadline_);
+        open_file();
     else if (environment_.rank == 0)
         serve(listen_as_rank_0(environment_, job_, peer_options()));
     else
@@ -231,6 +273,10 @@ Rendezvous Meeting::run()
     Rendezvous made;
     try {
         made.arrivals = check_in();
+        if (file_) {
+            go_on_over_rank_0();
+            made.arrivals = check_in();
+        }
     } catch (const Error &error) {
         // Of this rank alone; else all have it already.
         const bool is_own = error.status() == YOKE_E_VALUE || error.status() == YOKE_E_CANCELLED;
@@ -247,6 +293,7 @@ Rendezvous Meeting::run()
     made.store = store_;
     made.server = server_;
     made.source = environment_.source;
+    made.file = file_;
     return made;
 }
 

@@ -190,6 +190,47 @@ TEST(Init, ByAFileAFreshProcessMeetsOneThatHasItOpen)
     EXPECT_EQ(second.result(), "1 of 2");
 }
 
+TEST(Init, ByAFileAnAbortIsHeardAmidACall)
+{
+    const std::string url = file_url("abort");
+    const Gate heard;
+    RankProcess aborting([&]() -> std::string {
+        Ref<Group> group = init_group(rank_of(0, 2, url), "init");
+        met(group);
+        group->abort("the test says so");
+        heard.pass();
+        group = {};
+        finalize_groups();
+        return "";
+    });
+    RankProcess waiting([&] {
+        const Ref<Group> group = init_group(rank_of(1, 2, url), "init");
+        met(group);
+        return met(group);
+    });
+    expect_parts(waiting.result(),
+                 {"YOKE_E_CANCELLED", "abort() on rank 0 (host", "the test says so"});
+    heard.open();
+    aborting.result();
+    EXPECT_NE(access(url.substr(7).c_str(), F_OK), 0) << "the file is left over";
+}
+
+TEST(Init, ByAFileADeathIsToldToAll)
+{
+    const std::string url = file_url("death");
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 2})
+        ranks.push_back(RankProcess([&, rank] {
+            const Ref<Group> group = init_group(rank_of(rank, 3, url), "init");
+            met(group);
+            if (rank == 1) raise(SIGKILL);
+            return met(group);
+        }));
+    for (const int rank : {0, 2})
+        expect_parts(ranks[static_cast<size_t>(rank)].result(),
+                     {"YOKE_E_COMM", "rank 1 (host", process_of(ranks[1]).c_str(), "died"});
+}
+
 // ---- Parts without rank 0 -----------------------------------------------------------------------------------------
 
 // Rank 1 of three stops, while rank 2 waits for it in a part of theirs.
@@ -208,6 +249,13 @@ void expect_silence_to_be_noticed(const std::function<Ref<Group>(int rank)> &who
     expect_parts(ranks[2].result(), {"YOKE_E_COMM", "rank 0 (host", "has not been heard for",
                                      "is in all_reduce of 1 float32, sum"});
     expect_parts(ranks[0].result(), {"YOKE_E_COMM", "rank 1 (host", "has not been heard for"});
+}
+
+TEST(Init, ByAFileSilenceIsNoticed)
+{
+    const std::string url = file_url("silence");
+    expect_silence_to_be_noticed(
+        [&](int rank) { return init_group(rank_of(rank, 3, url), "init"); });
 }
 
 TEST(Init, APartWithoutRankZeroNoticesSilence)
