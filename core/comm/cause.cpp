@@ -37,11 +37,13 @@ namespace {
 
 const char *name(const Doing &doing)
 {
+    if (doing.making) return doing.making;
     return collective_name(doing.from < 0 ? doing.signature.op : YOKE_COMM_RECV);
 }
 
 std::string told(const Doing &doing)
 {
+    if (doing.making) return "the making of the group";
     return describe(doing.signature, doing.from) + (doing.line.empty() ? "" : " at " + doing.line);
 }
 

@@ -29,6 +29,8 @@ struct Doing {
     yoke_comm_signature signature{};
     std::string line;   // "train.py:17 (step)"; "" where nobody tells
     int32_t from = -1;  // of a recv, whose signature is that of the send
+    const char *making =
+        nullptr;  // "init", "split": what makes the group, in place of a call of it
 };
 
 // Of a fault that an engine told: names the culprit and both calls.

@@ -23,7 +23,7 @@ Ref<Group> Group::make(Members members, const GroupOptions &options, Deadline de
         group->forget_making(group->open_engine(table, deadline, call));
     } catch (const EngineFailure &failure) {
         Doing doing;
-        doing.line = call;
+        doing.making = call;
         group->fail_alone(cause_of(failure.fault, failure.status, failure.text, doing,
                                    group->members_.self(), group->members_.ranks));
     } catch (const Interrupted &) {

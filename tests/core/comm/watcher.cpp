@@ -43,6 +43,26 @@ TEST(Group, IsNotMadeWithOneThatHasDied)
                  [&] { (void)Group::make(members, {}, Deadline::after(20), kCall); });
 }
 
+TEST(Group, TellsThatItsMakingFailedAsNoCallOfIts)
+{
+    constexpr double kShort = 0.3;
+    Members members = here(2);
+    members.store = std::make_shared<HashStore>();
+    members.store->set(gather_keys("init/0", 2)[1], "cpu/", Deadline::after(20));
+    for (const char *told :
+         {"init/1", "init/2"})  // where rank 1 is, and how it is reached: nowhere
+        members.store->set(gather_keys(told, 2)[1], "", Deadline::after(20));
+    try {
+        (void)Group::make(members, {}, Deadline::after(kShort), kCall);
+        ADD_FAILURE() << "it was made without rank 1";
+    } catch (const Error &error) {
+        const std::string text = error.what();
+        EXPECT_EQ(text.find(kCall), 0u) << text;
+        EXPECT_NE(text.find("the making of the group"), text.npos) << text;
+        EXPECT_EQ(text.find("barrier"), text.npos) << text;
+    }
+}
+
 // Each has a measure of the silence of its own.
 TEST(Group, AgreesOnASilenceThatSeveralRanksWereToldOf)
 {
