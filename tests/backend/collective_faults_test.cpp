@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -324,6 +325,69 @@ TEST_P(Faults, AProcessThatIsKilledIsNamedThoughItsChildLives)
         close(sockets[1]);
     }
     settings().clear();
+}
+
+namespace {
+
+// While it lives a signal comes every two milliseconds.
+class Ticks {
+public:
+    Ticks()
+    {
+        struct sigaction action = {};
+        action.sa_handler = [](int) {};
+        action.sa_flags = SA_RESTART;
+        sigaction(SIGALRM, &action, &before_);
+        set(2000);
+    }
+    ~Ticks()
+    {
+        set(0);
+        sigaction(SIGALRM, &before_, nullptr);
+    }
+
+private:
+    static void set(suseconds_t each)
+    {
+        const itimerval timer = {{0, each}, {0, each}};
+        setitimer(ITIMER_REAL, &timer, nullptr);
+    }
+    struct sigaction before_ = {};
+};
+
+}  // namespace
+
+TEST_P(Faults, AProcessThatIsKilledIsNamedThoughSignalsEndEverySleep)
+{
+    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
+    const yoke_backend_comm &engine = *table_->comm;
+    settings().clear();
+    int sockets[2];
+    char id[YOKE_COMM_ID_BYTES];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    ASSERT_DONE(engine.unique_id(id));
+    const pid_t killed = fork();
+    if (killed == 0) {
+        alarm(20);
+        void *comm = Process{1, sockets[1]}.init(engine, id);
+        if (barrier(engine, comm, nullptr)) _exit(1);
+        for (;;) pause();
+    }
+    void *comm = Process{0, sockets[0]}.init(engine, id);
+    ASSERT_NE(comm, nullptr);
+    yoke_comm_fault fault{};
+    EXPECT_DONE(barrier(engine, comm, &fault));
+    kill(killed, SIGKILL);
+    waitpid(killed, nullptr, 0);
+    {
+        const Ticks ticks;
+        expect_failure(YOKE_E_COMM, barrier(engine, comm, &fault), "barrier");
+    }
+    EXPECT_EQ(fault.kind, YOKE_COMM_FAULT_DIED);
+    EXPECT_EQ(fault.rank, 1);
+    engine.destroy(comm);
+    close(sockets[0]);
+    close(sockets[1]);
 }
 
 }  // namespace yoke::test

@@ -1,7 +1,7 @@
 // How a flow waits: a short spin, then asleep until there is something to do.
 //
-// Beside peers that share memory alone a rank sleeps in a futex, for a twentieth of a second at a time: between two
-// such naps it looks for peers that have died. Where sockets matter it sleeps in poll, which tells of everything.
+// Beside peers that share memory alone a rank sleeps in a futex, for a twentieth of a second at most, and as often looks
+// for peers that have died. Where sockets matter it sleeps in poll, which tells of everything.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -101,10 +101,12 @@ bool Flow::sleep(uint32_t wants)
     if (has_sockets) {
         sleep_in_poll(deadline_.left(kLongestPoll), false);
     } else {
-        const int64_t nap = deadline_.left(kNap);
-        const int64_t until = now_ns() + nap;
-        sleep_in_futex(*comm_.bell, rings, nap);
-        if (now_ns() >= until) sleep_in_poll(0, true);
+        sleep_in_futex(*comm_.bell, rings, deadline_.left(kNap));
+        // Signals and other peers may end each nap early.
+        if (const int64_t now = now_ns(); now - looked_ns_ >= kNap) {
+            looked_ns_ = now;
+            sleep_in_poll(0, true);
+        }
     }
     if (wants) get_up(*comm_.bell);
     return true;
