@@ -3,12 +3,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 namespace yoke::test {
 
@@ -83,7 +85,68 @@ size_t shared_mappings()
     return count;
 }
 
+// Descriptors on their way in a socket, more of them than one process may have.
+class OnTheirWay {
+public:
+    explicit OnTheirWay(int count)
+    {
+        if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair_)) return;
+        for (int i = 0; i < count; ++i) {
+            char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+            iovec part = {&byte, 1};
+            msghdr message = {};
+            message.msg_iov = &part;
+            message.msg_iovlen = 1;
+            message.msg_control = control;
+            message.msg_controllen = sizeof control;
+            cmsghdr *head = CMSG_FIRSTHDR(&message);
+            head->cmsg_level = SOL_SOCKET;
+            head->cmsg_type = SCM_RIGHTS;
+            head->cmsg_len = CMSG_LEN(sizeof(int));
+            memcpy(CMSG_DATA(head), &pair_[0], sizeof(int));
+            is_full_ = sendmsg(pair_[0], &message, MSG_DONTWAIT) < 0;
+            if (is_full_) return;
+        }
+    }
+    bool is_full() const { return is_full_ && errno == ETOOMANYREFS; }
+    void arrive()
+    {
+        close(pair_[0]);
+        close(pair_[1]);
+    }
+
+private:
+    int pair_[2] = {-1, -1};
+    bool is_full_ = false;
+};
+
 }  // namespace
+
+TEST_P(Start, RanksWaitWhileTheUsersDescriptorsOnTheirWayAreTooMany)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        constexpr int kFew = 40;
+        const rlimit few = {kFew, kFew};
+        if (setrlimit(RLIMIT_NOFILE, &few) || (getuid() == 0 && (setgid(64321) || setuid(64321))))
+            _exit(2);
+        OnTheirWay many(2 * kFew);
+        if (!many.is_full()) _exit(2);
+        std::thread other([&] {
+            usleep(300'000);
+            many.arrive();
+        });
+        run({3}, expect_sum_of_ones);
+        other.join();
+        _exit(HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "descriptors on their way are not limited here";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
 
 TEST_P(Start, StrangersAtTheDoorsAreDroppedAndLogged)
 {

@@ -15,26 +15,48 @@ yoke_status Swap::blame(yoke_status status, int32_t kind, int peer)
     return status;
 }
 
+static bool is_end(int code)
+{
+    return code == EPIPE || code == ECONNRESET || code == ENOTCONN;
+}
+
+static yoke_status fail_ended(int peer)
+{
+    return fail(YOKE_E_COMM, "cpu: the connection to rank %d has ended", peer);
+}
+
+yoke_status Swap::send(int peer, const SwapNote &note, const Pair &ours, int count)
+{
+    Side &side = sides_[static_cast<size_t>(peer)];
+    const int both[2] = {ours.first, ours.second};
+    side.has_sent = send_descriptors(side.socket, &note, sizeof note, both, count);
+    // Of a user's processes no more may be on their way than one may have open: the peers take theirs, and it goes on.
+    side.must_pause = !side.has_sent && errno == ETOOMANYREFS;
+    if (side.has_sent || side.must_pause || errno == EAGAIN || errno == EINTR) return YOKE_OK;
+    if (is_end(errno)) return blame(fail_ended(peer), YOKE_COMM_FAULT_DIED, peer);
+    return blame(
+        fail_system(YOKE_E_IO, "cpu: cannot hand rank %d the memory that it is to share", peer),
+        YOKE_COMM_FAULT_NONE, -1);
+}
+
+yoke_status Swap::receive(int peer, int count)
+{
+    Side &side = sides_[static_cast<size_t>(peer)];
+    const Got got =
+        receive_descriptors(side.socket, &side.note, sizeof side.note, side.theirs, count);
+    side.has_come = got == Got::kAll;
+    return got == Got::kEnd ? blame(fail_ended(peer), YOKE_COMM_FAULT_DIED, peer) : YOKE_OK;
+}
+
 yoke_status Swap::step(int peer, const SwapNote &note, const Pair &ours, bool *open)
 {
     Side &side = sides_[static_cast<size_t>(peer)];
     if (side.socket < 0 || (side.has_sent && side.has_come)) return YOKE_OK;
     const int count = ours.second < 0 ? 1 : 2;
-    bool has_ended = false;
-    if (!side.has_sent) {
-        const int both[2] = {ours.first, ours.second};
-        side.has_sent = send_descriptors(side.socket, &note, sizeof note, both, count);
-        has_ended = !side.has_sent && errno != EAGAIN && errno != EINTR;
-    }
-    if (!side.has_come && !has_ended) {
-        const Got got =
-            receive_descriptors(side.socket, &side.note, sizeof side.note, side.theirs, count);
-        side.has_come = got == Got::kAll;
-        has_ended = got == Got::kEnd;
-    }
-    if (has_ended)
-        return blame(fail(YOKE_E_COMM, "cpu: the connection to rank %d has ended", peer),
-                     YOKE_COMM_FAULT_DIED, peer);
+    if (!side.has_sent)
+        if (yoke_status status = send(peer, note, ours, count)) return status;
+    if (!side.has_come)
+        if (yoke_status status = receive(peer, count)) return status;
     if (side.has_come && (side.note.number != note.number || side.note.bytes != note.bytes))
         return blame(
             fail(YOKE_E_COMM,
@@ -46,18 +68,9 @@ yoke_status Swap::step(int peer, const SwapNote &note, const Pair &ours, bool *o
     return YOKE_OK;
 }
 
-yoke_status Swap::wait()
+// What ends the wait for `late` and others.
+yoke_status Swap::must_end(int late)
 {
-    std::vector<pollfd> polled;
-    int late = -1;
-    for (size_t i = 0; i < sides_.size(); ++i) {
-        const Side &side = sides_[i];
-        if (side.socket < 0 || (side.has_sent && side.has_come)) continue;
-        if (late < 0) late = static_cast<int>(i);
-        polled.push_back(
-            {side.socket,
-             static_cast<short>((side.has_come ? 0 : POLLIN) | (side.has_sent ? 0 : POLLOUT)), 0});
-    }
     if (comm_.aborted.load())
         return blame(fail(YOKE_E_CANCELLED, "cpu: sharing memory was aborted"),
                      YOKE_COMM_FAULT_ABORTED, -1);
@@ -65,8 +78,28 @@ yoke_status Swap::wait()
         return blame(fail(YOKE_E_TIMEOUT, "cpu: rank %d did not share its memory within %g s", late,
                           timeout_s_),
                      YOKE_COMM_FAULT_LATE, late);
+    return YOKE_OK;
+}
+
+yoke_status Swap::wait()
+{
+    constexpr int64_t kPause = 5'000'000;
+    std::vector<pollfd> polled;
+    int late = -1;
+    int64_t most = 10'000'000'000;
+    for (size_t i = 0; i < sides_.size(); ++i) {
+        const Side &side = sides_[i];
+        if (side.socket < 0 || (side.has_sent && side.has_come)) continue;
+        if (late < 0) late = static_cast<int>(i);
+        if (side.must_pause) most = kPause;
+        const bool awaits_room = !side.has_sent && !side.must_pause;
+        polled.push_back(
+            {side.socket,
+             static_cast<short>((side.has_come ? 0 : POLLIN) | (awaits_room ? POLLOUT : 0)), 0});
+    }
+    if (yoke_status status = must_end(late)) return status;
     polled.push_back({comm_.event.get(), POLLIN, 0});
-    const int64_t most = deadline_.left(10'000'000'000);
+    most = deadline_.left(most);
     const timespec time = {static_cast<time_t>(most / 1'000'000'000),
                            static_cast<long>(most % 1'000'000'000)};
     if (ppoll(polled.data(), polled.size(), &time, nullptr) > 0 && polled.back().revents)

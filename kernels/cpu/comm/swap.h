@@ -36,11 +36,15 @@ private:
     struct Side {
         int socket = -1;
         bool has_sent = false, has_come = false;
+        bool must_pause = false;  // the system takes no more descriptors for now
         SwapNote note = {};
         Descriptor theirs[2];
     };
 
     yoke_status step(int peer, const SwapNote &note, const Pair &ours, bool *open);
+    yoke_status send(int peer, const SwapNote &note, const Pair &ours, int count);
+    yoke_status receive(int peer, int count);
+    yoke_status must_end(int late);
     yoke_status wait();
     yoke_status blame(yoke_status status, int32_t kind, int peer);
 
