@@ -148,6 +148,41 @@ TEST_P(Start, RanksWaitWhileTheUsersDescriptorsOnTheirWayAreTooMany)
     EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// One of two ranks has no descriptors left when they go to each other: the one that listens, or the one that connects.
+TEST_P(Start, WhoHasNoDescriptorsLeftSaysSoAtOnce)
+{
+    for (const int victim : {0, 1}) {
+        Strangers strangers;
+        rlimit before;
+        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+        with_uninitialised_ranks(*table_->comm, device_, {2}, [&](Rank &r) {
+            int gathers = 0;
+            const auto take_all = [&] {
+                if (victim == 0) strangers.come();
+                const int lowest = dup(0);
+                close(lowest);
+                const rlimit none = {static_cast<rlim_t>(lowest), before.rlim_max};
+                EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+            };
+            r.after_gather = [&] {
+                if (++gathers != 2) return;
+                r.meet();
+                if (r.rank == victim) take_all();
+                if (r.rank != victim) r.meet();
+            };
+            r.is_over = [&] { return r.rank != victim; };
+            told() = {};
+            const yoke_status status = r.init();
+            if (r.rank != victim) return expect_failure(YOKE_E_CANCELLED, status, "init");
+            setrlimit(RLIMIT_NOFILE, &before);
+            EXPECT_NE(told().message.find("ulimit -n"), std::string::npos) << told().message;
+            EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_NONE);
+            expect_failure(YOKE_E_IO, status, "init");
+            r.meet();
+        });
+    }
+}
+
 TEST_P(Start, StrangersAtTheDoorsAreDroppedAndLogged)
 {
     for (bool shares_memory : {true, false}) {

@@ -68,6 +68,10 @@ yoke_status Rank::init(const void *id,
         if (from.after_gather) from.after_gather();
         return status;
     };
+    record.is_over = [](void *user) -> int32_t {
+        const Rank &from = *static_cast<Rank *>(user);
+        return from.is_over && from.is_over();
+    };
     record.user = this;
     record.fault = &fault;
     return make(record);

@@ -138,7 +138,7 @@ yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector
     if (yoke_status status = plan(comm, places, doors, init, meeting)) return status;
     int missing = -1;
     if (yoke_status status = meeting.run(deadline, init, &missing))
-        return blame(init, status, YOKE_COMM_FAULT_LATE, missing);
+        return missing < 0 ? status : blame(init, status, YOKE_COMM_FAULT_LATE, missing);
     for (int peer = 0; peer < comm.size; ++peer) sockets->push_back(meeting.take(peer));
     return YOKE_OK;
 }

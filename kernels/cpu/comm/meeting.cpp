@@ -63,20 +63,31 @@ void Meeting::pause(Peer &peer, int64_t now)
     peer.again = now + kPause;
 }
 
-void Meeting::connect_to(Peer &peer, int64_t now)
+yoke_status Meeting::connect_to(Peer &peer, int64_t now)
 {
     peer.reading = {};
-    if (start_connect(peer.name, &peer.socket))
+    if (start_connect(peer.name, &peer.socket)) {
         peer.state = State::kConnecting;
-    else
-        pause(peer, now);
+        return YOKE_OK;
+    }
+    if (is_shortage()) return fail_shortage("connect to another", rank_);
+    pause(peer, now);
+    return YOKE_OK;
 }
 
 // One step with a peer that we connect to, if its socket is ready for it.
-void Meeting::go_on(int number, int64_t now)
+yoke_status Meeting::go_on(int number, int64_t now)
 {
     Peer &peer = peers_[static_cast<size_t>(number)];
-    if (peer.state == State::kPausing && now >= peer.again) connect_to(peer, now);
+    if (peer.state == State::kPausing && now >= peer.again)
+        if (yoke_status status = connect_to(peer, now)) return status;
+    greet(number, now);
+    return YOKE_OK;
+}
+
+void Meeting::greet(int number, int64_t now)
+{
+    Peer &peer = peers_[static_cast<size_t>(number)];
     if (peer.state == State::kConnecting) {
         pollfd writable = {peer.socket.get(), POLLOUT, 0};
         if (poll(&writable, 1, 0) <= 0) return;
@@ -110,12 +121,18 @@ void Meeting::drop(const Guest &guest, int rank, const char *why)
          service, why);
 }
 
-void Meeting::admit(const Descriptor &door, int64_t now)
+yoke_status Meeting::admit(const Descriptor &door, int64_t now)
 {
     for (;;) {
         Guest guest;
         guest.socket.reset(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!guest.socket) return;
+        if (!guest.socket) {
+            pollfd comer = {door.get(), POLLIN, 0};  // a shortage shows also where nobody comes
+            const int code = errno;
+            if (!is_shortage() || poll(&comer, 1, 0) <= 0) return YOKE_OK;
+            errno = code;
+            return fail_shortage("let another in", rank_);
+        }
         guest.until = now + kPatience;
         if (guests_.size() == kMostGuests) {
             drop(guests_.front(), rank_, "said nothing, and others came");
@@ -182,13 +199,21 @@ void Meeting::wait(const Deadline &deadline, int64_t now)
     ppoll(polled_.data(), polled_.size(), &time, nullptr);
 }
 
+yoke_status Meeting::step(int64_t now)
+{
+    for (const Descriptor &door : doors_)
+        if (yoke_status status = admit(door, now)) return status;
+    std::erase_if(guests_, [&](Guest &guest) { return !hear(guest, now); });
+    for (size_t i = 0; i < peers_.size(); ++i)
+        if (yoke_status status = go_on(static_cast<int>(i), now)) return status;
+    return YOKE_OK;
+}
+
 yoke_status Meeting::run(const Deadline &deadline, const yoke_comm_member &init, int *missing)
 {
     for (;;) {
         const int64_t now = now_ns();
-        for (const Descriptor &door : doors_) admit(door, now);
-        std::erase_if(guests_, [&](Guest &guest) { return !hear(guest, now); });
-        for (size_t i = 0; i < peers_.size(); ++i) go_on(static_cast<int>(i), now);
+        if (yoke_status status = step(now)) return status;
         const int lowest = lowest_missing();
         if (lowest < 0) return YOKE_OK;
         if (deadline.passed()) {

@@ -5,7 +5,8 @@
 //    cookie, and neither believes the other before it has read it.
 //  * Whoever else comes to a door is dropped and logged: one who sends something else, one who says nothing for some
 //    seconds, one who leaves. None of them costs a rank its start, and no thread waits for them.
-//  * A connection that fails before it is proved is tried again until the time is up.
+//  * A connection that fails before it is proved is tried again until the time is up. Only a lack of descriptors or
+//    memory, which no waiting ends, fails the start at once.
 #pragma once
 
 #include <poll.h>
@@ -64,12 +65,14 @@ private:
     bool is_ours(const Hello &hello, int from) const;
     static Got read_hello(int socket, Reading *reading);
 
-    void connect_to(Peer &peer, int64_t now);
+    yoke_status connect_to(Peer &peer, int64_t now);
     void pause(Peer &peer, int64_t now);
-    void go_on(int number, int64_t now);
-    void admit(const Descriptor &door, int64_t now);
+    yoke_status go_on(int number, int64_t now);
+    void greet(int number, int64_t now);
+    yoke_status admit(const Descriptor &door, int64_t now);
     bool hear(Guest &guest, int64_t now);
     static void drop(const Guest &guest, int rank, const char *why);
+    yoke_status step(int64_t now);
     void wait(const Deadline &deadline, int64_t now);
     int lowest_missing() const;
 

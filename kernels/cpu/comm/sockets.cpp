@@ -45,6 +45,19 @@ Name local_name(const char *text)
     return name;
 }
 
+bool is_shortage()
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+}
+
+yoke_status fail_shortage(const char *what, int rank)
+{
+    return fail_system(
+        YOKE_E_IO,
+        "cpu: rank %d cannot %s: it needs a descriptor for each other rank, and up to two more while they connect; raise `ulimit -n`, or give the machine more memory",
+        rank, what);
+}
+
 static Descriptor make_socket(const Name &name)
 {
     return Descriptor(
@@ -141,6 +154,10 @@ Got receive_descriptors(int socket, void *data, size_t bytes, Descriptor *descri
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Got::kNothingNow
                                                                          : Got::kEnd;
     const int taken = take_descriptors(message, descriptors, count);
+    if (message.msg_flags & MSG_CTRUNC) {  // some found no place in this process
+        errno = EMFILE;
+        return Got::kShortage;
+    }
     return got == static_cast<ssize_t>(bytes) && taken == count ? Got::kAll : Got::kEnd;
 }
 

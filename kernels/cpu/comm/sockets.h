@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "kernels/cpu/comm/descriptor.h"
+#include "kernels/cpu/comm/failure.h"
 
 namespace yoke::cpu::comm {
 
@@ -22,6 +23,11 @@ bool tcp_name(const char *address, uint16_t port, Name *out);
 // An abstract name: no file, nothing left when all who have it are gone.
 Name local_name(const char *text);
 
+// Whether errno, as it is, tells of a lack that waiting does not end: of descriptors or of memory.
+bool is_shortage();
+// The failure of what met with one.
+yoke_status fail_shortage(const char *what, int rank);
+
 // False with errno.
 bool listen_at(const Name &name, Descriptor *out);
 uint16_t port_of(int socket);
@@ -34,8 +40,9 @@ bool send_whole(int socket, const void *data, size_t bytes);
 // A message with descriptors beside it.
 bool send_descriptors(int socket, const void *data, size_t bytes, const int *descriptors,
                       int count);
-enum class Got { kAll, kNothingNow, kEnd };
-// The whole message, which one call of send_descriptors has sent, with its descriptors.
+enum class Got { kAll, kNothingNow, kEnd, kShortage };
+// The whole message, which one call of send_descriptors has sent, with its descriptors; kShortage, with errno, where
+// this process may have no more of them.
 Got receive_descriptors(int socket, void *data, size_t bytes, Descriptor *descriptors, int count);
 
 }  // namespace yoke::cpu::comm

@@ -45,6 +45,9 @@ yoke_status Swap::receive(int peer, int count)
     const Got got =
         receive_descriptors(side.socket, &side.note, sizeof side.note, side.theirs, count);
     side.has_come = got == Got::kAll;
+    if (got == Got::kShortage)
+        return blame(fail_shortage("take the memory that another shares", comm_.rank),
+                     YOKE_COMM_FAULT_NONE, -1);
     return got == Got::kEnd ? blame(fail_ended(peer), YOKE_COMM_FAULT_DIED, peer) : YOKE_OK;
 }
 
