@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -181,6 +183,47 @@ TEST_P(Start, WhoHasNoDescriptorsLeftSaysSoAtOnce)
             r.meet();
         });
     }
+}
+
+// Rank 1 stops when rank 0 has met it, and before it shares its memory.
+TEST_P(Start, ARankThatWaitsForAnothersMemoryHearsThatItIsOver)
+{
+    std::atomic<bool> has_ended{false};  // rank 0
+    with_uninitialised_ranks(*table_->comm, device_, {3}, [&](Rank &r) {
+        int gathers = 0, asked = 0;
+        r.after_gather = [&] {
+            if (++gathers != 2) return;
+            if (r.rank == 2) usleep(100'000);  // so that the others ask while they wait for it
+        };
+        r.is_over = [&] {
+            if (r.rank == 1 && ++asked == 1) r.meet();  // until rank 0 and rank 2 have given up
+            return r.rank == 1 || has_ended || (r.rank == 0 && ++asked > 8);
+        };
+        told() = {};
+        const auto start = std::chrono::steady_clock::now();
+        expect_failure(YOKE_E_CANCELLED, r.init(), "init");
+        has_ended = true;
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+        if (r.rank != 1) r.meet();
+    });
+}
+
+TEST_P(Start, AbortEndsAWaitForAnothersMemory)
+{
+    run({2}, [&](Rank &r) {
+        if (r.rank == 0) {
+            std::thread other([&] {
+                usleep(30'000);
+                EXPECT_DONE(r.engine.abort(r.comm));
+            });
+            void *memory = nullptr;
+            told() = {};
+            expect_failure(YOKE_E_CANCELLED, r.engine.mem_alloc(r.comm, 5000, &memory),
+                           "mem_alloc");
+            other.join();
+        }
+        r.meet();
+    });
 }
 
 TEST_P(Start, StrangersAtTheDoorsAreDroppedAndLogged)

@@ -163,7 +163,7 @@ yoke_status open_links(Comm &comm, const std::vector<Place> &places,
                        std::vector<Descriptor> &sockets, const yoke_comm_member &init,
                        const Deadline &deadline)
 {
-    Swap swap(comm, deadline, init.timeout_s, init.fault);
+    Swap swap(comm, deadline, init.timeout_s, &init);
     for (int peer = 0; peer < comm.size; ++peer) {
         if (peer == comm.rank) continue;
         if (share(comm, places, comm.rank, peer)) {

@@ -77,6 +77,9 @@ yoke_status Swap::must_end(int late)
     if (comm_.aborted.load())
         return blame(fail(YOKE_E_CANCELLED, "cpu: sharing memory was aborted"),
                      YOKE_COMM_FAULT_ABORTED, -1);
+    if (init_ && init_->is_over && init_->is_over(init_->user))
+        return blame(fail(YOKE_E_CANCELLED, "cpu: the group failed while its ranks shared memory"),
+                     YOKE_COMM_FAULT_NONE, -1);
     if (deadline_.passed())
         return blame(fail(YOKE_E_TIMEOUT, "cpu: rank %d did not share its memory within %g s", late,
                           timeout_s_),
@@ -86,10 +89,10 @@ yoke_status Swap::must_end(int late)
 
 yoke_status Swap::wait()
 {
-    constexpr int64_t kPause = 5'000'000;
+    constexpr int64_t kPause = 5'000'000, kLook = 50'000'000;  // then is_over is asked again
     std::vector<pollfd> polled;
     int late = -1;
-    int64_t most = 10'000'000'000;
+    int64_t most = kLook;
     for (size_t i = 0; i < sides_.size(); ++i) {
         const Side &side = sides_[i];
         if (side.socket < 0 || (side.has_sent && side.has_come)) continue;

@@ -15,11 +15,13 @@ struct SwapNote {
 
 class Swap {
 public:
-    Swap(Comm &comm, const Deadline &deadline, double timeout_s, yoke_comm_fault *fault)
+    // `init`: what a start asks whether it is over; null once the communicator is there, which abort ends.
+    Swap(Comm &comm, const Deadline &deadline, double timeout_s, const yoke_comm_member *init)
         : comm_(comm),
           deadline_(deadline),
           timeout_s_(timeout_s),
-          fault_(fault),
+          init_(init),
+          fault_(init ? init->fault : nullptr),
           sides_(static_cast<size_t>(comm.size))
     {
     }
@@ -51,6 +53,7 @@ private:
     Comm &comm_;
     const Deadline &deadline_;
     double timeout_s_;
+    const yoke_comm_member *init_;
     yoke_comm_fault *fault_;
     std::vector<Side> sides_;
 };
