@@ -1,7 +1,7 @@
 // How a flow waits: a short spin, then asleep until there is something to do.
 //
-// Beside peers that share memory alone a rank sleeps in a futex, for a twentieth of a second at most, and as often looks
-// for peers that have died. Where sockets matter it sleeps in poll, which tells of everything.
+// Beside peers that share memory alone a rank sleeps in a futex, for a twentieth of a second at most, and looks as
+// often for peers that have died. Where sockets matter it sleeps in poll, which tells of everything.
 #include <poll.h>
 #include <sys/socket.h>
 
