@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/cpu/available.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/gemm.h"
 
@@ -71,11 +72,16 @@ static uint64_t read_kib(const char *key)
                                                                 : 0;
 }
 
+uint64_t available_memory()
+{
+    return read_kib("MemAvailable");
+}
+
 // The machine's; the core knows what the process may have of it.
 yoke_status mem_info(void *device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     if (yoke_status status = check_device(device, "mem_info")) return status;
-    uint64_t total = read_kib("MemTotal"), available = read_kib("MemAvailable");
+    uint64_t total = read_kib("MemTotal"), available = available_memory();
     if (!total) total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     if (!available)
         available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <cstring>
 #include <fstream>
 #include <thread>
+
+#include "kernels/cpu/comm/wire.h"
 
 namespace yoke::test {
 
@@ -122,7 +125,53 @@ private:
     bool is_full_ = false;
 };
 
+// Of the memory that the ranks of this process share.
+int64_t shared_bytes()
+{
+    int64_t bytes = 0;
+    for (int fd = 3; fd < 4096; ++fd) {
+        struct stat file;
+        char name[64] = {};
+        const std::string link = "/proc/self/fd/" + std::to_string(fd);
+        if (readlink(link.c_str(), name, sizeof name - 1) > 0 && strstr(name, "memfd:yoke-comm") &&
+            fstat(fd, &file) == 0)
+            bytes = std::max<int64_t>(bytes, file.st_size);
+    }
+    return bytes;
+}
+
 }  // namespace
+
+TEST_P(Start, ManyRanksOfAHostHaveSmallerRings)
+{
+    for (const auto &[size, most] : {std::pair{3, 2 * 530}, {20, 19 * 210}})
+        run({size}, [&, most = most](Rank &r) {
+            r.meet();
+            const int64_t bytes = shared_bytes();
+            EXPECT_LE(bytes, most << 10);
+            EXPECT_GT(bytes, (most << 10) * 9 / 10);
+            r.meet();
+            std::vector<float> ones(300'000, 1), sum(ones.size());
+            ASSERT_DONE(r.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, static_cast<int64_t>(ones.size()),
+                              ones.data(), sum.data(), -1, YOKE_REDUCE_SUM));
+            EXPECT_EQ(sum, std::vector<float>(ones.size(), static_cast<float>(r.size)));
+        });
+}
+
+TEST_P(Start, RanksForWhoseRingsMemoryIsShortSayWhatTheyWant)
+{
+    with_uninitialised_ranks(*table_->comm, device_, {3}, [&](Rank &r) {
+        int gathers = 0;
+        r.change_gathered = [&](void *all) {  // rank 1 has seen one MiB free
+            if (++gathers == 1) static_cast<cpu::comm::Place *>(all)[1].free_mib = 1;
+        };
+        told() = {};
+        const yoke_status status = r.init();
+        for (const char *part : {"3 ranks", " 1048576 are free", "YOKE_COMM_SHM=0"})
+            EXPECT_NE(told().message.find(part), std::string::npos) << told().message;
+        expect_failure(YOKE_E_OOM, status, "init");
+    });
+}
 
 TEST_P(Start, RanksWaitWhileTheUsersDescriptorsOnTheirWayAreTooMany)
 {

@@ -65,6 +65,7 @@ yoke_status Rank::init(const void *id,
     record.all_gather = [](void *user, const void *mine, uint64_t bytes, void *all) {
         Rank &from = *static_cast<Rank *>(user);
         const yoke_status status = from.rendezvous_.gather(from.rank, mine, bytes, all);
+        if (from.change_gathered) from.change_gathered(all);
         if (from.after_gather) from.after_gather();
         return status;
     };

@@ -70,6 +70,8 @@ public:
     std::function<void(yoke_comm_signature &)> lie;
     // Runs when an all_gather of init has ended.
     std::function<void()> after_gather;
+    // Changes what an all_gather of init has gathered.
+    std::function<void(void *all)> change_gathered;
     // What init asks.
     std::function<bool()> is_over;
 

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -35,6 +36,12 @@ bool share(const Comm &comm, const std::vector<Place> &places, int a, int b)
 {
     return comm.layout.node_of[a] == comm.layout.node_of[b] && places[a].shares_memory &&
            places[b].shares_memory;
+}
+
+const std::vector<int> &neighbours(const Comm &comm)
+{
+    return comm.layout
+        .nodes[static_cast<size_t>(comm.layout.node_of[static_cast<size_t>(comm.rank)])];
 }
 
 // In the block of rank `owner`, the number of the ring in which `writer` writes.
@@ -71,13 +78,29 @@ yoke_status open_local(Comm &comm, Entry *entry)
              static_cast<unsigned long long>(drawn[0]), static_cast<unsigned long long>(drawn[1]));
     if (!listen_at(local_name(entry->doors.local), &entry->local))
         return fail_system(YOKE_E_IO, "cpu: cannot listen for the other ranks of this machine");
-    const int rings =
-        static_cast<int>(comm.layout.nodes[comm.layout.node_of[comm.rank]].size()) - 1;
-    if (yoke_status status = make_shared(Block::bytes(rings), &comm.block)) return status;
+    const size_t ranks = neighbours(comm).size();
+    if (yoke_status status = make_shared(Block::bytes(ranks), &comm.block)) return status;
     if (yoke_status status = map_shared(comm.block.get(), 0, page_bytes(), &comm.block_head))
         return status;
     comm.bell = reinterpret_cast<Bell *>(comm.block_head.data());
     return YOKE_OK;
+}
+
+// What all ranks of the host are to take, against what was free before any of them took it: all see the same.
+yoke_status check_memory(const Comm &comm, const std::vector<Place> &places)
+{
+    uint64_t wanted = 0, free_mib = UINT64_MAX;
+    for (int rank : neighbours(comm)) {
+        const Place &place = places[static_cast<size_t>(rank)];
+        if (!place.shares_memory) continue;
+        wanted += Block::bytes(neighbours(comm).size());
+        if (place.free_mib) free_mib = std::min(free_mib, static_cast<uint64_t>(place.free_mib));
+    }
+    if (wanted >> 20 < free_mib) return YOKE_OK;
+    return fail(
+        YOKE_E_OOM,
+        "cpu: the %zu ranks of this host want %llu bytes of shared memory for their links, and %llu are free; start fewer ranks, or set YOKE_COMM_SHM=0, and they reach each other over TCP",
+        neighbours(comm).size(), (unsigned long long)wanted, (unsigned long long)free_mib << 20);
 }
 
 yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_comm_member &init,
@@ -92,7 +115,9 @@ yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_
     if (!comm.event) return fail_system(YOKE_E_IO, "cpu: eventfd failed");
     if (by_tcp)
         if (yoke_status status = open_tcp(init, entry)) return status;
-    return by_memory ? open_local(comm, entry) : YOKE_OK;
+    if (!by_memory) return YOKE_OK;
+    if (yoke_status status = check_memory(comm, places)) return status;
+    return open_local(comm, entry);
 }
 
 yoke_status blame(const yoke_comm_member &init, yoke_status status, int32_t kind, int rank)
@@ -145,7 +170,8 @@ yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector
 
 yoke_status join_memory(Comm &comm, int peer, Descriptor *theirs, Descriptor socket)
 {
-    Block mine, other;
+    const size_t ranks = neighbours(comm).size();
+    Block mine(ranks), other(ranks);
     Mapping in, out;
     const int inward = ring_of(comm, comm.rank, peer), outward = ring_of(comm, peer, comm.rank);
     yoke_status status = mine.map(comm.block.get(), inward);
@@ -192,9 +218,7 @@ yoke_status tell_places(Comm &comm, const yoke_comm_member &init, std::vector<Pl
     if (yoke_status status = init.all_gather(init.user, &place, sizeof place, places->data()))
         return status;
     comm.layout = layout_of(places->data(), init.size);
-    const auto &neighbours =
-        comm.layout.nodes[static_cast<size_t>(comm.layout.node_of[static_cast<size_t>(comm.rank)])];
-    comm.most_spin_ns = comm.spin_ns = most_spin(places->data(), neighbours);
+    comm.most_spin_ns = comm.spin_ns = most_spin(places->data(), neighbours(comm));
     return YOKE_OK;
 }
 

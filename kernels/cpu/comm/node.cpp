@@ -12,6 +12,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "kernels/cpu/available.h"
+
 namespace yoke::cpu::comm {
 
 // The number that the kernel has drawn when it started, or false.
@@ -62,6 +64,7 @@ Place this_place()
         snprintf(place.node + length, sizeof place.node - length, " %s", name);
     const char *asked = g_host->config("YOKE_COMM_SHM");
     read_processors(place.processors);
+    place.free_mib = static_cast<int32_t>(available_memory() >> 20);
     place.shares_memory = !(asked && !strcmp(asked, "0")) && can_share();
     return place;
 }

@@ -14,7 +14,15 @@
 
 namespace yoke::cpu::comm {
 
-constexpr size_t kRingBytes = 512 << 10;
+// Of each ring on a host with so many ranks, which has one for each pair both ways: 512 KiB up to 8 ranks, then less,
+// but more than a chunk.
+constexpr size_t ring_bytes(size_t ranks)
+{
+    constexpr size_t kUnit = 64 << 10;  // as large as pages may be
+    constexpr size_t kMost = 512 << 10, kLeast = 192 << 10, kOfOneRank = 4 << 20;
+    const size_t share = kOfOneRank / ranks / kUnit * kUnit;
+    return share < kLeast ? kLeast : share > kMost ? kMost : share;
+}
 
 // Lies in shared memory.
 struct RingWords {
@@ -26,20 +34,20 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 class RingWriter {
 public:
     RingWriter(RingWords *words, Mapping bytes)
-        : words_(words), bytes_(static_cast<Mapping &&>(bytes))
+        : words_(words), bytes_(static_cast<Mapping &&>(bytes)), capacity_(bytes_.bytes() / 2)
     {
     }
 
     size_t room()
     {
-        if (written_ - taken_ == kRingBytes) taken_ = words_->taken.load();
+        if (written_ - taken_ == capacity_) taken_ = words_->taken.load();
         const uint64_t used = written_ - taken_;
-        return used <= kRingBytes ? kRingBytes - used : 0;
+        return used <= capacity_ ? capacity_ - used : 0;
     }
     // At most room() in all. Nothing is seen by the reader before publish.
     void put(const void *from, size_t bytes)
     {
-        if (from) memcpy(bytes_.data() + written_ % kRingBytes, from, bytes);
+        if (from) memcpy(bytes_.data() + written_ % capacity_, from, bytes);
         written_ += bytes;
     }
     void publish() { words_->written.exchange(written_); }
@@ -47,6 +55,7 @@ public:
 private:
     RingWords *words_;
     Mapping bytes_;
+    uint64_t capacity_;
     uint64_t written_ = 0;
     uint64_t taken_ = 0;  // as far as we have looked
 };
@@ -54,7 +63,7 @@ private:
 class RingReader {
 public:
     RingReader(RingWords *words, Mapping bytes)
-        : words_(words), bytes_(static_cast<Mapping &&>(bytes))
+        : words_(words), bytes_(static_cast<Mapping &&>(bytes)), capacity_(bytes_.bytes() / 2)
     {
     }
 
@@ -63,9 +72,9 @@ public:
     {
         if (written_ - taken_ < wanted) written_ = words_->written.load();
         const uint64_t there = written_ - taken_;
-        return there <= kRingBytes ? there : 0;
+        return there <= capacity_ ? there : 0;
     }
-    const char *data() const { return bytes_.data() + taken_ % kRingBytes; }
+    const char *data() const { return bytes_.data() + taken_ % capacity_; }
     void take(size_t bytes)
     {
         taken_ += bytes;
@@ -75,6 +84,7 @@ public:
 private:
     RingWords *words_;
     Mapping bytes_;
+    uint64_t capacity_;
     uint64_t taken_ = 0;
     uint64_t written_ = 0;
 };

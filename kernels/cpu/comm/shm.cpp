@@ -7,20 +7,15 @@ namespace yoke::cpu::comm {
 // What is written between two looks of the reader: it works on the first part while the second is being written.
 constexpr size_t kPublishBytes = 64 << 10;
 
-static size_t ring_offset(int ring)
-{
-    return page_bytes() + ring * (page_bytes() + kRingBytes);
-}
-
 yoke_status Block::map(int fd, int ring)
 {
     if (yoke_status status = map_shared(fd, 0, page_bytes(), &head_)) return status;
-    return map_shared(fd, ring_offset(ring), page_bytes(), &words_);
+    return map_shared(fd, offset(ring), page_bytes(), &words_);
 }
 
 yoke_status Block::map_ring(int fd, int ring, Mapping *out) const
 {
-    return map_mirrored(fd, ring_offset(ring) + page_bytes(), kRingBytes, out);
+    return map_mirrored(fd, offset(ring) + page_bytes(), ring_bytes_, out);
 }
 
 size_t ShmLink::write(const iovec *parts, int count)

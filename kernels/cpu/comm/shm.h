@@ -16,7 +16,12 @@ namespace yoke::cpu::comm {
 // The block of one rank, as it is mapped here.
 class Block {
 public:
-    static size_t bytes(int rings) { return page_bytes() + rings * (page_bytes() + kRingBytes); }
+    // Of a rank among so many on its host.
+    static size_t bytes(size_t ranks)
+    {
+        return page_bytes() + (ranks - 1) * (page_bytes() + ring_bytes(ranks));
+    }
+    explicit Block(size_t ranks) : ring_bytes_(ring_bytes(ranks)) {}
 
     // The first page and the control words of ring number `ring` of a block.
     yoke_status map(int fd, int ring);
@@ -25,6 +30,9 @@ public:
     RingWords *words() const { return reinterpret_cast<RingWords *>(words_.data()); }
 
 private:
+    size_t offset(int ring) const { return page_bytes() + ring * (page_bytes() + ring_bytes_); }
+
+    size_t ring_bytes_;
     Mapping head_, words_;
 };
 

@@ -57,7 +57,7 @@ static_assert(sizeof(Hello) == 56);
 struct Place {
     char node[120];
     int32_t shares_memory;
-    int32_t reserved;
+    int32_t free_mib;         // memory of the host; 0: not known
     uint64_t processors[16];  // a bit for each that this rank may run on; none: they are not known
 };
 
