@@ -128,8 +128,10 @@ private:
 
     PeerOptions options(PeerObserver observer) const;
     StoreConnection reach(int32_t rank, double most_s, const std::shared_ptr<Watcher> &watcher);
-    std::optional<Leader> find(int32_t rank);
-    std::optional<Members> follow(int32_t rank);
+    std::optional<Leader> find(int32_t rank, Deadline until);
+    std::optional<Members> follow_a_lower();
+    std::optional<Members> follow(int32_t rank, Deadline until);
+    Deadline until_late() const;
     Word hear(int32_t &rank, Leader &leader);
     std::optional<Members> lead();
     bool has_all_but_gone(const std::set<int32_t> &there);
@@ -140,7 +142,7 @@ private:
 
     const Members &of_;
     const ReunionPorts &ports_;
-    const Deadline deadline_, end_, patience_;  // for all, in all, and for ranks that do not answer
+    const Deadline deadline_, end_;  // for ranks to come, and in all
     const std::shared_ptr<Watcher> watcher_ = std::make_shared<Watcher>();
     const std::shared_ptr<Comers> comers_ = std::make_shared<Comers>(watcher_);
     const std::shared_ptr<StoreServer> server_;
@@ -152,7 +154,6 @@ Reunion::Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline
       ports_(ports),
       deadline_(deadline),
       end_(end),
-      patience_(Deadline::after(deadline.remaining_s() / 2)),
       server_(std::make_shared<StoreServer>(
           ports.listening(),
           options([comers = comers_](const PeerEvent &event) { comers->tell(event); })))
@@ -196,11 +197,17 @@ void Reunion::fail_late(const StoreConnection &tried) const
             describe(of_.self()).c_str(), tried.why.c_str()));
 }
 
-// Nothing where it has gone, or has not answered for long.
-std::optional<Reunion::Leader> Reunion::find(int32_t rank)
+// A rank that found another at the very end has a moment to follow it.
+Deadline Reunion::until_late() const
 {
-    constexpr double kLeast = 0.3, kPause = 0.02;
-    const Deadline until = Deadline::after(std::max(kLeast, patience_.remaining_s()));
+    constexpr double kLeast = 0.3;
+    return Deadline::after(std::max(kLeast, deadline_.remaining_s()));
+}
+
+// Nothing where it has gone, or has not answered so long.
+std::optional<Reunion::Leader> Reunion::find(int32_t rank, Deadline until)
+{
+    constexpr double kPause = 0.02;
     while (!gone_.contains(rank)) {
         const auto watcher = std::make_shared<Watcher>();
         StoreConnection tried = reach(rank, until.remaining_s(), watcher);
@@ -219,7 +226,7 @@ Word Reunion::hear(int32_t &rank, Leader &leader)
     for (;;) {
         Word word = Word::decode(leader.store->get(kWord, end_));
         if (!word.leader) return word;
-        if (std::optional<Leader> lower = find(*word.leader)) {
+        if (std::optional<Leader> lower = find(*word.leader, until_late())) {
             rank = *word.leader;
             leader = std::move(*lower);
             server_->table()->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
@@ -233,9 +240,9 @@ Word Reunion::hear(int32_t &rank, Leader &leader)
 }
 
 // Nothing where that rank does not lead, as it has gone.
-std::optional<Members> Reunion::follow(int32_t rank)
+std::optional<Members> Reunion::follow(int32_t rank, Deadline until)
 {
-    std::optional<Leader> leader = find(rank);
+    std::optional<Leader> leader = find(rank, until);
     if (!leader) return {};
     const std::shared_ptr<HashStore> &table = server_->table();
     table->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
@@ -252,6 +259,22 @@ std::optional<Members> Reunion::follow(int32_t rank)
     }
     server_->close_to_newcomers();
     return complete(members_of(of_, word), leader->store, leader->watcher);
+}
+
+// A lower rank that does not answer yet may still come: one between that does answer is followed meanwhile, as it says
+// who leads in the end. Nothing where all lower ones have gone, or have not come in time.
+std::optional<Members> Reunion::follow_a_lower()
+{
+    constexpr double kFirstTry = 0.25;
+    const Deadline until = until_late();
+    for (double most_s = kFirstTry;; most_s *= 2) {
+        bool has_gone = true;
+        for (int32_t each = 0; each < of_.rank; ++each) {
+            if (std::optional<Members> made = follow(each, until.within(most_s))) return made;
+            has_gone = has_gone && gone_.contains(each);
+        }
+        if (has_gone || until.has_passed() || deadline_.has_passed()) return {};
+    }
 }
 
 // Whether all above this rank have come or gone.
@@ -317,8 +340,7 @@ Members Reunion::complete(Members made, std::shared_ptr<Store> store,
 Members Reunion::run()
 {
     for (;;) {
-        for (int32_t each = 0; each < of_.rank; ++each)
-            if (std::optional<Members> made = follow(each)) return std::move(*made);
+        if (std::optional<Members> made = follow_a_lower()) return std::move(*made);
         if (std::optional<Members> made = lead()) return std::move(*made);
     }
 }

@@ -2,6 +2,7 @@
 // core/comm/reunion.cpp.
 #include "core/comm/reunion.h"
 
+#include "core/base/interrupt.h"
 #include "core/base/store_hash.h"
 #include "tests/core/expect_error.h"
 
@@ -89,6 +90,25 @@ TEST(Reunion, ItsLeaderLeavesWhenTheOthersHave)
     EXPECT_EQ(other.store->get("key", soon()), "value");
     other = Members();
     leaving.get();
+}
+
+// Rank 0 comes after more than half of the time: the others have found each other, and wait for it.
+TEST(Reunion, ALateRankZeroIsWaitedForAsOthersAre)
+{
+    for (const int32_t size : {2, 3}) {
+        constexpr double kWindow = 3;
+        const Ranks ranks(size);
+        std::vector<std::future<Members>> all(static_cast<size_t>(size));
+        for (int32_t rank = 1; rank < size; ++rank)
+            all[static_cast<size_t>(rank)] = ranks.reunite(rank, kWindow);
+        sleep_until(Deadline::after(kWindow * 0.6));
+        all[0] = ranks.reunite(0, kWindow);
+        std::vector<Members> made;
+        for (std::future<Members> &each : all) made.push_back(each.get());
+        for (const Members &each : made)
+            EXPECT_EQ(each.met_as.size(), static_cast<size_t>(size)) << "rank " << each.rank;
+        while (!made.empty()) made.pop_back();  // who leads leaves last
+    }
 }
 
 // Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
