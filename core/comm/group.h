@@ -73,7 +73,7 @@ public:
     // In memory that peers reach without a copy; all ranks call it alike.
     Tensor empty(IntList shape, yoke_dtype dtype);
     // All ranks get it as the cause. Returns at once.
-    void abort(const std::string &reason) noexcept;
+    void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Raises what it has failed with.
     void check_running() const;
     // Of the last calls, the newest last.

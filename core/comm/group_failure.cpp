@@ -352,9 +352,9 @@ void Group::lose(const Arrival &peer, const Cause &cause) noexcept
         fail_with(cause);
 }
 
-void Group::abort(const std::string &reason) noexcept
+void Group::abort(const std::string &reason)
 {
-    if (!is_here()) return;
+    check_process();
     Cause cause{YOKE_E_CANCELLED, "the group was ended by abort() on " +
                                       yoke::describe(members_.self()) +
                                       (reason.empty() ? "" : ": " + reason)};

@@ -219,9 +219,10 @@ void Reducer::fail() noexcept
         try {
             throw;
         } catch (const std::exception &error) {
-            group_->abort(std::string("its backward failed: ") + error.what());
+            if (group_->is_here())
+                group_->abort(std::string("its backward failed: ") + error.what());
         } catch (...) {
-            group_->abort("its backward failed");
+            if (group_->is_here()) group_->abort("its backward failed");
         }
         compression_->abandon();
         const std::lock_guard lock(mutex_);

@@ -3,10 +3,10 @@
 //
 // Every process of a group keeps a port open for that, and knows those of the others. Who wants a smaller group serves
 // a store at its own and looks for the lowest rank that lives, which leads: a port that refuses, or is another
-// job's by now, is that of a process which has gone; one that does not answer is waited for until the time for ranks to come is
-// over, and one between that does answer is followed meanwhile; a rank that has found a lower one tells so. The leader waits until each other rank has come to it or has gone, or its
-// time is over, and says who is there. Nobody makes a group of his own where others have gone on: whoever comes later
-// is told.
+// job's by now, is that of a process which has gone; one that does not answer is waited for until the time for ranks to
+// come is over, and one between that does answer is followed meanwhile; a rank that has found a lower one tells so. The
+// leader waits until each other rank has come to it or has gone, or its time is over, and says who is there. Nobody
+// makes a group of his own where others have gone on: whoever comes later is told.
 #pragma once
 
 #include "core/base/socket.h"

@@ -267,6 +267,18 @@ def test_a_forked_child_ends_beside_the_thread_of_a_group(leave):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_is_told_that_it_cannot_end_a_group():
+    leave = """
+    try:
+        group.abort("enough")
+    except yoke.ForkedError as error:
+        os._exit(7 if "forked child" in str(error) else 8)
+    os._exit(9)"""
+    done = subprocess.run([sys.executable, "-c", FORKED.format(leave=leave)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "7\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_forks_and_groups_that_are_made_wait_for_each_other_a_moment():
     program = """
 import os, threading, yoke

@@ -202,8 +202,12 @@ class Group:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
+        if error is None:
+            return
+        try:
             self.abort(_reason_of(error))
+        except _yoke.ForkedError:
+            pass  # the block's own error is the one to tell
 
     def __repr__(self) -> str:
         return f"<yoke.comm.Group: {self._core.describe()}>"

@@ -131,7 +131,7 @@ YOKE_API yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, i
                                       yoke_dtype dtype, yoke_tensor **out);
 
 /* Ends the group, on all ranks: what is under way and what is called later fails as CANCELLED with this reason, which
- * may be NULL. Returns at once. [any-thread] */
+ * may be NULL. Returns at once. Errors: FORKED in a forked child. [any-thread] */
 YOKE_API yoke_status yoke_group_abort(yoke_group *group, const char *reason);
 
 /* ---- Collectives ----------------------------------------------------------------------------------------- */

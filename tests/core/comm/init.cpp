@@ -22,10 +22,18 @@ std::string url_of(const Port &port)
     return format("tcp://127.0.0.1:%u", port.number());
 }
 
-std::string file_url(const char *name)
-{
-    return "file://" + testing::TempDir() + "yoke-init-" + name + std::to_string(getpid());
-}
+class FileUrl {
+public:
+    explicit FileUrl(const char *name)
+        : path_(testing::TempDir() + "yoke-init-" + name + std::to_string(getpid()))
+    {
+    }
+    ~FileUrl() { unlink(path_.c_str()); }
+    std::string text() const { return "file://" + path_; }
+
+private:
+    const std::string path_;
+};
 
 // All that are there have come to one call.
 std::string met(const Ref<Group> &group)
@@ -159,7 +167,8 @@ TEST(Init, AFreshProcessTakesThePlaceOfOneThatHasDied)
 
 TEST(Init, APathThatWasWrongIsNoTurnOfTheRightOne)
 {
-    const std::string url = file_url("path");
+    const FileUrl file("path");
+    const std::string url = file.text();
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
         ranks.push_back(RankProcess([&, rank] {
@@ -174,7 +183,8 @@ TEST(Init, APathThatWasWrongIsNoTurnOfTheRightOne)
 
 TEST(Init, ByAFileAFreshProcessMeetsOneThatHasItOpen)
 {
-    const std::string url = file_url("open");
+    const FileUrl file("open");
+    const std::string url = file.text();
     const Gate ended;
     RankProcess survivor([&] {
         const Ref<Group> group = init_group(rank_of(0, 2, url), "init");
@@ -192,7 +202,8 @@ TEST(Init, ByAFileAFreshProcessMeetsOneThatHasItOpen)
 
 TEST(Init, ByAFileAnAbortIsHeardAmidACall)
 {
-    const std::string url = file_url("abort");
+    const FileUrl file("abort");
+    const std::string url = file.text();
     const Gate heard;
     RankProcess aborting([&]() -> std::string {
         Ref<Group> group = init_group(rank_of(0, 2, url), "init");
@@ -217,7 +228,8 @@ TEST(Init, ByAFileAnAbortIsHeardAmidACall)
 
 TEST(Init, ByAFileADeathIsToldToAll)
 {
-    const std::string url = file_url("death");
+    const FileUrl file("death");
+    const std::string url = file.text();
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1, 2})
         ranks.push_back(RankProcess([&, rank] {
@@ -253,7 +265,8 @@ void expect_silence_to_be_noticed(const std::function<Ref<Group>(int rank)> &who
 
 TEST(Init, ByAFileSilenceIsNoticed)
 {
-    const std::string url = file_url("silence");
+    const FileUrl file("silence");
+    const std::string url = file.text();
     expect_silence_to_be_noticed(
         [&](int rank) { return init_group(rank_of(rank, 3, url), "init"); });
 }
