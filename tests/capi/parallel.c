@@ -152,9 +152,10 @@ static void hook(Rank *own)
     const yoke_bucket_hook fails = {sizeof fails, 0, NULL, give_up, why, NULL};
     const yoke_reducer_options failing = {.struct_size = sizeof failing, .hook = &fails};
     reducer = reducer_of(own->group, p, &failing);
+    OK(yoke_group_monitored_barrier(own->group, 30)); /* nobody fails before all have made theirs */
     CHECK(go_back(p, 1) != YOKE_OK);
     CHECK(strstr(yoke_last_error()->message, "it does not like this bucket") != NULL);
-    CHECK(yoke_reducer_check(reducer) == YOKE_E_CANCELLED);
+    FAILS(yoke_reducer_check(reducer), YOKE_E_CANCELLED, "its backward failed");
     yoke_reducer_release(reducer);
     OK(go_back(p, 2)); /* of this rank alone */
     yoke_tensor_release(p);
