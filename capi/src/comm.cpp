@@ -18,15 +18,6 @@ using namespace yoke::capi;
 
 namespace {
 
-// What scripts call it: without the class or module, too.
-const char *said_name(const char *call)
-{
-    const char *name = short_name(call);
-    for (const std::string_view before : {"group_", "comm_"})
-        if (std::string_view(name).starts_with(before)) return name + before.size();
-    return name;
-}
-
 Ref<Group> need_group(yoke_group *handle, const char *call)
 {
     if (!handle) fail_null(call, "group");

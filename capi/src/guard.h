@@ -12,6 +12,7 @@
 #include "core/device/device.h"
 #include "core/select/select.h"
 
+#include <string_view>
 #include <vector>
 
 namespace yoke::capi {
@@ -65,6 +66,15 @@ T guard_value(const char *call, T missing, Body &&body) noexcept
 inline const char *short_name(const char *call)
 {
     return call + sizeof("yoke_") - 1;
+}
+
+// What scripts call a function of groups and works: without the class or module, too.
+inline const char *said_name(const char *call)
+{
+    const char *name = short_name(call);
+    for (const std::string_view before : {"group_", "comm_", "work_"})
+        if (std::string_view(name).starts_with(before)) return name + before.size();
+    return name;
 }
 
 [[noreturn]] __attribute__((cold, noinline)) void fail_null(const char *call, const char *argument);

@@ -11,12 +11,6 @@ using namespace yoke::capi;
 
 namespace {
 
-// What scripts call it: without the class.
-const char *said_name(const char *call)
-{
-    return short_name(call) + sizeof("work_") - 1;
-}
-
 // Without the seconds: who waits in slices would be told those of the last one.
 [[noreturn]] void fail_late(const Work &work, const char *call)
 {

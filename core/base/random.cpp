@@ -16,14 +16,6 @@ std::atomic<uint64_t> process_seed{kDefaultSeed};
 std::atomic<uint64_t> seeding_epoch{1};
 std::atomic<uint64_t> next_thread{0};
 
-// SplitMix64's finaliser: neighbouring thread numbers give unrelated seeds.
-uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 // The calling thread's stream, started if this is its first use since it was seeded.
 RandomState &own_stream() noexcept
 {
@@ -32,7 +24,7 @@ RandomState &own_stream() noexcept
     if (state.random_epoch != epoch && state.random_epoch != kOwnSeed) {
         const uint64_t thread = next_thread.fetch_add(1);
         const uint64_t seed = process_seed;
-        state.random = {thread ? mix(seed + thread * 0x9e3779b97f4a7c15u) : seed, 0};
+        state.random = {thread ? mix(seed + thread * kMixStep) : seed, 0};
         state.random_epoch = epoch;
     }
     return state.random;

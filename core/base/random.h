@@ -8,6 +8,20 @@
 
 namespace yoke {
 
+// SplitMix64: its finaliser, which gives neighbouring numbers unrelated ones, and the next number of a stream.
+// Source: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
+constexpr uint64_t mix(uint64_t x) noexcept
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+inline constexpr uint64_t kMixStep = 0x9e3779b97f4a7c15u;
+constexpr uint64_t next_mixed(uint64_t &state) noexcept
+{
+    return mix(state += kMixStep);
+}
+
 // Starts the calling thread's stream at the seed, and anew those of threads that never seeded themselves.
 void manual_seed(uint64_t seed) noexcept;
 

@@ -1,6 +1,7 @@
 #include "core/comm/powersgd.h"
 
 #include "core/base/error.h"
+#include "core/base/random.h"
 #include "core/base/text.h"
 #include "core/ops/ops.h"
 #include "core/select/select.h"
@@ -94,15 +95,14 @@ Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_
                       uint64_t seed)
 {
     const auto uniform = [&seed] {
-        uint64_t value = seed += 0x9e3779b97f4a7c15;
-        value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-        value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-        return (static_cast<double>((value ^ (value >> 31)) >> 11) + 1) * 0x1p-53;
+        return (static_cast<double>(next_mixed(seed) >> 11) + 1) * 0x1p-53;
     };
     Tensor wide = make_tensor(open_device("cpu"), YOKE_F64, shape, kCall);
     std::vector<double> values(static_cast<size_t>(wide->numel));
-    for (double &each : values)
-        each = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
+    for (double &each : values) {
+        const double radius = std::sqrt(-2 * std::log(uniform()));  // one after the other
+        each = radius * std::cos(2 * std::numbers::pi * uniform());
+    }
     copy_from_host(*wide, values.data(), wide->nbytes(), kCall);
     const Tensor made = ops::cast(*wide, dtype);
     if (device.host) return made;

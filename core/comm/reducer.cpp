@@ -64,9 +64,7 @@ std::shared_ptr<Reducer> Reducer::make(Ref<Group> group, std::vector<Named> para
     made->take_values_of_rank_0();
     std::vector<size_t> order(made->params_.size());
     std::iota(order.rbegin(), order.rend(), size_t{0});
-    std::vector<Tensor> tensors;
-    for (const Named &each : made->params_) tensors.push_back(each.tensor);
-    made->lay_out(plan_buckets(tensors, order, options.sizes));
+    made->lay_out(plan_buckets(made->tensors(), order, options.sizes));
     for (size_t i = 0; i < made->params_.size(); ++i) made->leaf_of(i).set_watcher(made);
     return made;
 }
@@ -81,6 +79,13 @@ void Reducer::detach() noexcept
 LeafNode &Reducer::leaf_of(size_t param) const
 {
     return *static_cast<LeafNode *>(node_of(*params_[param].tensor));
+}
+
+std::vector<Tensor> Reducer::tensors() const
+{
+    std::vector<Tensor> all;
+    for (const Named &each : params_) all.push_back(each.tensor);
+    return all;
 }
 
 const Tensor &Reducer::view_of(size_t param) const
@@ -99,8 +104,7 @@ bool Reducer::holds_view(const LeafNode &leaf, const Tensor &view) const
 void Reducer::lay_out(const BucketPlan &plan)
 {
     std::vector<Bucket> made;
-    std::vector<Tensor> params;
-    for (const Named &each : params_) params.push_back(each.tensor);
+    const std::vector<Tensor> params = tensors();
     for (size_t i = 0; i < plan.size(); ++i) {
         made.push_back(make_bucket(*group_, params, plan[i]));
         for (size_t k = 0; k < plan[i].size(); ++k) {

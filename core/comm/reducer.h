@@ -87,6 +87,7 @@ private:
     void check_params() const;
     void open_step(const std::vector<Ref<LeafNode>> &reached);
     void share();
+    std::vector<Tensor> tensors() const;
     const Tensor &view_of(size_t param) const;
     bool holds_view(const LeafNode &leaf, const Tensor &view) const;
     void store(LeafNode &leaf, size_t param, Tensor gradient);

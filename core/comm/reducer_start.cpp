@@ -1,9 +1,9 @@
 // What ranks that are to reduce the gradients of one model must have alike, before the first backward.
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/comm/numbers.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
-#include "core/select/select.h"
 
 #include <algorithm>
 #include <array>
@@ -17,34 +17,19 @@ constexpr const char *kCall = "DistributedDataParallel";
 
 using Numbers = std::vector<int64_t>;
 
-Tensor tensor_of(const Numbers &numbers)
-{
-    const int64_t shape[] = {std::ssize(numbers)};
-    Tensor made = make_tensor(open_device("cpu"), YOKE_I64, shape, kCall);
-    copy_from_host(*made, numbers.data(), made->nbytes(), kCall);
-    return made;
-}
-
-Numbers numbers_of(const Tensor &tensor)
-{
-    Numbers numbers(static_cast<size_t>(tensor->numel));
-    copy_to_host(*tensor, numbers.data(), tensor->nbytes(), kCall);
-    return numbers;
-}
-
 // Those of all ranks, one after the other.
 Numbers gathered(Group &group, const Numbers &mine)
 {
-    const Tensor out = tensor_of(Numbers(mine.size() * static_cast<size_t>(group.size())));
-    group.run({YOKE_COMM_ALL_GATHER, -1, -1, tensor_of(mine), out}, false);
-    return numbers_of(out);
+    const Tensor out = tensor_of(Numbers(mine.size() * static_cast<size_t>(group.size())), kCall);
+    group.run({YOKE_COMM_ALL_GATHER, -1, -1, tensor_of(mine, kCall), out}, false);
+    return numbers_of<int64_t>(out, kCall);
 }
 
 Numbers from_rank_0(Group &group, const Numbers &mine)
 {
-    const Tensor both = tensor_of(mine);
+    const Tensor both = tensor_of(mine, kCall);
     group.run({YOKE_COMM_BROADCAST, -1, 0, both, both}, false);
-    return numbers_of(both);
+    return numbers_of<int64_t>(both, kCall);
 }
 
 Numbers packed(const std::string &text, size_t length)

@@ -1,9 +1,9 @@
 // One backward of a reducer.
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
+#include "core/comm/numbers.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
-#include "core/select/select.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,18 +13,6 @@ namespace yoke {
 namespace {
 
 constexpr const char *kBackward = "backward";
-
-Collective sum_of(const Tensor &tensor)
-{
-    return {YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, tensor, tensor};
-}
-
-std::vector<double> read(const Tensor &numbers)
-{
-    std::vector<double> values(static_cast<size_t>(numbers->numel));
-    copy_to_host(*numbers, values.data(), numbers->nbytes(), kBackward);
-    return values;
-}
 
 }  // namespace
 
@@ -97,12 +85,10 @@ void Reducer::open_step(const std::vector<Ref<LeafNode>> &reached)
 // Which parameters this rank uses, and its weight.
 void Reducer::share()
 {
-    const int64_t shape[] = {std::ssize(params_) + 1};
     std::vector<double> mine(step_.is_reached.begin(), step_.is_reached.end());
     mine.push_back(step_.weight);
-    step_.shared = make_tensor(open_device("cpu"), YOKE_F64, shape, kBackward);
-    copy_from_host(*step_.shared, mine.data(), step_.shared->nbytes(), kBackward);
-    step_.sharing = group_->run(sum_of(step_.shared), true);
+    const Tensor &shared = step_.shared = tensor_of(mine, kBackward);
+    step_.sharing = group_->run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared, shared}, true);
 }
 
 // Into the view, beside what the leaf held; the leaf then holds the view.
@@ -162,7 +148,7 @@ void Reducer::finish_step()
 {
     const Interruptible waits(kBackward);
     step_.sharing->wait(-1);
-    const std::vector<double> sums = read(step_.shared);
+    const std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
     const double factor = group_->size() / sums.back();
     for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
     for (size_t i = 0; i < buckets_.size(); ++i) {
@@ -192,15 +178,11 @@ void Reducer::rebuild()
     for (const size_t each : step_.order) has_come[each] = true;
     for (size_t i = params_.size(); i-- > 0;)
         if (!has_come[i]) order.push_back(static_cast<int64_t>(i));
-    const int64_t shape[] = {std::ssize(order)};
-    const Tensor told = make_tensor(open_device("cpu"), YOKE_I64, shape, kBackward);
-    copy_from_host(*told, order.data(), told->nbytes(), kBackward);
+    const Tensor told = tensor_of(order, kBackward);
     group_->run({YOKE_COMM_BROADCAST, -1, 0, told, told}, false);
-    copy_to_host(*told, order.data(), told->nbytes(), kBackward);
-    std::vector<Tensor> params;
-    for (const Named &each : params_) params.push_back(each.tensor);
+    order = numbers_of<int64_t>(told, kBackward);
     const BucketPlan plan =
-        plan_buckets(params, std::vector<size_t>(order.begin(), order.end()), options_.sizes);
+        plan_buckets(tensors(), std::vector<size_t>(order.begin(), order.end()), options_.sizes);
     const bool is_same = std::ranges::equal(
         plan, buckets_, [](const auto &a, const Bucket &b) { return a == b.params; });
     if (!is_same) lay_out(plan);

@@ -1,6 +1,7 @@
 #include "core/comm/sampler.h"
 
 #include "core/base/error.h"
+#include "core/base/random.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,13 +14,9 @@ namespace {
 
 constexpr const char *kCall = "DistributedSampler";
 
-// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
-uint64_t mix(uint64_t value)
+uint64_t hashed(uint64_t value)
 {
-    value += 0x9e3779b97f4a7c15;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-    return value ^ (value >> 31);
+    return next_mixed(value);
 }
 
 void check_shares(const SamplerOptions &options)
@@ -69,15 +66,16 @@ Shuffle::Shuffle(int64_t count, int64_t seed, int64_t epoch) : count_(static_cas
 {
     constexpr int kLeast = 3;
     half_ = std::max(kLeast, (static_cast<int>(std::bit_width(count_)) + 1) / 2);
-    uint64_t key = mix(mix(static_cast<uint64_t>(seed)) ^ static_cast<uint64_t>(epoch));
-    for (uint64_t &each : keys_) each = key = mix(key);
+    uint64_t key = hashed(hashed(static_cast<uint64_t>(seed)) ^ static_cast<uint64_t>(epoch));
+    for (uint64_t &each : keys_) each = key = hashed(key);
 }
 
 uint64_t Shuffle::mixed(uint64_t value) const
 {
     const uint64_t mask = (uint64_t{1} << half_) - 1;
     uint64_t left = value >> half_, right = value & mask;
-    for (const uint64_t key : keys_) left = std::exchange(right, left ^ (mix(key ^ right) & mask));
+    for (const uint64_t key : keys_)
+        left = std::exchange(right, left ^ (hashed(key ^ right) & mask));
     return left << half_ | right;
 }
 

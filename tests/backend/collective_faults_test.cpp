@@ -283,6 +283,19 @@ yoke_status barrier(const yoke_backend_comm &engine, void *comm, yoke_comm_fault
     return engine.call(comm, &record);
 }
 
+// Rank 1 in a process of its own, which does `then` behind a barrier, and waits to be killed.
+template <class Then>
+pid_t fork_peer(const yoke_backend_comm &engine, int socket, const char *id, const Then &then)
+{
+    const pid_t peer = fork();
+    if (peer != 0) return peer;
+    alarm(20);
+    void *comm = Process{1, socket}.init(engine, id);
+    if (barrier(engine, comm, nullptr)) _exit(1);
+    then();
+    for (;;) pause();
+}
+
 }  // namespace
 
 TEST_P(Faults, AProcessThatIsKilledIsNamedThoughItsChildLives)
@@ -295,19 +308,13 @@ TEST_P(Faults, AProcessThatIsKilledIsNamedThoughItsChildLives)
         char id[YOKE_COMM_ID_BYTES];
         ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
         ASSERT_DONE(engine.unique_id(id));
-        const pid_t killed = fork();
-        if (killed == 0) {
+        const pid_t killed = fork_peer(engine, sockets[1], id, [&] {
+            if (fork() != 0) return;
             alarm(20);
-            void *comm = Process{1, sockets[1]}.init(engine, id);
-            if (barrier(engine, comm, nullptr)) _exit(1);
-            if (fork() == 0) {
-                alarm(20);
-                engine.after_fork();
-                const pid_t self = getpid();
-                if (write(sockets[1], &self, sizeof self) != sizeof self) _exit(1);
-            }
-            for (;;) pause();
-        }
+            engine.after_fork();
+            const pid_t self = getpid();
+            if (write(sockets[1], &self, sizeof self) != sizeof self) _exit(1);
+        });
         void *comm = Process{0, sockets[0]}.init(engine, id);
         ASSERT_NE(comm, nullptr);
         yoke_comm_fault fault{};
@@ -366,13 +373,7 @@ TEST_P(Faults, AProcessThatIsKilledIsNamedThoughSignalsEndEverySleep)
     char id[YOKE_COMM_ID_BYTES];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
     ASSERT_DONE(engine.unique_id(id));
-    const pid_t killed = fork();
-    if (killed == 0) {
-        alarm(20);
-        void *comm = Process{1, sockets[1]}.init(engine, id);
-        if (barrier(engine, comm, nullptr)) _exit(1);
-        for (;;) pause();
-    }
+    const pid_t killed = fork_peer(engine, sockets[1], id, [] {});
     void *comm = Process{0, sockets[0]}.init(engine, id);
     ASSERT_NE(comm, nullptr);
     yoke_comm_fault fault{};
