@@ -145,7 +145,7 @@ void StoreHall::end(Guest &guest, PeerEvent::Kind kind, const std::string &how) 
     const int32_t rank = guest.rank();
     {
         const std::lock_guard lock(mutex_);
-        guests_.remove(kept);
+        if (guests_.remove(kept) == 0) return;  // it answers the farewell of close() by its end
         gone_ += rank != Guest::kStranger;
         left_.notify_all();
     }

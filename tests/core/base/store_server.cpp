@@ -286,6 +286,21 @@ TEST(StoreServer, TheEndOfRankZeroEndsWaitsAtOnceAndIsTold)
     expect_error(YOKE_E_COMM, {"has ended"}, [&] { rank.store->set("key", "1", soon()); });
 }
 
+// They end their connections as they hear the farewell, some before the server has let go of those itself.
+TEST(StoreServer, ItsEndIsNobodysDeath)
+{
+    for (int round = 0; round < 100; ++round) {
+        Served served;
+        std::vector<StoreConnection> ranks;
+        for (int32_t rank = 1; rank < 4; ++rank) {
+            ranks.push_back(served.connect(options_of(rank)));
+            ASSERT_EQ(ranks.back().outcome, StoreConnection::kConnected) << ranks.back().why;
+        }
+        served.server.reset();
+        ASSERT_FALSE(served.events.has(PeerEvent::kEnded)) << "in round " << round;
+    }
+}
+
 TEST(StoreServer, AStoppedRankIsSilentAndIsHeardAgain)
 {
     Served served(0.2);
