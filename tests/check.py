@@ -212,7 +212,7 @@ def run(plan):
         good = all(list(pool.map(run_job, plan.jobs())))
     if plan.tests:
         pattern = "^(" + "|".join(map(re.escape, sorted(plan.tests))) + ")$"
-        command = ["ctest", "--test-dir", plan.build.folder, "-R", pattern, "-j", str(os.cpu_count()), "--output-on-failure"]
+        command = ["ctest", "--test-dir", plan.build.folder, "-R", pattern, "-j", str(2 * os.cpu_count()), "--output-on-failure"]
         good = subprocess.run(command).returncode == 0 and good
     return good
 
