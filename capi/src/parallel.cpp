@@ -143,6 +143,25 @@ yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double weight)
     return guard(call, [&] { need_reducer(reducer, call).set_weight(weight); });
 }
 
+yoke_status yoke_group_join_begin(yoke_group *group)
+{
+    constexpr const char *call = "yoke_group_join_begin";
+    return guard(call, [&] {
+        if (!group) fail_null(call, "group");
+        Reducer::of(*object_of(group, call, "group"), "join")->begin_join();
+    });
+}
+
+yoke_status yoke_group_join_end(yoke_group *group)
+{
+    constexpr const char *call = "yoke_group_join_end";
+    return guard(call, [&] {
+        if (!group) fail_null(call, "group");
+        const Interruptible waits("join");
+        Reducer::of(*object_of(group, call, "group"), "join")->end_join();
+    });
+}
+
 yoke_status yoke_reducer_check(yoke_reducer *reducer)
 {
     constexpr const char *call = "yoke_reducer_check";

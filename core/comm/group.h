@@ -34,6 +34,8 @@ struct GroupOptions {
     double init_timeout_s = 300;  // until all ranks are there
 };
 
+class Reducer;
+
 class Group final : public RefCounted {
 public:
     // All members call it alike. Raises what failed, alike on all ranks.
@@ -81,6 +83,10 @@ public:
     // What core/comm/dump.h tells, in a file that is whole or as it was. Also while a call hangs, and of a failed
     // group.
     void dump(const std::string &path) const;
+
+    // Who reduces gradients over it (reducer.h), and those that still live.
+    void add_reducer(std::weak_ptr<Reducer> reducer);
+    std::vector<std::shared_ptr<Reducer>> reducers() const;
 
     // News of a connection, from whoever watches them.
     void hear(const PeerEvent &event) noexcept;
@@ -260,6 +266,7 @@ private:
     int shrinks_ = 0;
     bool is_shrunk_ = false, has_left_reunion_ = false;
     ReunionPorts ports_;  // of processes
+    std::vector<std::weak_ptr<Reducer>> reducers_;
     std::shared_ptr<GroupLink> link_;
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
 };

@@ -25,6 +25,22 @@ std::vector<CallRecord> Group::records() const
     return records_.all();
 }
 
+void Group::add_reducer(std::weak_ptr<Reducer> reducer)
+{
+    const std::lock_guard lock(mutex_);
+    std::erase_if(reducers_, [](const auto &each) { return each.expired(); });
+    reducers_.push_back(std::move(reducer));
+}
+
+std::vector<std::shared_ptr<Reducer>> Group::reducers() const
+{
+    const std::unique_lock lock = lock_here();
+    std::vector<std::shared_ptr<Reducer>> living;
+    for (const std::weak_ptr<Reducer> &each : reducers_)
+        if (std::shared_ptr<Reducer> held = each.lock()) living.push_back(std::move(held));
+    return living;
+}
+
 std::string Group::describe_server() const
 {
     return server() < 0 ? members_.store->where()

@@ -7,6 +7,9 @@
 // One small all_reduce opens each backward. Which parameters the walk leads to is known before it runs; so every rank
 // learns in time which of them any rank has used, and how much each of them counts. Between the calls of a group that
 // are a backward's no other calls of the group may be begun by this rank.
+//
+// Ranks with unlike numbers of batches have a join: who has run out of data leaves it, and from then on answers each
+// backward of the others with weight 0, until all have left it. The small all_reduce tells who is where.
 #pragma once
 
 #include "core/autograd/node.h"
@@ -50,6 +53,14 @@ public:
     // Raises what the group has failed with; backward then leaves gradients of this rank alone.
     void check();
     std::vector<std::vector<std::string>> bucket_names() const;
+
+    // The one whose gradients the group reduces. Raises YOKE_E_STATE where it has none, or several.
+    static std::shared_ptr<Reducer> of(Group &group, const char *call);
+    // All ranks are in a join, or none is, or each backward raises YOKE_E_STATE on all of them.
+    void begin_join();
+    // Returns when all ranks have come here, with the values of one that came last. Raises YOKE_E_STATE where none of
+    // them had a backward since.
+    void end_join();
     // Of the compression. Raises YOKE_E_VALUE for that of another model or compression.
     Ref<State> comm_state() const;
     void load_comm_state(const State &state);
@@ -63,16 +74,21 @@ private:
     struct Place {
         size_t bucket = 0, view = 0;
     };
+    // Where a rank is: what it tells of itself in the small all_reduce.
+    enum class Presence : int64_t { kPlain, kJoined, kOut };
     // One backward.
     struct Step {
         bool is_synced = false, is_alone = false;
         double weight = 1;
+        Presence presence = Presence::kPlain;
         std::vector<bool> is_reached;  // by parameter
         std::vector<size_t> order;     // of those that have arrived
         std::vector<size_t> missing;   // by bucket: parameters that have yet to arrive
         size_t begun = 0;              // buckets that have been given to the group
         Tensor shared;                 // the small all_reduce, and its work
         Ref<Work> sharing;
+        int32_t root = -1;  // the first rank that is not out; -1: all are
+        const char *call() const { return presence == Presence::kOut ? "join" : "backward"; }
     };
 
     Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named> buffers,
@@ -87,16 +103,24 @@ private:
     void check_params() const;
     void open_step(const std::vector<Ref<LeafNode>> &reached);
     void share();
+    std::vector<double> await_shared();
+    void check_presences(const std::vector<double> &shared) const;
+    // What a rank that is out does for a backward of the others; false where all are out.
+    void leave();
+    bool answer();
+    bool answer_step();
+    void open_answer();
+    void take_values(int32_t root);
     std::vector<Tensor> tensors() const;
     const Tensor &view_of(size_t param) const;
     bool holds_view(const LeafNode &leaf, const Tensor &view) const;
     void store(LeafNode &leaf, size_t param, Tensor gradient);
     void complete(size_t param);
     void launch_full();
-    void finish_step();
+    void finish_step(const std::vector<double> &shared);
     void settle(size_t bucket, const std::vector<double> &used, double factor);
     void rebuild();
-    void send_buffers(int32_t root);
+    void send(const std::vector<Named> &tensors, int32_t root);
     LeafNode &leaf_of(size_t param) const;
 
     const Ref<Group> group_;
@@ -112,7 +136,10 @@ private:
 
     mutable std::mutex mutex_;
     bool is_walking_ = false, is_sync_ = true;
+    bool has_unsynced_ = false;  // gradients that were added up since the last sum
     double weight_ = 1;
+    Presence presence_ = Presence::kPlain;
+    int32_t joined_root_ = -1;  // of the last backward within the join
 };
 
 }  // namespace yoke

@@ -119,13 +119,17 @@ void Reducer::compare_models() const
     }
 }
 
+void Reducer::take_values(int32_t root)
+{
+    send(params_, root);
+    send(buffers_, root);
+}
+
 void Reducer::take_values_of_rank_0()
 {
     const Numbers hashes = gathered(*group_, {hash_of_values(params_), hash_of_values(buffers_)});
     if (are_alike(hashes, 2)) return;
-    for (const std::vector<Named> *each : {&params_, &buffers_})
-        for (const Named &one : *each)
-            group_->run({YOKE_COMM_BROADCAST, -1, 0, one.tensor, one.tensor}, false);
+    take_values(0);
     if (group_->rank() == 0)
         log(LogLevel::kWarn,
             "%s: the ranks began with unlike values, and all have taken those of %s", kCall,

@@ -27,7 +27,8 @@ void Reducer::claim()
     step_ = Step();
     step_.is_alone = is_over_;
     step_.is_synced = is_sync_ && !is_over_;
-    step_.weight = weight_;
+    step_.presence = presence_;
+    step_.weight = presence_ == Presence::kOut ? 0 : weight_;
 }
 
 void Reducer::release() noexcept
@@ -82,13 +83,28 @@ void Reducer::open_step(const std::vector<Ref<LeafNode>> &reached)
     }
 }
 
-// Which parameters this rank uses, and its weight.
+// Which parameters this rank uses, its weight, and, in a place of each rank's own, where it is.
 void Reducer::share()
 {
     std::vector<double> mine(step_.is_reached.begin(), step_.is_reached.end());
     mine.push_back(step_.weight);
+    mine.resize(mine.size() + static_cast<size_t>(group_->size()));
+    mine[params_.size() + 1 + static_cast<size_t>(group_->rank())] =
+        static_cast<double>(step_.presence);
     const Tensor &shared = step_.shared = tensor_of(mine, kBackward);
     step_.sharing = group_->run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared, shared}, true);
+}
+
+// The sums over all ranks.
+std::vector<double> Reducer::await_shared()
+{
+    step_.sharing->wait(-1);
+    std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
+    check_presences(sums);
+    for (size_t rank = sums.size(); rank-- > params_.size() + 1;)
+        if (sums[rank] != static_cast<double>(Presence::kOut))
+            step_.root = static_cast<int32_t>(rank - params_.size() - 1);
+    return sums;
 }
 
 // Into the view, beside what the leaf held; the leaf then holds the view.
@@ -119,7 +135,10 @@ void Reducer::arrive(LeafNode &leaf, Tensor gradient)
     const size_t param = numbers_.at(&leaf);
     if (!step_.is_synced && !gradient.present()) return;
     store(leaf, param, std::move(gradient));
-    if (!step_.is_synced) return;
+    if (!step_.is_synced) {
+        has_unsynced_ = true;
+        return;
+    }
     step_.order.push_back(param);
     if (!--step_.missing[places_[param].bucket]) launch_full();
 }
@@ -135,7 +154,10 @@ void Reducer::launch_full()
 void Reducer::end()
 {
     try {
-        if (step_.is_synced) finish_step();
+        if (step_.is_synced) {
+            const Interruptible waits(kBackward);
+            finish_step(await_shared());
+        }
     } catch (...) {
         fail();
         throw;
@@ -144,19 +166,18 @@ void Reducer::end()
 }
 
 // The mean that was reduced is that of weight times gradient; what it lacks is the mean of the weights.
-void Reducer::finish_step()
+void Reducer::finish_step(const std::vector<double> &shared)
 {
-    const Interruptible waits(kBackward);
-    step_.sharing->wait(-1);
-    const std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
-    const double factor = group_->size() / sums.back();
+    const double factor = group_->size() / shared[params_.size()];
     for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
     for (size_t i = 0; i < buckets_.size(); ++i) {
         compression_->end(buckets_[i], i);
-        settle(i, sums, factor);
+        settle(i, shared, factor);
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
-    send_buffers(0);
+    send(buffers_, step_.root);
+    has_unsynced_ = false;
+    if (step_.presence != Presence::kPlain) joined_root_ = step_.root;
 }
 
 void Reducer::settle(size_t bucket, const std::vector<double> &used, double factor)
@@ -170,7 +191,8 @@ void Reducer::settle(size_t bucket, const std::vector<double> &used, double fact
     }
 }
 
-// In the order in which rank 0's gradients came; those that did not come are behind the others.
+// In the order in which the root's gradients came, rank 0's if nobody is out; those that did not come are behind the
+// others.
 void Reducer::rebuild()
 {
     std::vector<int64_t> order(step_.order.begin(), step_.order.end());
@@ -179,7 +201,7 @@ void Reducer::rebuild()
     for (size_t i = params_.size(); i-- > 0;)
         if (!has_come[i]) order.push_back(static_cast<int64_t>(i));
     const Tensor told = tensor_of(order, kBackward);
-    group_->run({YOKE_COMM_BROADCAST, -1, 0, told, told}, false);
+    group_->run({YOKE_COMM_BROADCAST, -1, step_.root, told, told}, false);
     order = numbers_of<int64_t>(told, kBackward);
     const BucketPlan plan =
         plan_buckets(tensors(), std::vector<size_t>(order.begin(), order.end()), options_.sizes);
@@ -188,9 +210,9 @@ void Reducer::rebuild()
     if (!is_same) lay_out(plan);
 }
 
-void Reducer::send_buffers(int32_t root)
+void Reducer::send(const std::vector<Named> &tensors, int32_t root)
 {
-    for (const Named &each : buffers_)
+    for (const Named &each : tensors)
         group_->run({YOKE_COMM_BROADCAST, -1, root, each.tensor, each.tensor}, false);
 }
 
@@ -202,9 +224,9 @@ void Reducer::fail() noexcept
             throw;
         } catch (const std::exception &error) {
             if (group_->is_here())
-                group_->abort(std::string("its backward failed: ") + error.what());
+                group_->abort(format("its %s failed: ", step_.call()) + error.what());
         } catch (...) {
-            if (group_->is_here()) group_->abort("its backward failed");
+            if (group_->is_here()) group_->abort(format("its %s failed", step_.call()));
         }
         compression_->abandon();
         const std::lock_guard lock(mutex_);

@@ -103,6 +103,32 @@ static void ranks_share_the_mean_of_their_gradients(void)
     on_ranks(reduce);
 }
 
+static void join(Rank *own)
+{
+    FAILS(yoke_group_join_begin(own->group), YOKE_E_STATE, "no module's gradients");
+    yoke_tensor *p = parameter(COUNT);
+    yoke_reducer *reducer = reducer_of(own->group, p, NULL);
+    FAILS(yoke_group_join_end(own->group), YOKE_E_STATE, "in no join");
+    OK(yoke_group_join_begin(own->group));
+    FAILS(yoke_group_join_end(own->group), YOKE_E_STATE, "out of data");
+    OK(yoke_group_join_begin(own->group));
+    for (int step = 0; step <= own->rank; ++step) {
+        OK(yoke_tensor_set_grad(p, NULL));
+        OK(go_back(p, own->rank));
+        CHECK(gradient(p) == (2 + (float)step) / 2);
+    }
+    OK(yoke_group_join_end(own->group));
+    yoke_reducer_release(reducer);
+    yoke_tensor_release(p);
+}
+
+static void ranks_without_data_answer_the_others(void)
+{
+    on_ranks(join);
+    FAILS(yoke_group_join_begin(NULL), YOKE_E_VALUE, "'group'");
+    FAILS(yoke_group_join_end(NULL), YOKE_E_VALUE, "'group'");
+}
+
 /* ---- Hooks ------------------------------------------------------------------------------------------------------ */
 
 typedef struct Counts {
@@ -266,6 +292,7 @@ static void a_pass_goes_on_with_other_ranks(void)
 int main(void)
 {
     RUN(ranks_share_the_mean_of_their_gradients);
+    RUN(ranks_without_data_answer_the_others);
     RUN(a_hook_does_what_it_likes_with_a_bucket);
     RUN(a_compression_has_a_state);
     RUN(what_cannot_be_reduced_is_refused);

@@ -34,6 +34,39 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
+    it("answers for ranks that have run out of data", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local layer = yoke.nn.Linear(2, 1, { bias = false })
+            local none, problem = pcall(group.join, group, function() end)
+            assert(not none and problem.code == "state" and tostring(problem):find("no module's gradients", 1, true), tostring(problem))
+            local ddp = yoke.DistributedDataParallel(layer, { group = group })
+            none, problem = pcall(group.join, group, function() end)
+            assert(not none and problem.code == "state" and tostring(problem):find("all 2 ranks were out of data", 1, true), tostring(problem))
+            local seen = {}
+            assert(group:join(function(first)
+                for step = first, 1 + group.rank do
+                    ddp(yoke.full({ 1, 2 }, group.rank + 1.0)):sum():backward()
+                    seen[step] = layer.weight.grad:tolist()[1][1]
+                    layer:zero_grad()
+                    local _ <close> = yoke.no_grad()
+                    if step > 1 then layer.weight:fill_(7) end
+                end
+            end, 1))
+            assert(seen[1] == 1.5 and seen[2] == (group.rank == 1 and 2 or nil))
+            assert(layer.weight:tolist()[1][1] == 7)
+            none, problem = pcall(group.join, group, 5)
+            assert(not none and problem.code == "type")
+            none, problem = pcall(group.join, group, function()
+                if group.rank == 1 then error("no such batch", 0) end
+                ddp(yoke.ones { 1, 2 }):sum():backward()
+            end)
+            assert(not none and tostring(problem):find("no such batch", 1, true), tostring(problem))
+            ddp:close()
+        end, 2))
+    end)
+
     it("has a state of its compression", function()
         local group <close> = group_of_one()
         local layer = nn.Linear(3, 2)

@@ -8,7 +8,7 @@
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/handles.h"
 
-#include "yoke/comm.h"
+#include "yoke/parallel.h"
 
 #include <string.h>
 
@@ -311,6 +311,23 @@ static int abort_group(lua_State *L)
     return 0;
 }
 
+/* group:join("begin") raises; group:join("end"): true, or nil and an error. */
+static int join(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_self(L, &yl_group_class, "join");
+    if (strcmp(yl_string_arg(L, b, 2, "join", "part"), "begin") == 0) {
+        yl_check(L, b, yoke_group_join_begin(group));
+        return 0;
+    }
+    Step step;
+    begin_step(L, &step);
+    const yoke_status status = yoke_group_join_end(group);
+    end_step(&step);
+    lua_pushboolean(L, 1);
+    return told(L, b, status);
+}
+
 /* ---- What a group is at -------------------------------------------------------------------------------------- */
 
 /* group:dump(path): true, or nil and an error. */
@@ -331,10 +348,16 @@ void yl_open_comm(lua_State *L, Binding *b)
                                          {"_comm_coalesce", coalesce},
                                          {"_comm_tell_lines", yl_tell_lines},
                                          {NULL, NULL}};
-    static const luaL_Reg methods[] = {
-        {"about", about},       {"run", run},       {"monitored_barrier", monitored_barrier},
-        {"split", split},       {"shrink", shrink}, {"empty", empty},
-        {"abort", abort_group}, {"dump", dump},     {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"about", about},
+                                       {"run", run},
+                                       {"monitored_barrier", monitored_barrier},
+                                       {"split", split},
+                                       {"shrink", shrink},
+                                       {"empty", empty},
+                                       {"abort", abort_group},
+                                       {"dump", dump},
+                                       {"join", join},
+                                       {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &yl_group_class, methods, NULL);
 }

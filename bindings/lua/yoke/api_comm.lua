@@ -147,6 +147,12 @@ function Group:empty(shape, dtype) end
 ---@return yoke.Error? error
 function Group:dump(path) end
 
+---Around the loops of ranks with unlike numbers of batches: who is done answers the others until all are.
+---@param fn function
+---@return true? done
+---@return yoke.Error? error
+function Group:join(fn, ...) end
+
 ---Ends the group on all ranks.
 ---@param reason? string
 function Group:abort(reason) end

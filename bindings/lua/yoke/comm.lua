@@ -96,6 +96,21 @@ function Group:empty(shape, dtype)
     return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype)
 end
 
+--- Around the loops of ranks with unlike numbers of batches, as fn: a rank whose fn has returned answers the others'
+--- backwards with weight 0 until all have; then all have the parameters and buffers of one that came last, but
+--- optimizers stay as they are. True, or nil and an error. Each rank calls it, or each backward raises on all, and it
+--- raises where none had a backward. What fn raises ends the group, on all ranks with its reason.
+function Group:join(fn, ...)
+    if type(fn) ~= "function" then
+        core.raise("type", "join", ("argument 'fn' is %s; it takes a function"):format(options.shown(fn)))
+    end
+    self.handle:join("begin")
+    local is_fine, problem = pcall(fn, ...)
+    if is_fine then return self.handle:join("end") end
+    self.handle:abort((tostring(problem):gsub("\0", "\\0")))
+    error(problem, 0)
+end
+
 --- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".
 function Group:abort(reason) self.handle:abort(reason) end
 

@@ -5,7 +5,7 @@
 #include "tensor.h"
 #include "tree.h"
 
-#include "yoke/comm.h"
+#include "yoke/parallel.h"
 
 #include <string>
 #include <vector>
@@ -165,6 +165,12 @@ public:
         check(released([&] { return yoke_group_abort(handle_, text); }));
     }
     void dump(const py::object &path) const;
+    void join_begin() const { check(yoke_group_join_begin(handle_)); }
+    void join_end() const
+    {
+        const ScriptLine line;
+        wait_in([&] { return yoke_group_join_end(handle_); });
+    }
     py::object reducer(const py::object &params, const py::object &names, const py::object &buffers,
                        const py::object &buffer_names, const py::object &bucket_mb,
                        const py::object &compression, const py::object &hook) const
@@ -354,6 +360,8 @@ void bind_comm(py::module_ &module)
         .def("empty", &Group::empty, py::arg("shape"), py::arg("dtype"))
         .def("abort", &Group::abort, py::arg("reason"))
         .def("dump", &Group::dump, py::arg("path"))
+        .def("join_begin", &Group::join_begin)
+        .def("join_end", &Group::join_end)
         .def("reducer", &Group::reducer, py::arg("params"), py::arg("names"), py::arg("buffers"),
              py::arg("buffer_names"), py::arg("bucket_mb"), py::arg("compression"),
              py::arg("hook"));

@@ -18,7 +18,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -197,6 +198,20 @@ class Group:
         of signal.signal(): signal.signal(signal.SIGUSR1, lambda *_: group.dump(path)). Also of a group that has failed.
         """
         self._core.dump(path)
+
+    @contextmanager
+    def join(self) -> Iterator[None]:
+        """Around the loops of ranks with unlike numbers of batches: with group.join(): for x in batches: ddp(x)…
+
+        A rank that has come to the end answers the others' backwards with weight 0 until all are there; then all have the
+        parameters and buffers of one that came last, but optimizers stay as they are. Each rank has such a block, or each
+        backward is a StateError on all; so is the end where none had a backward, and a group that not one
+        DistributedDataParallel has. An exception that leaves the block ends the group, on all ranks with its reason.
+        """
+        self._core.join_begin()
+        with self:
+            yield
+        self._core.join_end()
 
     def __enter__(self) -> Group:
         return self

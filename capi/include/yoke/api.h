@@ -693,6 +693,8 @@ typedef struct yoke_api {
     int64_t (*sampler_length)(yoke_sampler *sampler);
     yoke_status (*sampler_get_state)(yoke_sampler *sampler, yoke_sampler_state *state);
     yoke_status (*sampler_load)(yoke_sampler *sampler, const yoke_sampler_state *state);
+    yoke_status (*group_join_begin)(yoke_group *group);
+    yoke_status (*group_join_end)(yoke_group *group);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -75,6 +75,15 @@ YOKE_API int32_t yoke_reducer_get_sync(yoke_reducer *reducer);
  * over all ranks by the sum of their weights. Errors: VALUE unless above 0 and finite. [any-thread] */
 YOKE_API yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double weight);
 
+/* Ranks with unlike numbers of batches: between the two this rank has its backwards, and in the second one it answers
+ * those of the others with weight 0, until all ranks are there. Then all have the parameters and buffers of one that
+ * came last; optimizers stay as they are. All ranks are in a join when one has a backward, or each backward is an error
+ * on all of them. Of the one reducer of the group. Errors: STATE where there is none, or several; for a rank within
+ * no_sync, or with gradients that it has added up there and not reduced; and on all ranks where none had a backward;
+ * what the group has failed with. [any-thread] */
+YOKE_API yoke_status yoke_group_join_begin(yoke_group *group);
+YOKE_API yoke_status yoke_group_join_end(yoke_group *group);
+
 /* Errors: what the group has failed with. [any-thread] */
 YOKE_API yoke_status yoke_reducer_check(yoke_reducer *reducer);
 

@@ -1,0 +1,136 @@
+// What a rank does that has run out of data while others have not.
+#include "core/base/error.h"
+#include "core/comm/reducer.h"
+#include "core/ops/ops.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kJoin = "join";
+
+}  // namespace
+
+std::shared_ptr<Reducer> Reducer::of(Group &group, const char *call)
+{
+    std::vector<std::shared_ptr<Reducer>> all = group.reducers();
+    if (all.empty())
+        yoke::fail(
+            YOKE_E_STATE,
+            "%s: no module's gradients are reduced in this group of %d ranks; wrap it in DistributedDataParallel before",
+            call, group.size());
+    if (all.size() > 1)
+        yoke::fail(
+            YOKE_E_STATE,
+            "%s: the gradients of %zu modules are reduced in this group, and it answers for one; let the others go",
+            call, all.size());
+    return std::move(all.front());
+}
+
+void Reducer::begin_join()
+{
+    check();
+    const std::lock_guard lock(mutex_);
+    if (presence_ != Presence::kPlain)
+        yoke::fail(YOKE_E_STATE,
+                   "%s: this rank is in a join of this group already; leave that one before",
+                   kJoin);
+    if (!is_sync_)
+        yoke::fail(YOKE_E_STATE, "%s: this rank is within no_sync; begin the join outside of it",
+                   kJoin);
+    presence_ = Presence::kJoined;
+    joined_root_ = -1;
+}
+
+// The others wait for a rank that cannot leave.
+void Reducer::end_join()
+{
+    check();
+    leave();
+    if (group_->size() > 1) {
+        const NoGrad no_grad;
+        const NoAutocast no_autocast;
+        while (answer()) {
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    presence_ = Presence::kPlain;
+    if (group_->size() > 1 && joined_root_ < 0)
+        yoke::fail(
+            YOKE_E_STATE,
+            "%s: all %d ranks were out of data before any of them had a backward; give one of them a batch at least",
+            kJoin, group_->size());
+}
+
+void Reducer::leave()
+{
+    const std::lock_guard lock(mutex_);
+    if (presence_ != Presence::kJoined)
+        yoke::fail(YOKE_E_STATE, "%s: this rank is in no join of this group; begin one before",
+                   kJoin);
+    presence_ = Presence::kOut;
+    if (is_sync_ && !has_unsynced_) return;
+    const std::string problem = format(
+        "%s: this rank leaves with gradients that no_sync has added up and no backward has reduced; its last backward must be outside of no_sync",
+        kJoin);
+    group_->abort(problem);
+    throw Error(YOKE_E_STATE, problem);
+}
+
+bool Reducer::answer()
+{
+    claim();
+    try {
+        const bool goes_on = answer_step();
+        release();
+        return goes_on;
+    } catch (...) {
+        fail();
+        throw;
+    }
+}
+
+bool Reducer::answer_step()
+{
+    open_answer();
+    const std::vector<double> shared = await_shared();
+    if (step_.root < 0) {
+        if (joined_root_ >= 0) take_values(joined_root_);
+        return false;
+    }
+    for (const Bucket &bucket : buckets_) ops::fill_(*bucket.memory, 0.0);
+    launch_full();
+    finish_step(shared);
+    return true;
+}
+
+// Nothing comes here, and all has come.
+void Reducer::open_answer()
+{
+    step_.is_reached.assign(params_.size(), false);
+    step_.missing.assign(buckets_.size(), 0);
+    share();
+}
+
+// In a join are all ranks, or none; else who is out would wait for others that do not know of it.
+void Reducer::check_presences(const std::vector<double> &shared) const
+{
+    const auto first = shared.begin() + std::ssize(params_) + 1;
+    const auto is_plain = [](double each) { return each == static_cast<double>(Presence::kPlain); };
+    const auto plain = std::find_if(first, shared.end(), is_plain);
+    const auto joined = std::find_if_not(first, shared.end(), is_plain);
+    if (plain == shared.end() || joined == shared.end()) return;
+    const auto shown = [&](auto which) {
+        return describe(group_->ranks()[static_cast<size_t>(which - first)]);
+    };
+    yoke::fail(
+        YOKE_E_STATE,
+        "%s: %s %s join, and %s is in none; the loop over the batches of each rank must be within one, or that of none",
+        step_.call(), shown(joined).c_str(),
+        *joined == static_cast<double>(Presence::kOut) ? "has come to the end of its" : "is in a",
+        shown(plain).c_str());
+}
+
+}  // namespace yoke

@@ -1,0 +1,206 @@
+"""group.join(): ranks with unlike numbers of batches. Ranks are threads."""
+import numpy as np
+import pytest
+
+import yoke
+from yoke import nn
+from test_parallel import on_ranks
+
+
+def batches(rank, count):
+    numbers = np.random.default_rng(rank)
+    return [yoke.tensor(numbers.normal(size=(3, 6))) for _ in range(count)]
+
+
+def net(norm=False):
+    yoke.manual_seed(5)
+    layers = [nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2)]
+    return nn.Sequential(*(layers[:1] + [nn.BatchNorm1d(8)] * norm + layers[1:])).to(yoke.float64)
+
+
+def train(ddp, model, xs, learning_rate=0.05):
+    for x in xs:
+        ddp(x).pow(2).mean().backward()
+        with yoke.no_grad():
+            for each in model.parameters():
+                each.sub_(each.grad * learning_rate)
+        model.zero_grad()
+
+
+def values(model):
+    return [each.tolist() for each in (*model.parameters(), *model.buffers())]
+
+
+def joined(group, counts, norm=False, **options):
+    model = net(norm)
+    ddp = yoke.DistributedDataParallel(model, group, bucket_mb=0.0002, **options)
+    with group.join():
+        train(ddp, model, batches(group.rank, counts[group.rank]))
+    return values(model)
+
+
+def alone(counts):
+    """What one process has that goes through the batches of all that have some left."""
+    model = net()
+    data = [batches(rank, count) for rank, count in enumerate(counts)]
+    for step in range(max(counts)):
+        xs = [each[step] for each in data if step < len(each)]
+        train(lambda x: model(x), model, [yoke.cat(xs)])
+    return values(model)
+
+
+@pytest.mark.parametrize("counts", [(3,), (2, 5), (0, 4), (4, 1, 2), (1, 3, 0, 3)])
+def test_ranks_with_unlike_counts_have_what_one_process_has(counts):
+    first, *others = on_ranks(len(counts), lambda group: joined(group, counts))
+    assert all(each == first for each in others)
+    for found, expected in zip(first, alone(counts)):
+        assert np.abs(np.array(found) - np.array(expected)).max() < 1e-12
+
+
+@pytest.mark.parametrize("counts", [(1, 4, 3), (0, 2, 4)])
+@pytest.mark.parametrize("compression", [None, "bf16", "powersgd:rank=1,start=2,rate=1", "a function"])
+def test_all_end_alike_with_buffers_and_whatever_the_way(counts, compression):
+    def hook(bucket, group):
+        return group.all_reduce(bucket.tensor, op="avg", async_op=True)
+    first, *others = on_ranks(len(counts), lambda group: joined(group, counts, norm=True, compression=hook if compression == "a function" else compression))
+    assert all(each == first for each in others)
+    assert first[-1] == max(counts), "the count of batches that the last rank's norm has seen"
+
+
+def test_weights_count_among_those_that_have_data():
+    def run(group):
+        layer = nn.Linear(1, 1, bias=False)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        seen = []
+        with group.join():
+            for step in range(3 - group.rank):
+                ddp.set_weight(group.rank + 1)
+                ddp(yoke.full((1, 1), float(10 ** group.rank))).sum().backward()
+                seen.append(round(layer.weight.grad.item(), 4))
+                layer.zero_grad()
+        return seen
+    assert on_ranks(3, run) == [[53.5, 7., 1.], [53.5, 7.], [53.5]]
+
+
+def test_a_join_comes_after_another_and_training_without_one_goes_on():
+    def run(group):
+        model = net()
+        ddp = yoke.DistributedDataParallel(model, group)
+        for counts in (1, 3), (2, 0):
+            with group.join():
+                train(ddp, model, batches(group.rank, counts[group.rank]))
+        train(ddp, model, batches(group.rank, 2))
+        return values(model)
+    first, second = on_ranks(2, run)
+    assert first == second
+
+
+def test_no_sync_adds_up_within():
+    def run(group):
+        layer = nn.Linear(2, 1, bias=False)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        x = yoke.full((1, 2), float(group.rank + 1))
+        seen = []
+        with group.join():
+            for _ in range(1 + group.rank):
+                with ddp.no_sync():
+                    ddp(x).sum().backward()
+                ddp(x).sum().backward()
+                seen.append(layer.weight.grad.tolist())
+                layer.zero_grad()
+        return seen
+    assert on_ranks(2, run) == [[[[3., 3.]]], [[[3., 3.]], [[4., 4.]]]]
+
+
+def told(group, body):
+    """What it raises, with the module alone afterwards."""
+    layer = nn.Linear(2, 1, bias=False)
+    ddp = yoke.DistributedDataParallel(layer, group)
+    group.monitored_barrier(30.)  # nobody fails before all have made it
+    with pytest.raises((yoke.Error, KeyError)) as caught:
+        body(layer, ddp)
+        ddp(yoke.ones((1, 2)))  # of a group that has ended
+    with pytest.raises(yoke.Error):
+        ddp(yoke.ones((1, 2)))
+    layer.zero_grad()
+    layer(yoke.ones((1, 2))).sum().backward()
+    assert layer.weight.grad.tolist() == [[1., 1.]]
+    return caught.value
+
+
+@pytest.mark.parametrize("is_out", [False, True])
+def test_a_rank_that_is_in_none_is_told_on_all(is_out):
+    def run(group):
+        def body(layer, ddp):
+            if group.rank == 1:
+                with group.join():
+                    if not is_out:
+                        ddp(yoke.ones((1, 2))).sum().backward()
+            else:
+                ddp(yoke.ones((1, 2))).sum().backward()
+        return told(group, body)
+    for error in on_ranks(3, run):
+        words = ("rank 1 (host", "has come to the end of its join" if is_out else "is in a join", "rank 0 (host", "is in none")
+        assert isinstance(error, (yoke.StateError, yoke.CancelledError)) and all(each in str(error) for each in words), error
+
+
+def test_what_a_block_raises_ends_the_group_with_its_reason():
+    def run(group):
+        def body(layer, ddp):
+            with group.join():
+                if group.rank == 2:
+                    raise KeyError("no such batch")
+                ddp(yoke.ones((1, 2))).sum().backward()
+        return told(group, body)
+    errors = on_ranks(3, run)
+    assert isinstance(errors[2], KeyError)
+    assert all(isinstance(each, yoke.CancelledError) and "no such batch" in str(each) and "rank 2 (host" in str(each) for each in errors[:2]), errors
+
+
+def test_gradients_that_no_sync_has_left_are_told_on_all():
+    def run(group):
+        def body(layer, ddp):
+            with group.join():
+                if group.rank == 0:
+                    with ddp.no_sync():
+                        ddp(yoke.ones((1, 2))).sum().backward()
+        return told(group, body)
+    for error in on_ranks(2, run):
+        assert "no_sync has added up and no backward has reduced" in str(error), error
+
+
+def test_all_ranks_out_of_data_is_an_error_on_all_and_the_group_goes_on():
+    def run(group):
+        model = net()
+        ddp = yoke.DistributedDataParallel(model, group)
+        with pytest.raises(yoke.StateError, match="all 2 ranks were out of data"):
+            with group.join():
+                pass
+        train(ddp, model, batches(group.rank, 1))
+        return values(model)
+    first, second = on_ranks(2, run)
+    assert first == second
+
+
+def test_where_there_is_nothing_to_join():
+    def run(group):
+        with pytest.raises(yoke.StateError, match="no module's gradients are reduced in this group of 2 ranks"):
+            with group.join():
+                pass
+        ddp = yoke.DistributedDataParallel(nn.Linear(1, 1), group)
+        with pytest.raises(yoke.StateError, match="no join of this group"):
+            group._core.join_end()
+        with pytest.raises(yoke.StateError, match="within no_sync"):
+            with ddp.no_sync(), group.join():
+                pass
+        other = yoke.DistributedDataParallel(nn.Linear(1, 1), group)
+        with pytest.raises(yoke.StateError, match="gradients of 2 modules"):
+            with group.join():
+                pass
+        del other
+        with group.join():
+            ddp(yoke.ones((1, 1))).sum().backward()
+            with pytest.raises(yoke.StateError, match="in a join of this group already"):
+                group._core.join_begin()
+        return True
+    assert on_ranks(2, run) == [True, True]
