@@ -48,7 +48,13 @@ class Worker:
 
     def measure(self, case, count):
         """Seconds of one repetition."""
+        self.ask(case, count)
+        return self.answer()
+
+    def ask(self, case, count):
         self.process.stdin.write(f"{case} {count}\n")
+
+    def answer(self):
         answer = self._answer()
         if answer.startswith("!"):
             raise CaseError(answer[1:].strip())

@@ -96,4 +96,5 @@ def measure(case, count):
     return (time.perf_counter() - start) / count
 
 
-serve(f"PyTorch {torch.__version__}", measure)
+if __name__ == "__main__":
+    serve(f"PyTorch {torch.__version__}", measure)

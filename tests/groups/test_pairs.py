@@ -5,6 +5,7 @@ import os
 import cuts
 import cycles
 import faults
+import networks
 import pytest
 import strangers
 
@@ -36,7 +37,7 @@ def test_calls_that_do_not_fit_are_shown_to_all(kind, size, shared):
         faults.try_difference(kind, other, size=size, shared=shared)
 
 
-@pytest.mark.skipif(bool(cuts.why_not()), reason=cuts.why_not() or "there is a reason")
+@pytest.mark.skipif(bool(networks.why_not()), reason=networks.why_not() or "there is a reason")
 @pytest.mark.parametrize("how, when, size, by_silence, op",
                          [each for each in itertools.product(cuts.WAYS, ("idle", "amid"), (2, 4), (True, False), ("all_reduce", "all_to_all", "barrier"))]
                          + [(how, "init", 2, True, "") for how in cuts.WAYS])

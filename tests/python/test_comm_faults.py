@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "groups"))
 import cuts  # noqa: E402
 import cycles  # noqa: E402
 import faults  # noqa: E402
+import networks  # noqa: E402
 import strangers  # noqa: E402
 from ranks import SANITIZED, Job, Rank, stop, until_connected  # noqa: E402
 
@@ -155,7 +156,7 @@ def test_a_rank_without_memory_to_begin_with_is_named():
 
 # ---- Networks, strangers, and what is left -------------------------------------------------------------------------
 
-@pytest.mark.skipif(bool(cuts.why_not()), reason=cuts.why_not() or "there is a reason")
+@pytest.mark.skipif(bool(networks.why_not()), reason=networks.why_not() or "there is a reason")
 @pytest.mark.parametrize("how", cuts.WAYS)
 def test_hosts_that_are_cut_off_from_each_other_both_know_it(how):
     cuts.try_cut(how, "amid")
