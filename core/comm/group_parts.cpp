@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/comm/group.h"
 #include "core/device/room.h"
+#include "core/memory/memory.h"
 #include "core/select/select.h"
 
 #include <algorithm>
@@ -145,10 +146,12 @@ struct Lent {
     Lent(std::shared_ptr<Engine> of, void *made, uint64_t size)
         : engine(std::move(of)), memory(made), bytes(size)
     {
+        count_foreign(open_device(kHostKind), static_cast<int64_t>(bytes));
     }
     ~Lent()
     {
         if (memory) engine->free(memory, bytes);
+        count_foreign(open_device(kHostKind), -static_cast<int64_t>(bytes));
     }
     Lent(const Lent &) = delete;
     Lent &operator=(const Lent &) = delete;

@@ -1,14 +1,12 @@
 #include "core/comm/powersgd.h"
 
 #include "core/base/error.h"
-#include "core/base/random.h"
 #include "core/base/text.h"
+#include "core/comm/powersgd_math.h"
 #include "core/ops/ops.h"
-#include "core/select/select.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 namespace yoke {
@@ -16,7 +14,6 @@ namespace yoke {
 namespace {
 
 constexpr const char *kCall = "DistributedDataParallel";
-constexpr double kEpsilon = 1e-8;
 
 struct Options {
     int64_t rank = 1;
@@ -89,56 +86,6 @@ struct Compressed {
     std::vector<Tensor> plain;  // views of the bucket that pass as they are
     Tensor together;            // these one after the other, within a step
 };
-
-// Alike on all ranks, whatever their generators are: by Box and Muller from numbers that are counted.
-Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_t> &shape,
-                      uint64_t seed)
-{
-    const auto uniform = [&seed] {
-        return (static_cast<double>(next_mixed(seed) >> 11) + 1) * 0x1p-53;
-    };
-    Tensor wide = make_tensor(open_device("cpu"), YOKE_F64, shape, kCall);
-    std::vector<double> values(static_cast<size_t>(wide->numel));
-    for (double &each : values) {
-        const double radius = std::sqrt(-2 * std::log(uniform()));  // one after the other
-        each = radius * std::cos(2 * std::numbers::pi * uniform());
-    }
-    copy_from_host(*wide, values.data(), wide->nbytes(), kCall);
-    const Tensor made = ops::cast(*wide, dtype);
-    if (device.host) return made;
-    Tensor there = make_tensor(device, dtype, shape, kCall);
-    transfer(*there, *made, false);
-    return there;
-}
-
-// The columns of each matrix of [count, rows, rank], one after the other (Gram and Schmidt).
-void orthogonalize(const Tensor &matrices)
-{
-    const int64_t count = matrices->shape()[0], rows = matrices->shape()[1],
-                  rank = matrices->shape()[2];
-    const auto columns = [&](int64_t from, int64_t to) {
-        const int64_t shape[] = {count, rows, to - from}, strides[] = {rows * rank, rank, 1};
-        return make_view(*matrices, shape, strides, from);
-    };
-    const int64_t axis[] = {1};
-    for (int64_t i = 0; i < rank; ++i) {
-        const Tensor column = columns(i, i + 1);
-        const Tensor length = ops::sqrt(*ops::sum(*ops::mul(*column, *column), axis, true));
-        ops::div_(*column, *ops::add(*length, kEpsilon));
-        if (i + 1 == rank) break;
-        const Tensor rest = columns(i + 1, rank);
-        const Tensor along = ops::sum(*ops::mul(*rest, *column), axis, true);
-        ops::sub_(*rest, *ops::mul(*along, *column));
-    }
-}
-
-Tensor transposed(const Tensor &matrices)
-{
-    const auto shape = matrices->shape(), strides = matrices->strides();
-    const int64_t turned[] = {shape[0], shape[2], shape[1]},
-                  steps[] = {strides[0], strides[2], strides[1]};
-    return make_view(*matrices, turned, steps, 0);
-}
 
 class PowerSgd final : public Compression {
 public:
@@ -255,8 +202,7 @@ void PowerSgd::begin(Bucket &bucket, size_t index, bool)
     prepare();
     Compressed &compressed = buckets_[index];
     for (Batch &each : compressed.batches) {
-        ops::add_(*each.errors, *each.matrices);
-        each.p = ops::matmul(*each.errors, *each.q);
+        each.p = take_in(each.errors, each.matrices, each.q);
         works_.add(index, group_->run(detail::mean_of(each.p), true));
     }
     send_plain(compressed, index);
@@ -293,8 +239,7 @@ void PowerSgd::end(Bucket &, size_t index)
     if (compresses()) {
         Compressed &compressed = buckets_[index];
         for (Batch &each : compressed.batches) {
-            ops::copy_(*each.matrices, *ops::matmul(*each.p, *transposed(each.q)));
-            ops::sub_(*each.errors, *each.matrices);
+            put_out(each.errors, each.matrices, each.p, each.q);
             each.p = {};
         }
         int64_t offset = 0;

@@ -118,6 +118,12 @@ public:
     }
     void count_free(uint64_t size) noexcept { step_allocated(size, -static_cast<int64_t>(size)); }
 
+    void count_foreign(int64_t bytes) noexcept
+    {
+        raise_peak(max_reserved_, reserved_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+        raise_peak(max_allocated_, allocated_.add_shared(bytes));
+    }
+
     Device &device() const noexcept { return device_; }
 
 private:

@@ -240,6 +240,11 @@ void reset_peak_memory_stats(Device &device)
     MemoryStatistics::reset_peaks(memory_of(device));
 }
 
+void count_foreign(Device &device, int64_t bytes) noexcept
+{
+    memory_of(device).count_foreign(bytes);
+}
+
 int64_t lap_peak(Device &device)
 {
     return MemoryStatistics::lap(memory_of(device));

@@ -36,6 +36,10 @@ void free_block(Device &device, void *block, uint64_t capacity, uint8_t lane,
 // Waits for the lane's work and that of `uses`: memory of the host program goes back to it after that.
 void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept;
 
+// Memory of the device that others have got, as engines of groups do, is counted as allocated from now on, and, below
+// 0, no longer.
+void count_foreign(Device &device, int64_t bytes) noexcept;
+
 MemoryStats memory_stats(Device &device);
 void reset_peak_memory_stats(Device &device);
 // The most that was allocated at any time since the last lap of the device; what memory_stats tells is not touched.

@@ -396,3 +396,13 @@ except yoke.Error as error:
     alive = [out for rank, out in enumerate(outs) if rank != victim]
     assert alive[0] == alive[1] and alive[0].startswith("TimeoutError "), (outs, errors)
     assert f"all_reduce: rank {victim} (host" in alive[0] and "did not come in time" in alive[0], outs
+
+
+def test_memory_that_peers_reach_is_counted_as_allocated():
+    group, = yoke.comm.init_all(["cpu"])
+    before = yoke.memory_allocated()
+    yoke.reset_peak_memory_stats()
+    made = group.empty((1 << 20,), yoke.float32)
+    assert yoke.memory_allocated() == before + (4 << 20)
+    del made
+    assert yoke.memory_allocated() == before and yoke.max_memory_allocated() >= before + (4 << 20)

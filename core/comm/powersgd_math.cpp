@@ -1,0 +1,128 @@
+#include "core/comm/powersgd_math.h"
+
+#include "core/base/config.h"
+#include "core/base/random.h"
+#include "core/ops/ops.h"
+#include "core/select/select.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kName = "DistributedDataParallel";
+constexpr double kEpsilon = 1e-8;
+
+// Rows of one matrix, or all of a batch.
+struct Block {
+    int64_t first = 0, count = 0;  // matrices
+    int64_t row = 0, rows = 0;
+
+    Tensor of(const Tensor &matrices) const
+    {
+        const auto strides = matrices->strides();
+        const int64_t shape[] = {count, rows, matrices->shape()[2]};
+        return make_view(*matrices, shape, strides.data(), first * strides[0] + row * strides[1]);
+    }
+    Tensor all_rows_of(const Tensor &matrices) const
+    {
+        const int64_t shape[] = {count, matrices->shape()[1], matrices->shape()[2]};
+        return make_view(*matrices, shape, matrices->strides().data(),
+                         first * matrices->strides()[0]);
+    }
+};
+
+// Calls visit with each block of a batch.
+template <class Visit>
+void by_blocks(const yoke_tensor &batch, const Visit &visit)
+{
+    // Two blocks, and thin ones, fit the caches of the cores that work on them.
+    const int64_t most = (int64_t{1} << 19) * num_threads();
+    const int64_t count = batch.shape()[0], rows = batch.shape()[1], columns = batch.shape()[2];
+    const int64_t of_a_row = columns * static_cast<int64_t>(item_size(batch.dtype));
+    if (!batch.device->host || count * rows * of_a_row <= most)
+        return visit(Block{0, count, 0, rows});
+    const int64_t at_once = std::max<int64_t>(1, most / of_a_row);
+    for (int64_t i = 0; i < count; ++i)
+        for (int64_t row = 0; row < rows; row += at_once)
+            visit(Block{i, 1, row, std::min(at_once, rows - row)});
+}
+
+}  // namespace
+
+// By Box and Muller from numbers that are counted.
+Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_t> &shape,
+                      uint64_t seed)
+{
+    const auto uniform = [&seed] {
+        return (static_cast<double>(next_mixed(seed) >> 11) + 1) * 0x1p-53;
+    };
+    Tensor wide = make_tensor(open_device("cpu"), YOKE_F64, shape, kName);
+    std::vector<double> values(static_cast<size_t>(wide->numel));
+    for (double &each : values) {
+        const double radius = std::sqrt(-2 * std::log(uniform()));  // one after the other
+        each = radius * std::cos(2 * std::numbers::pi * uniform());
+    }
+    copy_from_host(*wide, values.data(), wide->nbytes(), kName);
+    const Tensor made = ops::cast(*wide, dtype);
+    if (device.host) return made;
+    Tensor there = make_tensor(device, dtype, shape, kName);
+    transfer(*there, *made, false);
+    return there;
+}
+
+// By Gram and Schmidt.
+void orthogonalize(const Tensor &matrices)
+{
+    const int64_t count = matrices->shape()[0], rows = matrices->shape()[1],
+                  rank = matrices->shape()[2];
+    const auto columns = [&](int64_t from, int64_t to) {
+        const int64_t shape[] = {count, rows, to - from}, strides[] = {rows * rank, rank, 1};
+        return make_view(*matrices, shape, strides, from);
+    };
+    const int64_t axis[] = {1};
+    for (int64_t i = 0; i < rank; ++i) {
+        const Tensor column = columns(i, i + 1);
+        const Tensor length = ops::sqrt(*ops::sum(*ops::mul(*column, *column), axis, true));
+        ops::div_(*column, *ops::add(*length, kEpsilon));
+        if (i + 1 == rank) break;
+        const Tensor rest = columns(i + 1, rank);
+        const Tensor along = ops::sum(*ops::mul(*rest, *column), axis, true);
+        ops::sub_(*rest, *ops::mul(*along, *column));
+    }
+}
+
+Tensor transposed(const Tensor &matrices)
+{
+    const auto shape = matrices->shape(), strides = matrices->strides();
+    const int64_t turned[] = {shape[0], shape[2], shape[1]},
+                  steps[] = {strides[0], strides[2], strides[1]};
+    return make_view(*matrices, turned, steps, 0);
+}
+
+Tensor take_in(const Tensor &errors, const Tensor &matrices, const Tensor &q)
+{
+    const auto shape = matrices->shape();
+    const int64_t thin[] = {shape[0], shape[1], q->shape()[2]};
+    const Tensor p = make_tensor(*matrices->device, matrices->dtype, thin, kName);
+    by_blocks(*matrices, [&](const Block &block) {
+        const Tensor some = block.of(errors);
+        ops::add_(*some, *block.of(matrices));
+        ops::copy_(*block.of(p), *ops::matmul(*some, *block.all_rows_of(q)));
+    });
+    return p;
+}
+
+void put_out(const Tensor &errors, const Tensor &matrices, const Tensor &p, const Tensor &q)
+{
+    by_blocks(*matrices, [&](const Block &block) {
+        const Tensor some = block.of(matrices);
+        ops::copy_(*some, *ops::matmul(*block.of(p), *transposed(block.all_rows_of(q))));
+        ops::sub_(*block.of(errors), *some);
+    });
+}
+
+}  // namespace yoke
