@@ -12,7 +12,7 @@ from test_command import ROOT, pytestmark  # noqa: F401
 from test_run_command import PATIENCE, alone, last, run, shell, start  # noqa: F401
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
-from test_comm import free_port  # noqa: E402
+from rank_scripts import free_port  # noqa: E402
 
 @pytest.mark.parametrize("content, cause", [
     ({"message": {"message": "out of data", "extraInfo": {"timestamp": "1700000000"}}}, "out of data"),

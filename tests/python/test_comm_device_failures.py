@@ -11,7 +11,7 @@ import pytest
 
 import yoke
 from conftest import DEVICE
-from test_comm import free_port
+from rank_scripts import free_port
 from test_comm_device import emulated, on_device, together
 
 # ---- Failures -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import yoke
-from test_comm import BEGIN, free_port, start
+from rank_scripts import BEGIN, free_port, start
 
 # Each rank dumps from a thread while the script's own hangs, when all are where they stay: the last one's dump ends the
 # group. `hung` is what a rank hangs in, and where the others stay out of.

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from test_comm import free_port, start
+from rank_scripts import free_port, start
 
 WAIT = "\ntold(lambda: group.all_reduce(yoke.ones(3)))"
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from test_comm import BEGIN, free_port
+from rank_scripts import BEGIN, free_port
 
 FAMILIES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "TP_SOCKET", "YOKE_COMM_", "YOKE_LOG", "YOKE_SOCKET")
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from test_comm import free_port, start
+from rank_scripts import free_port, start
 
 # The handler runs within the wait: nothing else takes that long.
 RINGING = """

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-from test_comm import BEGIN, free_port
+from rank_scripts import BEGIN, free_port
 
 LUA = """
 local yoke = require "yoke"

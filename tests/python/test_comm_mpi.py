@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from test_comm import free_port
+from rank_scripts import free_port
 
 import yoke
 

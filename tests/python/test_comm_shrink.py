@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from test_comm import start
+from rank_scripts import start
 
 SHRINK = """
 def shrunk(group, timeout=10.):

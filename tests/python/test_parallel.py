@@ -7,7 +7,7 @@ import pytest
 
 import yoke
 from yoke import nn
-from test_comm import start
+from rank_scripts import start
 
 pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
 
