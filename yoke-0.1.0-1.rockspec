@@ -16,6 +16,7 @@ build = {
     modules = {
         ["yoke"] = "bindings/lua/yoke/init.lua",
         ["yoke.backends"] = "bindings/lua/yoke/backends.lua",
+        ["yoke.carried"] = "bindings/lua/yoke/carried.lua",
         ["yoke.checkpoint"] = "bindings/lua/yoke/checkpoint.lua",
         ["yoke.comm"] = "bindings/lua/yoke/comm.lua",
         ["yoke.data"] = "bindings/lua/yoke/data.lua",

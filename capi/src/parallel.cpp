@@ -89,9 +89,32 @@ ReducerOptions options_of(const yoke_reducer_options *options, const char *call)
     return how;
 }
 
-Reducer &need_reducer(yoke_reducer *reducer, const char *call)
+std::shared_ptr<Reducer> need_reducer(yoke_reducer *reducer, const char *call)
 {
-    return *need(reducer, call, "reducer").core;
+    return need(reducer, call, "reducer").core();
+}
+
+Ref<Group> need_group(yoke_group *group, const char *call)
+{
+    if (!group) fail_null(call, "group");
+    return Ref<Group>::share(object_of(group, call, "group"));
+}
+
+// What ranks hand each other may be nothing; who gives something wants something.
+Ref<State> given_state(yoke_state *mine, yoke_state *const *out, const char *call)
+{
+    if (!mine) return nullptr;
+    if (!out)
+        fail(YOKE_E_VALUE, "%s: argument 'mine' is given, and there is no place for what comes",
+             short_name(call));
+    return Ref<State>::share(object_of(mine, call, "mine"));
+}
+
+void hand_out_state(yoke_state **out, Ref<State> state)
+{
+    if (!out) return;
+    const bool is_there = state.present() && state->kind() != StateKind::kNone;
+    *out = is_there ? hand_out<yoke_state>(std::move(state)) : nullptr;
 }
 
 }  // namespace
@@ -107,8 +130,7 @@ yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,
     constexpr const char *call = "yoke_reducer_create";
     return guard(call, [&] {
         yoke_reducer *&place = need_out(out, call);
-        if (!group) fail_null(call, "group");
-        Ref<Group> held = Ref<Group>::share(object_of(group, call, "group"));
+        Ref<Group> held = need_group(group, call);
         std::vector<Reducer::Named> of_params = named_tensors(params, names, count, call, "params");
         std::vector<Reducer::Named> of_buffers =
             named_tensors(buffers, buffer_names, buffer_count, call, "buffers");
@@ -127,45 +149,58 @@ void yoke_reducer_release(yoke_reducer *reducer)
 yoke_status yoke_reducer_set_sync(yoke_reducer *reducer, int32_t enabled)
 {
     constexpr const char *call = "yoke_reducer_set_sync";
-    return guard(call, [&] { need_reducer(reducer, call).set_sync(enabled != 0); });
+    return guard(call, [&] { need_reducer(reducer, call)->set_sync(enabled != 0); });
 }
 
 int32_t yoke_reducer_get_sync(yoke_reducer *reducer)
 {
     constexpr const char *call = "yoke_reducer_get_sync";
     return guard_value(call, int32_t{-1},
-                       [&] { return int32_t{need_reducer(reducer, call).is_sync()}; });
+                       [&] { return int32_t{need_reducer(reducer, call)->is_sync()}; });
 }
 
 yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double weight)
 {
     constexpr const char *call = "yoke_reducer_set_weight";
-    return guard(call, [&] { need_reducer(reducer, call).set_weight(weight); });
+    return guard(call, [&] { need_reducer(reducer, call)->set_weight(weight); });
 }
 
 yoke_status yoke_group_join_begin(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_join_begin";
-    return guard(call, [&] {
-        if (!group) fail_null(call, "group");
-        Reducer::of(*object_of(group, call, "group"), "join")->begin_join();
-    });
+    return guard(call, [&] { Reducer::of(*need_group(group, call), "join")->begin_join(); });
 }
 
-yoke_status yoke_group_join_end(yoke_group *group)
+yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state **last)
 {
     constexpr const char *call = "yoke_group_join_end";
     return guard(call, [&] {
-        if (!group) fail_null(call, "group");
+        const Ref<State> given = given_state(mine, last, call);
+        const Ref<Group> held = need_group(group, call);
         const Interruptible waits("join");
-        Reducer::of(*object_of(group, call, "group"), "join")->end_join();
+        hand_out_state(last, Reducer::of(*held, "join")->end_join(given));
+    });
+}
+
+yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group, yoke_state *mine,
+                                 yoke_state **furthest)
+{
+    constexpr const char *call = "yoke_reducer_regroup";
+    return guard(call, [&] {
+        const Ref<State> given = given_state(mine, furthest, call);
+        const std::shared_ptr<Reducer> before = need_reducer(reducer, call);
+        Ref<Group> held = need_group(group, call);
+        const Interruptible waits("regroup");
+        Reducer::Regrouped made = before->regroup(std::move(held), given);
+        reducer->replace(std::move(made.reducer));
+        hand_out_state(furthest, std::move(made.state));
     });
 }
 
 yoke_status yoke_reducer_check(yoke_reducer *reducer)
 {
     constexpr const char *call = "yoke_reducer_check";
-    return guard(call, [&] { need_reducer(reducer, call).check(); });
+    return guard(call, [&] { need_reducer(reducer, call)->check(); });
 }
 
 yoke_status yoke_reducer_state(yoke_reducer *reducer, yoke_state **out)
@@ -173,7 +208,7 @@ yoke_status yoke_reducer_state(yoke_reducer *reducer, yoke_state **out)
     constexpr const char *call = "yoke_reducer_state";
     return guard(call, [&] {
         yoke_state *&place = need_out(out, call);
-        place = hand_out<yoke_state>(need_reducer(reducer, call).comm_state());
+        place = hand_out<yoke_state>(need_reducer(reducer, call)->comm_state());
     });
 }
 
@@ -182,7 +217,7 @@ yoke_status yoke_reducer_load_state(yoke_reducer *reducer, yoke_state *state)
     constexpr const char *call = "yoke_reducer_load_state";
     return guard(call, [&] {
         if (!state) fail_null(call, "state");
-        need_reducer(reducer, call).load_comm_state(*object_of(state, call, "state"));
+        need_reducer(reducer, call)->load_comm_state(*object_of(state, call, "state"));
     });
 }
 
@@ -264,5 +299,16 @@ yoke_status yoke_sampler_load(yoke_sampler *sampler, const yoke_sampler_state *s
     return guard(call, [&] {
         const yoke_sampler_state given = read_struct(state, call, "state");
         need(sampler, call, "sampler").load({given.epoch, given.consumed});
+    });
+}
+
+yoke_status yoke_sampler_regroup(yoke_sampler *sampler, yoke_group *group)
+{
+    constexpr const char *call = "yoke_sampler_regroup";
+    return guard(call, [&] {
+        yoke_sampler &regrouped = need(sampler, call, "sampler");
+        const Ref<Group> held = need_group(group, call);
+        const Interruptible waits("regroup");
+        regrouped.regroup(*held);
     });
 }

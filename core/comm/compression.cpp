@@ -35,6 +35,14 @@ void Works::abandon() noexcept
 
 }  // namespace detail
 
+CompressionState CompressionState::common() const
+{
+    CompressionState common = *this;
+    std::erase_if(common.tensors,
+                  [](const auto &each) { return each.first.starts_with("error/"); });
+    return common;
+}
+
 void Compression::load(const CompressionState &state)
 {
     if (!state.tensors.empty())

@@ -18,6 +18,9 @@ namespace yoke {
 struct CompressionState {
     int64_t steps = 0;
     std::map<std::string, Tensor> tensors;  // "error/<parameter>", "q/<parameter>"
+
+    // What all ranks have alike; the rest is each rank's own.
+    CompressionState common() const;
 };
 
 // {"steps": ..., "tensors": {...}}. Raises YOKE_E_VALUE and _TYPE for what is no such state.

@@ -1,8 +1,8 @@
 #include "core/comm/powersgd.h"
 
 #include "core/base/error.h"
-#include "core/base/text.h"
 #include "core/comm/powersgd_math.h"
+#include "core/comm/powersgd_options.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -15,69 +15,16 @@ namespace {
 
 constexpr const char *kCall = "DistributedDataParallel";
 
-struct Options {
-    int64_t rank = 1;
-    int64_t start = 10;  // the first step that compresses
-    double rate = 2;     // what is compressed shrinks by more than this
-};
-
-int64_t whole(const std::string &text, const char *key, int64_t least, const std::string &all)
-{
-    const auto value = parsed<int64_t>(text);
-    if (!value || *value < least)
-        fail(
-            YOKE_E_VALUE,
-            "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a whole number of %lld or more",
-            kCall, key, text.c_str(), all.c_str(), static_cast<long long>(least));
-    return *value;
-}
-
-double number(const std::string &text, const char *key, const std::string &all)
-{
-    char *end = nullptr;
-    const double value = strtod(text.c_str(), &end);
-    if (text.empty() || *end || !(value > 0) || std::isinf(value))
-        fail(YOKE_E_VALUE,
-             "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a number above 0",
-             kCall, key, text.c_str(), all.c_str());
-    return value;
-}
-
-Options read_options(const std::string &text)
-{
-    // Before it the buckets are laid out anew, and errors belong to a bucket.
-    constexpr int64_t kFirstStart = 2;
-    Options options;
-    for (size_t at = 0; at < text.size();) {
-        const size_t end = std::min(text.find(',', at), text.size());
-        const std::string one = text.substr(at, end - at);
-        const size_t sign = std::min(one.find('='), one.size());
-        const std::string key = one.substr(0, sign),
-                          value = sign < one.size() ? one.substr(sign + 1) : "";
-        if (key == "rank")
-            options.rank = whole(value, "rank", 1, text);
-        else if (key == "start")
-            options.start = whole(value, "start", kFirstStart, text);
-        else if (key == "rate")
-            options.rate = number(value, "rate", text);
-        else
-            fail(
-                YOKE_E_VALUE,
-                "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; there are rank, start and rate",
-                kCall, key.c_str(), text.c_str());
-        at = end + 1;
-    }
-    return options;
-}
-
 // As many matrices as lie behind each other in a bucket, all of one shape.
 struct Batch {
-    size_t first = 0;  // the number, in the bucket, of the first
-    int64_t count = 0, rows = 0, columns = 0, stride = 0;
+    size_t first;  // the number, in the bucket, of the first
+    int64_t count;
     Tensor matrices,
         errors;  // views of the bucket's memory and of its errors: [count, rows, columns]
     Tensor q;    // [count, columns, rank]
-    Tensor p;    // [count, rows, rank], within a step
+    // Within a step: [count, rows, rank] and as q, and whether the errors have the matrices in them.
+    Tensor p, next_q;
+    bool holds_all = false;
 };
 
 struct Compressed {
@@ -89,11 +36,14 @@ struct Compressed {
 
 class PowerSgd final : public Compression {
 public:
-    PowerSgd(Options options, Ref<Group> group) : options_(options), group_(std::move(group)) {}
+    PowerSgd(PowerSgdOptions options, Ref<Group> group)
+        : options_(options), group_(std::move(group))
+    {
+    }
     void begin(Bucket &bucket, size_t index, bool is_last) override;
     void go_on(Bucket &bucket, size_t index) override;
     void end(Bucket &bucket, size_t index) override;
-    void abandon() noexcept override { works_.abandon(); }
+    void abandon() noexcept override;
     void lay_out(const std::vector<Bucket> &buckets,
                  const std::vector<std::string> &names) override;
     CompressionState state() const override;
@@ -108,7 +58,7 @@ private:
     void fill(const Bucket &bucket, const Compressed &compressed) const;
     void send_plain(Compressed &compressed, size_t index);
 
-    const Options options_;
+    const PowerSgdOptions options_;
     const Ref<Group> group_;
     detail::Works works_;
     int64_t steps_ = 0;
@@ -165,7 +115,7 @@ Compressed PowerSgd::prepared(const Bucket &bucket)
         if (goes_on)
             ++made.batches.back().count;
         else
-            made.batches.push_back({i, 1, 0, 0, 0, {}, {}, {}, {}});
+            made.batches.emplace_back(i, 1);
     }
     for (Batch &each : made.batches) place(bucket, made.errors, each);
     return made;
@@ -203,6 +153,7 @@ void PowerSgd::begin(Bucket &bucket, size_t index, bool)
     Compressed &compressed = buckets_[index];
     for (Batch &each : compressed.batches) {
         each.p = take_in(each.errors, each.matrices, each.q);
+        each.holds_all = true;
         works_.add(index, group_->run(detail::mean_of(each.p), true));
     }
     send_plain(compressed, index);
@@ -228,18 +179,20 @@ void PowerSgd::go_on(Bucket &, size_t index)
     works_.wait(index);
     for (Batch &each : buckets_[index].batches) {
         orthogonalize(each.p);
-        each.q = ops::matmul(*transposed(each.errors), *each.p);
-        works_.add(index, group_->run(detail::mean_of(each.q), true));
+        each.next_q = ops::matmul(*transposed(each.errors), *each.p);
+        works_.add(index, group_->run(detail::mean_of(each.next_q), true));
     }
 }
 
 void PowerSgd::end(Bucket &, size_t index)
 {
-    works_.wait(index);
+    for (size_t i = index; i < laid_.size(); ++i) works_.wait(i);
     if (compresses()) {
         Compressed &compressed = buckets_[index];
         for (Batch &each : compressed.batches) {
+            each.q = std::exchange(each.next_q, {});
             put_out(each.errors, each.matrices, each.p, each.q);
+            each.holds_all = false;
             each.p = {};
         }
         int64_t offset = 0;
@@ -250,6 +203,16 @@ void PowerSgd::end(Bucket &, size_t index)
         compressed.together = {};
     }
     if (index + 1 == laid_.size()) ++steps_;
+}
+
+// Buckets end together, so that either all errors are those of the step, or none is.
+void PowerSgd::abandon() noexcept
+try {
+    works_.abandon();
+    for (Compressed &compressed : buckets_)
+        for (Batch &each : compressed.batches)
+            if (std::exchange(each.holds_all, false)) ops::sub_(*each.errors, *each.matrices);
+} catch (const std::exception &) {  // no memory: the errors have more in them than was lacking
 }
 
 // ---- What goes on in another process ----------------------------------------------------------------------------
@@ -330,7 +293,7 @@ void PowerSgd::load(const CompressionState &state)
 
 std::unique_ptr<Compression> make_powersgd(const std::string &options, Ref<Group> group)
 {
-    return std::make_unique<PowerSgd>(read_options(options), std::move(group));
+    return std::make_unique<PowerSgd>(read_powersgd_options(options), std::move(group));
 }
 
 }  // namespace yoke

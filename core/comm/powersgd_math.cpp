@@ -51,6 +51,17 @@ void by_blocks(const yoke_tensor &batch, const Visit &visit)
             visit(Block{i, 1, row, std::min(at_once, rows - row)});
 }
 
+// Of the blocks of a batch the first `count`, which something has been done to that failed at a later one.
+template <class Undo>
+void undo_blocks(const yoke_tensor &batch, size_t count, const Undo &undo)
+{
+    by_blocks(batch, [&](const Block &block) {
+        if (count == 0) return;
+        --count;
+        undo(block);
+    });
+}
+
 }  // namespace
 
 // By Box and Muller from numbers that are counted.
@@ -108,21 +119,39 @@ Tensor take_in(const Tensor &errors, const Tensor &matrices, const Tensor &q)
     const auto shape = matrices->shape();
     const int64_t thin[] = {shape[0], shape[1], q->shape()[2]};
     const Tensor p = make_tensor(*matrices->device, matrices->dtype, thin, kName);
-    by_blocks(*matrices, [&](const Block &block) {
-        const Tensor some = block.of(errors);
-        ops::add_(*some, *block.of(matrices));
-        ops::copy_(*block.of(p), *ops::matmul(*some, *block.all_rows_of(q)));
-    });
+    size_t added = 0;
+    try {
+        by_blocks(*matrices, [&](const Block &block) {
+            const Tensor some = block.of(errors);
+            ops::add_(*some, *block.of(matrices));
+            ++added;
+            ops::copy_(*block.of(p), *ops::matmul(*some, *block.all_rows_of(q)));
+        });
+    } catch (...) {
+        undo_blocks(*matrices, added, [&](const Block &block) {
+            ops::sub_(*block.of(errors), *block.of(matrices));
+        });
+        throw;
+    }
     return p;
 }
 
 void put_out(const Tensor &errors, const Tensor &matrices, const Tensor &p, const Tensor &q)
 {
-    by_blocks(*matrices, [&](const Block &block) {
-        const Tensor some = block.of(matrices);
-        ops::copy_(*some, *ops::matmul(*block.of(p), *transposed(block.all_rows_of(q))));
-        ops::sub_(*block.of(errors), *some);
-    });
+    size_t taken = 0;
+    try {
+        by_blocks(*matrices, [&](const Block &block) {
+            const Tensor some = block.of(matrices);
+            ops::copy_(*some, *ops::matmul(*block.of(p), *transposed(block.all_rows_of(q))));
+            ops::sub_(*block.of(errors), *some);
+            ++taken;
+        });
+    } catch (...) {
+        undo_blocks(*matrices, taken, [&](const Block &block) {
+            ops::add_(*block.of(errors), *block.of(matrices));
+        });
+        throw;
+    }
 }
 
 }  // namespace yoke

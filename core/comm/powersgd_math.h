@@ -22,10 +22,10 @@ void orthogonalize(const Tensor &matrices);
 // A view.
 Tensor transposed(const Tensor &matrices);
 
-// `errors` get `matrices` added; gives what that is by `q`.
+// `errors` get `matrices` added, all or none where it fails; gives what that is by `q`.
 Tensor take_in(const Tensor &errors, const Tensor &matrices, const Tensor &q);
 
-// `matrices` become p by transposed(q), and `errors` lose as much.
+// `matrices` become p by transposed(q), and `errors` lose as much, all or none where it fails.
 void put_out(const Tensor &errors, const Tensor &matrices, const Tensor &p, const Tensor &q);
 
 }  // namespace yoke

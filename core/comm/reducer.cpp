@@ -63,11 +63,16 @@ std::shared_ptr<Reducer> Reducer::make(Ref<Group> group, std::vector<Named> para
     if (made->group_->size() == 1) return made;
     made->compare_models();
     made->take_values_of_rank_0();
-    std::vector<size_t> order(made->params_.size());
-    std::iota(order.rbegin(), order.rend(), size_t{0});
-    made->lay_out(plan_buckets(made->tensors(), order, options.sizes));
-    for (size_t i = 0; i < made->params_.size(); ++i) made->leaf_of(i).set_watcher(made);
+    made->install();
     return made;
+}
+
+void Reducer::install()
+{
+    std::vector<size_t> order(params_.size());
+    std::iota(order.rbegin(), order.rend(), size_t{0});
+    lay_out(plan_buckets(tensors(), order, options_.sizes));
+    for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_watcher(shared_from_this());
 }
 
 // Gradients stay where they are.
@@ -120,9 +125,14 @@ void Reducer::lay_out(const BucketPlan &plan)
     buckets_ = std::move(made);
     for (size_t i = 0; i < plan.size(); ++i)
         for (size_t k = 0; k < plan[i].size(); ++k) places_[plan[i][k]] = {i, k};
+    compression_->lay_out(buckets_, names());
+}
+
+std::vector<std::string> Reducer::names() const
+{
     std::vector<std::string> names;
     for (const Named &each : params_) names.push_back(each.name);
-    compression_->lay_out(buckets_, names);
+    return names;
 }
 
 // ---- What a script sets -----------------------------------------------------------------------------------------
@@ -152,6 +162,10 @@ void Reducer::set_weight(double weight)
 
 void Reducer::check()
 try {
+    {
+        const std::lock_guard lock(mutex_);
+        has_gone_on_ = true;
+    }
     group_->check_running();
 } catch (...) {
     const std::lock_guard lock(mutex_);

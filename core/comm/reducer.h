@@ -14,6 +14,7 @@
 
 #include "core/autograd/node.h"
 #include "core/comm/compression.h"
+#include "core/state/tree.h"
 
 #include <mutex>
 #include <optional>
@@ -58,9 +59,18 @@ public:
     static std::shared_ptr<Reducer> of(Group &group, const char *call);
     // All ranks are in a join, or none is, or each backward raises YOKE_E_STATE on all of them.
     void begin_join();
-    // Returns when all ranks have come here, with the values of one that came last. Raises YOKE_E_STATE where none of
-    // them had a backward since.
-    void end_join();
+    // Returns when all ranks have come here, with the values of one that came last, and what that one gave as `mine`,
+    // which may be null. Raises YOKE_E_STATE where none of them had a backward since.
+    Ref<State> end_join(const Ref<State> &mine);
+
+    // In the place of this one, which leaves its leaves: the same for another group, whose ranks all call it. All get
+    // parameters, buffers and the compression's state from the rank that is furthest, and what that one gave as `mine`.
+    // Gradients are gone, also where it raises, and parameters and buffers are as they were then.
+    struct Regrouped {
+        std::shared_ptr<Reducer> reducer;
+        Ref<State> state;
+    };
+    Regrouped regroup(Ref<Group> group, const Ref<State> &mine);
     // Of the compression. Raises YOKE_E_VALUE for that of another model or compression.
     Ref<State> comm_state() const;
     void load_comm_state(const State &state);
@@ -93,6 +103,7 @@ private:
 
     Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named> buffers,
             const ReducerOptions &options);
+    void install();
     void compare_models() const;
     void take_values_of_rank_0();
     void lay_out(const BucketPlan &plan);
@@ -107,10 +118,16 @@ private:
     void check_presences(const std::vector<double> &shared) const;
     // What a rank that is out does for a backward of the others; false where all are out.
     void leave();
+    Ref<State> state_of_last(const Ref<State> &mine);
     bool answer();
     bool answer_step();
     void open_answer();
     void take_values(int32_t root);
+    int64_t position() const;
+    void retire();
+    std::vector<std::string> names() const;
+    Ref<State> values(const Ref<State> &mine) const;
+    void take_over(const Reducer &before, State &values);
     std::vector<Tensor> tensors() const;
     const Tensor &view_of(size_t param) const;
     bool holds_view(const LeafNode &leaf, const Tensor &view) const;
@@ -140,13 +157,28 @@ private:
     double weight_ = 1;
     Presence presence_ = Presence::kPlain;
     int32_t joined_root_ = -1;  // of the last backward within the join
+    int64_t done_ = 0;          // backwards whose mean is there, of any rank
+    bool has_gone_on_ = false;  // something was begun since, so whoever takes a step has taken it
 };
 
 }  // namespace yoke
 
 // Leaves keep their gradients themselves when its last reference goes.
 struct yoke_reducer final : public yoke::RefCounted {
-    explicit yoke_reducer(std::shared_ptr<yoke::Reducer> of) : core(std::move(of)) {}
-    ~yoke_reducer() override { core->detach(); }
-    const std::shared_ptr<yoke::Reducer> core;
+    explicit yoke_reducer(std::shared_ptr<yoke::Reducer> of) : core_(std::move(of)) {}
+    ~yoke_reducer() override { core_->detach(); }
+    std::shared_ptr<yoke::Reducer> core() const
+    {
+        const std::lock_guard lock(mutex_);
+        return core_;
+    }
+    void replace(std::shared_ptr<yoke::Reducer> by)
+    {
+        const std::lock_guard lock(mutex_);
+        core_.swap(by);
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::shared_ptr<yoke::Reducer> core_;
 };

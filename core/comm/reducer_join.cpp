@@ -1,5 +1,6 @@
 // What a rank does that has run out of data while others have not.
 #include "core/base/error.h"
+#include "core/comm/exchange.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
 
@@ -45,23 +46,37 @@ void Reducer::begin_join()
 }
 
 // The others wait for a rank that cannot leave.
-void Reducer::end_join()
+Ref<State> Reducer::end_join(const Ref<State> &mine)
 {
     check();
     leave();
-    if (group_->size() > 1) {
+    const bool is_alone = group_->size() == 1;
+    if (!is_alone) {
         const NoGrad no_grad;
         const NoAutocast no_autocast;
         while (answer()) {
         }
     }
-    const std::lock_guard lock(mutex_);
-    presence_ = Presence::kPlain;
-    if (group_->size() > 1 && joined_root_ < 0)
+    {
+        const std::lock_guard lock(mutex_);
+        presence_ = Presence::kPlain;
+    }
+    if (is_alone) return mine;
+    if (joined_root_ < 0)
         yoke::fail(
             YOKE_E_STATE,
             "%s: all %d ranks were out of data before any of them had a backward; give one of them a batch at least",
             kJoin, group_->size());
+    return state_of_last(mine);
+}
+
+Ref<State> Reducer::state_of_last(const Ref<State> &mine)
+try {
+    take_values(joined_root_);
+    return state_from(*group_, joined_root_, mine.present() ? mine : State::make(), kJoin);
+} catch (const Error &error) {
+    group_->abort(format("its %s failed: ", kJoin) + error.what());
+    throw;
 }
 
 void Reducer::leave()
@@ -96,10 +111,7 @@ bool Reducer::answer_step()
 {
     open_answer();
     const std::vector<double> shared = await_shared();
-    if (step_.root < 0) {
-        if (joined_root_ >= 0) take_values(joined_root_);
-        return false;
-    }
+    if (step_.root < 0) return false;
     for (const Bucket &bucket : buckets_) ops::fill_(*bucket.memory, 0.0);
     launch_full();
     finish_step(shared);

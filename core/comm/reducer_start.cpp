@@ -1,7 +1,7 @@
 // What ranks that are to reduce the gradients of one model must have alike, before the first backward.
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/comm/numbers.h"
+#include "core/comm/exchange.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
 
@@ -16,34 +16,6 @@ namespace {
 constexpr const char *kCall = "DistributedDataParallel";
 
 using Numbers = std::vector<int64_t>;
-
-// Those of all ranks, one after the other.
-Numbers gathered(Group &group, const Numbers &mine)
-{
-    const Tensor out = tensor_of(Numbers(mine.size() * static_cast<size_t>(group.size())), kCall);
-    group.run({YOKE_COMM_ALL_GATHER, -1, -1, tensor_of(mine, kCall), out}, false);
-    return numbers_of<int64_t>(out, kCall);
-}
-
-Numbers from_rank_0(Group &group, const Numbers &mine)
-{
-    const Tensor both = tensor_of(mine, kCall);
-    group.run({YOKE_COMM_BROADCAST, -1, 0, both, both}, false);
-    return numbers_of<int64_t>(both, kCall);
-}
-
-Numbers packed(const std::string &text, size_t length)
-{
-    Numbers numbers(length);
-    memcpy(numbers.data(), text.data(), std::min(text.size(), length * sizeof(int64_t)));
-    return numbers;
-}
-
-std::string unpacked(const int64_t *numbers, size_t length)
-{
-    const auto *text = reinterpret_cast<const char *>(numbers);
-    return {text, strnlen(text, length * sizeof(int64_t))};
-}
 
 bool are_alike(const Numbers &all, size_t each)
 {
@@ -103,12 +75,13 @@ void Reducer::compare_models() const
 {
     constexpr size_t kLength = 64;  // of a difference that is told, in numbers
     const std::string mine = lines_of(params_) + "buffers\n" + lines_of(buffers_);
-    const Numbers about = gathered(*group_, {hash_of(mine), std::ssize(mine)});
+    const Numbers about = gathered(*group_, {hash_of(mine), std::ssize(mine)}, kCall);
     if (are_alike(about, 2)) return;
     const auto length = static_cast<size_t>(about[1]) / sizeof(int64_t) + 1;
-    const Numbers first = from_rank_0(*group_, packed(mine, length));
+    const Numbers first = from_rank(*group_, 0, packed(mine, length), kCall);
     const std::string difference = first_difference(mine, unpacked(first.data(), length));
-    const Numbers all = gathered(*group_, packed(difference.substr(0, kLength * 8 - 1), kLength));
+    const Numbers all =
+        gathered(*group_, packed(difference.substr(0, kLength * 8 - 1), kLength), kCall);
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
         const std::string told = unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
         if (told.empty()) continue;
@@ -127,7 +100,8 @@ void Reducer::take_values(int32_t root)
 
 void Reducer::take_values_of_rank_0()
 {
-    const Numbers hashes = gathered(*group_, {hash_of_values(params_), hash_of_values(buffers_)});
+    const Numbers hashes =
+        gathered(*group_, {hash_of_values(params_), hash_of_values(buffers_)}, kCall);
     if (are_alike(hashes, 2)) return;
     take_values(0);
     if (group_->rank() == 0)

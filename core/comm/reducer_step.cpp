@@ -25,6 +25,7 @@ void Reducer::claim()
             "backward: another backward over the same parameters is under way; ranks reduce one after the other, so call them one after the other");
     is_walking_ = true;
     step_ = Step();
+    has_gone_on_ = true;
     step_.is_alone = is_over_;
     step_.is_synced = is_sync_ && !is_over_;
     step_.presence = presence_;
@@ -176,7 +177,9 @@ void Reducer::finish_step(const std::vector<double> &shared)
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
     send(buffers_, step_.root);
-    has_unsynced_ = false;
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    has_gone_on_ = has_unsynced_ = false;
     if (step_.presence != Presence::kPlain) joined_root_ = step_.root;
 }
 

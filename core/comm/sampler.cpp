@@ -2,10 +2,12 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/comm/exchange.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace yoke {
@@ -203,6 +205,29 @@ void yoke_sampler::load(SamplerState state)
     const std::lock_guard lock(mutex_);
     epoch_ = state.epoch;
     resumed_ = state.consumed;
+    pass_ = {};
+    place_ = taken_ = 0;
+}
+
+void yoke_sampler::regroup(Group &group)
+{
+    const SamplerState now = state();
+    const double own =
+        options_.shares.empty() ? 0 : options_.shares[static_cast<size_t>(options_.rank)];
+    std::vector<double> shares;
+    for (const int64_t each : gathered(group, {std::bit_cast<int64_t>(own)}, kCall))
+        shares.push_back(std::bit_cast<double>(each));
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.);
+    if (sum > 0 && std::ranges::count(shares, 0.))
+        fail(YOKE_E_VALUE,
+             "%s: regroup: %lld of %d ranks have no shares and the others do; give them to all",
+             kCall, static_cast<long long>(std::ranges::count(shares, 0.)), group.size());
+    for (double &each : shares) each /= sum;
+    const std::lock_guard lock(mutex_);
+    options_.rank = group.rank();
+    options_.size = group.size();
+    options_.shares = sum > 0 ? std::move(shares) : std::vector<double>();
+    resumed_ = now.consumed;
     pass_ = {};
     place_ = taken_ = 0;
 }

@@ -14,6 +14,8 @@
 
 namespace yoke {
 
+class Group;
+
 struct SamplerOptions {
     int64_t count = 0;  // of examples
     int32_t rank = 0, size = 1;
@@ -63,6 +65,9 @@ struct yoke_sampler final : public yoke::RefCounted {
     yoke::SamplerState state() const;
     // Raises YOKE_E_VALUE for what no pass can come to.
     void load(yoke::SamplerState state);
+    // What is left of the epoch is dealt among the ranks of the group, which all call it, from the next pass on; with
+    // shares as large beside each other as they were. Raises YOKE_E_VALUE where some ranks have shares and some none.
+    void regroup(yoke::Group &group);
 
 private:
     // One pass: what is dealt of the order from `from` on.
@@ -76,8 +81,8 @@ private:
     bool is_own(int64_t place);
     int64_t share_of(int64_t all) const;
 
-    const yoke::SamplerOptions options_;
     mutable std::mutex mutex_;
+    yoke::SamplerOptions options_;
     int64_t epoch_ = 0;
     std::optional<int64_t> resumed_;  // what was consumed of a state, until a pass begins
     Pass pass_;

@@ -108,16 +108,16 @@ static void join(Rank *own)
     FAILS(yoke_group_join_begin(own->group), YOKE_E_STATE, "no module's gradients");
     yoke_tensor *p = parameter(COUNT);
     yoke_reducer *reducer = reducer_of(own->group, p, NULL);
-    FAILS(yoke_group_join_end(own->group), YOKE_E_STATE, "in no join");
+    FAILS(yoke_group_join_end(own->group, NULL, NULL), YOKE_E_STATE, "in no join");
     OK(yoke_group_join_begin(own->group));
-    FAILS(yoke_group_join_end(own->group), YOKE_E_STATE, "out of data");
+    FAILS(yoke_group_join_end(own->group, NULL, NULL), YOKE_E_STATE, "out of data");
     OK(yoke_group_join_begin(own->group));
     for (int step = 0; step <= own->rank; ++step) {
         OK(yoke_tensor_set_grad(p, NULL));
         OK(go_back(p, own->rank));
         CHECK(gradient(p) == (2 + (float)step) / 2);
     }
-    OK(yoke_group_join_end(own->group));
+    OK(yoke_group_join_end(own->group, NULL, NULL));
     yoke_reducer_release(reducer);
     yoke_tensor_release(p);
 }
@@ -126,7 +126,55 @@ static void ranks_without_data_answer_the_others(void)
 {
     on_ranks(join);
     FAILS(yoke_group_join_begin(NULL), YOKE_E_VALUE, "'group'");
-    FAILS(yoke_group_join_end(NULL), YOKE_E_VALUE, "'group'");
+    FAILS(yoke_group_join_end(NULL, NULL, NULL), YOKE_E_VALUE, "'group'");
+}
+
+/* Rank 2 is a step ahead of rank 0, and rank 1 is lost. */
+static void regroup(Rank *own)
+{
+    yoke_tensor *p = parameter(COUNT);
+    yoke_reducer *reducer = reducer_of(own->group, p, NULL);
+    OK(go_back(p, own->rank));
+    if (own->rank == 2) {
+        OK(yoke_tensor_set_requires_grad(p, 0));
+        OK(yoke_fill_(p, &(yoke_scalar){.kind = YOKE_ARG_FLOAT, .v.f = 7}));
+        OK(yoke_tensor_set_requires_grad(p, 1));
+        OK(yoke_reducer_check(reducer));
+    }
+    yoke_group *smaller = NULL;
+    OK(yoke_group_split(own->group, own->rank == 1 ? -1 : 0, 0, &smaller));
+    if (smaller) {
+        yoke_state *mine = NULL, *told = NULL;
+        int64_t rank = 0;
+        float values[COUNT] = {0};
+        OK(yoke_state_create(&mine));
+        OK(yoke_state_set_int(mine, "rank", own->rank));
+        FAILS(yoke_reducer_regroup(reducer, smaller, mine, NULL), YOKE_E_VALUE, "'mine'");
+        FAILS(yoke_reducer_regroup(reducer, NULL, mine, &told), YOKE_E_VALUE, "'group'");
+        FAILS(yoke_reducer_regroup(NULL, smaller, mine, &told), YOKE_E_VALUE, "'reducer'");
+        OK(yoke_reducer_regroup(reducer, smaller, mine, &told));
+        OK(yoke_state_get_int(told, "rank", &rank));
+        CHECK(rank == 2);
+        CHECK(gradient(p) == -1);
+        OK(yoke_tensor_copy_to_host(p, values, sizeof values));
+        CHECK(values[0] == 7);
+        OK(go_back(p, own->rank));
+        CHECK(gradient(p) == 1); /* of 0 and 2 */
+        yoke_state_release(mine);
+        yoke_state_release(told);
+        mine = told;
+        OK(yoke_reducer_regroup(reducer, smaller, NULL, &mine));
+        CHECK(mine == NULL);
+        OK(yoke_reducer_regroup(reducer, smaller, NULL, NULL));
+        yoke_group_release(smaller);
+    }
+    yoke_reducer_release(reducer);
+    yoke_tensor_release(p);
+}
+
+static void those_that_live_go_on_from_the_one_that_is_furthest(void)
+{
+    on_ranks(regroup);
 }
 
 /* ---- Hooks ------------------------------------------------------------------------------------------------------ */
@@ -284,6 +332,17 @@ static void a_pass_goes_on_with_other_ranks(void)
     state.consumed = 11;
     FAILS(yoke_sampler_load(sampler, &state), YOKE_E_VALUE, "11 examples");
     yoke_sampler_release(sampler);
+    yoke_group *alone = NULL;
+    OK(yoke_comm_init_threads(1, 0, &alone));
+    OK(yoke_sampler_create(&options, &sampler));
+    state.consumed = 4;
+    OK(yoke_sampler_regroup(sampler, alone));
+    OK(yoke_sampler_load(sampler, &state));
+    CHECK(yoke_sampler_length(sampler) == 6);
+    FAILS(yoke_sampler_regroup(sampler, NULL), YOKE_E_VALUE, "'group'");
+    FAILS(yoke_sampler_regroup(NULL, alone), YOKE_E_VALUE, "'sampler'");
+    yoke_group_release(alone);
+    yoke_sampler_release(sampler);
     const double shares[] = {0.5, 0.2, 0.2};
     options.shares = shares;
     FAILS(yoke_sampler_create(&options, &sampler), YOKE_E_VALUE, "'shares'");
@@ -293,6 +352,7 @@ int main(void)
 {
     RUN(ranks_share_the_mean_of_their_gradients);
     RUN(ranks_without_data_answer_the_others);
+    RUN(those_that_live_go_on_from_the_one_that_is_furthest);
     RUN(a_hook_does_what_it_likes_with_a_bucket);
     RUN(a_compression_has_a_state);
     RUN(what_cannot_be_reduced_is_refused);

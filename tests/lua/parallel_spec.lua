@@ -45,15 +45,15 @@ describe("DistributedDataParallel", function()
             none, problem = pcall(group.join, group, function() end)
             assert(not none and problem.code == "state" and tostring(problem):find("all 2 ranks were out of data", 1, true), tostring(problem))
             local seen = {}
-            assert(group:join(function(first)
-                for step = first, 1 + group.rank do
+            assert(group:join(function()
+                for step = 1, 1 + group.rank do
                     ddp(yoke.full({ 1, 2 }, group.rank + 1.0)):sum():backward()
                     seen[step] = layer.weight.grad:tolist()[1][1]
                     layer:zero_grad()
                     local _ <close> = yoke.no_grad()
                     if step > 1 then layer.weight:fill_(7) end
                 end
-            end, 1))
+            end))
             assert(seen[1] == 1.5 and seen[2] == (group.rank == 1 and 2 or nil))
             assert(layer.weight:tolist()[1][1] == 7)
             none, problem = pcall(group.join, group, 5)
@@ -63,6 +63,42 @@ describe("DistributedDataParallel", function()
                 ddp(yoke.ones { 1, 2 }):sum():backward()
             end)
             assert(not none and tostring(problem):find("no such batch", 1, true), tostring(problem))
+            ddp:close()
+        end, 2))
+    end)
+
+    it("goes on in another group from the rank that is furthest", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local layer = yoke.nn.Linear(2, 1, { bias = false })
+            local optimizer = yoke.optim.SGD(layer:parameters(), { lr = 0.5, momentum = 0.5 })
+            local sampler <close> = yoke.data.DistributedSampler(10, { rank = group.rank, world_size = 2, shuffle = false })
+            local ddp = yoke.DistributedDataParallel(layer, { group = group })
+            local take = sampler:indices()
+            take()
+            ddp(yoke.ones { 1, 2 }):sum():backward()
+            if group.rank == 1 then -- which is one step ahead
+                optimizer:step()
+                ddp:forward(yoke.ones { 1, 2 })
+                take()
+            end
+            assert(group:barrier())
+            local wrong, problem = pcall(ddp.regroup, ddp, 5)
+            assert(not wrong and problem.code == "type" and tostring(problem):find("'group' is 5", 1, true), tostring(problem))
+            wrong, problem = pcall(ddp.regroup, ddp, group, { 5 })
+            assert(not wrong and problem.code == "type" and tostring(problem):find("object 1 is 5", 1, true), tostring(problem))
+            local smaller <close> = assert(group:shrink())
+            ddp:regroup(smaller, { optimizer, sampler })
+            assert(layer.weight.grad == nil and sampler:state_dict().consumed == 4)
+            local all <close> = yoke.zeros { 2, 2 }
+            assert(smaller:all_gather(all, layer.weight:detach()))
+            local values = all:tolist()
+            assert(values[1][1] == values[2][1] and values[1][2] == values[2][2])
+            local before = values[1][1]
+            ddp(yoke.ones { 1, 2 }):sum():backward()
+            optimizer:step() -- with the momentum of the first step, of 1
+            assert(math.abs(layer.weight:tolist()[1][1] - (before - 0.75)) < 1e-6)
             ddp:close()
         end, 2))
     end)

@@ -189,7 +189,7 @@ def test_where_there_is_nothing_to_join():
                 pass
         ddp = yoke.DistributedDataParallel(nn.Linear(1, 1), group)
         with pytest.raises(yoke.StateError, match="no join of this group"):
-            group._core.join_end()
+            group._core.join_end(None)
         with pytest.raises(yoke.StateError, match="within no_sync"):
             with ddp.no_sync(), group.join():
                 pass

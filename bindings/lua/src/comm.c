@@ -311,20 +311,25 @@ static int abort_group(lua_State *L)
     return 0;
 }
 
-/* group:join("begin") raises; group:join("end"): true, or nil and an error. */
-static int join(lua_State *L)
+static int join_begin(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b, yoke_group_join_begin(yl_need_self(L, &yl_group_class, "join")));
+    return 0;
+}
+
+/* group:join_end(state or nil): a state, false where none was given, or nil and an error. */
+static int join_end(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &yl_group_class, "join");
-    if (strcmp(yl_string_arg(L, b, 2, "join", "part"), "begin") == 0) {
-        yl_check(L, b, yoke_group_join_begin(group));
-        return 0;
-    }
+    yoke_state *mine = lua_isnoneornil(L, 2) ? NULL : yl_need_state(L, b, 2, "join", "objects");
+    yoke_state **last = yl_push_state(L);
     Step step;
     begin_step(L, &step);
-    const yoke_status status = yoke_group_join_end(group);
+    const yoke_status status = yoke_group_join_end(group, mine, last);
     end_step(&step);
-    lua_pushboolean(L, 1);
+    if (status == YOKE_OK && !*last) lua_pushboolean(L, 0);
     return told(L, b, status);
 }
 
@@ -348,16 +353,11 @@ void yl_open_comm(lua_State *L, Binding *b)
                                          {"_comm_coalesce", coalesce},
                                          {"_comm_tell_lines", yl_tell_lines},
                                          {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"about", about},
-                                       {"run", run},
-                                       {"monitored_barrier", monitored_barrier},
-                                       {"split", split},
-                                       {"shrink", shrink},
-                                       {"empty", empty},
-                                       {"abort", abort_group},
-                                       {"dump", dump},
-                                       {"join", join},
-                                       {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"about", about},       {"run", run},       {"monitored_barrier", monitored_barrier},
+        {"split", split},       {"shrink", shrink}, {"empty", empty},
+        {"abort", abort_group}, {"dump", dump},     {"join_begin", join_begin},
+        {"join_end", join_end}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &yl_group_class, methods, NULL);
 }

@@ -104,6 +104,24 @@ static int load_state(lua_State *L)
     return 0;
 }
 
+/* reducer:regroup(group, state or nil): a state, or false where none was given. */
+static int regroup(lua_State *L)
+{
+    static const char call[] = "regroup";
+    Binding *b = yl_binding(L);
+    yoke_reducer *reducer = yl_need_self(L, &kReducer, call);
+    yoke_group *group = yl_need_handle(L, (Target){b, call, "group"}, 2, &yl_group_class);
+    yoke_state *mine = lua_isnoneornil(L, 3) ? NULL : yl_need_state(L, b, 3, call, "objects");
+    yoke_state **furthest = yl_push_state(L);
+    YlWait wait;
+    yl_begin_wait(L, &wait);
+    const yoke_status status = yoke_reducer_regroup(reducer, group, mine, furthest);
+    yl_end_wait(&wait);
+    yl_check(L, b, status);
+    if (!*furthest) lua_pushboolean(L, 0);
+    return 1;
+}
+
 /* ---- Examples ------------------------------------------------------------------------------------------------- */
 
 static int32_t rank_arg(lua_State *L, Binding *b, int index, const char *name)
@@ -196,16 +214,36 @@ static int load(lua_State *L)
     return 0;
 }
 
+static int regroup_sampler(lua_State *L)
+{
+    static const char call[] = "regroup";
+    Binding *b = yl_binding(L);
+    yoke_sampler *sampler = yl_need_self(L, &kSampler, call);
+    yoke_group *group = yl_need_handle(L, (Target){b, call, "group"}, 2, &yl_group_class);
+    YlWait wait;
+    yl_begin_wait(L, &wait);
+    const yoke_status status = yoke_sampler_regroup(sampler, group);
+    yl_end_wait(&wait);
+    yl_check(L, b, status);
+    return 0;
+}
+
 void yl_open_parallel(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {
         {"_reducer", make_reducer}, {"_sampler", make_sampler}, {NULL, NULL}};
     static const luaL_Reg of_reducer[] = {
         {"sync", sync},   {"set_weight", set_weight}, {"check", check},
-        {"state", state}, {"load_state", load_state}, {NULL, NULL}};
-    static const luaL_Reg of_sampler[] = {
-        {"set_epoch", set_epoch}, {"begin", begin}, {"next", next}, {"length", length},
-        {"state", sampler_state}, {"load", load},   {NULL, NULL}};
+        {"state", state}, {"load_state", load_state}, {"regroup", regroup},
+        {NULL, NULL}};
+    static const luaL_Reg of_sampler[] = {{"set_epoch", set_epoch},
+                                          {"begin", begin},
+                                          {"next", next},
+                                          {"length", length},
+                                          {"state", sampler_state},
+                                          {"load", load},
+                                          {"regroup", regroup_sampler},
+                                          {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &kReducer, of_reducer, NULL);
     yl_open_class(L, b, &kSampler, of_sampler, NULL);

@@ -148,10 +148,12 @@ function Group:empty(shape, dtype) end
 function Group:dump(path) end
 
 ---Around the loops of ranks with unlike numbers of batches: who is done answers the others until all are.
+---Then all have the states of the objects of one that came last.
 ---@param fn function
+---@param objects? table[]
 ---@return true? done
 ---@return yoke.Error? error
-function Group:join(fn, ...) end
+function Group:join(fn, objects) end
 
 ---Ends the group on all ranks.
 ---@param reason? string

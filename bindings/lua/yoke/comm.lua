@@ -7,6 +7,7 @@
 --- All ranks of a group make the same calls in the same order. Where they do not, where one has died, or does not come
 --- in time, every rank gets nil and the same error, which names the culprit. Such a group stays failed; init makes
 --- another.
+local carried = require "yoke.carried"
 local core = require "yoke.core"
 local options = require "yoke.options"
 local tree = require "yoke.tree"
@@ -97,18 +98,24 @@ function Group:empty(shape, dtype)
 end
 
 --- Around the loops of ranks with unlike numbers of batches, as fn: a rank whose fn has returned answers the others'
---- backwards with weight 0 until all have; then all have the parameters and buffers of one that came last, but
---- optimizers stay as they are. True, or nil and an error. Each rank calls it, or each backward raises on all, and it
---- raises where none had a backward. What fn raises ends the group, on all ranks with its reason.
-function Group:join(fn, ...)
+--- backwards with weight 0 until all have. Then all have the parameters and buffers of one that came last, and of its
+--- `objects`, a list such as {optimizer}, which have made more steps, the states. True, or nil and an error. Each rank
+--- calls it, or each backward raises on all, and it raises where none had a backward. What fn raises ends the group, on
+--- all ranks with its reason.
+function Group:join(fn, objects)
     if type(fn) ~= "function" then
         core.raise("type", "join", ("argument 'fn' is %s; it takes a function"):format(options.shown(fn)))
     end
-    self.handle:join("begin")
-    local is_fine, problem = pcall(fn, ...)
-    if is_fine then return self.handle:join("end") end
-    self.handle:abort((tostring(problem):gsub("\0", "\\0")))
-    error(problem, 0)
+    objects = carried.checked(objects or {}, "join")
+    self.handle:join_begin()
+    local is_fine, mine = carried.guarded(self, function()
+        fn()
+        return carried.states(objects, "join")
+    end)
+    local told, problem = self.handle:join_end(mine)
+    if told == nil then return nil, problem end
+    carried.load(objects, told, "join")
+    return is_fine
 end
 
 --- Ends the group on all ranks: what is under way, and what is called later, fails as "cancelled".

@@ -6,6 +6,7 @@
 --- All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
 --- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A rank whose
 --- backward fails ends the group, on all ranks with its reason; the module then goes on alone.
+local carried = require "yoke.carried"
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
 local options = require "yoke.options"
@@ -15,10 +16,10 @@ local NAME, PREFIX = "DistributedDataParallel", "module."
 
 local Parallel = base.Module:extend(NAME)
 
-local function handle_of(group)
+local function handle_of(group, call, kind)
     local handle = type(group) == "table" and group.handle
     if not handle then
-        core.raise("type", NAME, ("option 'group' is %s; it takes a group, of yoke.comm.init"):format(options.shown(group)))
+        core.raise("type", call, ("%s 'group' is %s; it takes a group, of yoke.comm.init"):format(kind, options.shown(group)))
     end
     return handle
 end
@@ -41,7 +42,7 @@ function Parallel:init(module, given)
         core.raise("type", NAME, ("argument 'module' is %s; it takes a module of yoke.nn"):format(options.shown(module)))
     end
     local named = options.named(NAME, given, { group = options.none, bucket_mb = 25, compression = options.none })
-    local handle = handle_of(named.group)
+    local handle = handle_of(named.group, NAME, "option")
     self.module = module
     local names, params = listed(module:named_parameters(), trains)
     local buffer_names, buffers = listed(module:named_buffers(), function() return true end)
@@ -83,6 +84,23 @@ end
 
 --- How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
 function Parallel:set_weight(n) self.reducer:set_weight(n) end
+
+--- From now on it is on the ranks of `group`, as of group:shrink(), which all call it: ddp:regroup(group, {optimizer,
+--- scaler, sampler}). Where they have stopped at different steps all take parameters, buffers, the compression's state
+--- and those of the objects from the rank that is furthest. Gradients are gone: begin the step that failed anew. A
+--- DistributedSampler deals what is left of its epoch among the ranks that there are. Where it raises the module has
+--- the values that it had, and goes on alone; it may be called again with another group.
+function Parallel:regroup(group, objects)
+    local handle = handle_of(group, "regroup", "argument")
+    objects = carried.checked(objects or {}, "regroup")
+    carried.guarded(group, function()
+        local told = self.reducer:regroup(handle, carried.states(objects, "regroup"))
+        for _, each in ipairs(objects) do
+            if carried.has(each, "regroup") then each:regroup(group) end
+        end
+        carried.load(objects, told, "regroup")
+    end)
+end
 
 --- What the compression of this rank goes on with: {steps =, tensors =}.
 function Parallel:comm_state() return tree.value(self.reducer:state()) end

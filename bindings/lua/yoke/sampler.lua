@@ -36,6 +36,9 @@ function Sampler:load_state_dict(dict)
     self.handle:load(dict.epoch, dict.consumed)
 end
 
+--- The next pass deals what is left of the epoch among the ranks of `group`, which all call it.
+function Sampler:regroup(group) self.handle:regroup(group.handle) end
+
 function Sampler:close() self.handle:close() end
 Sampler.__close = Sampler.close
 

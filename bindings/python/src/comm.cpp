@@ -166,10 +166,14 @@ public:
     }
     void dump(const py::object &path) const;
     void join_begin() const { check(yoke_group_join_begin(handle_)); }
-    void join_end() const
+    py::object join_end(const py::object &mine) const { return end_join(handle_, mine); }
+    py::object regroup(const py::object &reducer, const py::object &mine) const
     {
-        const ScriptLine line;
-        wait_in([&] { return yoke_group_join_end(handle_); });
+        return regroup_reducer(handle_, reducer, mine);
+    }
+    void regroup_sampler(const py::object &sampler) const
+    {
+        yoke_python::regroup_sampler(handle_, sampler);
     }
     py::object reducer(const py::object &params, const py::object &names, const py::object &buffers,
                        const py::object &buffer_names, const py::object &bucket_mb,
@@ -361,7 +365,9 @@ void bind_comm(py::module_ &module)
         .def("abort", &Group::abort, py::arg("reason"))
         .def("dump", &Group::dump, py::arg("path"))
         .def("join_begin", &Group::join_begin)
-        .def("join_end", &Group::join_end)
+        .def("join_end", &Group::join_end, py::arg("mine"))
+        .def("regroup", &Group::regroup, py::arg("reducer"), py::arg("mine"))
+        .def("regroup_sampler", &Group::regroup_sampler, py::arg("sampler"))
         .def("reducer", &Group::reducer, py::arg("params"), py::arg("names"), py::arg("buffers"),
              py::arg("buffer_names"), py::arg("bucket_mb"), py::arg("compression"),
              py::arg("hook"));

@@ -1,6 +1,7 @@
 #include "parallel.h"
 
 #include "interrupt.h"
+#include "script.h"
 #include "tensor.h"
 #include "tree.h"
 
@@ -102,6 +103,7 @@ public:
     {
         load_object_state(handle_, state, yoke_reducer_load_state);
     }
+    yoke_reducer *handle() const { return handle_; }
 
 private:
     yoke_reducer *handle_;
@@ -157,6 +159,7 @@ public:
         state.consumed = consumed;
         check(yoke_sampler_load(handle_, &state));
     }
+    yoke_sampler *handle() const { return handle_; }
 
 private:
     yoke_sampler *handle_ = nullptr;
@@ -192,6 +195,40 @@ py::object make_reducer(yoke_group *group, const ReducerArguments &given)
                                    &options, &reducer);
     });
     return py::cast(new Reducer(reducer), py::return_value_policy::take_ownership);
+}
+
+// Calls what gives the state of another rank for this one's.
+template <class Call>
+static py::object exchanged(const py::object &mine, const char *name, const Call &call)
+{
+    const StateRef given(mine.is_none() ? nullptr : state_of(mine, name, "objects"));
+    yoke_state *told = nullptr;
+    const ScriptLine line;
+    wait_in([&] { return call(given.get(), &told); });
+    const StateRef held(told);
+    return held ? value_of(held.get()) : py::none();
+}
+
+py::object end_join(yoke_group *group, const py::object &mine)
+{
+    return exchanged(mine, "join", [&](yoke_state *given, yoke_state **told) {
+        return yoke_group_join_end(group, given, told);
+    });
+}
+
+py::object regroup_reducer(yoke_group *group, const py::object &reducer, const py::object &mine)
+{
+    yoke_reducer *handle = py::cast<const Reducer &>(reducer).handle();
+    return exchanged(mine, "regroup", [&](yoke_state *given, yoke_state **told) {
+        return yoke_reducer_regroup(handle, group, given, told);
+    });
+}
+
+void regroup_sampler(yoke_group *group, const py::object &sampler)
+{
+    yoke_sampler *handle = py::cast<const Sampler &>(sampler).handle();
+    const ScriptLine line;
+    wait_in([&] { return yoke_sampler_regroup(handle, group); });
 }
 
 void bind_parallel(py::module_ &module)

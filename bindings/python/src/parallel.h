@@ -13,4 +13,9 @@ struct ReducerArguments {
 };
 py::object make_reducer(yoke_group *group, const ReducerArguments &arguments);
 
+// `mine` is None, or what the others may get; the same of another rank comes back.
+py::object end_join(yoke_group *group, const py::object &mine);
+py::object regroup_reducer(yoke_group *group, const py::object &reducer, const py::object &mine);
+void regroup_sampler(yoke_group *group, const py::object &sampler);
+
 }  // namespace yoke_python

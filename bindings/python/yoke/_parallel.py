@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from yoke import _yoke
+from yoke import _carried, _yoke
 from yoke._check import shown
 from yoke._yoke import Tensor, Work
 from yoke.comm import Group
+from yoke.data import DistributedSampler
 from yoke.nn.module import LoadResult, Module, Parameter
 
 __all__ = ["Bucket", "DistributedDataParallel"]
@@ -31,9 +32,9 @@ class Bucket(NamedTuple):
 Hook = Callable[[Bucket, Group], "Work | Tensor | None"]
 
 
-def _hook(function: Hook, group: Group) -> Callable[[Tensor, int, bool], Work | None]:
+def _hook(function: Hook, groups: list[Group]) -> Callable[[Tensor, int, bool], Work | None]:
     def run(tensor: Tensor, index: int, is_last: bool) -> Work | None:
-        given = function(Bucket(tensor, index, is_last), group)
+        given = function(Bucket(tensor, index, is_last), groups[0])
         if not isinstance(given, Tensor):
             return given
         if given.shape != tensor.shape or given.dtype != tensor.dtype:
@@ -69,13 +70,20 @@ class DistributedDataParallel(Module):
         held = Group(_yoke._comm_group()) if group is None else group
         named = [(name, each) for name, each in module.named_parameters() if each.requires_grad]
         buffers = list(module.named_buffers())
-        hook = None if compression is None or isinstance(compression, str) else _hook(compression, held)
+        groups = [held]  # which a hook sees change
+        hook = None if compression is None or isinstance(compression, str) else _hook(compression, groups)
         text = compression if isinstance(compression, str) else None
-        object.__setattr__(self, "group", held)
+        object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_wrapped", [each for _, each in named])
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
             bucket_mb, text, hook))
+
+    @property
+    def group(self) -> Group:
+        """Whose ranks it is on."""
+        group: Group = self._groups[0]
+        return group
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What module(…) gives."""
@@ -109,6 +117,27 @@ class DistributedDataParallel(Module):
         The number of its tokens or examples makes the mean that of all; ValueError unless above 0 and finite.
         """
         self._reducer.set_weight(n)
+
+    def regroup(self, group: Group, *objects: Any) -> None:
+        """From now on it is on the ranks of `group`, as of Group.shrink(), which all call it.
+
+            group = group.shrink(); ddp.regroup(group, optimizer, scaler, sampler)
+
+        Where they have stopped at different steps all take parameters, buffers, the compression's state and those of the
+        objects, which have state_dict() and load_state_dict(), from the rank that is furthest. Gradients are gone: begin the
+        step that failed anew. A DistributedSampler deals what is left of its epoch among the ranks that there are.
+        Where it fails `module` has the values that it had, and goes on alone; it may be called again with another group.
+        """
+        if not isinstance(group, Group):
+            raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
+        _carried.check(objects, "regroup")
+        with group:
+            told = group._core.regroup(self._reducer, _carried.states(objects))
+            self._groups[0] = group
+            for each in objects:
+                if isinstance(each, DistributedSampler):
+                    each.regroup(group)
+            _carried.load(objects, told, "regroup")
 
     def comm_state(self) -> dict[str, Any]:
         """What the compression of this rank goes on with: {"steps": …, "tensors": {…}}."""

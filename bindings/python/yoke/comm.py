@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from yoke import _yoke
+from yoke import _carried, _yoke
 from yoke._check import shown
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
@@ -200,18 +200,20 @@ class Group:
         self._core.dump(path)
 
     @contextmanager
-    def join(self) -> Iterator[None]:
-        """Around the loops of ranks with unlike numbers of batches: with group.join(): for x in batches: ddp(x)…
+    def join(self, *objects: Any) -> Iterator[None]:
+        """Around the loops of ranks with unlike numbers of batches: with group.join(optimizer): for x in batches: ddp(x)…
 
-        A rank that has come to the end answers the others' backwards with weight 0 until all are there; then all have the
-        parameters and buffers of one that came last, but optimizers stay as they are. Each rank has such a block, or each
-        backward is a StateError on all; so is the end where none had a backward, and a group that not one
-        DistributedDataParallel has. An exception that leaves the block ends the group, on all ranks with its reason.
+        A rank that has come to the end answers the others' backwards with weight 0 until all are there. Then all have the
+        parameters and buffers of one that came last, and of its `objects`, which have made more steps, the states. Each rank
+        has such a block, or each backward is a StateError on all; so is the end where none had a backward, and a group that not
+        one DistributedDataParallel has. An exception that leaves the block ends the group, on all ranks with its reason.
         """
+        _carried.check(objects, "join")
         self._core.join_begin()
         with self:
             yield
-        self._core.join_end()
+            mine = _carried.states(objects)
+        _carried.load(objects, self._core.join_end(mine), "join")
 
     def __enter__(self) -> Group:
         return self

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from yoke import _yoke
 from yoke._check import shown
 from yoke._yoke import Device, Tensor
+from yoke.comm import Group
 
 __all__ = ["DistributedSampler", "read_idx"]
 
@@ -78,6 +79,10 @@ class DistributedSampler:
         except (KeyError, TypeError):
             raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' is {shown(state_dict)}; it has 'epoch' and 'consumed'") from None
         self._core.load(epoch, consumed)
+
+    def regroup(self, group: Group) -> None:
+        """The next pass deals what is left of the epoch among the ranks of `group`, which all call it."""
+        group._core.regroup_sampler(self._core)
 
 
 def _own_rank() -> tuple[int, int]:

@@ -694,7 +694,10 @@ typedef struct yoke_api {
     yoke_status (*sampler_get_state)(yoke_sampler *sampler, yoke_sampler_state *state);
     yoke_status (*sampler_load)(yoke_sampler *sampler, const yoke_sampler_state *state);
     yoke_status (*group_join_begin)(yoke_group *group);
-    yoke_status (*group_join_end)(yoke_group *group);
+    yoke_status (*group_join_end)(yoke_group *group, yoke_state *mine, yoke_state **last);
+    yoke_status (*reducer_regroup)(yoke_reducer *reducer, yoke_group *group, yoke_state *mine,
+                                   yoke_state **furthest);
+    yoke_status (*sampler_regroup)(yoke_sampler *sampler, yoke_group *group);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

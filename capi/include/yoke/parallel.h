@@ -77,12 +77,22 @@ YOKE_API yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double weigh
 
 /* Ranks with unlike numbers of batches: between the two this rank has its backwards, and in the second one it answers
  * those of the others with weight 0, until all ranks are there. Then all have the parameters and buffers of one that
- * came last; optimizers stay as they are. All ranks are in a join when one has a backward, or each backward is an error
- * on all of them. Of the one reducer of the group. Errors: STATE where there is none, or several; for a rank within
- * no_sync, or with gradients that it has added up there and not reduced; and on all ranks where none had a backward;
- * what the group has failed with. [any-thread] */
+ * came last, and in *last what that one gave as `mine`, such as the state of its optimizer, whose tensors lie on the
+ * CPU elsewhere; both are NULL where nothing is given, as on all ranks alike. All ranks are in a join when one has a
+ * backward, or each backward is an error on all of them. Of the one reducer of the group. Errors: STATE where there is
+ * none, or several; for a rank within no_sync, or with gradients that it has added up there and not reduced; and on all
+ * ranks where none had a backward; what the group has failed with. [any-thread] */
 YOKE_API yoke_status yoke_group_join_begin(yoke_group *group);
-YOKE_API yoke_status yoke_group_join_end(yoke_group *group);
+YOKE_API yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state **last);
+
+/* From now on the reducer is one of `group`, whose ranks all call it, as of yoke_group_shrink, and need not have
+ * stopped at one step: all get the parameters, buffers and the compression's state of the one that is furthest, and in
+ * *furthest what that one gave as `mine`, as in yoke_group_join_end. Gradients are gone, and the step that failed is to
+ * be begun anew. Where it fails parameters and buffers are as before, leaves keep their gradients themselves, and it
+ * may be called again with another group. Not while a backward runs. Errors: VALUE where the ranks have unlike
+ * parameters; what the group has failed with. [any-thread] */
+YOKE_API yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group,
+                                          yoke_state *mine, yoke_state **furthest);
 
 /* Errors: what the group has failed with. [any-thread] */
 YOKE_API yoke_status yoke_reducer_check(yoke_reducer *reducer);
@@ -139,6 +149,11 @@ YOKE_API yoke_status yoke_sampler_get_state(yoke_sampler *sampler, yoke_sampler_
 /* The next pass goes on from there, on any number of ranks, without loss or repeat. Errors: VALUE for more examples
  * than there are. [any-thread] */
 YOKE_API yoke_status yoke_sampler_load(yoke_sampler *sampler, const yoke_sampler_state *state);
+
+/* The next pass deals what is left of the epoch among the ranks of `group`, which all call it: after it
+ * yoke_sampler_load says, alike on all, what is left. Shares stay as large beside each other as they were. Errors:
+ * VALUE where some of the ranks have shares and some none; what the group has failed with. [any-thread] */
+YOKE_API yoke_status yoke_sampler_regroup(yoke_sampler *sampler, yoke_group *group);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,66 @@
+#include "core/comm/powersgd_options.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kCall = "DistributedDataParallel";
+
+int64_t whole(const std::string &text, const char *key, int64_t least, const std::string &all)
+{
+    const auto value = parsed<int64_t>(text);
+    if (!value || *value < least)
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a whole number of %lld or more",
+            kCall, key, text.c_str(), all.c_str(), static_cast<long long>(least));
+    return *value;
+}
+
+double number(const std::string &text, const char *key, const std::string &all)
+{
+    char *end = nullptr;
+    const double value = strtod(text.c_str(), &end);
+    if (text.empty() || *end || !(value > 0) || std::isinf(value))
+        fail(YOKE_E_VALUE,
+             "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a number above 0",
+             kCall, key, text.c_str(), all.c_str());
+    return value;
+}
+
+}  // namespace
+
+PowerSgdOptions read_powersgd_options(const std::string &text)
+{
+    // Before it the buckets are laid out anew, and errors belong to a bucket.
+    constexpr int64_t kFirstStart = 2;
+    PowerSgdOptions options;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find(',', at), text.size());
+        const std::string one = text.substr(at, end - at);
+        const size_t sign = std::min(one.find('='), one.size());
+        const std::string key = one.substr(0, sign),
+                          value = sign < one.size() ? one.substr(sign + 1) : "";
+        if (key == "rank")
+            options.rank = whole(value, "rank", 1, text);
+        else if (key == "start")
+            options.start = whole(value, "start", kFirstStart, text);
+        else if (key == "rate")
+            options.rate = number(value, "rate", text);
+        else
+            fail(
+                YOKE_E_VALUE,
+                "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; there are rank, start and rate",
+                kCall, key.c_str(), text.c_str());
+        at = end + 1;
+    }
+    return options;
+}
+
+}  // namespace yoke

@@ -1,0 +1,108 @@
+// Going on in another group, such as that of the ranks which still live.
+#include "core/base/error.h"
+#include "core/comm/exchange.h"
+#include "core/comm/reducer.h"
+#include "core/ops/ops.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kRegroup = "regroup";
+
+Ref<State> list_of(const std::vector<Reducer::Named> &tensors)
+{
+    const Ref<State> list = State::make(StateList());
+    for (const Reducer::Named &each : tensors) list->append(State::make(each.tensor), kRegroup);
+    return list;
+}
+
+void copy_into(const std::vector<Reducer::Named> &tensors, const State &list)
+{
+    const std::vector<Ref<State>> &items = list.get_if<StateList>()->items;
+    for (size_t i = 0; i < tensors.size(); ++i)
+        if (const Tensor &told = *items[i]->get_if<Tensor>(); told.get() != tensors[i].tensor.get())
+            ops::copy_(*tensors[i].tensor, *told);
+}
+
+// The first of those that are furthest.
+int32_t furthest_of(const std::vector<int64_t> &positions)
+{
+    return static_cast<int32_t>(std::ranges::max_element(positions) - positions.begin());
+}
+
+}  // namespace
+
+// Of ranks that have stopped one step apart. Who has begun nothing since its last backward may be amid the step of its
+// optimizer, so one that has failed in the same backward, and has all of the steps before, goes first.
+int64_t Reducer::position() const
+{
+    const std::lock_guard lock(mutex_);
+    return 2 * done_ - (has_gone_on_ ? 0 : 3);
+}
+
+// It keeps what its compression goes on with; who calls it again finds that.
+void Reducer::retire()
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_walking_)
+            yoke::fail(YOKE_E_STATE,
+                       "%s: a backward over the parameters is under way; call it when that is over",
+                       kRegroup);
+        is_over_ = true;
+    }
+    detach();
+    compression_->lay_out({}, names());
+    buckets_.clear();
+    for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_grad(nullptr);
+}
+
+Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
+{
+    const NoGrad no_grad;
+    retire();
+    const std::shared_ptr<Reducer> made(new Reducer(group, params_, buffers_, options_));
+    try {
+        if (group->size() > 1) made->compare_models();
+        const int32_t furthest = furthest_of(gathered(*group, {position()}, kRegroup));
+        const Ref<State> told = state_from(*group, furthest, values(mine), kRegroup);
+        if (group->size() > 1) made->install();
+        made->take_over(*this, *told);
+        group->add_reducer(made);
+        return {made, Ref<State>::share(&told->at("mine", kRegroup))};
+    } catch (const Error &error) {
+        made->detach();
+        group->abort(format("its %s failed: ", kRegroup) + error.what());
+        throw;
+    }
+}
+
+Ref<State> Reducer::values(const Ref<State> &mine) const
+{
+    const Ref<State> all = State::make(StateDict());
+    all->put("done", State::make(done_), kRegroup);
+    all->put("params", list_of(params_), kRegroup);
+    all->put("buffers", list_of(buffers_), kRegroup);
+    all->put("compression", state_of(compression_->state().common()), kRegroup);
+    all->put("mine", mine.present() ? mine : State::make(), kRegroup);
+    return all;
+}
+
+// What each rank's compression lacked stays its own.
+void Reducer::take_over(const Reducer &before, State &values)
+{
+    copy_into(params_, values.at("params", kRegroup));
+    copy_into(buffers_, values.at("buffers", kRegroup));
+    done_ = *values.at("done", kRegroup).get_if<int64_t>();
+    weight_ = before.weight_;
+    is_sync_ = before.is_sync();
+    if (group_->size() == 1) return;
+    CompressionState state = read_compression_state(values.at("compression", kRegroup), kRegroup);
+    state.tensors.merge(before.compression_->state().tensors);
+    compression_->load(state);
+}
+
+}  // namespace yoke

@@ -1,0 +1,307 @@
+"""ddp.regroup(group) after Group.shrink: the ranks that live go on from the one that is furthest. Ranks are threads."""
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import yoke
+from yoke import nn
+from test_parallel import on_ranks
+
+EXAMPLES, BATCH = 60, 2
+DATA = np.random.default_rng(0).normal(size=(EXAMPLES, 6)).astype("float32")
+
+
+class Run:
+    """What a script has: net, optimizer, scaler and sampler."""
+
+    def __init__(self, group, norm=True, **options):
+        yoke.manual_seed(1)
+        self.net = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 12), *[nn.BatchNorm1d(12)] * norm, nn.Linear(12, 2))
+        self.optimizer = yoke.optim.AdamW(self.net.parameters(), lr=0.01)
+        self.scaler = yoke.GradScaler(init_scale=8., growth_interval=3)
+        self.sampler = yoke.data.DistributedSampler(EXAMPLES, group.rank, group.size, pad=False)
+        self.ddp = yoke.DistributedDataParallel(self.net, group, bucket_mb=0.0005, **options)
+        self.seen = []
+        self.pass_ = iter(self.sampler)
+
+    def backward(self):
+        which = [index for _, index in zip(range(BATCH), self.pass_)]
+        self.seen += which
+        self.scaler.scale(self.ddp(yoke.tensor(DATA[which])).pow(2).mean()).backward()
+
+    def step(self):
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad()
+
+    def steps(self, count):
+        for _ in range(count):
+            self.backward()
+            self.step()
+
+    def regroup(self, group):
+        self.ddp.regroup(group, self.optimizer, self.scaler, self.sampler)
+        self.pass_ = iter(self.sampler)
+
+    def told(self):
+        state = self.optimizer.state_dict()["state"]
+        return ([each.tolist() for each in (*self.net.parameters(), *self.net.buffers())],
+                [{name: each.tolist() for name, each in one.items()} for one in state.values()], self.scaler.state_dict(), self.sampler.state_dict())
+
+
+def lost(group, victim, timeout=0.5):
+    """Nothing in the victim, else the group of the others."""
+    group.monitored_barrier(30.)  # nobody fails before all have come here
+    if group.rank == victim:
+        group.abort("it is lost")
+        return None
+    return group.shrink(timeout=timeout)
+
+
+def done(results):
+    """Of the ranks that live."""
+    for each in results:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in results if each is not None]
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_all_take_the_state_of_the_rank_that_is_furthest(ahead):
+    has_stepped = threading.Event()
+
+    def body(group):
+        def hook(bucket, group):
+            group.all_reduce(bucket.tensor, op="avg")
+            if failing and bucket.is_last:
+                has_stepped.wait(30)
+                raise KeyError("too late")
+        failing, furthest = False, None
+        run = Run(group, norm=False, compression=hook)
+        run.steps(3)
+        failing = group.rank == 2 - ahead
+        if group.rank == ahead:
+            run.steps(1)
+            furthest = run.told()
+            has_stepped.set()
+        try:
+            run.backward()  # whoever is ahead its fifth, which is lost; the other one its fourth, which it never has
+        except yoke.CancelledError as error:
+            assert "too late" in str(error)
+        if group.rank == 1:
+            return None
+        smaller = group.shrink(timeout=0.5)
+        failing = False
+        run.regroup(smaller)
+        assert all(each.grad is None for each in run.net.parameters()) and run.ddp.group is smaller
+        after = run.told()
+        run.steps(2)
+        return furthest, after, run.told(), smaller.size, sorted(run.seen)
+    first, second = done(on_ranks(3, body))
+    furthest = first[0] or second[0]
+    for each in first, second:
+        assert each[1][:3] == furthest[:3] and each[2] == first[2] and each[3] == 2
+        assert each[1][3] == {"epoch": 0, "consumed": 5 * 3 * BATCH}
+        assert each[2][3] == {"epoch": 0, "consumed": 5 * 3 * BATCH + 2 * 2 * BATCH}
+
+
+def from_state(group, told, **options):
+    """A fresh run on fewer ranks, from where others have come."""
+    run = Run(group, **options)
+    params, moments, scaler, sampler, comm = told
+    with yoke.no_grad():
+        for each, value in zip((*run.net.parameters(), *run.net.buffers()), params):
+            each.copy_(yoke.tensor(value).to(dtype=each.dtype))
+    state = run.optimizer.state_dict()
+    state["state"] = {i: {name: yoke.tensor(value) for name, value in one.items()} for i, one in enumerate(moments)}
+    run.optimizer.load_state_dict(state)
+    run.scaler.load_state_dict(scaler)
+    run.sampler.load_state_dict(sampler)
+    run.ddp.load_comm_state(comm)
+    run.pass_ = iter(run.sampler)
+    return run
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+@pytest.mark.parametrize("compression", [None, "powersgd:rank=1,start=2,rate=1"])
+def test_those_that_live_have_what_as_many_ranks_have_from_there(victim, compression):
+    def body(group):
+        run = Run(group, compression=compression)
+        run.steps(4)
+        smaller = lost(group, victim)
+        if smaller is None:
+            return None
+        with pytest.raises(yoke.CancelledError):
+            run.backward()
+        run.regroup(smaller)
+        there = (*run.told(), run.ddp.comm_state())
+        run.steps(3)
+        return there, run.told()
+    lived = done(on_ranks(3, body))
+
+    def again(group):
+        run = from_state(group, lived[group.rank][0], compression=compression)
+        run.steps(3)
+        return run.told()
+    fresh = on_ranks(2, again)
+    assert fresh[0] == fresh[1] == lived[0][1] == lived[1][1]
+
+
+def test_one_that_is_left_alone_trains_as_one_process():
+    def body(group):
+        run = Run(group)
+        run.steps(2)
+        smaller = lost(group, 0)
+        if smaller is None:
+            return None
+        run.regroup(smaller)
+        there = (*run.told(), run.ddp.comm_state())
+        run.steps(3)
+        return there, run.told()
+    (there, after), = done(on_ranks(2, body))
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    fresh = from_state(group, there)
+    fresh.steps(3)
+    assert fresh.told() == after
+
+
+def test_nobody_s_example_is_lost_but_those_of_one_step():
+    def body(group):
+        run = Run(group)
+        run.steps(4)
+        done = run.seen[:]
+        group.monitored_barrier(30.)
+        with pytest.raises(yoke.CancelledError):
+            if group.rank == 1:
+                group.abort("it is lost")
+            run.backward()
+        if group.rank == 1:
+            return done, []
+        run.regroup(group.shrink(timeout=0.5))
+        before = len(run.seen)
+        while True:
+            which = [index for _, index in zip(range(BATCH), run.pass_)]
+            if not which:
+                return done, run.seen[before:]
+            run.seen += which
+    results = on_ranks(3, body)
+    seen = sorted(index for each in done(results) for part in each for index in part)
+    assert len(set(seen)) == len(seen) and EXAMPLES - 3 * BATCH <= len(seen)
+
+
+def test_a_failed_step_leaves_the_state_of_a_compression():
+    begun = threading.Barrier(3)
+
+    def body(group):
+        run = Run(group, compression="powersgd:rank=1,start=2,rate=1")
+        run.steps(5)
+        before = run.ddp.comm_state()
+        loss = run.ddp(yoke.ones((2, 6))).pow(2).sum()
+        begun.wait(30)
+        if group.rank == 2:
+            time.sleep(0.1)  # the others wait for it amid their backward by then
+            group.abort("it is lost")
+            return None
+        with pytest.raises(yoke.CancelledError):
+            loss.backward()
+        failing = run.ddp.comm_state()
+        run.regroup(group.shrink(timeout=0.5))
+        return before, failing, run.ddp.comm_state()
+    for before, *others in done(on_ranks(3, body)):
+        for other in others:
+            assert other["steps"] == before["steps"] == 5 and other["tensors"].keys() == before["tensors"].keys() and before["tensors"]
+            for name, tensor in before["tensors"].items():
+                difference = np.abs(np.array(other["tensors"][name].tolist()) - np.array(tensor.tolist())).max()
+                assert difference <= 1e-4 * name.startswith("error/"), name  # the gradient was added and taken away again
+
+
+def test_weights_go_on_and_so_does_no_sync():
+    def body(group):
+        layer = nn.Linear(1, 1, bias=False)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        ddp.set_weight(group.rank + 1)
+        smaller = lost(group, 1)
+        if smaller is None:
+            return None
+        with ddp.no_sync():
+            ddp.regroup(smaller)
+            ddp(yoke.full((1, 1), 10.)).sum().backward()
+            alone = layer.weight.grad.item()
+        layer.zero_grad()
+        ddp(yoke.full((1, 1), float(smaller.rank))).sum().backward()
+        return alone, layer.weight.grad.item()
+    assert done(on_ranks(3, body)) == [(10., .75)] * 2
+
+
+def test_a_regroup_that_fails_leaves_the_module_and_may_come_again():
+    def body(group):
+        run = Run(group)
+        run.steps(2)
+        before = run.told()
+        smaller = lost(group, 3)
+        if smaller is None:
+            return None
+        objects = () if smaller.rank == 1 else (run.optimizer,)
+        try:
+            smaller.barrier()
+            if smaller.rank == 2:
+                smaller.abort("it is lost, too")
+                return None
+            run.ddp.regroup(smaller, *objects)
+        except yoke.CancelledError:
+            pass
+        else:
+            raise AssertionError("it should have failed")
+        assert run.told() == before
+        run.net(yoke.ones((2, 6))).sum().backward()  # alone
+        assert all(each.grad is not None for each in run.net.parameters())
+        run.regroup(smaller.shrink(timeout=0.5))
+        run.steps(2)
+        return run.told()
+    first, second = done(on_ranks(4, body))
+    assert first == second
+
+
+def test_shares_stay_as_large_beside_each_other():
+    def body(group):
+        sampler = yoke.data.DistributedSampler(100, group.rank, 3, shares=[0.5, 0.3, 0.2])
+        taken = [index for _, index in zip(range([10, 6, 4][group.rank]), sampler)]
+        smaller = lost(group, 0)
+        if smaller is None:
+            return taken
+        sampler.regroup(smaller)
+        return taken, len(sampler), sorted([*taken, *sampler])
+    first, second, third = on_ranks(3, body)
+    assert (second[1], third[1]) == (48, 32)
+    assert sorted([*first, *second[2], *third[2]]) == list(range(100))
+
+    def unlike(group):
+        sampler = yoke.data.DistributedSampler(10, group.rank, 2, shares=[0.5, 0.5] if group.rank else None)
+        with pytest.raises(yoke.ValueError, match="1 of 2 ranks have no shares"):
+            sampler.regroup(group)
+        return True
+    assert on_ranks(2, unlike) == [True, True]
+
+
+def test_what_it_does_not_take():
+    def body(group):
+        run = Run(group)
+        for wrong, words in ((5, "'group' is 5"), (None, "'group' is None")):
+            with pytest.raises(yoke.TypeError, match=words):
+                run.ddp.regroup(wrong)
+        with pytest.raises(yoke.TypeError, match="object 1 is 'a text'"):
+            run.ddp.regroup(group, run.optimizer, "a text")
+        first, second = group.split(0), group.split(0)
+        told = None
+        try:
+            run.ddp.regroup(first, *[run.optimizer] * (1 + group.rank))
+            first.barrier()
+        except yoke.Error as error:
+            told = str(error)
+        run.ddp.regroup(second, run.optimizer)
+        run.steps(1)
+        return told, run.told()
+    for told, after in done(on_ranks(2, body)):
+        assert "this rank gives 2 objects, and the one whose states all take 1" in told
