@@ -8,149 +8,17 @@
  * from what another one has left in the folder, as if nothing had stopped it. Nothing of Yoke is linked: library.c
  * opens it when the program runs.
  */
-#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "fashion.h"
 #include "options.h"
 #include "saved_run.h"
 
 #define BATCH 128
-#define LAYERS 3
-
-/* ---- Time --------------------------------------------------------------------------------------------- */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void show_progress(int64_t done, int64_t total)
-{
-    static const char bar[] = "########################################";
-    if (!isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\rC      [%-40.*s] %3d %%%s", (int)(40 * done / total), bar,
-            (int)(100 * done / total), done == total ? "\n" : "");
-}
-
-/* ---- Data ------------------------------------------------------------------------------------------ */
-
-/* The first `limit` rows of a file as [N, width], or as [N], on the current device. */
-static yoke_tensor *load(const char *folder, const char *file, long limit, int64_t width,
-                         yoke_dtype dtype)
-{
-    char path[4096];
-    yoke_device *device;
-    yoke_tensor *x, *next;
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    if (yoke->read_idx(path, &x)) {
-        fprintf(stderr, "%s\n", yoke->last_error()->message);
-        fail(
-            "The data set: apt-get install dataset-fashion-mnist, or name its folder with --data.");
-    }
-    replace(&x, rows_of(x, 0, limit));
-    check(yoke->reshape(x, (int64_t[]){-1, width}, width ? 2 : 1, &next));
-    replace(&x, next);
-    check(yoke->current_device(&device));
-    check(yoke->tensor_to(x, device, dtype, &next));
-    replace(&x, next);
-    yoke->device_release(device);
-    return x;
-}
-
-typedef struct {
-    yoke_tensor *images; /* [N, 784], one byte a pixel */
-    yoke_tensor *labels; /* [N] */
-    int64_t count;
-} Part;
-
-static Part load_part(const char *folder, const char *images, const char *labels, long limit)
-{
-    Part part = {load(folder, images, limit, 28 * 28, YOKE_U8),
-                 load(folder, labels, limit, 0, YOKE_I64), 0};
-    part.count = yoke->tensor_shape(part.images)[0];
-    return part;
-}
-
-static void release_part(Part part)
-{
-    yoke->tensor_release(part.images);
-    yoke->tensor_release(part.labels);
-}
-
-/* ---- The network ------------------------------------------------------------------------------------ */
-
-typedef struct {
-    yoke_tensor *params[2 * LAYERS]; /* weight and bias of each layer */
-} Net;
-
-/* Uniform in ±bound, to be trained. */
-static yoke_tensor *parameter(const int64_t *shape, int64_t ndim, double bound)
-{
-    const yoke_scalar width = {YOKE_ARG_FLOAT, 0, {.f = 2 * bound}};
-    const yoke_scalar middle = {YOKE_ARG_FLOAT, 0, {.f = bound}};
-    yoke_tensor *x, *next;
-    check(yoke->rand(shape, ndim, YOKE_F32, NULL, &x));
-    check(yoke->mul_scalar(x, &width, &next));
-    replace(&x, next);
-    check(yoke->sub_scalar(x, &middle, &next));
-    replace(&x, next);
-    check(yoke->tensor_set_requires_grad(x, 1));
-    return x;
-}
-
-static Net make_net(void)
-{
-    const int64_t widths[LAYERS + 1] = {784, 512, 512, 10};
-    Net net;
-    for (int i = 0; i < LAYERS; i++) {
-        const double bound = 1 / sqrt((double)widths[i]);
-        net.params[2 * i] = parameter((int64_t[]){widths[i + 1], widths[i]}, 2, bound);
-        net.params[2 * i + 1] = parameter(&widths[i + 1], 1, bound);
-    }
-    return net;
-}
-
-/* Pictures of one byte a pixel to ten numbers each. Takes over `x`. */
-static yoke_tensor *forward(const Net *net, yoke_tensor *x)
-{
-    const yoke_scalar white = {YOKE_ARG_INT, 0, {.i = 255}};
-    yoke_tensor *next;
-    check(yoke->div_scalar(x, &white, &next));
-    replace(&x, next);
-    for (int i = 0; i < LAYERS; i++) {
-        check(yoke->linear(x, net->params[2 * i], net->params[2 * i + 1], "none", &next));
-        replace(&x, next);
-        if (i + 1 == LAYERS) break;
-        check(yoke->relu(x, &next));
-        replace(&x, next);
-    }
-    return x;
-}
-
-/* The mean loss over some pictures, with mixed precision where it is asked for. Takes over `x`. */
-static yoke_tensor *loss_of(const Net *net, const char *amp, yoke_tensor *x, yoke_tensor *target)
-{
-    yoke_autocast *region;
-    yoke_tensor *loss;
-    check(yoke->autocast_create(strcmp(amp, "off") != 0, strcmp(amp, "f16") ? YOKE_BF16 : YOKE_F16,
-                                1, &region));
-    yoke_autocast *outer = yoke->autocast_swap(region);
-    yoke_tensor *logits = forward(net, x);
-    check(yoke->cross_entropy(logits, target, "mean", -100, 0.0, &loss));
-    yoke->autocast_swap(outer);
-    yoke->autocast_release(region);
-    yoke->tensor_release(logits);
-    return loss;
-}
 
 /* ---- Training --------------------------------------------------------------------------------------- */
 
@@ -165,21 +33,6 @@ typedef struct {
     yoke_tensor *order;  /* of the pictures, anew in each epoch */
     yoke_tensor *losses; /* [steps], on the device, which a number would be waited for */
 } Training;
-
-/* The learning rate goes from 0.1 down to 0. */
-static yoke_state *make_schedule(int64_t steps)
-{
-    yoke_state *schedule;
-    check(yoke->state_create(&schedule));
-    check(yoke->state_set_string(schedule, "kind", "linear", -1));
-    check(yoke->state_set_float(schedule, "start", 0.1));
-    check(yoke->state_set_float(schedule, "end", 0.0));
-    check(yoke->state_set_int(schedule, "total_steps", steps));
-    check(yoke->state_set_int(schedule, "last_step", 0));
-    check(yoke->state_set_list(schedule, "base_lrs", 0));
-    check(yoke->state_set_float(schedule, "base_lrs/0", 0.1));
-    return schedule;
-}
 
 static Training start_training(const Net *net, const Part *part, const Options *o)
 {
@@ -382,7 +235,7 @@ int main(int argc, char **argv)
     Net net = make_net();
 
     SavedRun saved =
-        saved_run_open("fashion_mnist", o.save, o.every, begun_with(&o, training.count));
+        saved_run_open("fashion_mnist", o.save, o.every, begun_with(&o, training.count), NULL);
     int64_t steps;
     const double start = now();
     float *losses = train(&net, &training, &o, &saved, &steps);
@@ -392,7 +245,7 @@ int main(int argc, char **argv)
 
     free(losses);
     saved_run_close(&saved);
-    for (int i = 0; i < 2 * LAYERS; i++) yoke->tensor_release(net.params[i]);
+    release_net(&net);
     release_part(training);
     release_part(test);
     return 0;

@@ -6,89 +6,12 @@
 -- fashion_mnist.py and fashion_mnist.c do the same, and give the same losses bit for bit. With --save each goes on from
 -- what another one has left in the folder, as if nothing had stopped it.
 package.path = (arg[0]:match "^.*/" or "") .. "?.lua;" .. package.path
+local fashion = require "fashion"
 local SavedRun = require "saved_run"
 local yoke = require "yoke"
 local nn = yoke.nn
 
 local BATCH = 128
-local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
-local on_terminal = os.execute "test -t 2"
-
-local HELP = [[
-usage: lua5.4 fashion_mnist.lua [option value]... [--losses]
-
-  --device auto    where to train: "cpu", "cuda:1" or any other spec of a device
-  --amp off        mixed precision: off, bf16 or f16
-  --epochs 3       times that every picture is seen
-  --threads 0      CPU threads; 0: as many as there are
-  --seed 0         of the weights and the order of pictures
-  --limit N        pictures to train with; all of them if it is not given
-  --data FOLDER    where the data set lies, /usr/share/datasets/fashion-mnist if it is not given
-  --losses         prints every loss to its last bit
-  --save FOLDER    where the run is saved; it goes on from what is there
-  --every 100      steps from one save to the next
-]]
-
-local function fail(message)
-    io.stderr:write(tostring(message), "\n")
-    os.exit(1)
-end
-
-local function read_options()
-    local options = { device = "auto", epochs = 3, threads = 0, seed = 0, limit = math.maxinteger,
-        data = "/usr/share/datasets/fashion-mnist", amp = "off", losses = false, save = false, every = false }
-    local i = 1
-    while arg[i] do
-        if arg[i] == "--help" or arg[i] == "-h" then
-            io.write(HELP)
-            os.exit(0)
-        end
-        local name = arg[i]:match "^%-%-(%a+)$" or ""
-        local default, value = options[name], arg[i + 1]
-        if name == "losses" then i, value = i - 1, true end
-        if default == nil or value == nil then
-            fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp --save --every, each with its value, and --losses"):format(arg[i]))
-        end
-        if name == "amp" and AMP[value] == nil then fail(("--amp is '%s'; it takes off, bf16 or f16"):format(value)) end
-        if name == "every" or math.type(default) == "integer" then
-            value = math.tointeger(tonumber(value)) or fail(("--%s is '%s'; it takes a whole number of 64 bits"):format(name, value))
-        end
-        options[name], i = value, i + 2
-    end
-    for _, range in ipairs { { "epochs", 1 }, { "limit", 1 }, { "threads", 0 } } do
-        local name, least = range[1], range[2]
-        if options[name] < least then fail(("--%s is %d; it must be at least %d"):format(name, options[name], least)) end
-    end
-    return options
-end
-
-local function read_idx(options, name)
-    local tensor, err = yoke.data.read_idx(options.data .. "/" .. name)
-    if not tensor then
-        fail(tostring(err) .. "\nThe data set: apt-get install dataset-fashion-mnist, or name its folder with --data.")
-    end
-    return tensor
-end
-
--- Pictures [N, 784], one byte a pixel, and their kinds [N], on the current device.
-local function load_part(options, part, limit)
-    local images = read_idx(options, part .. "-images-idx3-ubyte.gz"):slice(0, 0, limit)
-    local labels = read_idx(options, part .. "-labels-idx1-ubyte.gz"):slice(0, 0, limit)
-    local device = yoke.current_device()
-    return images:reshape { -1, 28 * 28 }:to(device), labels:to(device, "int64")
-end
-
--- Seconds on the wall, which Lua itself tells by whole seconds only.
-local function now()
-    local file <close> = assert(io.open "/proc/uptime")
-    return file:read "n"
-end
-
-local function show_progress(done, total)
-    if not on_terminal then return end
-    io.stderr:write(("\rlua    [%-40s] %3d %%"):format(("#"):rep(40 * done // total), 100 * done // total),
-        done == total and "\n" or "")
-end
 
 -- Returns the loss of each step.
 local function train(net, images, labels, epochs, amp, saved)
@@ -106,7 +29,7 @@ local function train(net, images, labels, epochs, amp, saved)
         if first == 0 then order:copy_(yoke.randperm(count)) end
         local rows = order:slice(0, first, first + BATCH)
         local x = images:index_select(0, rows) / 255
-        local loss = yoke.autocast({ dtype = AMP[amp] or nil, enabled = amp ~= "off" }, function()
+        local loss = yoke.autocast({ dtype = fashion.AMP[amp] or nil, enabled = amp ~= "off" }, function()
             return net(x):cross_entropy(labels:index_select(0, rows))
         end)
         optimizer:zero_grad()
@@ -115,7 +38,7 @@ local function train(net, images, labels, epochs, amp, saved)
         scaler:update()
         schedule:step()
         losses[step] = loss:detach()
-        show_progress(step + 1, steps)
+        fashion.show_progress(step + 1, steps)
     end
     return losses:tolist()
 end
@@ -134,20 +57,20 @@ local function accuracy(net, images, labels)
 end
 
 local function main()
-    local options = read_options()
+    local options = fashion.read_options()
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
     yoke.manual_seed(options.seed)
-    local images, labels = load_part(options, "train", options.limit)
-    local test_images, test_labels = load_part(options, "t10k")
-    if images.numel == 0 then fail(options.data .. " holds no pictures to train with") end
+    local images, labels = fashion.load_part(options, "train", options.limit)
+    local test_images, test_labels = fashion.load_part(options, "t10k")
+    if images.numel == 0 then fashion.fail(options.data .. " holds no pictures to train with") end
     local net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
     local begun_with = { amp = options.amp, epochs = options.epochs, seed = options.seed, limit = images.shape[1] }
     local saved = SavedRun("fashion_mnist", options.save, options.every, begun_with)
-    local start = now()
+    local start = fashion.now()
     local losses = train(net, images, labels, options.epochs, options.amp, saved)
-    local seconds = math.max(now() - start, 0.01) -- the clock tells no less
+    local seconds = math.max(fashion.now() - start, 0.01) -- the clock tells no less
 
     local device = yoke.current_device()
     print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), options.amp))
@@ -163,4 +86,4 @@ local function main()
 end
 
 local done, err = pcall(main)
-if not done then fail(err) end
+if not done then fashion.fail(err) end

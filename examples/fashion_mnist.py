@@ -19,8 +19,8 @@ BATCH = 128
 AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
 
 
-def read_options():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def read_options(description=__doc__):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--device", default="auto", help='"auto", "cpu", "cuda:1" …')
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
     parser.add_argument("--epochs", type=int, default=3, help="times that every picture is seen")

@@ -62,9 +62,10 @@ static void check_begun(const SavedRun *saved, yoke_state *state)
 
 /* ---- The folder --------------------------------------------------------------------------------------- */
 
-SavedRun saved_run_open(const char *program, const char *folder, int64_t every, yoke_state *options)
+SavedRun saved_run_open(const char *program, const char *folder, int64_t every, yoke_state *options,
+                        yoke_group *group)
 {
-    SavedRun saved = {program, folder, options, NULL, every, 0, 0};
+    SavedRun saved = {program, folder, options, NULL, group, every, 0, 0};
     if (folder) check(yoke->checkpoint_manager_open(folder, 3, &saved.manager));
     return saved;
 }
@@ -75,6 +76,11 @@ void saved_run_close(SavedRun *saved)
     yoke->state_release(saved->options);
 }
 
+static int is_first(const SavedRun *saved)
+{
+    return !saved->group || yoke->group_rank(saved->group) == 0;
+}
+
 /* Random numbers go on where they were, too. */
 static void take_step(SavedRun *saved, yoke_state *state)
 {
@@ -83,8 +89,9 @@ static void take_step(SavedRun *saved, yoke_state *state)
     check(yoke->state_get(state, "rng", &rng));
     check(yoke->rng_load_state(rng));
     yoke->state_release(rng);
-    fprintf(stderr, "%s: %" PRId64 " of %" PRId64 " steps are done\n", saved->folder, saved->first,
-            saved->steps);
+    if (is_first(saved))
+        fprintf(stderr, "%s: %" PRId64 " of %" PRId64 " steps are done\n", saved->folder,
+                saved->first, saved->steps);
 }
 
 /* 0 where the folder has no step. All else, steps that are damaged or cannot be read too, is a run
@@ -107,13 +114,15 @@ yoke_state *saved_run_load(SavedRun *saved, int64_t steps)
         check_begun(saved, state);
         take_step(saved, state);
     }
-    if (saved->first < steps) check(yoke->preempt_watch(NULL, 0)); /* TERM */
+    /* Nobody reads any more what rank 0 now writes. */
+    if (saved->group) check(yoke->group_barrier(saved->group, NULL));
+    if (is_first(saved) && saved->first < steps) check(yoke->preempt_watch(NULL, 0)); /* TERM */
     return state;
 }
 
 int saved_run_is_due(const SavedRun *saved, int64_t step)
 {
-    if (!saved->manager || saved->first == saved->steps) return 0;
+    if (!saved->manager || !is_first(saved) || saved->first == saved->steps) return 0;
     return step == saved->first || step == saved->steps || step % saved->every == 0 ||
            yoke->preempted();
 }

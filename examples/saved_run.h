@@ -2,7 +2,7 @@
  * saved_run.h: a run in a folder: what has stopped goes on from the newest state there, in whichever language that was
  * saved.
  *
- *     SavedRun saved = saved_run_open("fashion_mnist", folder, every, options);
+ *     SavedRun saved = saved_run_open("fashion_mnist", folder, every, options, NULL);
  *     yoke_state *state = saved_run_load(&saved, steps);
  *     if (state) go_on_from(state);
  *     for (int64_t step = saved.first;; step++) {
@@ -12,7 +12,8 @@
  *     }
  *
  * saved_run.py and saved_run.lua do the same. A state has the parts of the run, "step", which is how many are done,
- * "rng", and what the run was begun with: "program" and "options".
+ * "rng", and what the run was begun with: "program" and "options". Of a group all ranks load it, and rank 0 alone
+ * saves.
  */
 #ifndef SAVED_RUN_H
 #define SAVED_RUN_H
@@ -23,14 +24,15 @@ typedef struct {
     const char *program, *folder;
     yoke_state *options;
     yoke_checkpoint_manager *manager; /* NULL: nothing is saved */
+    yoke_group *group;                /* NULL: this process is alone */
     int64_t every, steps;
     int64_t first; /* the step that this process begins with */
 } SavedRun;
 
 /* `folder` NULL: nothing is saved. `every` is the steps from one save to the next. Takes over `options`, a dict of the
- * numbers and texts with which the run is begun. */
-SavedRun saved_run_open(const char *program, const char *folder, int64_t every,
-                        yoke_state *options);
+ * numbers and texts with which the run is begun. `group` may be NULL. */
+SavedRun saved_run_open(const char *program, const char *folder, int64_t every, yoke_state *options,
+                        yoke_group *group);
 
 void saved_run_close(SavedRun *saved);
 

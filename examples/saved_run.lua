@@ -4,7 +4,8 @@
 --     for step in saved:steps(300, { net = net, optimizer = optimizer }) do … end
 --
 -- saved_run.py and saved_run.c do the same. A state has the parts under their names, "step", which is how many are
--- done, "rng", and what the run was begun with: "program" and "options".
+-- done, "rng", and what the run was begun with: "program" and "options". Of a group all ranks load it, and rank 0 alone
+-- saves.
 local yoke = require "yoke"
 
 local ENOENT <const> = 2 -- of a folder where nothing has been saved
@@ -13,12 +14,13 @@ local SavedRun = {}
 SavedRun.__index = SavedRun
 
 -- Saves a run after every so many steps, and when the process is told to end. Without a folder it saves nothing.
-local function new(program, folder, every, options)
+local function new(program, folder, every, options, group)
     if every and not folder then
         error(("--every is %d, and there is no folder to save to; give --save FOLDER too"):format(every), 0)
     end
     if every and every < 1 then error(("--every is %d; it must be at least 1"):format(every), 0) end
-    local self = setmetatable({ program = program, folder = folder, every = every or 100, options = options }, SavedRun)
+    local self = setmetatable({ program = program, folder = folder, every = every or 100, options = options, group = group }, SavedRun)
+    self.is_first = not group or group.rank == 0
     self.manager = folder and yoke.CheckpointManager(folder)
     self.first = 0 -- the step that this process began with
     return self
@@ -50,7 +52,7 @@ function SavedRun:load(total, parts)
     self:check(state)
     assert(self.manager:load { step = state.step, into = parts, verify = false })
     yoke.set_rng_state(state.rng)
-    io.stderr:write(("%s: %d of %d steps are done\n"):format(self.folder, state.step, total))
+    if self.is_first then io.stderr:write(("%s: %d of %d steps are done\n"):format(self.folder, state.step, total)) end
     return state.step
 end
 
@@ -74,6 +76,11 @@ function SavedRun:steps(total, parts)
         return function() step = step + 1; return step < total and step or nil end
     end
     self.first = self:load(total, parts)
+    if self.group then assert(self.group:barrier()) end -- nobody reads any more what rank 0 now writes
+    if not self.is_first then
+        step = self.first - 1
+        return function() step = step + 1; return step < total and step or nil end
+    end
     if self.first == total then return function() end end
     local is_begun, done = false, self.first
     local preemption = yoke.on_preempt(function() self:save(done, parts, true) end)

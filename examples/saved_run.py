@@ -5,7 +5,7 @@
         …
 
 saved_run.lua and saved_run.c do the same. A state has the parts under their names, "step", which is how many are done,
-"rng", and what the run was begun with: "program" and "options".
+"rng", and what the run was begun with: "program" and "options". Of a group all ranks load it, and rank 0 alone saves.
 """
 
 import errno
@@ -17,14 +17,15 @@ import yoke
 class SavedRun:
     """Saves a run after every so many steps, and when the process is told to end. Without a folder it saves nothing."""
 
-    def __init__(self, program="", folder=None, every=None, options=None):
+    def __init__(self, program="", folder=None, every=None, options=None, group=None):
         if every is not None and folder is None:
             sys.exit(f"--every is {every}, and there is no folder to save to; give --save FOLDER too")
         if every is not None and every < 1:
             sys.exit(f"--every is {every}; it must be at least 1")
         if every is not None and every >= 2**63:  # what Lua and C count with
             sys.exit(f"--every is '{every}'; it takes a whole number of 64 bits")
-        self.folder, self.every = folder, every or 100
+        self.folder, self.every, self.group = folder, every or 100, group
+        self.is_first = group is None or group.rank == 0
         self.begun_with = {"program": program, "options": options}
         self.manager = yoke.CheckpointManager(folder) if folder is not None else None
         self.first = self.done = 0  # steps when this process began, and now
@@ -38,7 +39,12 @@ class SavedRun:
             yield from range(total)
             return
         self.first = self.done = self._load(total, parts)
+        if self.group is not None:
+            self.group.barrier()  # nobody reads any more what rank 0 now writes
         if self.done == total:
+            return
+        if not self.is_first:
+            yield from range(self.first, total)
             return
         with yoke.on_preempt(lambda: self._save(parts, blocking=True)) as preemption:
             while self.done < total:
@@ -60,7 +66,8 @@ class SavedRun:
         self._check(state)
         self.manager.load(state["step"], into=parts, verify=False)
         yoke.set_rng_state(state["rng"])
-        print(f"{self.folder}: {state['step']} of {total} steps are done", file=sys.stderr)
+        if self.is_first:
+            print(f"{self.folder}: {state['step']} of {total} steps are done", file=sys.stderr)
         return state["step"]
 
     def _check(self, state):
