@@ -128,9 +128,8 @@ Tensor take_in(const Tensor &errors, const Tensor &matrices, const Tensor &q)
             ops::copy_(*block.of(p), *ops::matmul(*some, *block.all_rows_of(q)));
         });
     } catch (...) {
-        undo_blocks(*matrices, added, [&](const Block &block) {
-            ops::sub_(*block.of(errors), *block.of(matrices));
-        });
+        undo_blocks(*matrices, added,
+                    [&](const Block &block) { ops::sub_(*block.of(errors), *block.of(matrices)); });
         throw;
     }
     return p;
@@ -147,9 +146,8 @@ void put_out(const Tensor &errors, const Tensor &matrices, const Tensor &p, cons
             ++taken;
         });
     } catch (...) {
-        undo_blocks(*matrices, taken, [&](const Block &block) {
-            ops::add_(*block.of(errors), *block.of(matrices));
-        });
+        undo_blocks(*matrices, taken,
+                    [&](const Block &block) { ops::add_(*block.of(errors), *block.of(matrices)); });
         throw;
     }
 }

@@ -4,7 +4,7 @@ import pytest
 
 import yoke
 from yoke import nn
-from test_comm import start
+from rank_scripts import start
 from test_parallel import on_ranks, values
 
 
