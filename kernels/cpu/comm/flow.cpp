@@ -7,6 +7,8 @@ namespace yoke::cpu::comm {
 
 void Flow::begin(const yoke_collective &call)
 {
+    constexpr uint64_t kMostOfShort = 64 << 10;
+    is_short_ = static_cast<uint64_t>(call.count) * dtype_bytes(call.dtype) <= kMostOfShort;
     timeout_s_ = call.timeout_s;
     deadline_ = Deadline(call.timeout_s);
     fault_ = call.fault;

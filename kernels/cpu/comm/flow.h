@@ -118,6 +118,7 @@ private:
     uint64_t combined_ = 0;
     Deadline deadline_{-1};
     double timeout_s_ = -1;
+    bool is_short_ = false;  // the call has few bytes
     int64_t looked_ns_ = 0;  // when a sleep beside shared memory last looked for ends
     yoke_comm_fault *fault_ = nullptr;
     int mismatched_ = -1;

@@ -1,5 +1,6 @@
 // How a flow waits: a short spin, then asleep until there is something to do.
 //
+// Whoever waits for sockets alone spins where little is to come: a sleep would take longer than that does.
 // Beside peers that share memory alone a rank sleeps in a futex, for a twentieth of a second at most, and looks as
 // often for peers that have died. Where sockets matter it sleeps in poll, which tells of everything.
 #include <poll.h>
@@ -117,7 +118,7 @@ yoke_status Flow::wait()
 {
     if (yoke_status status = blame_ended()) return status;
     const uint32_t wants = wanted();
-    if (wants && comm_.spin_ns && spin()) {
+    if ((wants || is_short_) && comm_.spin_ns && spin()) {
         comm_.spin_ns = std::min(2 * comm_.spin_ns, comm_.most_spin_ns);
         return YOKE_OK;
     }
