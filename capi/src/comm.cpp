@@ -79,8 +79,9 @@ yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out)
         if (given.init_timeout != 0) how.init_timeout_s = given.init_timeout;
         std::optional<StoreOfFunctions> store;
         if (given.store) how.host_store = &store.emplace(given.store, call);
-        const Interruptible waits(said_name(call));
-        place = hand_out<yoke_group>(waits.finished(init_group(how, said_name(call))));
+        constexpr const char *said = "comm.init";
+        const Interruptible waits(said);
+        place = hand_out<yoke_group>(waits.finished(init_group(how, said)));
     });
 }
 

@@ -5,6 +5,7 @@
 #include "core/base/deadline.h"
 #include "core/base/socket_address.h"
 
+#include <cerrno>
 #include <string_view>
 
 namespace yoke {
@@ -49,6 +50,12 @@ private:
     int fd_ = -1;
     uint64_t process_ = 0;  // how many forks it is away from the first one
 };
+
+// Whether it tells of a lack of descriptors or memory, which waiting does not end.
+inline bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
 
 // A whole message; false at the deadline, an error or an end: errno, 0 at an end. For what is said before the watch
 // looks after a socket.

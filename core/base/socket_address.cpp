@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace yoke {
@@ -122,9 +123,14 @@ std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadl
     std::vector<SocketAddress> numbers;
     if (!look_up(host, service, AI_NUMERICHOST, numbers)) return numbers;
     const auto answer = std::make_shared<Answer>();
-    {
+    try {
         const HostSignalsBlocked blocked;
         std::thread([answer, host, service] { ask(answer, host, service); }).detach();
+    } catch (const std::system_error &error) {
+        fail(
+            YOKE_E_OOM,
+            "the system gives no thread that asks who '%s' is: %s; see ulimit -u, or give the address as a number",
+            host.c_str(), error.what());
     }
     std::unique_lock lock(answer->mutex);
     if (!wait_until(answer->came, lock, deadline, [&] { return answer->is_there; }))

@@ -69,7 +69,12 @@ StoreConnection connect_store(const SocketAddress &server, const PeerOptions &op
     if (kind != Kind::kWelcome)
         return failed(StoreConnection::kNoStore, "it answered in a language of its own");
     const auto link = std::make_shared<ClientStore::Link>(std::move(socket), options);
-    link->start();
+    try {
+        link->start();
+    } catch (const std::exception &error) {
+        link->leave(error.what());
+        throw;
+    }
     return {StoreConnection::kConnected, "", std::make_shared<ClientStore>(link)};
 }
 

@@ -9,7 +9,6 @@ namespace {
 
 using wire::Kind;
 
-constexpr size_t kLongestGreeting = 640;  // a cookie and a line about the process
 constexpr size_t kLongestRequest = Store::kLongestValue + Store::kLongestKey + 64;
 constexpr size_t kMostParked = 4096;    // calls that wait
 constexpr size_t kMostWatched = 65536;  // keys of kWhenSet
@@ -141,6 +140,7 @@ bool Guest::serve(wire::Reader &frame)
 {
     if (frame.kind() == Kind::kBye) {
         has_left_ = true;
+        if (!frame.is_at_end()) fault_ = frame.text();
         return false;
     }
     if (frame.kind() == Kind::kPing)

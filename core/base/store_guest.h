@@ -14,6 +14,7 @@ class StoreHall;
 class Guest final : public Watched, public std::enable_shared_from_this<Guest> {
 public:
     static constexpr int32_t kStranger = -1;
+    static constexpr size_t kLongestGreeting = 640;  // a cookie and a line about the process
 
     Guest(StoreHall &hall, Socket socket);
     void start() { channel_.start(shared_from_this(), 0); }
@@ -77,7 +78,7 @@ private:
     std::atomic<int32_t> rank_{kStranger};
     std::string about_;
     bool has_left_ = false;
-    const char *fault_ = "what it sent was no request";  // where it is dropped for that
+    std::string fault_ = "what it sent was no request";  // where it is dropped for that
     std::atomic<bool> is_overrun_{false};
     std::mutex mutex_;
     std::map<uint64_t, Parked> parked_;

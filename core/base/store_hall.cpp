@@ -1,8 +1,11 @@
 #include "core/base/store_hall.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/store_server.h"
+
+#include <fcntl.h>
 
 #include <cerrno>
 #include <cstring>
@@ -20,6 +23,20 @@ double tick_of(const PeerOptions &options)
     return std::clamp(options.silence_s / kTicksPerSilence, kShortest, kLongest);
 }
 
+// Who greets before there is a watch thread.
+bool is_of_this_job(const Socket &guest, const PeerOptions &options, Deadline deadline)
+{
+    wire::Header header{};
+    if (!receive_all(guest, reinterpret_cast<char *>(&header), sizeof header, deadline) ||
+        header.kind != wire::Kind::kHello || header.bytes > Guest::kLongestGreeting)
+        return false;
+    std::string body(header.bytes, '\0');
+    if (!receive_all(guest, body.data(), body.size(), deadline)) return false;
+    wire::Reader frame(header, body);
+    (void)frame.number(), (void)frame.number();  // version and rank
+    return frame.text() == options.cookie;
+}
+
 }  // namespace
 
 StoreHall::StoreHall(Socket listening, PeerOptions options)
@@ -31,7 +48,37 @@ StoreHall::StoreHall(Socket listening, PeerOptions options)
 
 void StoreHall::open()
 {
-    watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN, tick_of(options_));
+    Socket spare = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
+    try {
+        watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN, tick_of(options_));
+    } catch (const std::exception &error) {
+        spare.close();  // in its place others are accepted
+        turn_away(error.what());
+        throw;
+    }
+}
+
+// Without the watch thread nobody is served; those that come soon are told why, one after the other.
+void StoreHall::turn_away(const char *why) noexcept
+try {
+    constexpr double kToTell = 1, kPause = 0.002;
+    const Deadline deadline = Deadline::after(kToTell);
+    const std::string told = format("rank %d (%s): %s", options_.rank, options_.about.c_str(), why);
+    const std::string refusal = std::move(wire::Writer(wire::Kind::kRefused).text(told)).take();
+    for (int32_t left = options_.size - 1; left > 0 && !deadline.has_passed();) {
+        const Socket guest = listening_.accept();
+        if (!guest.present()) {
+            sleep_until(deadline.within(kPause));
+            continue;
+        }
+        if (!is_of_this_job(guest, options_, deadline)) continue;
+        char byte;  // until it has read, and closes
+        left -= send_all(guest, refusal, deadline);
+        while (receive_all(guest, &byte, 1, deadline)) {
+        }
+    }
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "the other ranks were not told why rank 0 fails: %s", error.what());
 }
 
 void StoreHall::close() noexcept
@@ -54,7 +101,7 @@ void StoreHall::on_ready(uint32_t) noexcept
 {
     Socket socket = listening_.accept();
     if (socket.present()) return receive(std::move(socket));
-    is_paused_ = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    is_paused_ = is_shortage(errno);
     if (!is_paused_) return;
     log(LogLevel::kWarn, "the store of rank 0 can accept no connection for now: %s; see ulimit -n",
         strerror(errno));
@@ -62,7 +109,7 @@ void StoreHall::on_ready(uint32_t) noexcept
 }
 
 void StoreHall::receive(Socket socket)
-{
+try {
     const auto guest = std::make_shared<Guest>(*this, std::move(socket));
     size_t strangers = 0;
     {
@@ -72,6 +119,9 @@ void StoreHall::receive(Socket socket)
     }
     drop_oldest_stranger(strangers);
     guest->start();
+} catch (const std::exception &error) {
+    log(LogLevel::kWarn, "the store of rank 0 dropped a connection that it could not take: %s",
+        error.what());
 }
 
 // As many as a job has ranks may come at once; of more the oldest one is none of its ranks.

@@ -37,6 +37,7 @@ public:
 private:
     using Guests = std::list<std::shared_ptr<Guest>>;
 
+    void turn_away(const char *why) noexcept;
     void receive(Socket socket);
     void drop_oldest_stranger(size_t strangers);
     void look_for_silence(Guest &guest);

@@ -44,10 +44,12 @@ void ClientStore::Link::start()
     channel_.start(shared_from_this(), tick_of(options_));
 }
 
-void ClientStore::Link::leave() noexcept
+void ClientStore::Link::leave(const char *why) noexcept
 {
     if (process_ != getpid()) return;
-    channel_.send(wire::Writer(Kind::kBye).take());
+    wire::Writer bye(Kind::kBye);
+    if (*why) bye.text(why);
+    channel_.send(std::move(bye).take());
     channel_.stop();
 }
 

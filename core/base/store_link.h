@@ -20,7 +20,8 @@ public:
 
     Link(Socket socket, PeerOptions options);
     void start();
-    void leave() noexcept;
+    // `why`: what this rank fails with; "" where it does not.
+    void leave(const char *why = "") noexcept;
     // Waits for the answer. Raises what a store's calls do.
     Answer ask(wire::Writer request, const Patience &patience);
     // Has `then` called with the answer; the request's number, 0 where none comes any more.

@@ -21,7 +21,8 @@ struct PeerEvent {
     int32_t rank;
     double silent_s;    // of kSilent
     std::string about;  // its process: "host a, process 17"; "" where it is rank 0's
-    std::string how;    // "Connection reset by peer"; of kRefused why
+    std::string
+        how;  // "Connection reset by peer"; of kRefused why; of kLeft with what it failed, or ""
 };
 
 // Called in the watch thread, with no lock held, until the end of its server or client; returns soon. It may call

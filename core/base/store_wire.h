@@ -28,7 +28,7 @@ enum class Kind : uint32_t {
     kRemove,     // keys
     kCancel,     // no answer to the request of this number is waited for any more but kMissing
     kPing,
-    kBye,             // of either side
+    kBye,             // of either side; of a rank that fails at its beginning: why
     kWhenSet,         // key; as kGet, and is no call that waits
     kWelcome = 0x40,  // to kHello
     kOtherJob,        // to kHello: why

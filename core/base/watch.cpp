@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <map>
+#include <system_error>
 #include <thread>
 
 namespace yoke {
@@ -72,18 +73,29 @@ Watch::Watch()
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = kWakeUp;
-    if (epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, wake_up_.fd(), &event) != 0)
-        fail(YOKE_E_IO,
-             "watch: the system gave no descriptor to wait for connections with: %s; see ulimit -n",
-             strerror(errno));
+    const int failure = errno;
+    const bool has_both = epoll_.present() && wake_up_.present();
+    if (!has_both) errno = failure;
+    if (!has_both || epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, wake_up_.fd(), &event) != 0)
+        fail(
+            YOKE_E_IO,
+            "the system gives no descriptor that watches the connections to other ranks: %s; see ulimit -n",
+            strerror(errno));
 }
 
 // Under the lock.
 void Watch::start()
 {
     if (is_started_) return;
-    const HostSignalsBlocked blocked;
-    std::thread([this] { run(); }).detach();
+    try {
+        const HostSignalsBlocked blocked;
+        std::thread([this] { run(); }).detach();
+    } catch (const std::system_error &error) {
+        fail(
+            YOKE_E_OOM,
+            "the system gives no thread that watches the connections to other ranks: %s; see ulimit -u, and how many processes its container may have",
+            error.what());
+    }
     is_started_ = true;
 }
 
@@ -96,7 +108,8 @@ uint64_t Watch::add(const std::shared_ptr<Watched> &what, int fd, uint32_t event
     event.events = events;
     event.data.u64 = number;
     if (fd >= 0 && epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) != 0)
-        fail(YOKE_E_IO, "watch: a connection cannot be watched: %s", strerror(errno));
+        fail(YOKE_E_IO, "a connection to another rank cannot be watched: %s; see ulimit -n",
+             strerror(errno));
     const auto tick =
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(tick_s));
     entries_.emplace(number, Entry{what, fd, tick, Clock::now() + tick});

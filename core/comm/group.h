@@ -39,7 +39,7 @@ class Reducer;
 class Group final : public RefCounted {
 public:
     // All members call it alike. Raises what failed, alike on all ranks.
-    static Ref<Group> make(Members members, const GroupOptions &options, Deadline deadline,
+    static Ref<Group> make(const Members &members, const GroupOptions &options, Deadline deadline,
                            const char *call);
 
     int32_t rank() const noexcept { return members_.rank; }
@@ -166,14 +166,21 @@ private:
     bool enqueue(Calls calls);
     void listen();
     // How often the ranks gathered for it.
-    int open_engine(const yoke_backend_comm &table, Deadline deadline, const char *call);
+    int open_engine(Deadline deadline, const char *call);
+    static Ref<Group> begin_making(const Members &members, const GroupOptions &options,
+                                   const char *call);
+    [[noreturn]] void fail_making(const EngineFailure &failure, const char *call);
     using Gather = std::function<std::vector<std::string>(const std::string &mine)>;
     std::string agree_on_engine(const yoke_backend_comm &table, const Gather &gather_next,
                                 const char *call) const;
     void connect_engine(const yoke_backend_comm &table, const EngineInit &init);
     void check_one_engine(const std::vector<std::string> &told, const char *call) const;
-    Cause cause_of_making(yoke_status status, const char *text, const char *call) const;
     Cause cause_of_interrupt(const char *call) const;
+    Cause cause_of_shortage(const char *call) const;
+    // Where there is no group yet that would tell the others.
+    [[noreturn]] static void fail_early(Store &store, const Cause &cause);
+    Members part_of(int32_t color, const std::vector<int64_t> &given,
+                    const std::string &name) const;
     void forget_making(int gathered) noexcept;
     // What each rank gives under this name. Raises YOKE_E_TIMEOUT with those that give nothing.
     std::vector<std::string> gather(Store &store, const std::string &name, const std::string &mine,
@@ -181,6 +188,7 @@ private:
     std::string describe_server() const;
     bool is_failed() const noexcept;
     bool is_made() const noexcept;  // the engine is there
+    bool is_half_made() const noexcept;
     // A failure that no call has found. All ranks get it that can be reached without waiting.
     void lose(const Arrival &peer, const Cause &cause) noexcept;
     bool can_offer(const Arrival &lost, const Cause &cause) noexcept;
@@ -196,6 +204,7 @@ private:
         size_t dead = 0;  // ranks that had died when it began
     };
     BarrierWait open_barrier();
+    Ref<Group> make_part(const Members &part);
     bool await_barrier(uint64_t number, Deadline deadline);
     std::string describe_dead(uint64_t barrier, Store &keys) const;
     size_t count_dead() const;  // with the lock held
@@ -208,6 +217,8 @@ private:
             return step();
         } catch (const Interrupted &) {
             fail_alone(cause_of_interrupt(call));
+        } catch (const std::bad_alloc &) {
+            fail_alone(cause_of_shortage(call));
         }
     }
     void forget_barriers(uint64_t before) noexcept;
@@ -262,6 +273,7 @@ private:
     uint64_t splits_ = 0, barriers_ = 0;
     uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
     std::vector<std::weak_ptr<Store>> barriers_under_way_;  // keys of monitored ones
+    std::vector<std::weak_ptr<Store>> parts_under_way_;     // of those that are made
     std::map<int32_t, bool> has_left_;  // of processes that have gone: with a farewell
     int shrinks_ = 0;
     bool is_shrunk_ = false, has_left_reunion_ = false;

@@ -108,10 +108,10 @@ try {
     return false;
 }
 
-// Why the table has gone, as the group is about to learn.
+// What the group is about to learn.
 void Group::await_cause() const
 {
-    constexpr std::chrono::milliseconds kPatience{500};
+    constexpr std::chrono::milliseconds kPatience{1000};
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return cause_.has_value(); });
     check_usable(lock);

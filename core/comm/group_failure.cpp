@@ -145,6 +145,7 @@ void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     if (failure.fault.keeps_memory) keep_memory(calls);
     const Pending &pending = met_by(failure.fault, calls);
+    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && is_half_made()) await_cause();
     bool can_agree = true;
     const Cause mine = cause_of_call(failure, pending.doing(), &can_agree);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
@@ -252,8 +253,9 @@ void Group::fail_with(const Cause &cause) noexcept
         cause_ = cause;
         failed_s_ = monotonic_seconds();
         dumped_ = dump.written();
-        for (const std::weak_ptr<Store> &each : barriers_under_way_)
-            if (const auto keys = each.lock()) keys->abort(cause.status, cause.text);
+        for (const auto *those : {&barriers_under_way_, &parts_under_way_})
+            for (const std::weak_ptr<Store> &each : *those)
+                if (const auto keys = each.lock()) keys->abort(cause.status, cause.text);
         if (engine_) {
             engine_->abort();
             if (has_left_.contains(server())) engine_->hang_up();  // nobody can be told why

@@ -12,42 +12,102 @@
 
 namespace yoke {
 
-Ref<Group> Group::make(Members members, const GroupOptions &options, Deadline deadline,
+namespace {
+
+Cause interrupted(const Arrival &self, const char *call)
+{
+    return {YOKE_E_CANCELLED,
+            format("%s: %s was interrupted while it waited", call, describe(self).c_str())};
+}
+
+// The others are told what happened here alone. What the table itself tells names its ranks.
+Cause cause_of_making(const Error &error, const Arrival &self, const char *call)
+{
+    if (error.status() == YOKE_E_TIMEOUT || error.status() == YOKE_E_COMM)
+        return {error.status(), error.what()};
+    const std::string front = std::string(call) + ": ";
+    std::string_view text = error.what();
+    if (text.starts_with(front)) text.remove_prefix(front.size());
+    return {error.status(), front + describe(self) + ": " + std::string(text)};
+}
+
+// Of what is being caught.
+Cause cause_of_caught(const Arrival &self, const char *call)
+{
+    try {
+        throw;
+    } catch (const Interrupted &) {
+        return interrupted(self, call);
+    } catch (const Error &error) {
+        return cause_of_making(error, self, call);
+    } catch (const std::bad_alloc &) {
+        return cause_of_making(Error(YOKE_E_OOM, kNoMemoryText), self, call);
+    } catch (const std::exception &error) {
+        return cause_of_making(Error(YOKE_E_INTERNAL, error.what()), self, call);
+    }
+}
+
+}  // namespace
+
+void Group::fail_early(Store &store, const Cause &cause)
+{
+    constexpr double kPatience = 1;
+    std::string stands = cause.encode();
+    try {
+        stands = store.set_once(kCauseKey, stands, Deadline::after(kPatience));
+    } catch (const std::exception &error) {
+        log(LogLevel::kInfo, "the other ranks were not told why this one fails: %s", error.what());
+    }
+    Cause::decode(stands).raise();
+}
+
+Ref<Group> Group::make(const Members &members, const GroupOptions &options, Deadline deadline,
                        const char *call)
 {
-    const yoke_backend_comm &table = Engine::find(options.engine, call);
-    (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when the group fails
-    const Ref<Group> group = Ref<Group>::adopt(new Group(std::move(members), options));
-    group->listen();
+    Ref<Group> group;
     try {
-        group->forget_making(group->open_engine(table, deadline, call));
+        group = begin_making(members, options, call);
+    } catch (const std::exception &) {
+        fail_early(*members.store, cause_of_caught(members.self(), call));
+    }
+    try {
+        group->forget_making(group->open_engine(deadline, call));
     } catch (const EngineFailure &failure) {
-        Doing doing;
-        doing.making = call;
-        group->fail_alone(cause_of(failure.fault, failure.status, failure.text, doing,
-                                   group->members_.self(), group->members_.ranks));
-    } catch (const Interrupted &) {
-        group->fail_alone(group->cause_of_interrupt(call));
-    } catch (const Error &error) {
-        group->fail_alone(group->cause_of_making(error.status(), error.what(), call));
-    } catch (const std::bad_alloc &) {
-        group->fail_alone(group->cause_of_making(YOKE_E_OOM, kNoMemoryText, call));
+        group->fail_making(failure, call);
+    } catch (const std::exception &) {
+        group->fail_alone(cause_of_caught(members.self(), call));
     }
     return group;
 }
 
-// The others are told what happened here alone. What the table itself tells names its ranks.
-Cause Group::cause_of_making(yoke_status status, const char *text, const char *call) const
+Ref<Group> Group::begin_making(const Members &members, const GroupOptions &options,
+                               const char *call)
 {
-    if (status == YOKE_E_TIMEOUT || status == YOKE_E_COMM) return {status, text};
-    return {status,
-            format("%s: %s failed: %s", call, yoke::describe(members_.self()).c_str(), text)};
+    (void)Engine::find(options.engine, call);
+    (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when the group fails
+    Ref<Group> group = Ref<Group>::adopt(new Group(members, options));
+    group->listen();
+    return group;
+}
+
+// Who cannot make its part closes its connections, and tells why: that is the cause, not the end of a connection.
+void Group::fail_making(const EngineFailure &failure, const char *call)
+{
+    if (failure.fault.kind == YOKE_COMM_FAULT_DIED) await_cause();
+    Doing doing;
+    doing.making = call;
+    fail_alone(cause_of(failure.fault, failure.status, failure.text, doing, members_.self(),
+                        members_.ranks));
 }
 
 Cause Group::cause_of_interrupt(const char *call) const
 {
-    return {YOKE_E_CANCELLED, format("%s: %s was interrupted while it waited", call,
-                                     yoke::describe(members_.self()).c_str())};
+    return interrupted(members_.self(), call);
+}
+
+Cause Group::cause_of_shortage(const char *call) const
+{
+    return cause_of_making(Error(YOKE_E_OOM, kNoMemoryText), members_.self(), call);
 }
 
 // Others publish the cause of a failure that this rank need not meet by itself.
@@ -67,6 +127,8 @@ void Group::listen()
 
 namespace {
 
+constexpr const char *kMade = "made";  // how many are; not there once all are
+
 std::string making_key(int gathered)
 {
     return "init/" + std::to_string(gathered);
@@ -74,12 +136,20 @@ std::string making_key(int gathered)
 
 }  // namespace
 
+// Whether some rank still makes its part, or could not; false where nobody can tell.
+bool Group::is_half_made() const noexcept
+try {
+    constexpr double kPatience = 0.1;
+    return members_.store->try_get(kMade, Deadline::after(kPatience)).has_value();
+} catch (const std::exception &) {
+    return false;
+}
+
 // By the last rank that has been made. What it cannot reach at once stays until the job ends: nobody waits for a rank 0
 // that has stopped since.
 void Group::forget_making(int gathered) noexcept
 {
     constexpr double kPatience = 0.1;
-    constexpr const char *kMade = "made";
     const Deadline deadline = Deadline::after(kPatience);
     try {
         if (members_.store->add(kMade, 1, deadline) != size()) return;
@@ -92,8 +162,9 @@ void Group::forget_making(int gathered) noexcept
     }
 }
 
-int Group::open_engine(const yoke_backend_comm &table, Deadline deadline, const char *call)
+int Group::open_engine(Deadline deadline, const char *call)
 {
+    const yoke_backend_comm &table = Engine::find(options_.engine, call);
     int gathered = 0;
     const Gather gather_next = [&](const std::string &mine) {
         return gather(*members_.store, making_key(gathered++), mine, deadline, call);

@@ -108,6 +108,51 @@ std::vector<Place> places_of(int32_t color, const std::vector<int64_t> &given)
 
 }  // namespace
 
+Members Group::part_of(int32_t color, const std::vector<int64_t> &given,
+                       const std::string &name) const
+{
+    Members part;
+    for (const Place &each : places_of(color, given)) {
+        if (each.rank == rank()) part.rank = static_cast<int32_t>(part.ranks.size());
+        part.ranks.push_back(members_.ranks[static_cast<size_t>(each.rank)]);
+        part.ranks.back().rank = static_cast<int32_t>(part.ranks.size()) - 1;
+        if (!members_.met_as.empty())
+            part.met_as.push_back(members_.met_as[static_cast<size_t>(each.rank)]);
+    }
+    part.met = members_.met;
+    part.watcher = members_.watcher;
+    part.number = number_of_group(std::to_string(members_.number) + "/" + name);
+    part.store = std::make_shared<PrefixStore>(members_.store, name);
+    return part;
+}
+
+// A rank whose group fails before it comes to the part is not waited for.
+Ref<Group> Group::make_part(const Members &part)
+{
+    const Deadline deadline = Deadline::after(options_.init_timeout_s);
+    {
+        std::unique_lock lock = lock_here();
+        check_usable(lock);
+        parts_under_way_.push_back(part.store);
+    }
+    const struct Made {
+        ~Made()
+        {
+            const std::lock_guard lock(group.mutex_);
+            std::erase_if(group.parts_under_way_,
+                          [&](const auto &each) { return each.lock() == keys; });
+        }
+        Group &group;
+        const std::shared_ptr<Store> &keys;
+    } when_made{*this, part.store};
+    try {
+        return make(part, options_, deadline, "split");
+    } catch (const Error &) {
+        check_running();
+        throw;
+    }
+}
+
 Ref<Group> Group::split(int32_t color, int64_t key)
 {
     const std::vector<int64_t> given = or_fail("split", [&] {
@@ -119,21 +164,14 @@ Ref<Group> Group::split(int32_t color, int64_t key)
         number = ++splits_;
     }
     if (color < 0) return nullptr;
-    Members part;
-    for (const Place &each : places_of(color, given)) {
-        if (each.rank == rank()) part.rank = static_cast<int32_t>(part.ranks.size());
-        part.ranks.push_back(members_.ranks[static_cast<size_t>(each.rank)]);
-        part.ranks.back().rank = static_cast<int32_t>(part.ranks.size()) - 1;
-        if (!members_.met_as.empty())
-            part.met_as.push_back(members_.met_as[static_cast<size_t>(each.rank)]);
-    }
     const std::string name =
         format("split/%llu/%d", static_cast<unsigned long long>(number), color);
-    part.met = members_.met;
-    part.watcher = members_.watcher;
-    part.number = number_of_group(std::to_string(members_.number) + "/" + name);
-    part.store = std::make_shared<PrefixStore>(members_.store, name);
-    return make(std::move(part), options_, Deadline::after(options_.init_timeout_s), "split");
+    try {
+        return make_part(part_of(color, given, name));
+    } catch (const std::bad_alloc &) {
+        PrefixStore part(members_.store, name);
+        fail_early(part, cause_of_shortage("split"));
+    }
 }
 
 namespace {

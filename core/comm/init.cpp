@@ -6,6 +6,7 @@
 #include "core/base/foreign.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/store_hash.h"
 #include "core/comm/ending.h"
@@ -22,7 +23,6 @@
 #include <future>
 #include <mutex>
 #include <numeric>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -235,6 +235,15 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     }
 }
 
+// Also of what raises without a call's name: files of a store, settings.
+[[noreturn]] void fail_init(yoke_status status, const std::string &text, const char *call)
+{
+    const std::string front = std::string(call) + ": ";
+    const Error named(status, text.starts_with(front) ? text : front + text);
+    tell_launcher(named.what());
+    throw named;
+}
+
 }  // namespace
 
 Ref<Group> init_group(const InitOptions &options, const char *call)
@@ -244,9 +253,13 @@ try {
     const std::lock_guard lock(known.mutex);
     if (!known.group.present() || !known.group->is_here()) known.group = group;
     return group;
-} catch (const Error &error) {
+} catch (const Interrupted &error) {
     tell_launcher(error.what());
     throw;
+} catch (const Error &error) {
+    fail_init(error.status(), error.what(), call);
+} catch (const std::bad_alloc &) {
+    fail_init(YOKE_E_OOM, kNoMemoryText, call);
 }
 
 namespace {
@@ -265,9 +278,10 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
     try {
         for (int32_t rank = 1; rank < members.size(); ++rank)
             others.push_back(std::async(std::launch::async, make, rank));
-    } catch (const std::system_error &error) {
-        const std::string text = format("%s: the system gives no thread for rank %zu of %d (%s)",
-                                        call, others.size() + 1, members.size(), error.what());
+    } catch (const std::exception &error) {  // a system_error, or bad_alloc
+        const std::string text = format(
+            "%s: the system gives no thread for rank %zu of %d: %s; see ulimit -u, or ask for fewer ranks",
+            call, others.size() + 1, members.size(), error.what());
         members.store->abort(YOKE_E_OOM,
                              text);  // or those that there are would wait for the others
         for (std::future<Ref<Group>> &each : others) each.wait();

@@ -21,6 +21,8 @@ std::vector<uint16_t> ports_of(const Environment &environment, const std::string
     return candidate_ports(job);
 }
 
+constexpr const char *kOfShortage = "see ulimit -n, and how much memory there is";
+
 // By IPv6 and IPv4 alike where the host has both.
 Socket listen_at(uint16_t port)
 {
@@ -132,6 +134,9 @@ private:
         StoreConnection tried = connect_store(address, self_, deadline_.within(kAttempt));
         if (tried.outcome == StoreConnection::kRefused)
             fail(YOKE_E_COMM, "comm.init: %s", tried.why.c_str());
+        if (is_shortage(tried.error))
+            fail(YOKE_E_IO, "it cannot open a connection to rank 0: %s; %s", tried.why.c_str(),
+                 kOfShortage);
         if (!tried.store) attempts_.note(address.text(), tried);
         return tried;
     }
@@ -144,6 +149,7 @@ private:
         } catch (const Interrupted &) {
             throw;
         } catch (const Error &error) {
+            if (error.status() == YOKE_E_OOM) throw;
             attempts_.note("'" + host + "'", error.what(), true);
             return {};
         }
@@ -178,7 +184,8 @@ Socket listen_at_any_port()
 {
     Socket listening = listen_at(0);
     if (!listening.present())
-        fail(YOKE_E_COMM, "comm.init: the system gives no port to listen at: %s", strerror(errno));
+        fail(YOKE_E_COMM, "comm.init: the system gives no port to listen at: %s%s", strerror(errno),
+             is_shortage(errno) ? "; see ulimit -n" : "");
     return listening;
 }
 
@@ -197,6 +204,9 @@ Socket listen_as_rank_0(const Environment &environment, const std::string &job,
             YOKE_E_COMM,
             "comm.init: rank 0 (%s) can listen at none of %zu ports from %u on: %s; give init_method tcp://HOST:PORT with a port that is free",
             self.about.c_str(), ports.size(), ports[0], strerror(failure));
+    if (is_shortage(failure))
+        fail(YOKE_E_IO, "it cannot listen at port %u: %s; %s", ports[0], strerror(failure),
+             kOfShortage);
     const bool is_taken = failure == EADDRINUSE;
     fail(
         YOKE_E_COMM,

@@ -16,6 +16,9 @@ std::string obstacle(const PeerEvent &event)
     };
     switch (event.kind) {
         case PeerEvent::kLeft:
+            if (!event.how.empty())
+                return format("comm.init: rank %d (%s): %s", event.rank, event.about.c_str(),
+                              event.how.c_str());
             return tell("left");
         case PeerEvent::kEnded:
             return tell("died");

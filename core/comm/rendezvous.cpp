@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/store_client.h"
 #include "core/base/store_file.h"
@@ -79,6 +80,7 @@ private:
 };
 
 constexpr const char *kRank0 = "rank0";
+constexpr std::string_view kCall = "comm.init: ";
 
 // One rank on its way from its environment to the job.
 class Meeting {
@@ -97,7 +99,9 @@ private:
     void go_on_over_rank_0();
     std::string address() const;
     std::vector<Arrival> check_in();
-    void refuse(const Error &error) noexcept;
+    std::string named(std::string_view text) const;
+    void refuse(const char *why) noexcept;
+    Rendezvous meet_all();
     void linger() noexcept;
     PeerOptions peer_options() const;
 
@@ -234,11 +238,24 @@ std::vector<Arrival> Meeting::check_in()
     return CheckIn(*store_, self_, [this] { return address(); }).meet(deadline_);
 }
 
+// The table has told it to all ranks, or to none.
+bool is_of_all(const Error &error)
+{
+    return error.status() == YOKE_E_TIMEOUT || error.status() == YOKE_E_COMM;
+}
+
+// "comm.init: rank 1 (host a, process 7): " in front, in place of the call alone.
+std::string Meeting::named(std::string_view text) const
+{
+    if (text.starts_with(kCall)) text.remove_prefix(kCall.size());
+    return std::string(kCall) + describe(self_) + ": " + std::string(text);
+}
+
 // What is wrong with this rank alone, and would leave the others waiting.
-void Meeting::refuse(const Error &error) noexcept
+void Meeting::refuse(const char *why) noexcept
 try {
     constexpr double kToTell = 0.2;
-    CheckIn::refuse(*store_, describe(self_) + ": " + error.what(), Deadline::after(kToTell));
+    CheckIn::refuse(*store_, named(why), Deadline::after(kToTell));
 } catch (const std::exception &failure) {
     log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
 }
@@ -258,7 +275,7 @@ try {
 } catch (const Error &error) {
     if (environment_.size > 1) try {
             open_store();
-            refuse(error);
+            refuse(error.what());
         } catch (const std::exception &failure) {
             log(LogLevel::kInfo, "the other ranks were not told why this one fails: %s",
                 failure.what());
@@ -266,7 +283,20 @@ try {
     throw;
 }
 
+// What happened to this rank alone has its name in front.
 Rendezvous Meeting::run()
+try {
+    return meet_all();
+} catch (const Interrupted &) {
+    throw;
+} catch (const Error &error) {
+    if (is_of_all(error)) throw;
+    throw Error(error.status(), named(error.what()));
+} catch (const std::bad_alloc &) {
+    throw Error(YOKE_E_OOM, named(kNoMemoryText));
+}
+
+Rendezvous Meeting::meet_all()
 {
     refuse_own_rank();
     open_store();
@@ -278,9 +308,11 @@ Rendezvous Meeting::run()
             made.arrivals = check_in();
         }
     } catch (const Error &error) {
-        // Of this rank alone; else all have it already.
-        const bool is_own = error.status() == YOKE_E_VALUE || error.status() == YOKE_E_CANCELLED;
-        if (is_own) refuse(error);
+        if (!is_of_all(error)) refuse(error.what());
+        linger();
+        throw;
+    } catch (const std::bad_alloc &) {
+        refuse(kNoMemoryText);
         linger();
         throw;
     }

@@ -20,8 +20,8 @@ void ReunionPorts::open(const Arrival &self)
     listening_ = Socket::listen(own);
     if (!listening_.present()) listening_ = Socket::listen(SocketAddress::any(own.family(), 0));
     if (!listening_.present())
-        fail(YOKE_E_IO, "cannot listen on %s for the other ranks: %s", self.address.c_str(),
-             strerror(errno));
+        fail(YOKE_E_IO, "cannot listen on %s for the other ranks: %s%s", self.address.c_str(),
+             strerror(errno), is_shortage(errno) ? "; see ulimit -n" : "");
     secret_ = format("%016llx", static_cast<unsigned long long>(unguessable_number()));
 }
 
@@ -41,7 +41,11 @@ void ReunionPorts::read(const std::vector<std::string> &texts)
 
 Socket ReunionPorts::listening() const
 {
-    return Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
+    Socket one = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
+    if (!one.present())
+        fail(YOKE_E_IO, "shrink: cannot listen for the other ranks: %s; see ulimit -n",
+             strerror(errno));
+    return one;
 }
 
 SocketAddress ReunionPorts::address(const Arrival &of, Deadline deadline) const

@@ -61,8 +61,10 @@ yoke_status open_tcp(const yoke_comm_member &init, Entry *entry)
     if (!listen_at(name, &entry->tcp)) {
         tcp_name(strchr(init.address, ':') ? "::" : "0.0.0.0", 0, &name);
         if (!listen_at(name, &entry->tcp))
-            return fail_system(YOKE_E_IO, "cpu: cannot listen on %s for the other ranks",
-                               init.address);
+            return is_shortage()
+                       ? fail_shortage("listen for the others", init.rank)
+                       : fail_system(YOKE_E_IO, "cpu: cannot listen on %s for the other ranks",
+                                     init.address);
     }
     snprintf(entry->doors.address, sizeof entry->doors.address, "%s", init.address);
     entry->doors.port = port_of(entry->tcp.get());
@@ -77,7 +79,7 @@ yoke_status open_local(Comm &comm, Entry *entry)
     snprintf(entry->doors.local, sizeof entry->doors.local, "yoke-%016llx%016llx",
              static_cast<unsigned long long>(drawn[0]), static_cast<unsigned long long>(drawn[1]));
     if (!listen_at(local_name(entry->doors.local), &entry->local))
-        return fail_system(YOKE_E_IO, "cpu: cannot listen for the other ranks of this machine");
+        return fail_shortage("listen for the others of this machine", comm.rank);
     const size_t ranks = neighbours(comm).size();
     if (yoke_status status = make_shared(Block::bytes(ranks), &comm.block)) return status;
     if (yoke_status status = map_shared(comm.block.get(), 0, page_bytes(), &comm.block_head))
@@ -112,7 +114,7 @@ yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_
         (share(comm, places, comm.rank, peer) ? by_memory : by_tcp) = true;
     }
     comm.event.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!comm.event) return fail_system(YOKE_E_IO, "cpu: eventfd failed");
+    if (!comm.event) return fail_shortage("make an eventfd, by which it is woken", comm.rank);
     if (by_tcp)
         if (yoke_status status = open_tcp(init, entry)) return status;
     if (!by_memory) return YOKE_OK;

@@ -34,7 +34,11 @@ size_t page_bytes()
 yoke_status make_shared(size_t bytes, Descriptor *out)
 {
     Descriptor fd(memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!fd) return fail_system(YOKE_E_OOM, "cpu: memfd_create failed");
+    if (!fd)
+        return fail_system(
+            errno == EMFILE || errno == ENFILE ? YOKE_E_IO : YOKE_E_OOM,
+            "cpu: memfd_create gives no descriptor for %zu bytes that ranks share; raise `ulimit -n`, or give the machine more memory",
+            bytes);
     int code;
     do code = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
     while (code == EINTR);

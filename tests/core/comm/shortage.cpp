@@ -1,0 +1,197 @@
+// Ranks whose system gives no thread, descriptor or memory while they make a group: all are told which, and of what.
+#include "core/comm/init.h"
+#include "tests/core/comm/ranks.h"
+#include "tests/core/comm/threads.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+// The calling thread gets so many pieces of memory, not the next one, and all behind it; below 0 it gets all.
+thread_local int before_lack = -1;
+
+void *given(size_t bytes)
+{
+    if (before_lack >= 0 && before_lack-- == 0) throw std::bad_alloc();
+    if (void *made = malloc(bytes ? bytes : 1)) return made;
+    throw std::bad_alloc();
+}
+
+}  // namespace
+
+void *operator new(size_t bytes)
+{
+    return given(bytes);
+}
+void *operator new[](size_t bytes)
+{
+    return given(bytes);
+}
+void operator delete(void *memory) noexcept
+{
+    free(memory);
+}
+void operator delete[](void *memory) noexcept
+{
+    free(memory);
+}
+void operator delete(void *memory, size_t) noexcept
+{
+    free(memory);
+}
+void operator delete[](void *memory, size_t) noexcept
+{
+    free(memory);
+}
+
+namespace yoke::test {
+namespace {
+
+// From now on no thread of this process can be made: what a limit on processes does.
+bool forbid_threads()
+{
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+    };
+    sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// From now on this process gets so many more descriptors.
+void allow_descriptors(int more)
+{
+    std::vector<int> next;
+    for (int i = 0; i <= more; ++i) next.push_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const rlimit limit = {static_cast<rlim_t>(next.back()), static_cast<rlim_t>(next.back())};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    for (const int each : next) close(each);
+}
+
+InitOptions rank_of(int rank, const Port &port)
+{
+    InitOptions options;
+    options.backend = "cpu";
+    options.arguments.init_method = format("tcp://127.0.0.1:%u", port.number());
+    options.arguments.rank = rank;
+    options.arguments.size = 3;
+    options.init_timeout_s = 20;
+    return options;
+}
+
+// What three ranks are told, of which one does something first.
+std::vector<std::string> told(int victim, const std::function<void()> &first,
+                              const std::function<void(Group &)> &then = {})
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 2})
+        ranks.push_back(RankProcess([&, rank]() -> std::string {
+            const struct AtEnd {
+                ~AtEnd() { finalize_groups(); }  // rank 0 waits for the others
+            } at_end;
+            if (first && rank == victim) first();
+            const Ref<Group> group = init_group(rank_of(rank, port), "comm.init");
+            group->run(barrier(), false);  // in which who has it by then is told
+            if (then) then(*group);
+            return "made";
+        }));
+    return results(ranks);
+}
+
+void expect_named(const std::vector<std::string> &texts, int victim,
+                  std::initializer_list<std::string> parts)
+{
+    const auto after_status = [](const std::string &text) {
+        return text.substr(text.find(' ') + 1);
+    };
+    for (const std::string &each : texts) {
+        EXPECT_EQ(after_status(each), after_status(texts[static_cast<size_t>(victim)]));
+        expect_parts(each, parts);
+        EXPECT_EQ(each.find("died"), std::string::npos) << each;
+    }
+}
+
+TEST(Shortage, OfThreadsAtInitIsToldToAll)
+{
+    for (const int victim : {0, 1}) {
+        const auto texts = told(victim, [] { EXPECT_TRUE(forbid_threads()); });
+        expect_named(texts, victim,
+                     {format("comm.init: rank %d (host", victim), "gives no thread", "ulimit -u"});
+        expect_parts(texts[static_cast<size_t>(victim)], {"YOKE_E_OOM"});
+    }
+}
+
+// Of so many descriptors that it reaches the others at all, up to those with which all is well.
+void expect_each_lack_to_be_told(const char *call, int victim, int least,
+                                 const std::function<std::vector<std::string>(int)> &run)
+{
+    for (int more = least;; ++more) {
+        const std::vector<std::string> texts = run(more);
+        if (texts == std::vector<std::string>(3, "made")) {
+            EXPECT_GT(more, least + 5);
+            return;
+        }
+        expect_named(
+            texts, victim,
+            {format("%s: rank %d (host", call, victim), "Too many open files", "ulimit -n"});
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(Shortage, OfDescriptorsAtInitIsToldToAll)
+{
+    expect_each_lack_to_be_told("comm.init", 1, 1,
+                                [](int more) { return told(1, [=] { allow_descriptors(more); }); });
+    for (const int more : {2, 3}) {  // of the watch thread's
+        const auto texts = told(0, [=] { allow_descriptors(more); });
+        expect_named(texts, 0, {"comm.init: rank 0 (host", "Too many open files", "ulimit -n"});
+    }
+}
+
+TEST(Shortage, OfDescriptorsAtSplitIsToldToAll)
+{
+    expect_each_lack_to_be_told("split", 1, 0, [](int more) {
+        return told(-1, {}, [=](Group &group) {
+            if (group.rank() == 1) allow_descriptors(more);
+            group.split(0, 0)->run(barrier(), false);
+        });
+    });
+}
+
+// Each piece of memory in turn: what one rank makes of its part is of no use where the other has none.
+TEST(Shortage, OfMemoryAtSplitIsToldToAll)
+{
+    bool is_enough = false;
+    for (int piece = 0; !is_enough; ++piece) {
+        std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
+        const auto told = each_rank(groups, [&](Group &group) {
+            const bool is_short = group.rank() == 1;
+            if (is_short) before_lack = piece;
+            const Ref<Group> part = group.split(0, 0);
+            if (is_short) is_enough = std::exchange(before_lack, -1) >= 0;
+            part->run(barrier(), false);
+        });
+        // What tidies up behind the making may do without.
+        if (told != std::vector<std::string>(2))
+            expect_all_told(told, {"YOKE_E_OOM split: rank 1 (host", "memory"});
+        EXPECT_FALSE(is_enough && piece < 50);
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace yoke::test
