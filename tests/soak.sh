@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups launchers install mpi cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups parallel launchers install mpi cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -78,6 +78,14 @@ soak_groups() {
     tail -qn 1 build/groups-*.txt
     run "${pytest[@]}" -k "not the_rank_that_fails" || status=1
     run python -m pytest -q -rs -p no:cacheprovider tests/python/test_comm.py tests/python/test_comm_shrink.py -k stopped || status=1
+    return $status
+}
+soak_parallel() { # ranks that are lost amid a training, each fault 20 times in a row, in turn on each rank
+    build_native product || return
+    local status=0 round
+    for ((round = 0; round < 20; ++round)); do
+        YOKE_ROUND=$round run python -m pytest -q -p no:cacheprovider tests/python/test_parallel_faults.py || status=1
+    done
     return $status
 }
 soak_launchers() { # one script under yoke run, torchrun, mpirun and srun

@@ -225,6 +225,10 @@ def test_a_module_that_changed_since_is_refused():
         net[0].weight.requires_grad_(False)
         with pytest.raises(yoke.StateError, match="frozen"):
             ddp(yoke.ones((1, 2)))
+        net[0].weight.requires_grad_(True)
+        net[1].to(yoke.float64)
+        with pytest.raises(yoke.StateError, match="'1.weight' was moved"):
+            ddp(yoke.ones((1, 2)))
         return True
     assert on_ranks(2, run) == [True, True]
 
@@ -287,3 +291,60 @@ def test_shares_are_alike_on_all_ranks_and_larger_where_a_step_is_quicker():
     assert told[0][1] < min(told[0][0], told[0][2])
     with pytest.raises(yoke.TypeError, match="'step_fn' is 5"):
         yoke.comm.measure_shares(5)
+
+
+def test_a_backward_more_on_one_rank_is_told_on_all():
+    def run(group):
+        layer = nn.Linear(2, 1)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        with pytest.raises(yoke.CollectiveError) as caught:
+            for _ in range(2 + (group.rank == 1)):
+                ddp(yoke.ones((1, 2))).sum().backward()
+            group.barrier()
+        with pytest.raises(yoke.CollectiveError):
+            ddp(yoke.ones((1, 2)))
+        layer(yoke.ones((1, 2))).sum().backward()  # alone
+        return str(caught.value)
+    for told in on_ranks(2, run):
+        assert isinstance(told, str) and all(part in told for part in ("rank 0 (host", "called barrier", "rank 1 (host", "called all_reduce")), told
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_a_rank_that_raises_is_told_on_all_and_the_module_goes_on_alone(where):
+    def run(group):
+        def hook(bucket, group):
+            if group.rank == 1 and where == "backward":
+                yoke.zeros((1 << 45,))
+            return group.all_reduce(bucket.tensor, op="avg", async_op=True)
+        layer = nn.Linear(2, 1)
+        ddp = yoke.DistributedDataParallel(layer, group, compression=hook)
+        group.monitored_barrier(30.)
+        with pytest.raises(yoke.Error) as caught:
+            with group:
+                loss = ddp(yoke.ones((1, 2))).sum()
+                if group.rank == 1 and where == "forward":
+                    yoke.zeros((1 << 45,))
+                loss.backward()
+        with pytest.raises(yoke.Error):
+            ddp(yoke.ones((1, 2)))
+        layer.zero_grad()
+        layer(yoke.ones((1, 2))).sum().backward()
+        assert layer.weight.grad.tolist() == [[1., 1.]]
+        return str(caught.value)
+    first, second, third = on_ranks(3, run)
+    assert first == third and "rank 1 (host" in first and "OutOfMemoryError" in first and "bytes" in second, (first, second)
+
+
+def test_a_state_of_another_model_is_refused():
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    ddp = yoke.DistributedDataParallel(nn.Linear(2, 1), group, compression="bf16")
+    with pytest.raises(yoke.ValueError, match="'q/weight'"):
+        ddp.load_comm_state({"steps": 3, "tensors": {"q/weight": yoke.ones((2, 1))}})
+
+    def run(group):
+        ddp = yoke.DistributedDataParallel(nn.Linear(40, 30), group, compression="powersgd:rank=2,start=2")
+        for name, shape in (("q/other", (40, 2)), ("q/weight", (40, 3)), ("error/weight", (30, 41)), ("r/weight", (30, 40))):
+            with pytest.raises(yoke.ValueError, match=name):
+                ddp.load_comm_state({"steps": 3, "tensors": {name: yoke.ones(shape)}})
+        return ddp.comm_state() == {"steps": 0, "tensors": {}}
+    assert on_ranks(2, run) == [True, True]

@@ -6,50 +6,9 @@ import numpy as np
 import pytest
 
 import yoke
-from yoke import nn
+from parallel_run import BATCH, EXAMPLES, Run
 from test_parallel import on_ranks
-
-EXAMPLES, BATCH = 60, 2
-DATA = np.random.default_rng(0).normal(size=(EXAMPLES, 6)).astype("float32")
-
-
-class Run:
-    """What a script has: net, optimizer, scaler and sampler."""
-
-    def __init__(self, group, norm=True, **options):
-        yoke.manual_seed(1)
-        self.net = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 12), *[nn.BatchNorm1d(12)] * norm, nn.Linear(12, 2))
-        self.optimizer = yoke.optim.AdamW(self.net.parameters(), lr=0.01)
-        self.scaler = yoke.GradScaler(init_scale=8., growth_interval=3)
-        self.sampler = yoke.data.DistributedSampler(EXAMPLES, group.rank, group.size, pad=False)
-        self.ddp = yoke.DistributedDataParallel(self.net, group, bucket_mb=0.0005, **options)
-        self.seen = []
-        self.pass_ = iter(self.sampler)
-
-    def backward(self):
-        which = [index for _, index in zip(range(BATCH), self.pass_)]
-        self.seen += which
-        self.scaler.scale(self.ddp(yoke.tensor(DATA[which])).pow(2).mean()).backward()
-
-    def step(self):
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self.optimizer.zero_grad()
-
-    def steps(self, count):
-        for _ in range(count):
-            self.backward()
-            self.step()
-
-    def regroup(self, group):
-        self.ddp.regroup(group, self.optimizer, self.scaler, self.sampler)
-        self.pass_ = iter(self.sampler)
-
-    def told(self):
-        state = self.optimizer.state_dict()["state"]
-        return ([each.tolist() for each in (*self.net.parameters(), *self.net.buffers())],
-                [{name: each.tolist() for name, each in one.items()} for one in state.values()], self.scaler.state_dict(), self.sampler.state_dict())
-
+from yoke import nn
 
 def lost(group, victim, timeout=0.5):
     """Nothing in the victim, else the group of the others."""
@@ -107,23 +66,6 @@ def test_all_take_the_state_of_the_rank_that_is_furthest(ahead):
         assert each[2][3] == {"epoch": 0, "consumed": 5 * 3 * BATCH + 2 * 2 * BATCH}
 
 
-def from_state(group, told, **options):
-    """A fresh run on fewer ranks, from where others have come."""
-    run = Run(group, **options)
-    params, moments, scaler, sampler, comm = told
-    with yoke.no_grad():
-        for each, value in zip((*run.net.parameters(), *run.net.buffers()), params):
-            each.copy_(yoke.tensor(value).to(dtype=each.dtype))
-    state = run.optimizer.state_dict()
-    state["state"] = {i: {name: yoke.tensor(value) for name, value in one.items()} for i, one in enumerate(moments)}
-    run.optimizer.load_state_dict(state)
-    run.scaler.load_state_dict(scaler)
-    run.sampler.load_state_dict(sampler)
-    run.ddp.load_comm_state(comm)
-    run.pass_ = iter(run.sampler)
-    return run
-
-
 @pytest.mark.parametrize("victim", [0, 1, 2])
 @pytest.mark.parametrize("compression", [None, "powersgd:rank=1,start=2,rate=1"])
 def test_those_that_live_have_what_as_many_ranks_have_from_there(victim, compression):
@@ -136,13 +78,13 @@ def test_those_that_live_have_what_as_many_ranks_have_from_there(victim, compres
         with pytest.raises(yoke.CancelledError):
             run.backward()
         run.regroup(smaller)
-        there = (*run.told(), run.ddp.comm_state())
+        there = run.state()
         run.steps(3)
         return there, run.told()
     lived = done(on_ranks(3, body))
 
     def again(group):
-        run = from_state(group, lived[group.rank][0], compression=compression)
+        run = Run(group, compression=compression).go_on_from(lived[group.rank][0])
         run.steps(3)
         return run.told()
     fresh = on_ranks(2, again)
@@ -157,12 +99,12 @@ def test_one_that_is_left_alone_trains_as_one_process():
         if smaller is None:
             return None
         run.regroup(smaller)
-        there = (*run.told(), run.ddp.comm_state())
+        there = run.state()
         run.steps(3)
         return there, run.told()
     (there, after), = done(on_ranks(2, body))
     group, = yoke.comm.init_all(["cpu"], size=1)
-    fresh = from_state(group, there)
+    fresh = Run(group).go_on_from(there)
     fresh.steps(3)
     assert fresh.told() == after
 

@@ -47,6 +47,9 @@ function Parallel:init(module, given)
     local names, params = listed(module:named_parameters(), trains)
     local buffer_names, buffers = listed(module:named_buffers(), function() return true end)
     local compression = named.compression or nil
+    local known = {}
+    for _, name in ipairs(names) do known[name] = true end
+    rawset(self, "names", known)
     rawset(self, "wrapped", params)
     rawset(self, "reducer", core._reducer(handle, params, names, buffers, buffer_names, named.bucket_mb, compression))
 end
@@ -57,7 +60,8 @@ local function check_parameters(self)
     for _, each in ipairs(self.wrapped) do was[each] = true end
     for i, each in ipairs(now) do
         if not was[each] then
-            core.raise("state", NAME, ("the module has changed since it was wrapped: the parameter '%s' came to it; wrap it anew on all ranks"):format(names[i]))
+            local what = self.names[names[i]] and "was moved, or another one has its name" or "came to it"
+            core.raise("state", NAME, ("the module has changed since it was wrapped: the parameter '%s' %s; wrap it anew on all ranks"):format(names[i], what))
         end
     end
     if #now < #self.wrapped then

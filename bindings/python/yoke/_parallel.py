@@ -75,6 +75,7 @@ class DistributedDataParallel(Module):
         text = compression if isinstance(compression, str) else None
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_wrapped", [each for _, each in named])
+        object.__setattr__(self, "_names", {name for name, _ in named})
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
             bucket_mb, text, hook))
@@ -98,7 +99,9 @@ class DistributedDataParallel(Module):
             return
         was = {id(each) for each in self._wrapped}
         names = [name for name, each in self.module.named_parameters() if each.requires_grad and id(each) not in was]
-        what = f"the parameter '{names[0]}' came to it" if names else "a parameter of it was frozen, or taken away"
+        what = "a parameter of it was frozen, or taken away"
+        if names:
+            what = f"the parameter '{names[0]}' " + ("was moved, or another one has its name" if names[0] in self._names else "came to it")
         raise _yoke.StateError(f"{_NAME}: the module has changed since it was wrapped: {what}; wrap it anew on all ranks")
 
     @contextmanager

@@ -1,0 +1,114 @@
+"""A rank is killed, stopped, or out of memory amid a training: the others are told, and go on without it. ./dev soak parallel does it again and again."""
+import json
+import os
+import pathlib
+
+import pytest
+
+import yoke
+from parallel_run import BATCH, EXAMPLES, Run
+from test_comm import start
+from test_parallel import on_ranks
+
+RANKS, AT = 3, 3  # the step amid which it happens
+ROUND = int(os.environ.get("YOKE_ROUND", "0"))
+
+TRAINING = f"""
+import contextlib, json, time
+from parallel_run import BATCH, Run
+kind, where, victim = os.environ["FAULT"].split()
+victim, folder = int(victim), os.environ["FOLDER"]
+group = yoke.comm.init(timeout=4. if kind == "stopped" else 60.)
+processes = yoke.zeros(size, dtype=yoke.int64)
+group.all_gather(processes, yoke.tensor([os.getpid()]))
+step = 0
+
+def may_fail(here):
+    if (rank, step, where) != (victim, {AT}, here):
+        return
+    if kind == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    yoke.zeros((1 << 45,))
+
+def hook(bucket, group):
+    if bucket.index == 1:
+        may_fail("backward")
+    return group.all_reduce(bucket.tensor, op="avg", async_op=True)
+
+run = Run(group, compression=hook)
+told = []
+
+def train():
+    global step
+    while len(which := run.batch()) == BATCH:
+        loss = run.loss(which)
+        may_fail("forward")
+        loss.backward()
+        may_fail("optimizer")
+        run.step()
+        step += 1
+
+def recover(error):
+    global group, run
+    began = time.monotonic()
+    group = group.shrink()
+    run.regroup(group)
+    state = run.state()
+    if group.rank == 0:
+        yoke.save(os.path.join(folder, "there.safetensors"), state)
+    told.append([type(error).__name__, str(error), time.monotonic() - began])
+
+try:
+    with group:
+        while True:
+            try:
+                train()
+                break
+            except (yoke.CollectiveError, yoke.TimeoutError, yoke.CancelledError) as error:
+                if rank == victim:
+                    raise
+                recover(error)
+        group.barrier()
+finally:
+    if kind == "stopped" and rank != victim:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(processes.tolist()[victim], signal.SIGKILL)
+print(json.dumps([told, group.size, run.told()]))
+"""
+
+ERRORS = {"killed": ["CollectiveError"], "stopped": ["TimeoutError", "CollectiveError"], "memory": ["CancelledError", "OutOfMemoryError"]}
+CASES = [(kind, where) for kind in ERRORS for where in ("forward", "backward", "optimizer")]
+DAILY = [case for case in CASES if "YOKE_ROUND" in os.environ or case[0] != "stopped" or case[1] == "backward"]  # others wait for deadlines, too
+
+
+def expected(there):
+    """What as many ranks come to from that state."""
+    def go_on(group):
+        run = Run(group).go_on_from(there)
+        run.finish()
+        return run.told()
+    first, second = on_ranks(RANKS - 1, go_on)
+    assert first == second
+    return json.loads(json.dumps(first))
+
+
+@pytest.mark.parametrize("kind, where", DAILY)
+def test_the_others_are_told_and_go_on_as_they_would_have_without_it(kind, where, tmp_path):
+    victim = (CASES.index((kind, where)) + ROUND) % RANKS
+    paths = os.pathsep.join([str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    outs, statuses, errors = start(TRAINING, RANKS, FAULT=f"{kind} {where} {victim}", FOLDER=str(tmp_path), PYTHONPATH=paths)
+    living = [rank for rank in range(RANKS) if rank != victim]
+    assert [statuses[rank] for rank in living] == [0, 0] and statuses[victim] == (1 if kind == "memory" else -9), (statuses, errors)
+    assert kind != "memory" or "OutOfMemoryError" in errors[victim]
+    there = yoke.load(str(tmp_path / "there.safetensors"))
+    after = expected(there)
+    for rank in living:
+        told, size, state = json.loads(outs[rank])
+        assert len(told) == 1 and told[0][0] in ERRORS[kind] and f"rank {victim} (host" in told[0][1], told
+        assert size == RANKS - 1 and state == after
+        assert "YOKE_ROUND" not in os.environ or told[0][2] <= 5, told
+    steps = int(next(iter(there["optimizer"]["state"].values()))["step"].item())
+    all_had = AT + (where == "optimizer")  # a backward that all have had
+    assert steps == all_had and there["sampler"]["consumed"] == (steps + 1) * RANKS * BATCH < EXAMPLES
