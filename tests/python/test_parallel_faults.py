@@ -7,7 +7,7 @@ import pytest
 
 import yoke
 from parallel_run import BATCH, EXAMPLES, Run
-from test_comm import start
+from rank_scripts import start
 from test_parallel import on_ranks
 
 RANKS, AT = 3, 3  # the step amid which it happens
