@@ -3,9 +3,13 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/text.h"
+#include "core/launch/error_file.h"
+
+#include <unistd.h>
 
 #include <cstdlib>
 #include <mutex>
+#include <new>
 
 namespace yoke {
 
@@ -15,6 +19,7 @@ struct Ending {
     Mutex mutex{LockRank::kOther};
     char raised[2000] = "";
     int exit_code = 0;
+    pid_t process = 0;  // the rank itself, no forked child of it
 };
 Ending &known = immortal<Ending>();
 
@@ -24,6 +29,18 @@ void note_exit_code(int code) noexcept
     const std::lock_guard lock(known.mutex);
     known.exit_code = code;
     if (code == 0) *known.raised = '\0';  // whoever was told of an error went on
+}
+
+// Of a group that has failed it knows already.
+void tell_what_was_raised() noexcept
+try {
+    std::string raised;
+    {
+        const std::lock_guard lock(known.mutex);
+        if (known.process == getpid()) raised = known.raised;
+    }
+    if (!raised.empty()) tell_launcher("its script raised " + raised);
+} catch (const std::bad_alloc &) {  // it sees the exit code
 }
 #endif
 
@@ -45,9 +62,14 @@ std::string ending()
 
 void leave_at_exit(void (*leave)())
 {
+    {
+        const std::lock_guard lock(known.mutex);
+        known.process = getpid();
+    }
 #ifdef __GLIBC__
     const auto told = [](int code, void *argument) {
         note_exit_code(code & 0xff);  // what the parent is told
+        tell_what_was_raised();
         reinterpret_cast<void (*)()>(argument)();
     };
     if (on_exit(told, reinterpret_cast<void *>(leave)) == 0) return;

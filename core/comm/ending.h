@@ -14,7 +14,8 @@ void note_raised(std::string_view what);
 // on.
 std::string ending();
 
-// Has `leave` called when the process exits; ending() knows the exit code then, where the C library tells it.
+// Has `leave` called when the process exits; ending() knows the exit code then, where the C library tells it, and who
+// launched the process is told what was raised.
 void leave_at_exit(void (*leave)());
 
 }  // namespace yoke

@@ -79,6 +79,12 @@ else:
     assert done.returncode == 1 and "; it told: " in last(done) and "ranks do not agree" in last(done), done
 
 
+def test_what_a_script_raises_is_its_cause():
+    done = python(GROUP + "if group.rank == 1: raise KeyError('no such image')\nsignal.pause()\n")
+    assert done.returncode == 1 and "rank 1 (process" in last(done), done
+    assert last(done).endswith("ended with exit code 1; it told: its script raised KeyError: 'no such image'"), done
+
+
 def test_a_killed_rank_counts_before_those_that_miss_it():
     done = python(GROUP + "if group.rank == 1: os.kill(os.getpid(), signal.SIGKILL)\ngroup.barrier()\n")
     assert done.returncode == 137 and "rank 1 (process" in last(done), done
