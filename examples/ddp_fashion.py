@@ -19,9 +19,9 @@ from yoke import nn
 BATCH = 64  # of each rank
 
 
-def train(net, images, labels, options, group, saved):
+def train(net, images, labels, options, group, saved=SavedRun(), compression=None):
     """Returns the loss of each step, the mean over all ranks."""
-    ddp = yoke.DistributedDataParallel(net, group)
+    ddp = yoke.DistributedDataParallel(net, group, compression=compression)
     sampler = yoke.data.DistributedSampler(len(images), group.rank, group.size, seed=options.seed)
     batches = -(-len(sampler) // BATCH)
     steps = options.epochs * batches

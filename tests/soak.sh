@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups parallel launchers install mpi cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups parallel launchers deploy powersgd install mpi cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -92,6 +92,18 @@ soak_launchers() { # one script under yoke run, torchrun, mpirun and srun
     install_packages slurmctld slurmd slurm-client libpmix-dev openmpi-bin
     setup_torch && build_native || return
     YOKE_TORCH_PYTHON=$PWD/build/torch-venv/bin/python run python -m pytest -q -rs -p no:cacheprovider tests/launchers
+}
+soak_deploy() { # examples/deploy: a batch job, manifests, the image's lines in roots that debootstrap makes
+    install_packages slurmctld slurmd slurm-client openmpi-bin debootstrap cpio dataset-fashion-mnist
+    setup_torch && build_native || return
+    [ -x build/kube-venv/bin/kubernetes-validate ] ||
+        { "${YOKE_PYTHON:-/usr/bin/python3}" -m venv build/kube-venv && build/kube-venv/bin/pip install -q kubernetes-validate kubeflow-trainer-api; } || return
+    YOKE_TORCH_PYTHON=$PWD/build/torch-venv/bin/python YOKE_KUBE_PYTHON=$PWD/build/kube-venv/bin/python \
+        run python -m pytest -q -rs -p no:cacheprovider --basetemp build/deploy tests/deploy
+}
+soak_powersgd() { # bytes and accuracy of compressed gradients, between two network namespaces
+    install_packages iproute2
+    build_native && run python -m pytest -q -rs -s -p no:cacheprovider tests/powersgd
 }
 soak_install() { # as README has it: pip in a fresh environment, a prefix, LuaRocks; with the CUDA module where nvcc is
     install_packages luarocks && $python tests/install/install.py build/install

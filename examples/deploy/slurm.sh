@@ -1,0 +1,21 @@
+#!/bin/bash
+# Two nodes with four ranks each: from the root of the tree, with Yoke installed for the python3 on PATH,
+#
+#     sbatch examples/deploy/slurm.sh [--epochs 10 …]
+#
+# srun tells each rank who it is, and Yoke finds rank 0 on the first node of the step. Options of sbatch come before the
+# ones here: `sbatch --nodes 1 --ntasks-per-node 2 …`. With cards add --gpus-per-task 1. A job that is ended or requeued
+# goes on from what it has saved, which is to lie where all nodes see it.
+#SBATCH --job-name=ddp_fashion
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=4
+#SBATCH --time=01:00:00
+#SBATCH --requeue
+#SBATCH --output=%x-%j.out
+set -euo pipefail
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1} # srun does not take it over by itself
+export YOKE_NUM_THREADS=$SRUN_CPUS_PER_TASK
+
+# A rank that fails ends the others with its reason, and srun then the step.
+srun --kill-on-bad-exit=1 --label python3 "$SLURM_SUBMIT_DIR/examples/ddp_fashion.py" --save "$SLURM_SUBMIT_DIR/ddp_fashion-run" "$@"
