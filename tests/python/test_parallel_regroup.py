@@ -187,7 +187,7 @@ def test_a_regroup_that_fails_leaves_the_module_and_may_come_again():
             return None
         objects = () if smaller.rank == 1 else (run.optimizer,)
         try:
-            smaller.barrier()
+            smaller.monitored_barrier(30.)
             if smaller.rank == 2:
                 smaller.abort("it is lost, too")
                 return None
