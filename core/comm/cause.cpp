@@ -11,19 +11,22 @@ namespace yoke {
 
 // ---- In the store -----------------------------------------------------------------------------------------------
 
-// A planned end has a number below zero.
+// A planned end has a number below zero, one of no call a question mark behind it.
 std::string Cause::encode() const
 {
-    return std::to_string(is_planned ? -status : status) + " " + text;
+    return std::to_string(is_planned ? -status : status) + (is_of_no_call ? "? " : " ") + text;
 }
 
 Cause Cause::decode(std::string_view line)
 {
     const size_t space = line.find(' ');
-    const std::optional<int32_t> status = parsed<int32_t>(line.substr(0, space));
+    std::string_view number = line.substr(0, space);
+    const bool is_of_no_call = number.ends_with('?');
+    if (is_of_no_call) number.remove_suffix(1);
+    const std::optional<int32_t> status = parsed<int32_t>(number);
     if (space == std::string_view::npos || !status || *status == YOKE_OK)
         return {YOKE_E_COMM, "the group has failed, and what its ranks told of it cannot be read"};
-    return {std::abs(*status), std::string(line.substr(space + 1)), *status < 0};
+    return {std::abs(*status), std::string(line.substr(space + 1)), *status < 0, is_of_no_call};
 }
 
 void Cause::raise() const
@@ -144,7 +147,7 @@ Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
 
 Cause cause_of_loss(const Arrival &lost, const std::string &what)
 {
-    return {YOKE_E_COMM, format("collective: %s %s", describe(lost).c_str(), what.c_str())};
+    return {YOKE_E_COMM, describe(lost) + " " + what, false, true};
 }
 
 }  // namespace yoke

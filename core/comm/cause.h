@@ -15,8 +15,9 @@ inline constexpr const char *kCauseKey = "cause";
 
 struct Cause {
     yoke_status status = YOKE_E_COMM;
-    std::string text;         // all of it, alike on every rank
-    bool is_planned = false;  // the group's end is no failure: its ranks go on without it
+    std::string text;            // all of it, alike on every rank
+    bool is_planned = false;     // the group's end is no failure: its ranks go on without it
+    bool is_of_no_call = false;  // whichever call raises it puts its name in front
 
     // A line of text for the store; what is none gives a Cause that says so.
     std::string encode() const;

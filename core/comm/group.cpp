@@ -82,16 +82,25 @@ std::unique_lock<std::mutex> Group::lock_here() const
     return std::unique_lock(mutex_);
 }
 
-void Group::check_usable(std::unique_lock<std::mutex> &lock) const
+void Group::check_usable(std::unique_lock<std::mutex> &lock, const char *call)
 {
     if (!cause_) return;
+    name_cause(call);
     staging_.failures()->note_told(cause_->text);
-    raise_cause(lock);
+    raise_cause(lock, call);
+}
+
+// With the lock held: the first call of this rank that raises it.
+void Group::name_cause(const char *call)
+{
+    if (std::exchange(cause_->is_of_no_call, false))
+        cause_->text = std::string(call) + ": " + cause_->text;
 }
 
 // Whoever is told may end the process: the dump is written by then.
-void Group::raise_cause(std::unique_lock<std::mutex> &lock) const
+void Group::raise_cause(std::unique_lock<std::mutex> &lock, const char *call)
 {
+    name_cause(call);
     const Cause cause = *cause_;
     const std::shared_future<void> dumped = dumped_;
     lock.unlock();
@@ -162,7 +171,7 @@ void Group::issue(Issued issued, bool may_run_here)
     if (issued.call.staged.present()) [[unlikely]]
         stage(issued.call);
     std::unique_lock lock = lock_here();
-    check_usable(lock);
+    check_usable(lock, issued.call.name());
     Pending pending = number(std::move(issued));
     for (const Ref<Work> &each : start({&pending, 1}, may_run_here, std::move(lock)))
         each->wait(-1);
@@ -198,7 +207,7 @@ std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_r
     for (Issued &each : calls)
         if (each.call.staged.present()) stage(each.call);
     std::unique_lock lock = lock_here();
-    check_usable(lock);
+    check_usable(lock, calls[0].call.name());
     Batch batch;
     for (Issued &each : calls) batch.push_back(number(std::move(each)));
     return start(batch, may_run_here, std::move(lock));

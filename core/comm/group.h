@@ -77,7 +77,7 @@ public:
     // All ranks get it as the cause. Returns at once.
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Raises what it has failed with.
-    void check_running() const;
+    void check_running(const char *call);
     // Of the last calls, the newest last.
     std::vector<CallRecord> records() const;
     // What core/comm/dump.h tells, in a file that is whole or as it was. Also while a call hangs, and of a failed
@@ -137,8 +137,9 @@ private:
     void check_process() const;
     std::unique_lock<std::mutex> lock_here() const;
     // With the lock held, which they let go of where they raise.
-    void check_usable(std::unique_lock<std::mutex> &lock) const;
-    [[noreturn]] void raise_cause(std::unique_lock<std::mutex> &lock) const;
+    void check_usable(std::unique_lock<std::mutex> &lock, const char *call);
+    [[noreturn]] void raise_cause(std::unique_lock<std::mutex> &lock, const char *call);
+    void name_cause(const char *call);
     // With the lock held.
     yoke_comm_signature sign(const Collective &call);
     Pending number(Issued issued);
@@ -197,7 +198,7 @@ private:
     void end_by_shrink() noexcept;
     Members reunite(Deadline deadline);
     bool have_all_come(uint64_t barrier) const noexcept;
-    void await_cause() const;
+    void await_cause(const char *call);
     // A view of the table for one wait of a barrier's.
     struct BarrierWait {
         std::shared_ptr<Store> keys;
@@ -216,9 +217,9 @@ private:
         try {
             return step();
         } catch (const Interrupted &) {
-            fail_alone(cause_of_interrupt(call));
+            fail_alone(call, cause_of_interrupt(call));
         } catch (const std::bad_alloc &) {
-            fail_alone(cause_of_shortage(call));
+            fail_alone(call, cause_of_shortage(call));
         }
     }
     void forget_barriers(uint64_t before) noexcept;
@@ -238,7 +239,7 @@ private:
     static const Pending &met_by(const yoke_comm_fault &fault, Calls calls) noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);
     // What happened to this rank alone, where the others wait.
-    [[noreturn]] void fail_alone(const Cause &cause);
+    [[noreturn]] void fail_alone(const char *call, const Cause &cause);
     [[noreturn]] void fail_alone(yoke_status status, const char *text, const Pending &pending);
     // A farewell, which tells the others that this rank has not died.
     void say_left() noexcept;

@@ -11,7 +11,7 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kBarriers = "monitored";
+constexpr const char *kBarriers = "monitored", *kMonitored = "monitored_barrier";
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Group::BarrierWait Group::open_barrier()
 {
     auto keys = std::make_shared<PrefixStore>(members_.store, kBarriers);
     std::unique_lock lock = lock_here();
-    check_usable(lock);
+    check_usable(lock, kMonitored);
     std::erase_if(barriers_under_way_, [](const auto &each) { return each.expired(); });
     barriers_under_way_.push_back(keys);
     return {std::move(keys), count_dead()};
@@ -62,10 +62,10 @@ void Group::monitored_barrier(double seconds)
     uint64_t number = 0;
     {
         std::unique_lock lock = lock_here();
-        check_usable(lock);
+        check_usable(lock, kMonitored);
         number = ++barriers_;
     }
-    const Meeting meeting(*this, "monitored_barrier");
+    const Meeting meeting(*this, kMonitored);
     while (!await_barrier(number, deadline)) Interruptible::check_here();
     forget_barriers(number);
 }
@@ -79,14 +79,14 @@ bool Group::await_barrier(uint64_t number, Deadline deadline)
     try {
         keys->set(name + "/" + std::to_string(rank()), "", deadline);
         if (dead > 0) absent = describe_dead(number, *keys);
-        if (absent.empty()) (void)gather(*keys, name, "", deadline, "monitored_barrier");
+        if (absent.empty()) (void)gather(*keys, name, "", deadline, kMonitored);
     } catch (const Interrupted &) {
         throw;
     } catch (const Error &error) {
         if (error.status() == YOKE_E_TIMEOUT) throw;
         if (have_all_come(number)) return true;
         if (has_lost_more(dead)) return false;
-        await_cause();
+        await_cause(kMonitored);
         throw;
     }
     if (absent.empty()) return true;
@@ -109,12 +109,12 @@ try {
 }
 
 // What the group is about to learn.
-void Group::await_cause() const
+void Group::await_cause(const char *call)
 {
     constexpr std::chrono::milliseconds kPatience{1000};
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return cause_.has_value(); });
-    check_usable(lock);
+    check_usable(lock, call);
 }
 
 // All ranks have come to this one, so that none looks at those before it. What fails stays there.

@@ -9,13 +9,14 @@ void Group::stage(Collective &call)
 {
     {
         std::unique_lock lock = lock_here();
-        check_usable(lock);
+        check_usable(lock, call.name());
     }
     try {
         call.staged->begin(call.in, call.out);
     } catch (const Error &error) {
         if (error.status() != YOKE_E_DEVICE_LOST) throw;
-        fail_alone({error.status(), format("%s: %s failed: %s", call.name(),
+        fail_alone(call.name(),
+                   {error.status(), format("%s: %s failed: %s", call.name(),
                                            yoke::describe(members_.self()).c_str(), error.what())});
     }
 }
@@ -31,7 +32,7 @@ void Group::begin_staged(Pending &pending)
     } catch (const Error &error) {
         fail_alone(error.status(), error.what(), pending);
     }
-    if (std::unique_lock lock(mutex_); cause_) raise_cause(lock);
+    if (std::unique_lock lock(mutex_); cause_) raise_cause(lock, pending.call.name());
     pending.in = staged.in();
     pending.out = staged.out();
 }

@@ -145,26 +145,28 @@ void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     if (failure.fault.keeps_memory) keep_memory(calls);
     const Pending &pending = met_by(failure.fault, calls);
-    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && is_half_made()) await_cause();
+    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && is_half_made())
+        await_cause(pending.call.name());
     bool can_agree = true;
     const Cause mine = cause_of_call(failure, pending.doing(), &can_agree);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
-    if (std::unique_lock lock(mutex_); is_aborted && cause_) raise_cause(lock);
+    if (std::unique_lock lock(mutex_); is_aborted && cause_) raise_cause(lock, pending.call.name());
     fail_with(can_agree ? agreed(mine) : mine);
     std::unique_lock lock(mutex_);
-    raise_cause(lock);
+    raise_cause(lock, pending.call.name());
 }
 
-void Group::fail_alone(const Cause &cause)
+void Group::fail_alone(const char *call, const Cause &cause)
 {
     if (!is_failed()) fail_with(agreed(cause));
     std::unique_lock lock(mutex_);
-    raise_cause(lock);
+    raise_cause(lock, call);
 }
 
 void Group::fail_alone(yoke_status status, const char *text, const Pending &pending)
 {
-    fail_alone(cause_of({}, status, text, pending.doing(), members_.self(), members_.ranks));
+    fail_alone(pending.call.name(),
+               cause_of({}, status, text, pending.doing(), members_.self(), members_.ranks));
 }
 
 namespace {
@@ -267,10 +269,10 @@ void Group::fail_with(const Cause &cause) noexcept
     dump.write();
 }
 
-void Group::check_running() const
+void Group::check_running(const char *call)
 {
     std::unique_lock lock = lock_here();
-    check_usable(lock);
+    check_usable(lock, call);
 }
 
 // "; rank 0 (host a, process 7) is in barrier at train.py:17", or "".

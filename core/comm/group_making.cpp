@@ -75,7 +75,7 @@ Ref<Group> Group::make(const Members &members, const GroupOptions &options, Dead
     } catch (const EngineFailure &failure) {
         group->fail_making(failure, call);
     } catch (const std::exception &) {
-        group->fail_alone(cause_of_caught(members.self(), call));
+        group->fail_alone(call, cause_of_caught(members.self(), call));
     }
     return group;
 }
@@ -93,11 +93,11 @@ Ref<Group> Group::begin_making(const Members &members, const GroupOptions &optio
 // Who cannot make its part closes its connections, and tells why: that is the cause, not the end of a connection.
 void Group::fail_making(const EngineFailure &failure, const char *call)
 {
-    if (failure.fault.kind == YOKE_COMM_FAULT_DIED) await_cause();
+    if (failure.fault.kind == YOKE_COMM_FAULT_DIED) await_cause(call);
     Doing doing;
     doing.making = call;
-    fail_alone(cause_of(failure.fault, failure.status, failure.text, doing, members_.self(),
-                        members_.ranks));
+    fail_alone(call, cause_of(failure.fault, failure.status, failure.text, doing, members_.self(),
+                              members_.ranks));
 }
 
 Cause Group::cause_of_interrupt(const char *call) const

@@ -132,7 +132,7 @@ Ref<Group> Group::make_part(const Members &part)
     const Deadline deadline = Deadline::after(options_.init_timeout_s);
     {
         std::unique_lock lock = lock_here();
-        check_usable(lock);
+        check_usable(lock, "split");
         parts_under_way_.push_back(part.store);
     }
     const struct Made {
@@ -148,7 +148,7 @@ Ref<Group> Group::make_part(const Members &part)
     try {
         return make(part, options_, deadline, "split");
     } catch (const Error &) {
-        check_running();
+        check_running("split");
         throw;
     }
 }
@@ -246,7 +246,7 @@ void *Group::allocate(uint64_t bytes)
             const Deadline none = Deadline::after(kNever);
             std::unique_lock lock(group.mutex_);
             wait_until(group.changed_, lock, none, [this] { return !group.is_running_; });
-            group.check_usable(lock);
+            group.check_usable(lock, "empty");
             group.is_running_ = true;
         }
         ~Turn()
@@ -260,7 +260,8 @@ void *Group::allocate(uint64_t bytes)
     try {
         return engine_->allocate(bytes);
     } catch (const EngineFailure &found) {
-        fail_alone({found.status,
+        fail_alone("empty",
+                   {found.status,
                     format("empty: %s did not get its memory of %llu bytes that peers reach: %s",
                            yoke::describe(members_.self()).c_str(),
                            static_cast<unsigned long long>(bytes), found.text.c_str())});

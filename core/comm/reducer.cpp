@@ -166,7 +166,7 @@ try {
         const std::lock_guard lock(mutex_);
         has_gone_on_ = true;
     }
-    group_->check_running();
+    group_->check_running("DistributedDataParallel");
 } catch (...) {
     const std::lock_guard lock(mutex_);
     is_over_ = true;

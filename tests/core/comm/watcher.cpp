@@ -34,12 +34,12 @@ TEST(Group, IsNotMadeWithOneThatHasDied)
     members.store = std::make_shared<PrefixStore>(met->server->table(), "group");
     members.watcher = std::make_shared<Watcher>();
     members.watcher->tell({PeerEvent::kEnded, 1, 0, "", ""});
-    expect_error(YOKE_E_COMM, {"rank 1 (host here", "died while the group was made"},
+    expect_error(YOKE_E_COMM, {"init_all: rank 1 (host here", "died while the group was made"},
                  [&] { (void)Group::make(members, {}, Deadline::after(20), kCall); });
     members.watcher->tell({PeerEvent::kJoined, 1, 0, "", ""});
     members.watcher->tell({PeerEvent::kSilent, 1, 31, "", ""});
     members.store = std::make_shared<PrefixStore>(met->server->table(), "another group");
-    expect_error(YOKE_E_COMM, {"rank 1 (host here", "has not been heard for 31 s"},
+    expect_error(YOKE_E_COMM, {"init_all: rank 1 (host here", "has not been heard for 31 s"},
                  [&] { (void)Group::make(members, {}, Deadline::after(20), kCall); });
 }
 
