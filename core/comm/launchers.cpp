@@ -115,7 +115,12 @@ LauncherSource by_slurm(const Lookup &variable)
                            said_number(variable, "SLURM_NTASKS"));
     source.local_rank = said_number(variable, "SLURM_LOCALID");
     source.epoch = said_number(variable, "SLURM_RESTART_COUNT").value;
-    if (list) source.hosts = {list.by, {first_slurm_host(list.value)}};
+    if (!list) return source;
+    try {
+        source.hosts = {list.by, {first_slurm_host(list.value)}};
+    } catch (const Error &error) {
+        throw Error(error.status(), "comm.init: " + list.by + ": " + error.what());
+    }
     return source;
 }
 

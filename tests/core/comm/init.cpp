@@ -70,9 +70,9 @@ TEST(Init, OneThatWasInAnotherJobMeetsAFreshProcess)
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
         ranks.push_back(RankProcess([&, rank] {
-            if (rank == 0) (void)init_group(rank_of(0, 1, "env://"), "init");
+            if (rank == 0) (void)init_group(rank_of(0, 1, "env://"), "comm.init");
             finalize_groups();
-            return met(init_group(rank_of(rank, 2, url_of(port)), "init"));
+            return met(init_group(rank_of(rank, 2, url_of(port)), "comm.init"));
         }));
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2", "1 of 2"}));
 }
@@ -83,8 +83,8 @@ TEST(Init, AgainIsAtOnceWhileAllAreThere)
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
         ranks.push_back(RankProcess([&, rank] {
-            const Ref<Group> first = init_group(rank_of(rank, 2, url_of(port)), "init");
-            const Ref<Group> again = init_group(rank_of(rank, 2, url_of(port)), "init");
+            const Ref<Group> first = init_group(rank_of(rank, 2, url_of(port)), "comm.init");
+            const Ref<Group> again = init_group(rank_of(rank, 2, url_of(port)), "comm.init");
             return met(first) + ", " + met(again);
         }));
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
@@ -98,7 +98,7 @@ void expect_to_meet_anew(int leaver, bool do_others_keep)
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1, 2})
         ranks.push_back(RankProcess([&, rank] {
-            Ref<Group> first = init_group(rank_of(rank, 3, url_of(port)), "init");
+            Ref<Group> first = init_group(rank_of(rank, 3, url_of(port)), "comm.init");
             std::string text = met(first);
             if (rank != leaver) left.pass();
             if (rank == leaver || !do_others_keep) {
@@ -106,7 +106,7 @@ void expect_to_meet_anew(int leaver, bool do_others_keep)
                 finalize_groups();
             }
             if (rank == leaver) left.open(), left.open();
-            return text + ", " + met(init_group(rank_of(rank, 3, url_of(port)), "init"));
+            return text + ", " + met(init_group(rank_of(rank, 3, url_of(port)), "comm.init"));
         }));
     EXPECT_EQ(results(ranks),
               (std::vector<std::string>{"0 of 3, 0 of 3", "1 of 3, 1 of 3", "2 of 3, 2 of 3"}))
@@ -129,14 +129,14 @@ TEST(Init, OneThatLeavesWhileAnotherWaitsForItIsMetAnew)
     for (const int rank : {0, 1})
         ranks.push_back(RankProcess([&, rank] {
             setenv("TORCHELASTIC_ERROR_FILE", causes.c_str(), 1);
-            Ref<Group> first = init_group(rank_of(rank, 2, url_of(port)), "init");
+            Ref<Group> first = init_group(rank_of(rank, 2, url_of(port)), "comm.init");
             if (rank == 0) began.open();
             if (rank == 1) {
                 began.pass();
                 first = nullptr;
                 finalize_groups();
             }
-            return met(init_group(rank_of(rank, 2, url_of(port)), "init"));
+            return met(init_group(rank_of(rank, 2, url_of(port)), "comm.init"));
         }));
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2", "1 of 2"}));
     EXPECT_NE(access(causes.c_str(), F_OK), 0);
@@ -147,20 +147,20 @@ TEST(Init, AFreshProcessTakesThePlaceOfOneThatHasDied)
     const Port port;
     const Gate died;
     RankProcess first([&]() -> std::string {
-        const Ref<Group> group = init_group(rank_of(1, 2, url_of(port)), "init");
+        const Ref<Group> group = init_group(rank_of(1, 2, url_of(port)), "comm.init");
         met(group);
         raise(SIGKILL);
         return "";
     });
     RankProcess survivor([&] {
-        const Ref<Group> group = init_group(rank_of(0, 2, url_of(port)), "init");
+        const Ref<Group> group = init_group(rank_of(0, 2, url_of(port)), "comm.init");
         met(group);
         died.pass();
-        return met(init_group(rank_of(0, 2, url_of(port)), "init"));
+        return met(init_group(rank_of(0, 2, url_of(port)), "comm.init"));
     });
     first.result();
     died.open();
-    RankProcess second([&] { return met(init_group(rank_of(1, 2, url_of(port)), "init")); });
+    RankProcess second([&] { return met(init_group(rank_of(1, 2, url_of(port)), "comm.init")); });
     EXPECT_EQ(survivor.result(), "0 of 2");
     EXPECT_EQ(second.result(), "1 of 2");
 }
@@ -173,12 +173,26 @@ TEST(Init, APathThatWasWrongIsNoTurnOfTheRightOne)
     for (const int rank : {0, 1})
         ranks.push_back(RankProcess([&, rank] {
             if (rank == 1)
-                expect_error(YOKE_E_IO, {"/nosuch/folder"}, [] {
-                    (void)init_group(rank_of(1, 2, "file:///nosuch/folder/file"), "init");
+                expect_error(YOKE_E_IO, {"comm.init: rank 1 (host", "/nosuch/folder"}, [] {
+                    (void)init_group(rank_of(1, 2, "file:///nosuch/folder/file"), "comm.init");
                 });
-            return met(init_group(rank_of(rank, 2, url), "init"));
+            return met(init_group(rank_of(rank, 2, url), "comm.init"));
         }));
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2", "1 of 2"}));
+}
+
+TEST(Init, NamesItselfWhereASettingOrALaunchersVariableCannotBeRead)
+{
+    using Setting = std::pair<const char *, const char *>;
+    for (const auto &[name, value] :
+         {Setting{"YOKE_COMM_SILENCE", "long"}, {"SLURM_STEP_NODELIST", "a[3-"}}) {
+        RankProcess rank([name = name, value = value]() -> std::string {
+            setenv(name, value, 1);
+            (void)init_group(rank_of(0, 1, "env://"), "comm.init");
+            return "";
+        });
+        expect_parts(rank.result(), {"YOKE_E_VALUE comm.init: ", name, value});
+    }
 }
 
 TEST(Init, ByAFileAFreshProcessMeetsOneThatHasItOpen)
@@ -187,15 +201,15 @@ TEST(Init, ByAFileAFreshProcessMeetsOneThatHasItOpen)
     const std::string url = file.text();
     const Gate ended;
     RankProcess survivor([&] {
-        const Ref<Group> group = init_group(rank_of(0, 2, url), "init");
+        const Ref<Group> group = init_group(rank_of(0, 2, url), "comm.init");
         const std::string text = met(group);
         ended.pass();
-        return text + ", " + met(init_group(rank_of(0, 2, url), "init"));
+        return text + ", " + met(init_group(rank_of(0, 2, url), "comm.init"));
     });
-    RankProcess first([&] { return met(init_group(rank_of(1, 2, url), "init")); });
+    RankProcess first([&] { return met(init_group(rank_of(1, 2, url), "comm.init")); });
     EXPECT_EQ(first.result(), "1 of 2");
     ended.open();
-    RankProcess second([&] { return met(init_group(rank_of(1, 2, url), "init")); });
+    RankProcess second([&] { return met(init_group(rank_of(1, 2, url), "comm.init")); });
     EXPECT_EQ(survivor.result(), "0 of 2, 0 of 2");
     EXPECT_EQ(second.result(), "1 of 2");
 }
@@ -206,7 +220,7 @@ TEST(Init, ByAFileAnAbortIsHeardAmidACall)
     const std::string url = file.text();
     const Gate heard;
     RankProcess aborting([&]() -> std::string {
-        Ref<Group> group = init_group(rank_of(0, 2, url), "init");
+        Ref<Group> group = init_group(rank_of(0, 2, url), "comm.init");
         met(group);
         group->abort("the test says so");
         heard.pass();
@@ -215,7 +229,7 @@ TEST(Init, ByAFileAnAbortIsHeardAmidACall)
         return "";
     });
     RankProcess waiting([&] {
-        const Ref<Group> group = init_group(rank_of(1, 2, url), "init");
+        const Ref<Group> group = init_group(rank_of(1, 2, url), "comm.init");
         met(group);
         return met(group);
     });
@@ -233,7 +247,7 @@ TEST(Init, ByAFileADeathIsToldToAll)
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1, 2})
         ranks.push_back(RankProcess([&, rank] {
-            const Ref<Group> group = init_group(rank_of(rank, 3, url), "init");
+            const Ref<Group> group = init_group(rank_of(rank, 3, url), "comm.init");
             met(group);
             if (rank == 1) raise(SIGKILL);
             return met(group);
@@ -270,7 +284,7 @@ TEST(Init, ByAFileSilenceIsNoticed)
     const FileUrl file("silence");
     const std::string url = file.text();
     expect_silence_to_be_noticed(
-        [&](int rank) { return init_group(rank_of(rank, 3, url), "init"); });
+        [&](int rank) { return init_group(rank_of(rank, 3, url), "comm.init"); });
 }
 
 TEST(Init, APartWithoutRankZeroNoticesSilence)
@@ -279,7 +293,7 @@ TEST(Init, APartWithoutRankZeroNoticesSilence)
     expect_silence_to_be_noticed([&](int rank) {
         InitOptions options = rank_of(rank, 3, url_of(port));
         options.timeout_s = 15;
-        return init_group(options, "init");
+        return init_group(options, "comm.init");
     });
 }
 
@@ -289,7 +303,7 @@ TEST(Init, APartOfAShrunkGroupWithoutItsLeaderNoticesSilence)
     expect_silence_to_be_noticed([&](int rank) {
         InitOptions options = rank_of(rank, 3, url_of(port));
         options.timeout_s = 15;
-        const Ref<Group> group = init_group(options, "init");
+        const Ref<Group> group = init_group(options, "comm.init");
         return group->shrink(20);
     });
 }
