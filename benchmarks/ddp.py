@@ -123,10 +123,12 @@ def balanced_batch(pair, transfer):
 def measure_step(report, pair, number):
     transfer = statistics.median(pair.measure("transfer MLP", 2) for _ in range(3))
     batch = balanced_batch(pair, transfer)
-    names = {"compute": f"plain MLP {batch}", "transfer": "transfer MLP", "step": f"slow MLP {batch}"}
+    names = {"compute": f"plain MLP {batch}", "transfer": "transfer MLP", "step": f"slow MLP {batch}",
+             "a call a parameter, behind backward": f"behind MLP {batch}"}
     times = rounds({name: (pair, case) for name, case in names.items()}, number, SECONDS)
     show(report, f"At {RATE}, MLP with {batch} a rank, buckets of 4 MiB", times)
     report.target("step / (compute + transfer)", sums(times, "step", "compute", "transfer"), LINK, True)
+    report.target("step / a call a parameter, behind backward", ratio(times, "step", "a call a parameter, behind backward"), BUCKETED, True)
 
 
 def measure_compressions(report, pair, number):

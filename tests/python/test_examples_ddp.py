@@ -11,6 +11,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 BUILD = pathlib.Path(os.environ["YOKE_BUILD_DIR"])
 PROGRAMS = {"Python": [sys.executable, EXAMPLES / "ddp_fashion.py"], "Lua": [shutil.which("lua5.4") or "lua", EXAMPLES / "ddp_fashion.lua"],
             "C": [BUILD / "examples" / "ddp_fashion"]}
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # and slow: C alone, and another language once
 ENDED = 10  # steps, of two ranks: 300 pictures each, five batches, twice
 
 
@@ -27,10 +28,10 @@ def losses(done):
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    return losses(run("Python", "--losses"))
+    return losses(run("C", "--losses"))
 
 
-@pytest.mark.parametrize("language", ["Lua", "C"])
+@pytest.mark.parametrize("language", ["Lua"] if SANITIZED else ["Lua", "Python"])
 def test_the_languages_give_the_same_losses(undisturbed, language):
     done = run(language, "--losses")
     assert losses(done) == undisturbed and len(undisturbed) == ENDED and undisturbed[-1] < undisturbed[0]
@@ -38,7 +39,7 @@ def test_the_languages_give_the_same_losses(undisturbed, language):
 
 
 def test_each_language_goes_on_with_what_another_one_has_saved(undisturbed, tmp_path):
-    languages = ["C", "Lua", "Python"]
+    languages = ["C"] if SANITIZED else ["C", "Lua", "Python"]
     run(languages[-1], "--save", tmp_path, "--every", 1)
     for language in languages:
         shutil.rmtree(tmp_path / f"step-{ENDED}")
