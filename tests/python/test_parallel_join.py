@@ -67,6 +67,29 @@ def test_all_end_alike_with_buffers_and_whatever_the_way(counts, compression):
     assert first[-1] == max(counts), "the count of batches that the last rank's norm has seen"
 
 
+def test_states_of_those_that_came_last_are_handed_on():
+    def run(group):
+        model = net()
+        ddp = yoke.DistributedDataParallel(model, group)
+        optimizer = yoke.optim.AdamW(model.parameters(), lr=0.05)
+        with pytest.raises(yoke.TypeError, match=r"join\(\): object 1 is 5"):
+            with group.join(optimizer, 5):
+                pass
+
+        def go_on(count):
+            for x in batches(group.rank, count):
+                ddp(x).pow(2).mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        with group.join(optimizer):
+            go_on([1, 4, 3][group.rank])
+        steps = {each["step"].item() for each in optimizer.state_dict()["state"].values()}
+        go_on(3)
+        return steps, values(model)
+    first, *others = on_ranks(3, run)
+    assert first[0] == {4.} and all(each == first for each in others)
+
+
 def test_weights_count_among_those_that_have_data():
     def run(group):
         layer = nn.Linear(1, 1, bias=False)
