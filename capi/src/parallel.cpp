@@ -101,8 +101,9 @@ Ref<Group> need_group(yoke_group *group, const char *call)
 }
 
 // What ranks hand each other may be nothing; who gives something wants something.
-Ref<State> given_state(yoke_state *mine, yoke_state *const *out, const char *call)
+Ref<State> given_state(yoke_state *mine, yoke_state **out, const char *call)
 {
+    if (out) *out = nullptr;
     if (!mine) return nullptr;
     if (!out)
         fail(YOKE_E_VALUE, "%s: argument 'mine' is given, and there is no place for what comes",
@@ -112,9 +113,8 @@ Ref<State> given_state(yoke_state *mine, yoke_state *const *out, const char *cal
 
 void hand_out_state(yoke_state **out, Ref<State> state)
 {
-    if (!out) return;
-    const bool is_there = state.present() && state->kind() != StateKind::kNone;
-    *out = is_there ? hand_out<yoke_state>(std::move(state)) : nullptr;
+    if (out && state.present() && state->kind() != StateKind::kNone)
+        *out = hand_out<yoke_state>(std::move(state));
 }
 
 }  // namespace

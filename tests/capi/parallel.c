@@ -150,7 +150,9 @@ static void regroup(Rank *own)
         OK(yoke_state_create(&mine));
         OK(yoke_state_set_int(mine, "rank", own->rank));
         FAILS(yoke_reducer_regroup(reducer, smaller, mine, NULL), YOKE_E_VALUE, "'mine'");
+        told = mine;
         FAILS(yoke_reducer_regroup(reducer, NULL, mine, &told), YOKE_E_VALUE, "'group'");
+        CHECK(told == NULL);
         FAILS(yoke_reducer_regroup(NULL, smaller, mine, &told), YOKE_E_VALUE, "'reducer'");
         OK(yoke_reducer_regroup(reducer, smaller, mine, &told));
         OK(yoke_state_get_int(told, "rank", &rank));
