@@ -227,3 +227,39 @@ def test_where_there_is_nothing_to_join():
                 group._core.join_begin()
         return True
     assert on_ranks(2, run) == [True, True]
+
+
+def test_a_rank_that_is_lost_amid_a_join_is_told_to_those_that_answer_and_all_go_on():
+    def run(group):
+        model = net()
+        ddp = yoke.DistributedDataParallel(model, group)
+        with pytest.raises((yoke.CancelledError, KeyError)) as caught:
+            with group.join():
+                train(ddp, model, batches(group.rank, [1, 3, 3][group.rank]))
+                if group.rank == 2:
+                    raise KeyError("no such batch")
+                train(ddp, model, batches(group.rank, 9 * group.rank))
+        if group.rank == 2:
+            return None
+        assert "no such batch" in str(caught.value), caught.value
+        smaller = group.shrink(timeout=0.5)
+        ddp.regroup(smaller)
+        with smaller.join():
+            train(ddp, model, batches(group.rank, 2 + group.rank))
+        return values(model)
+    first, second, _ = on_ranks(3, run)
+    assert isinstance(first, list) and first == second, first
+
+
+def test_another_call_meets_the_answers_of_those_that_are_out():
+    def run(group):
+        layer = nn.Linear(2, 1)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        with pytest.raises(yoke.CollectiveError) as caught:
+            with group.join():
+                ddp(yoke.ones((1, 2))).sum().backward()
+                if group.rank == 1:
+                    group.all_reduce(yoke.ones(3))
+        return str(caught.value)
+    for told in on_ranks(2, run):
+        assert isinstance(told, str) and "all_reduce of 3 float32" in told and "rank 0 (host" in told, told

@@ -144,7 +144,7 @@ function Scope:close() end
 ---@field backends { allow_tf32: boolean } of the process; allow_tf32: GPUs may round products of float32 to TF32
 ---@field optim table
 ---@field comm yoke.comm
----@field DistributedDataParallel fun(module: yoke.nn.Module, options?: {group: yoke.Group, bucket_mb?: number, compression?: string}): yoke.nn.Module
+---@field DistributedDataParallel fun(module: yoke.nn.Module, options?: {group: yoke.Group, bucket_mb?: number, compression?: string}): yoke.DistributedDataParallel
 ---@field data table
 local yoke = {}
 

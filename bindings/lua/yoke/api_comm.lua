@@ -161,6 +161,34 @@ function Group:abort(reason) end
 
 function Group:close() end
 
+---One model on all ranks of a group, with the mean of all ranks in its gradients after each backward.
+---@class yoke.DistributedDataParallel: yoke.nn.Module
+---@field module yoke.nn.Module
+local Parallel = {}
+
+---Within fn(...) backward adds up on this rank alone; the next one outside reduces the sum.
+---@param fn function
+---@param ... any
+---@return any ...
+function Parallel:no_sync(fn, ...) end
+
+---How much this rank counts from the next backward on.
+---@param n number
+function Parallel:set_weight(n) end
+
+---Goes on in another group, as of Group:shrink, from the rank that is furthest; so do the objects' states.
+---@param group yoke.Group
+---@param objects? table[]
+function Parallel:regroup(group, objects) end
+
+---@return {steps: integer, tensors: table<string, yoke.Tensor>}
+function Parallel:comm_state() end
+
+---@param state {steps: integer, tensors: table<string, yoke.Tensor>}
+function Parallel:load_comm_state(state) end
+
+function Parallel:close() end
+
 ---Runs fn(table.unpack(args)) in n new processes, the ranks of one job, and returns when all have ended. fn uses no
 ---locals from outside; args are nil, booleans, numbers, strings and tables of these.
 ---@param fn function
