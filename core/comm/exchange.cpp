@@ -42,16 +42,17 @@ Outline outline_of(const TreeText &tree)
 TreeText tree_of(const Outline &outline, const char *call)
 {
     TreeText tree;
-    auto next = outline.numbers.begin();
-    size_t at = static_cast<size_t>(*next++);
+    const Numbers &numbers = outline.numbers;
+    size_t at = static_cast<size_t>(numbers[0]);
     tree.json = outline.text.substr(0, at);
-    while (next != outline.numbers.end()) {
-        const auto dtype = static_cast<yoke_dtype>(*next++);
-        const auto length = static_cast<size_t>(*next++), axes = static_cast<size_t>(*next++);
+    for (size_t next = 1; next < numbers.size();) {
+        const auto dtype = static_cast<yoke_dtype>(numbers[next]);
+        const auto length = static_cast<size_t>(numbers[next + 1]),
+                   axes = static_cast<size_t>(numbers[next + 2]);
         const std::string name = outline.text.substr(std::exchange(at, at + length), length);
-        tree.tensors.emplace_back(
-            name, make_tensor(open_device("cpu"), dtype, IntList(&*next, axes), call));
-        next += static_cast<int64_t>(axes);
+        const IntList shape(numbers.data() + next + 3, axes);
+        tree.tensors.emplace_back(name, make_tensor(open_device("cpu"), dtype, shape, call));
+        next += 3 + axes;
     }
     return tree;
 }

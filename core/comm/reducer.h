@@ -157,7 +157,8 @@ private:
     double weight_ = 1;
     Presence presence_ = Presence::kPlain;
     int32_t joined_root_ = -1;  // of the last backward within the join
-    int64_t done_ = 0;          // backwards whose mean is there, of any rank
+    int64_t done_ = 0;          // own backwards whose mean is there
+    int64_t answered_ = 0;      // those of others, within the join
     bool has_gone_on_ = false;  // something was begun since, so whoever takes a step has taken it
 };
 

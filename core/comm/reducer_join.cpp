@@ -5,6 +5,7 @@
 #include "core/ops/ops.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace yoke {
 
@@ -43,6 +44,7 @@ void Reducer::begin_join()
                    kJoin);
     presence_ = Presence::kJoined;
     joined_root_ = -1;
+    answered_ = 0;
 }
 
 // The others wait for a rank that cannot leave.
@@ -70,10 +72,15 @@ Ref<State> Reducer::end_join(const Ref<State> &mine)
     return state_of_last(mine);
 }
 
+// With them this rank is as far as that one.
 Ref<State> Reducer::state_of_last(const Ref<State> &mine)
 try {
     take_values(joined_root_);
-    return state_from(*group_, joined_root_, mine.present() ? mine : State::make(), kJoin);
+    Ref<State> told =
+        state_from(*group_, joined_root_, mine.present() ? mine : State::make(), kJoin);
+    const std::lock_guard lock(mutex_);
+    done_ += std::exchange(answered_, 0);
+    return told;
 } catch (const Error &error) {
     group_->abort(format("its %s failed: ", kJoin) + error.what());
     throw;

@@ -178,7 +178,7 @@ void Reducer::finish_step(const std::vector<double> &shared)
     if (!std::exchange(is_rebuilt_, true)) rebuild();
     send(buffers_, step_.root);
     const std::lock_guard lock(mutex_);
-    ++done_;
+    ++(step_.presence == Presence::kOut ? answered_ : done_);
     has_gone_on_ = has_unsynced_ = false;
     if (step_.presence != Presence::kPlain) joined_root_ = step_.root;
 }

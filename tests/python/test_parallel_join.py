@@ -1,4 +1,6 @@
 """group.join(): ranks with unlike numbers of batches. Ranks are threads."""
+import time
+
 import numpy as np
 import pytest
 
@@ -237,18 +239,24 @@ def test_a_rank_that_is_lost_amid_a_join_is_told_to_those_that_answer_and_all_go
             with group.join():
                 train(ddp, model, batches(group.rank, [1, 3, 3][group.rank]))
                 if group.rank == 2:
+                    time.sleep(0.1)  # the others have got as far
                     raise KeyError("no such batch")
                 train(ddp, model, batches(group.rank, 9 * group.rank))
         if group.rank == 2:
             return None
         assert "no such batch" in str(caught.value), caught.value
+        before = values(model)
         smaller = group.shrink(timeout=0.5)
         ddp.regroup(smaller)
+        furthest.append((group.rank, before, values(model)))
         with smaller.join():
             train(ddp, model, batches(group.rank, 2 + group.rank))
         return values(model)
+    furthest = []
     first, second, _ = on_ranks(3, run)
     assert isinstance(first, list) and first == second, first
+    (_, out, taken), (_, before, kept) = sorted(furthest)
+    assert taken == kept == before != out, "rank 0 was out, and two steps behind"
 
 
 def test_another_call_meets_the_answers_of_those_that_are_out():
