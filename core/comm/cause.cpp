@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/comm/collective.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -36,18 +37,25 @@ void Cause::raise() const
 
 // ---- Texts ------------------------------------------------------------------------------------------------------
 
+std::string told_as(const Doing &doing)
+{
+    if (doing.making) return "the making of the group";
+    return describe(doing.signature, doing.from) + (doing.line.empty() ? "" : " at " + doing.line);
+}
+
+Missing Missing::decode(std::string_view text)
+{
+    const size_t space = std::min(text.find(' '), text.size());
+    return {parsed<int32_t>(text.substr(0, space)).value_or(-1),
+            std::string(text.substr(std::min(space + 1, text.size())))};
+}
+
 namespace {
 
 const char *name(const Doing &doing)
 {
     if (doing.making) return doing.making;
     return collective_name(doing.from < 0 ? doing.signature.op : YOKE_COMM_RECV);
-}
-
-std::string told(const Doing &doing)
-{
-    if (doing.making) return "the making of the group";
-    return describe(doing.signature, doing.from) + (doing.line.empty() ? "" : " at " + doing.line);
 }
 
 // "call 7 of the group": sends and receives are counted apart, by pair.
@@ -65,7 +73,7 @@ std::string mismatch(const yoke_comm_fault &fault, const Doing &doing, const Arr
     return format(
         "%s: ranks do not agree on %s: %s called %s, and %s called %s (%s); all ranks make the same calls in the same order",
         name(doing), difference(doing.signature, fault.theirs).c_str(), describe(self).c_str(),
-        told(doing).c_str(), describe(other).c_str(), describe(fault.theirs).c_str(),
+        told_as(doing).c_str(), describe(other).c_str(), describe(fault.theirs).c_str(),
         number_of(doing).c_str());
 }
 
@@ -82,11 +90,11 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
     if (is_known && fault.kind == YOKE_COMM_FAULT_DIED)
         return {YOKE_E_COMM,
                 format("%s: %s died: its connection ended while others waited for it in %s", call,
-                       describe(other).c_str(), told(doing).c_str())};
+                       describe(other).c_str(), told_as(doing).c_str())};
     if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
-        return cause_of_lateness(doing, {fault.rank}, ranks);
+        return cause_of_lateness(doing, {{fault.rank}, {}, {}}, ranks);
     return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
-                           told(doing).c_str(), engine_text.c_str())};
+                           told_as(doing).c_str(), engine_text.c_str())};
 }
 
 namespace {
@@ -101,23 +109,43 @@ std::string list(const std::vector<int32_t> &which, const std::vector<Arrival> &
     return which.size() > kMost ? text + format(" and %zu more", which.size() - kMost) : text;
 }
 
+Cause cause_of_ring(const Doing &doing, const Suspects &ring, const std::vector<Arrival> &ranks)
+{
+    constexpr size_t kMost = 8;
+    std::string text;
+    for (size_t i = 0; i < ring.ranks.size() && i < kMost; ++i)
+        text += (i ? ", " : "") + describe(ranks[static_cast<size_t>(ring.ranks[i])]) + " in " +
+                ring.calls[i];
+    if (ring.ranks.size() > kMost) text += format(" and %zu more", ring.ranks.size() - kMost);
+    return {
+        YOKE_E_TIMEOUT,
+        format(
+            "%s: %zu ranks waited in a ring until the deadline, each for the next one: %s; change the order of their calls, or make them together in coalesce",
+            name(doing), ring.ranks.size(), text.c_str())};
+}
+
 }  // namespace
 
-Cause cause_of_lateness(const Doing &doing, const std::vector<int32_t> &suspects,
+Cause cause_of_lateness(const Doing &doing, const Suspects &suspects,
                         const std::vector<Arrival> &ranks)
 {
-    const std::string who = list(suspects, ranks), call = told(doing);
-    if (suspects.empty())
+    if (!suspects.calls.empty()) return cause_of_ring(doing, suspects, ranks);
+    const std::string who = list(suspects.ranks, ranks), call = told_as(doing);
+    if (suspects.ranks.empty())
         return {
             YOKE_E_TIMEOUT,
             format(
                 "%s: all ranks came to %s, and it was not done in time: they wait for each other, or the time is too short for so much",
                 name(doing), call.c_str())};
-    if (suspects.size() == 1)
+    if (!suspects.refused.empty())
+        return {YOKE_E_TIMEOUT,
+                format("%s: %s did not come in time to %s, since it refused its own call: %s",
+                       name(doing), who.c_str(), call.c_str(), suspects.refused.c_str())};
+    if (suspects.ranks.size() == 1)
         return {
             YOKE_E_TIMEOUT,
             format(
-                "%s: %s did not come in time to %s; it is stopped, is stuck, or never made the call",
+                "%s: %s did not come in time to %s; it is stopped, is stuck, or never made the call; see whether it raised an error there",
                 name(doing), who.c_str(), call.c_str())};
     return {
         YOKE_E_TIMEOUT,
@@ -131,7 +159,7 @@ Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::strin
     constexpr const char *kPlain = "it let it go, or its script came to its end";
     return {YOKE_E_COMM, format("%s: %s has left the group: %s, while others waited for it in %s",
                                 name(doing), describe(left).c_str(),
-                                why.empty() ? kPlain : why.c_str(), told(doing).c_str())};
+                                why.empty() ? kPlain : why.c_str(), told_as(doing).c_str())};
 }
 
 Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
@@ -142,7 +170,7 @@ Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
         format(
             "%s: %s, by which ranks tell each other why they fail, %s, and then the connection to %s ended while this rank waited for it in %s: it gave the group up, or died",
             name(doing), describe(server).c_str(), has_left ? "has left" : "died",
-            describe(other).c_str(), told(doing).c_str())};
+            describe(other).c_str(), told_as(doing).c_str())};
 }
 
 Cause cause_of_loss(const Arrival &lost, const std::string &what)

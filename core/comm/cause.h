@@ -12,6 +12,8 @@ namespace yoke {
 
 // In a group's store.
 inline constexpr const char *kCauseKey = "cause";
+inline constexpr const char *kRefusedKey =
+    "refused";  // and by rank, the last call that was refused there
 
 struct Cause {
     yoke_status status = YOKE_E_COMM;
@@ -37,8 +39,25 @@ struct Doing {
 // Of a fault that an engine told: names the culprit and both calls.
 Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
                const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks);
-// Of a deadline for which one of these ranks is to blame; of none where all came to the call.
-Cause cause_of_lateness(const Doing &doing, const std::vector<int32_t> &suspects,
+// "recv of 4 float32 from rank 1 at train.py:17".
+std::string told_as(const Doing &doing);
+
+// What a rank tells the others when its deadline passes.
+struct Missing {
+    int32_t rank = -1;  // whom it misses; -1 where it cannot tell
+    std::string call;   // in which
+
+    std::string encode() const { return std::to_string(rank) + " " + call; }
+    static Missing decode(std::string_view text);
+};
+// Of a deadline one of these ranks is to blame; none where all came to the call. Those that wait for each other, each
+// for the next one, have the call in which each waits.
+struct Suspects {
+    std::vector<int32_t> ranks;
+    std::vector<std::string> calls;
+    std::string refused;  // what was wrong with the call of the one
+};
+Cause cause_of_lateness(const Doing &doing, const Suspects &suspects,
                         const std::vector<Arrival> &ranks);
 // Of a rank that let the group go while others were in a call, or came to one; `why` is its ending(), or "".
 Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why);

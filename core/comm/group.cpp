@@ -153,8 +153,13 @@ Group::Pending Group::number(Issued issued)
 
 Ref<Work> Group::run(Collective call, bool is_async)
 {
-    check_not_capturing(call.name());
-    check_collective(call, {rank(), size()});
+    try {
+        check_not_capturing(call.name());
+        check_collective(call, {rank(), size()});
+    } catch (const Error &error) {
+        if (is_here()) note_refused(error.what());
+        throw;
+    }
     if (Device *device = call.device(); device && !device->host) [[unlikely]]
         call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;

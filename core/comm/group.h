@@ -230,8 +230,10 @@ private:
     Cause agreed(Cause mine) noexcept;
     int32_t server() const noexcept;
     // Of a deadline; the rank that is missed for certain, or -1.
-    std::map<int32_t, int32_t> who_misses_whom(double patience_s) const;
-    std::vector<int32_t> find_suspects(int32_t missed) const;
+    std::map<int32_t, Missing> who_misses_whom(double patience_s) const;
+    Suspects find_suspects(int32_t missed, const Doing &doing) const;
+    void note_refused(const char *why) noexcept;
+    std::string refusal_of(int32_t rank, const Doing &doing) const;
     Cause cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const;
     // *can_agree becomes false where the table by which ranks agree is out of reach.
     Cause cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const;

@@ -43,64 +43,7 @@ void keep_for_good(std::vector<Tensor> tensors, const char *engine)
     std::ranges::move(tensors, std::back_inserter(kept));
 }
 
-std::string missed_key(int32_t rank)
-{
-    return "misses/" + std::to_string(rank);
-}
-
 }  // namespace
-
-// By rank, whom each misses that has waited in vain: -1 where it cannot tell.
-std::map<int32_t, int32_t> Group::who_misses_whom(double patience_s) const
-{
-    std::map<int32_t, int32_t> told;
-    try {
-        members_.store->wait(gather_keys("misses", size()), Deadline::after(patience_s));
-    } catch (const Error &) {  // some tell nothing
-    }
-    const Deadline deadline = Deadline::after(patience_s);
-    for (int32_t each = 0; each < size(); ++each)
-        if (const auto text = members_.store->try_get(missed_key(each), deadline))
-            told[each] = parsed<int32_t>(*text).value_or(-1);
-    return told;
-}
-
-// Whom this rank misses may itself wait for another one, and tells so when its own deadline passes: so the last in that
-// chain is to blame, who tells nothing. Where nobody is missed for certain, as amid the elements of a collective, it is
-// one of those that tell nothing; they may be several, as where a rank that is well is short of a processor.
-std::vector<int32_t> Group::find_suspects(int32_t missed) const
-{
-    constexpr double kPatience = 0.1;
-    members_.store->set(missed_key(rank()), std::to_string(missed), Deadline::after(kPatience));
-    const std::map<int32_t, int32_t> told = who_misses_whom(kPatience);
-    int32_t at = missed;
-    for (auto each = told.begin(); at < 0 && each != told.end(); ++each) at = each->second;
-    for (int32_t hop = 1; at >= 0 && hop < size(); ++hop) {
-        const auto next = told.find(at);
-        if (next == told.end()) return {at};
-        if (next->second == rank()) break;
-        at = next->second;
-    }
-    if (at >= 0 && missed >= 0) return {at};
-    std::vector<int32_t> silent;
-    for (int32_t each = 0; each < size(); ++each)
-        if (!told.contains(each)) silent.push_back(each);
-    return silent;
-}
-
-// Where not even the table answers, that of rank 0, *can_agree is false.
-Cause Group::cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const
-{
-    std::vector<int32_t> suspects;
-    try {
-        suspects = find_suspects(missed);
-    } catch (const std::exception &) {
-        *can_agree = false;
-        if (server() >= 0) suspects.push_back(server());
-        if (missed >= 0 && missed != server()) suspects.push_back(missed);
-    }
-    return yoke::cause_of_lateness(doing, suspects, members_.ranks);
-}
 
 void Group::keep_memory(Calls calls) const
 {
@@ -190,6 +133,7 @@ try {
     if (members_.store->add(kLeft, 1, deadline) != size()) return;
     Store::Keys all = gather_keys(kLeft, size());  // nobody is there who would ask
     all.emplace_back(kLeft);
+    std::ranges::copy(gather_keys(kRefusedKey, size()), std::back_inserter(all));
     members_.store->remove_all(all, deadline);
 } catch (const std::exception &error) {
     log(LogLevel::kInfo, "a rank left its group, and could not tell the others: %s", error.what());

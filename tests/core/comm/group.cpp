@@ -211,7 +211,7 @@ TEST(Group, NamesAllThatMayBeLateWhereNobodyCanTellWhich)
     Doing doing;
     doing.signature = {1, 1, 4, YOKE_COMM_ALL_REDUCE, YOKE_F32, YOKE_REDUCE_SUM, -1};
     const auto text = [&](const std::vector<int32_t> &suspects) {
-        const Cause cause = cause_of_lateness(doing, suspects, ranks);
+        const Cause cause = cause_of_lateness(doing, {suspects, {}, {}}, ranks);
         EXPECT_EQ(cause.status, YOKE_E_TIMEOUT);
         return cause.text;
     };

@@ -32,14 +32,14 @@ Members ranks_of(int32_t size, const std::shared_ptr<Store> &store,
     return members;
 }
 
-std::vector<Ref<Group>> made(const Members &members)
+std::vector<Ref<Group>> made(const Members &members, const GroupOptions &options = {})
 {
     std::vector<std::future<Ref<Group>>> making;
     for (int32_t rank = 0; rank < members.size(); ++rank)
-        making.push_back(std::async(std::launch::async, [&members, rank] {
+        making.push_back(std::async(std::launch::async, [&, rank] {
             Members own = members;
             own.rank = rank;
-            return Group::make(std::move(own), {}, Deadline::after(20), kCall);
+            return Group::make(own, options, Deadline::after(20), kCall);
         }));
     std::vector<Ref<Group>> groups;
     for (auto &each : making) groups.push_back(each.get());
@@ -53,6 +53,48 @@ TEST(GroupWaits, TheMakingEndsAtTheDeadlineOfItsCall)
     const Members members = ranks_of(2, std::make_shared<HashStore>(), nullptr);
     expect_error(YOKE_E_TIMEOUT, {"init_all: within 0.1 s there came not: rank 1 (host here"},
                  [&] { (void)Group::make(members, {}, Deadline::after(0.1), kCall); });
+}
+
+GroupOptions late_after(double seconds)
+{
+    GroupOptions options;
+    options.timeout_s = seconds;
+    return options;
+}
+
+// The others' deadlines have passed, which each tells in the table.
+TEST(GroupWaits, RanksThatReceiveFromEachOtherInARingAreAllNamed)
+{
+    const auto store = std::make_shared<HashStore>();
+    const std::vector<Ref<Group>> groups = made(ranks_of(4, store, nullptr), late_after(0.05));
+    const auto misses = [&](int rank, int other) {
+        const std::string text = format("%d recv of 4 float32 from rank %d", other, other);
+        store->set("misses/" + std::to_string(rank), text, Deadline::after(0));
+    };
+    misses(1, 2), misses(2, 0), misses(3, 2);
+    expect_error(
+        YOKE_E_TIMEOUT,
+        {"recv: 3 ranks waited in a ring", ": rank 0 (host here, process 100) in recv of 4",
+         "from rank 1, rank 1 (host here, process 101) in recv of 4 float32 from rank 2",
+         ", rank 2 (host here, process 102) in recv of 4 float32 from rank 0; change"},
+        [&] {
+            const Tensor t = filled(4, 0);
+            groups[0]->run({YOKE_COMM_RECV, -1, 1, {}, t}, false);
+        });
+}
+
+TEST(GroupWaits, ACallThatOneRankRefusedIsToldOfAtTheDeadlineOfTheOthers)
+{
+    const std::vector<Ref<Group>> groups =
+        made(ranks_of(2, std::make_shared<HashStore>(), nullptr), late_after(0.05));
+    expect_error(YOKE_E_VALUE, {"broadcast", "'root' is 7"}, [&] {
+        const Tensor t = filled(4, 0);
+        groups[1]->run({YOKE_COMM_BROADCAST, -1, 7, t, t}, false);
+    });
+    expect_error(YOKE_E_TIMEOUT,
+                 {"barrier: rank 1 (host here, process 101) did not come in time to barrier",
+                  "it refused its own call: broadcast: argument 'root' is 7"},
+                 [&] { groups[0]->run(barrier(), false); });
 }
 
 // It was there, and makes no group with those that were.
