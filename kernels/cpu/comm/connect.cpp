@@ -113,7 +113,7 @@ yoke_status open_doors(Comm &comm, const std::vector<Place> &places, const yoke_
         if (peer == comm.rank) continue;
         (share(comm, places, comm.rank, peer) ? by_memory : by_tcp) = true;
     }
-    comm.event.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    comm.event = Descriptor::made([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
     if (!comm.event) return fail_shortage("make an eventfd, by which it is woken", comm.rank);
     if (by_tcp)
         if (yoke_status status = open_tcp(init, entry)) return status;

@@ -1,5 +1,7 @@
 #include "kernels/cpu/comm/descriptor.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +22,38 @@ static void mark(int fd, bool is_ours)
         g_ours[fd / 64].fetch_or(bit);
     else
         g_ours[fd / 64].fetch_and(~bit);
+}
+
+// A fork waits for it, and gives it to the child free.
+static pthread_mutex_t g_unforked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void hold()
+{
+    pthread_mutex_lock(&g_unforked);
+}
+
+static void let_go()
+{
+    pthread_mutex_unlock(&g_unforked);
+}
+
+static void let_go_in_child()
+{
+    g_unforked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+[[maybe_unused]] static const int g_is_known = pthread_atfork(hold, let_go, let_go_in_child);
+
+Unforked::Unforked()
+{
+    hold();
+}
+
+Unforked::~Unforked()
+{
+    const int failure = errno;
+    let_go();
+    errno = failure;
 }
 
 uint32_t generation()
@@ -51,6 +85,7 @@ Descriptor &Descriptor::operator=(Descriptor &&other) noexcept
 void Descriptor::reset(int fd)
 {
     if (fd_ >= 0 && generation_ == generation()) {
+        const Unforked unforked;
         mark(fd_, false);  // before the number can be somebody else's
         close(fd_);
     }

@@ -16,10 +16,26 @@ namespace yoke::cpu::comm {
 uint32_t generation();
 void close_in_child();
 
+// In its scope no fork comes between a descriptor and its place among those that close_in_child knows.
+class Unforked {
+public:
+    Unforked();
+    ~Unforked();  // errno stays
+    Unforked(const Unforked &) = delete;
+    Unforked &operator=(const Unforked &) = delete;
+};
+
 class Descriptor {
 public:
     Descriptor() = default;
     explicit Descriptor(int fd) { reset(fd); }
+    // `make` returns it, or -1, and takes no time.
+    template <class Make>
+    static Descriptor made(Make &&make)
+    {
+        const Unforked unforked;
+        return Descriptor(make());
+    }
     ~Descriptor() { reset(); }
     Descriptor(Descriptor &&other) noexcept : fd_(other.fd_), generation_(other.generation_)
     {

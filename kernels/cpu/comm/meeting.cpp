@@ -125,7 +125,8 @@ yoke_status Meeting::admit(const Descriptor &door, int64_t now)
 {
     for (;;) {
         Guest guest;
-        guest.socket.reset(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        guest.socket = Descriptor::made(
+            [&] { return accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
         if (!guest.socket) {
             pollfd comer = {door.get(), POLLIN, 0};  // a shortage shows also where nobody comes
             const int code = errno;

@@ -31,9 +31,15 @@ size_t page_bytes()
     return static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
+static Descriptor make_file()
+{
+    return Descriptor::made(
+        [] { return memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
+}
+
 yoke_status make_shared(size_t bytes, Descriptor *out)
 {
-    Descriptor fd(memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    Descriptor fd = make_file();
     if (!fd)
         return fail_system(
             errno == EMFILE || errno == ENFILE ? YOKE_E_IO : YOKE_E_OOM,
@@ -51,8 +57,7 @@ yoke_status make_shared(size_t bytes, Descriptor *out)
 
 bool can_share()
 {
-    return static_cast<bool>(
-        Descriptor(memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+    return static_cast<bool>(make_file());
 }
 
 yoke_status map_shared(int fd, size_t offset, size_t bytes, Mapping *out)

@@ -60,8 +60,9 @@ yoke_status fail_shortage(const char *what, int rank)
 
 static Descriptor make_socket(const Name &name)
 {
-    return Descriptor(
-        socket(name.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return Descriptor::made([&] {
+        return socket(name.address()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    });
 }
 
 bool listen_at(const Name &name, Descriptor *out)
@@ -149,6 +150,7 @@ Got receive_descriptors(int socket, void *data, size_t bytes, Descriptor *descri
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
+    const Unforked unforked;
     const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Got::kNothingNow

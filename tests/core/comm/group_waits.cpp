@@ -3,8 +3,12 @@
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/store_hash.h"
+#include "kernels/cpu/comm/descriptor.h"
 #include "tests/core/comm/threads.h"
 #include "tests/core/fresh_process.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <future>
@@ -44,6 +48,41 @@ std::vector<Ref<Group>> made(const Members &members, const GroupOptions &options
     std::vector<Ref<Group>> groups;
     for (auto &each : making) groups.push_back(each.get());
     return groups;
+}
+
+// ---- Forks ------------------------------------------------------------------------------------------------------
+
+// A fork while another thread makes a descriptor waits until the child knows that it is to be closed there.
+TEST(GroupWaits, AForkAmidTheMakingOfADescriptorLeavesTheChildNone)
+{
+    using cpu::comm::Descriptor;
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    std::promise<void> begun, forked;
+    const auto make = [&] {
+        const int made = dup(ends[1]);
+        begun.set_value();
+        (void)forked.get_future().wait_for(std::chrono::milliseconds(100));
+        return made;
+    };
+    std::future<Descriptor> making =
+        std::async(std::launch::async, [&] { return Descriptor::made(make); });
+    begun.get_future().wait();
+    const pid_t child = fork();
+    if (child == 0) {
+        cpu::comm::close_in_child();
+        close(ends[1]);
+        char byte;
+        alarm(5);
+        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);  // an end where nobody can write
+    }
+    forked.set_value();
+    making.get() = {};
+    close(ends[1]);
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    close(ends[0]);
 }
 
 // ---- Deadlines --------------------------------------------------------------------------------------------------
