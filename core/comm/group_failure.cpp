@@ -88,10 +88,10 @@ void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     if (failure.fault.keeps_memory) keep_memory(calls);
     const Pending &pending = met_by(failure.fault, calls);
-    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && is_half_made())
-        await_cause(pending.call.name());
     bool can_agree = true;
     const Cause mine = cause_of_call(failure, pending.doing(), &can_agree);
+    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && !has_gone(server()) && is_half_made())
+        await_cause(pending.call.name());
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
     if (std::unique_lock lock(mutex_); is_aborted && cause_) raise_cause(lock, pending.call.name());
     fail_with(can_agree ? agreed(mine) : mine);
