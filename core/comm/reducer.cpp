@@ -162,11 +162,17 @@ void Reducer::set_weight(double weight)
 
 void Reducer::check()
 try {
+    bool is_retired = false;
     {
         const std::lock_guard lock(mutex_);
-        has_gone_on_ = true;
+        is_retired = is_retired_;
+        has_gone_on_ |= !is_retired;
     }
     group_->check_running("DistributedDataParallel");
+    if (is_retired)
+        yoke::fail(
+            YOKE_E_STATE,
+            "DistributedDataParallel: a regroup of this module has failed, so its gradients are this rank's alone; call regroup again, with a group that has not failed");
 } catch (...) {
     const std::lock_guard lock(mutex_);
     is_over_ = true;

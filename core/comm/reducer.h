@@ -148,7 +148,8 @@ private:
     std::vector<Bucket> buckets_;
     std::vector<Place> places_;  // by parameter
     bool is_rebuilt_ = false;
-    bool is_over_ = false;  // the group has failed, and somebody was told
+    bool is_over_ = false;     // the group has failed, and somebody was told
+    bool is_retired_ = false;  // another one was to take its place
     Step step_;
 
     mutable std::mutex mutex_;

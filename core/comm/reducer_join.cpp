@@ -47,17 +47,14 @@ void Reducer::begin_join()
     answered_ = 0;
 }
 
-// The others wait for a rank that cannot leave.
 Ref<State> Reducer::end_join(const Ref<State> &mine)
 {
+    const NoGrad no_grad;
+    const NoAutocast no_autocast;
     check();
     leave();
     const bool is_alone = group_->size() == 1;
-    if (!is_alone) {
-        const NoGrad no_grad;
-        const NoAutocast no_autocast;
-        while (answer()) {
-        }
+    while (!is_alone && answer()) {
     }
     {
         const std::lock_guard lock(mutex_);
@@ -86,6 +83,7 @@ try {
     throw;
 }
 
+// The others wait for a rank that cannot leave.
 void Reducer::leave()
 {
     const std::lock_guard lock(mutex_);

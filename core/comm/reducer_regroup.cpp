@@ -52,7 +52,7 @@ void Reducer::retire()
             yoke::fail(YOKE_E_STATE,
                        "%s: a backward over the parameters is under way; call it when that is over",
                        kRegroup);
-        is_over_ = true;
+        is_over_ = is_retired_ = true;
     }
     detach();
     compression_->lay_out({}, names());

@@ -332,7 +332,8 @@ def test_a_rank_that_raises_is_told_on_all_and_the_module_goes_on_alone(where):
         assert layer.weight.grad.tolist() == [[1., 1.]]
         return str(caught.value)
     first, second, third = on_ranks(3, run)
-    assert first == third and "rank 1 (host" in first and "OutOfMemoryError" in first and "bytes" in second, (first, second)
+    for told in first, third:  # in its hook or behind it
+        assert "rank 1 (host" in told and "OutOfMemoryError" in told and "bytes" in second, (told, second)
 
 
 def test_a_state_of_another_model_is_refused():

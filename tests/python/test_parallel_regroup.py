@@ -206,6 +206,24 @@ def test_a_regroup_that_fails_leaves_the_module_and_may_come_again():
     assert first == second
 
 
+def test_who_goes_on_after_a_regroup_that_failed_is_told():
+    def body(group):
+        run = Run(group)
+        run.steps(1)
+        part = group.split(0)
+        if group.rank == 1:
+            part.abort("not this one")
+        with pytest.raises(yoke.CancelledError, match="not this one"):
+            run.ddp.regroup(part)
+        with pytest.raises(yoke.StateError, match="call regroup again"):
+            run.backward()
+        run.regroup(group)  # which is as it was
+        run.steps(1)
+        return run.told()
+    first, second = done(on_ranks(2, body))
+    assert first == second
+
+
 def test_shares_stay_as_large_beside_each_other():
     def body(group):
         sampler = yoke.data.DistributedSampler(100, group.rank, 3, shares=[0.5, 0.3, 0.2])

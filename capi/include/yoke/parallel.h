@@ -94,7 +94,7 @@ YOKE_API yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yo
 YOKE_API yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group,
                                           yoke_state *mine, yoke_state **furthest);
 
-/* Errors: what the group has failed with. [any-thread] */
+/* Errors: what the group has failed with; STATE where a regroup has failed. [any-thread] */
 YOKE_API yoke_status yoke_reducer_check(yoke_reducer *reducer);
 
 /* What its compression goes on with elsewhere, of this rank: copies. Not while a backward runs. [any-thread] */
