@@ -7,7 +7,7 @@ namespace yoke::cpu::comm {
 
 void Flow::begin(const yoke_collective &call)
 {
-    constexpr uint64_t kMostOfShort = 64 << 10;
+    constexpr uint64_t kMostOfShort = 2 << 20;
     is_short_ = static_cast<uint64_t>(call.count) * dtype_bytes(call.dtype) <= kMostOfShort;
     timeout_s_ = call.timeout_s;
     deadline_ = Deadline(call.timeout_s);
