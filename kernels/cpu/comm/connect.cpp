@@ -26,6 +26,11 @@ int64_t most_spin(const Place *places, const std::vector<int> &neighbours)
     return processors && processors < neighbours.size() ? 0 : kMostSpin;
 }
 
+bool is_neighbour(const Comm &comm, int peer)
+{
+    return comm.layout.node_of[peer] == comm.layout.node_of[comm.rank];
+}
+
 // What a rank keeps open until all have come.
 struct Entry {
     Doors doors = {};
@@ -198,7 +203,7 @@ yoke_status open_links(Comm &comm, const std::vector<Place> &places,
             swap.with(peer, sockets[peer].get());
             continue;
         }
-        prepare_stream(sockets[peer].get());
+        prepare_stream(sockets[peer].get(), is_neighbour(comm, peer));
         comm.links[peer] = std::make_unique<TcpLink>(std::move(sockets[peer]));
     }
     if (!comm.block) return YOKE_OK;

@@ -94,10 +94,13 @@ bool start_connect(const Name &name, Descriptor *out)
     return true;
 }
 
-void prepare_stream(int socket)
+void prepare_stream(int socket, bool is_local)
 {
     const int on = 1;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    constexpr char kWithoutPacing[] = "reno";
+    if (is_local)
+        setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kWithoutPacing, sizeof kWithoutPacing - 1);
 }
 
 bool send_whole(int socket, const void *data, size_t bytes)

@@ -33,7 +33,9 @@ bool listen_at(const Name &name, Descriptor *out);
 uint16_t port_of(int socket);
 // The connection may be under way still; with errno where it cannot be.
 bool start_connect(const Name &name, Descriptor *out);
-void prepare_stream(int socket);
+// Between ranks of one node nothing is congested. There it does without the pace of BBR, where that is the system's
+// choice, whose guess at the bandwidth the pauses between calls spoil: 1 MiB then takes twice its time.
+void prepare_stream(int socket, bool is_local);
 
 // Whether all of it was sent: of the first bytes of a connection, which fit its buffer.
 bool send_whole(int socket, const void *data, size_t bytes);
