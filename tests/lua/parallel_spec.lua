@@ -58,6 +58,7 @@ describe("DistributedDataParallel", function()
             assert(layer.weight:tolist()[1][1] == 7)
             none, problem = pcall(group.join, group, 5)
             assert(not none and problem.code == "type")
+            assert(group:monitored_barrier(30.0)) -- nobody fails before all have come here
             none, problem = pcall(group.join, group, function()
                 if group.rank == 1 then error("no such batch", 0) end
                 ddp(yoke.ones { 1, 2 }):sum():backward()

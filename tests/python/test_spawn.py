@@ -65,7 +65,8 @@ try:
 except yoke.CollectiveError as error:
     print(error)
 """)
-    assert code == 0 and out.startswith("spawn(): rank 1 (process ") and "ended with exit code 1\n\nTraceback" in out, (out, err)
+    assert code == 0 and out.startswith("spawn(): rank 1 (process "), (out, err)
+    assert "ended with exit code 1; it told: its script raised KeyError: 'no data'\n\nTraceback" in out, (out, err)
     assert 'script.py", line ' in out and "KeyError: 'no data'" in out and "[1] KeyError: 'no data'" in err
 
 
