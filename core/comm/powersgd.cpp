@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace yoke {
@@ -56,6 +57,7 @@ private:
     Compressed prepared(const Bucket &bucket);
     void place(const Bucket &bucket, const Tensor &errors, Batch &batch) const;
     void fill(const Bucket &bucket, const Compressed &compressed) const;
+    void put_out_of(Batch &batch);
     void send_plain(Compressed &compressed, size_t index);
 
     const PowerSgdOptions options_;
@@ -190,10 +192,7 @@ void PowerSgd::end(Bucket &, size_t index)
     if (compresses()) {
         Compressed &compressed = buckets_[index];
         for (Batch &each : compressed.batches) {
-            each.q = std::exchange(each.next_q, {});
-            put_out(each.errors, each.matrices, each.p, each.q);
-            each.holds_all = false;
-            each.p = {};
+            put_out_of(each);
         }
         int64_t offset = 0;
         for (const Tensor &each : compressed.plain) {
@@ -205,13 +204,31 @@ void PowerSgd::end(Bucket &, size_t index)
     if (index + 1 == laid_.size()) ++steps_;
 }
 
+// A gradient that is not finite, as of a loss whose scale was too large, costs this step alone: it is so on all ranks
+// then, and nothing of it stays.
+void PowerSgd::put_out_of(Batch &batch)
+{
+    const Tensor q = std::exchange(batch.next_q, {}), p = std::exchange(batch.p, {});
+    if (is_finite(*q)) {
+        put_out(batch.errors, batch.matrices, p, q);
+        batch.q = q;
+    } else {
+        ops::fill_(*batch.matrices, std::numeric_limits<double>::quiet_NaN());
+        ops::fill_(*batch.errors, 0.0);
+    }
+    batch.holds_all = false;
+}
+
 // Buckets end together, so that either all errors are those of the step, or none is.
 void PowerSgd::abandon() noexcept
 try {
     works_.abandon();
     for (Compressed &compressed : buckets_)
-        for (Batch &each : compressed.batches)
-            if (std::exchange(each.holds_all, false)) ops::sub_(*each.errors, *each.matrices);
+        for (Batch &each : compressed.batches) {
+            if (!std::exchange(each.holds_all, false)) continue;
+            ops::sub_(*each.errors, *each.matrices);
+            if (!is_finite(*each.errors)) ops::fill_(*each.errors, 0.0);
+        }
 } catch (const std::exception &) {  // no memory: the errors have more in them than was lacking
 }
 

@@ -106,6 +106,14 @@ void orthogonalize(const Tensor &matrices)
     }
 }
 
+bool is_finite(const yoke_tensor &tensor)
+{
+    const Tensor zero = ops::sum(*ops::mul(tensor, 0.0), {}, false);
+    double sum = 0;
+    copy_to_host(*ops::cast(*zero, YOKE_F64), &sum, sizeof sum, kName);
+    return sum == 0;
+}
+
 Tensor transposed(const Tensor &matrices)
 {
     const auto shape = matrices->shape(), strides = matrices->strides();

@@ -19,6 +19,9 @@ Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_
 // The columns of each matrix, one after the other.
 void orthogonalize(const Tensor &matrices);
 
+// Waits for the device.
+bool is_finite(const yoke_tensor &tensor);
+
 // A view.
 Tensor transposed(const Tensor &matrices);
 

@@ -92,12 +92,14 @@ private:
         double weight = 1;
         Presence presence = Presence::kPlain;
         std::vector<bool> is_reached;  // by parameter
-        std::vector<size_t> order;     // of those that have arrived
-        std::vector<size_t> missing;   // by bucket: parameters that have yet to arrive
-        size_t begun = 0;              // buckets that have been given to the group
-        Tensor shared;                 // the small all_reduce, and its work
+        std::vector<size_t> unreached;
+        std::vector<size_t> order;    // of those that have arrived
+        std::vector<size_t> missing;  // by bucket: parameters that have yet to arrive
+        size_t begun = 0;             // buckets that have been given to the group
+        Tensor shared;                // the small all_reduce, and its work
         Ref<Work> sharing;
-        int32_t root = -1;  // the first rank that is not out; -1: all are
+        std::vector<double> sums;  // what it came to
+        int32_t root = -1;         // the first rank that is not out; -1: all are
         const char *call() const { return presence == Presence::kOut ? "join" : "backward"; }
     };
 
@@ -114,7 +116,9 @@ private:
     void check_params() const;
     void open_step(const std::vector<Ref<LeafNode>> &reached);
     void share();
-    std::vector<double> await_shared();
+    const std::vector<double> &shared();
+    double factor();
+    void store_unreached();
     void check_presences(const std::vector<double> &shared) const;
     // What a rank that is out does for a backward of the others; false where all are out.
     void leave();
@@ -134,8 +138,8 @@ private:
     void store(LeafNode &leaf, size_t param, Tensor gradient);
     void complete(size_t param);
     void launch_full();
-    void finish_step(const std::vector<double> &shared);
-    void settle(size_t bucket, const std::vector<double> &used, double factor);
+    void finish_step();
+    void settle(size_t bucket);
     void rebuild();
     void send(const std::vector<Named> &tensors, int32_t root);
     LeafNode &leaf_of(size_t param) const;

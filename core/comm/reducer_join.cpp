@@ -115,11 +115,11 @@ bool Reducer::answer()
 bool Reducer::answer_step()
 {
     open_answer();
-    const std::vector<double> shared = await_shared();
+    shared();
     if (step_.root < 0) return false;
     for (const Bucket &bucket : buckets_) ops::fill_(*bucket.memory, 0.0);
     launch_full();
-    finish_step(shared);
+    finish_step();
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "core/ops/ops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace yoke {
@@ -58,6 +59,7 @@ void Reducer::begin(const std::vector<Ref<LeafNode>> &reached)
         check_params();
         open_step(reached);
         share();
+        store_unreached();
         launch_full();
     } catch (...) {
         fail();
@@ -65,7 +67,7 @@ void Reducer::begin(const std::vector<Ref<LeafNode>> &reached)
     }
 }
 
-// What the walk does not lead to counts as come: with what no_sync has left there, or 0.
+// What the walk does not lead to counts as come.
 void Reducer::open_step(const std::vector<Ref<LeafNode>> &reached)
 {
     step_.is_reached.assign(params_.size(), false);
@@ -74,14 +76,19 @@ void Reducer::open_step(const std::vector<Ref<LeafNode>> &reached)
     for (size_t i = 0; i < params_.size(); ++i) {
         if (step_.is_reached[i]) continue;
         --step_.missing[places_[i].bucket];
-        const Tensor &view = view_of(i);
-        const Tensor held = leaf_of(i).grad();
-        step_.is_reached[i] = held.present();
-        if (!held.present())
-            ops::fill_(*view, 0.0);
-        else
-            store(leaf_of(i), i, nullptr);
+        step_.is_reached[i] = leaf_of(i).grad().present();
+        step_.unreached.push_back(i);
     }
+}
+
+// With what no_sync has left there, or 0.
+void Reducer::store_unreached()
+{
+    for (const size_t i : step_.unreached)
+        if (step_.is_reached[i])
+            store(leaf_of(i), i, nullptr);
+        else
+            ops::fill_(*view_of(i), 0.0);
 }
 
 // Which parameters this rank uses, its weight, and, in a place of each rank's own, where it is.
@@ -96,16 +103,31 @@ void Reducer::share()
     step_.sharing = group_->run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared, shared}, true);
 }
 
-// The sums over all ranks.
-std::vector<double> Reducer::await_shared()
+// The sums over all ranks, for which the first gradient waits.
+const std::vector<double> &Reducer::shared()
 {
+    if (!step_.sums.empty()) return step_.sums;
+    const Interruptible waits(kBackward);
     step_.sharing->wait(-1);
     std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
     check_presences(sums);
     for (size_t rank = sums.size(); rank-- > params_.size() + 1;)
         if (sums[rank] != static_cast<double>(Presence::kOut))
             step_.root = static_cast<int32_t>(rank - params_.size() - 1);
-    return sums;
+    return step_.sums = std::move(sums);
+}
+
+// What makes this rank's gradient its part of the mean: before it is compressed, so that what a compression keeps, and
+// what a 16-bit float holds, does not hang on the unit of weights.
+double Reducer::factor()
+{
+    const double all = shared()[params_.size()];
+    if (!std::isfinite(all))
+        yoke::fail(
+            YOKE_E_VALUE,
+            "%s: the weights of all ranks make %g together, of this one %g; weigh all by smaller numbers",
+            kBackward, all, step_.weight);
+    return step_.weight / all * group_->size();
 }
 
 // Into the view, beside what the leaf held; the leaf then holds the view.
@@ -127,7 +149,8 @@ void Reducer::store(LeafNode &leaf, size_t param, Tensor gradient)
     } else if (gradient.present()) {
         ops::add_(*view, *gradient);
     }
-    if (step_.is_synced && step_.weight != 1) ops::mul_(*view, step_.weight);
+    if (!step_.is_synced) return;
+    if (const double part = factor(); part != 1) ops::mul_(*view, part);
 }
 
 void Reducer::arrive(LeafNode &leaf, Tensor gradient)
@@ -155,10 +178,7 @@ void Reducer::launch_full()
 void Reducer::end()
 {
     try {
-        if (step_.is_synced) {
-            const Interruptible waits(kBackward);
-            finish_step(await_shared());
-        }
+        if (step_.is_synced) finish_step();
     } catch (...) {
         fail();
         throw;
@@ -166,14 +186,14 @@ void Reducer::end()
     release();
 }
 
-// The mean that was reduced is that of weight times gradient; what it lacks is the mean of the weights.
-void Reducer::finish_step(const std::vector<double> &shared)
+void Reducer::finish_step()
 {
-    const double factor = group_->size() / shared[params_.size()];
+    const Interruptible waits(kBackward);
+    shared();
     for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
     for (size_t i = 0; i < buckets_.size(); ++i) {
         compression_->end(buckets_[i], i);
-        settle(i, shared, factor);
+        settle(i);
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
     send(buffers_, step_.root);
@@ -183,10 +203,10 @@ void Reducer::finish_step(const std::vector<double> &shared)
     if (step_.presence != Presence::kPlain) joined_root_ = step_.root;
 }
 
-void Reducer::settle(size_t bucket, const std::vector<double> &used, double factor)
+void Reducer::settle(size_t bucket)
 {
     Bucket &full = buckets_[bucket];
-    if (factor != 1) ops::mul_(*full.memory, factor);
+    const std::vector<double> &used = shared();
     for (size_t k = 0; k < full.params.size(); ++k) {
         LeafNode &leaf = leaf_of(full.params[k]);
         if (used[full.params[k]] > 0 && !holds_view(leaf, full.views[k]))
