@@ -271,3 +271,26 @@ def test_another_call_meets_the_answers_of_those_that_are_out():
         return str(caught.value)
     for told in on_ranks(2, run):
         assert isinstance(told, str) and "all_reduce of 3 float32" in told and "rank 0 (host" in told, told
+
+
+def test_unlike_objects_are_told_on_all():
+    def body(group):
+        layer = yoke.nn.Linear(2, 1)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        optimizer = yoke.optim.SGD(layer.parameters(), lr=0.1, momentum=0.5)
+        with pytest.raises((yoke.ValueError, yoke.CancelledError)) as caught:
+            with group.join(*[optimizer] * group.rank):
+                ddp(yoke.ones((1, 2))).sum().backward()
+            group.barrier()
+        return str(caught.value)
+    told = on_ranks(2, body)
+    assert all("this rank gives" in each and "give the same on all ranks" in each for each in told), told
+
+
+def test_a_measured_step_that_raises_is_told_on_all():
+    def body(group):
+        with pytest.raises((ZeroDivisionError, yoke.CancelledError)) as caught:
+            yoke.comm.measure_shares(lambda: 1 / (1 - group.rank), group)
+        return str(caught.value)
+    told = on_ranks(2, body)
+    assert all("division by zero" in each for each in told), told

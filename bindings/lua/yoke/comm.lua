@@ -114,7 +114,7 @@ function Group:join(fn, objects)
     end)
     local told, problem = self.handle:join_end(mine)
     if told == nil then return nil, problem end
-    carried.load(objects, told, "join")
+    carried.guarded(self, function() carried.load(objects, told, "join") end)
     return is_fine
 end
 
@@ -223,7 +223,8 @@ end
 
 --- How much of the work each rank of a group should have, 1 in all, so that all need equally long: by the time of
 --- step(), which does the same work on each rank. It is called four times, of which the first does not count, and the
---- quickest does. For DistributedSampler, batches of a size by share, and set_weight. All ranks call it.
+--- quickest does. For DistributedSampler, batches of a size by share, and set_weight. All ranks call it. What step()
+--- raises ends the group, on all ranks with its reason.
 function comm.measure_shares(step, group)
     if type(step) ~= "function" then
         core.raise("type", "measure_shares", ("argument 'step' is %s; it takes a function"):format(options.shown(step)))
@@ -231,13 +232,13 @@ function comm.measure_shares(step, group)
     if type(group) ~= "table" or not group.handle then
         core.raise("type", "measure_shares", ("argument 'group' is %s; it takes a group"):format(options.shown(group)))
     end
-    step()
+    carried.guarded(group, step)
     local done, problem = group:barrier() -- those that are early would have the processors for themselves
     if not done then return nil, problem end
     local least = math.huge
     for _ = 1, 3 do
         local began = core.clock()
-        step()
+        carried.guarded(group, step)
         least = math.min(least, core.clock() - began)
     end
     local speed <close> = core.tensor({ 1 / math.max(least, 1e-9) }, "float64")

@@ -213,7 +213,9 @@ class Group:
         with self:
             yield
             mine = _carried.states(objects)
-        _carried.load(objects, self._core.join_end(mine), "join")
+        told = self._core.join_end(mine)
+        with self:
+            _carried.load(objects, told, "join")
 
     def __enter__(self) -> Group:
         return self
@@ -350,18 +352,20 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
 
     All ranks call it; step_fn does the same work on each, and synchronizes what it gives to a device. It is called four
     times, of which the first does not count, and the quickest does. For DistributedSampler(shares=…), batches of a size
-    by share, and DistributedDataParallel.set_weight. `group` is the default group where it is None.
+    by share, and DistributedDataParallel.set_weight. `group` is the default group where it is None. What step_fn raises
+    ends the group, on all ranks with its reason.
     """
     if not callable(step_fn):
         raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it is a function without arguments")
     held = Group(_yoke._comm_group()) if group is None else group
-    step_fn()
-    held.barrier()  # those that are early would have the processors for themselves
     seconds = []
-    for _ in range(3):
-        began = time.perf_counter()
+    with held:  # which the others wait in
         step_fn()
-        seconds.append(time.perf_counter() - began)
+        held.barrier()  # those that are early would have the processors for themselves
+        for _ in range(3):
+            began = time.perf_counter()
+            step_fn()
+            seconds.append(time.perf_counter() - began)
     speeds = _yoke.zeros((held.size,), dtype=_yoke.float64)
     held.all_gather(speeds, _yoke.tensor([1 / max(min(seconds), 1e-9)], dtype=_yoke.float64))
     values: list[float] = (speeds / speeds.sum()).tolist()
