@@ -138,9 +138,11 @@ Cause cause_of_lateness(const Doing &doing, const Suspects &suspects,
                 "%s: all ranks came to %s, and it was not done in time: they wait for each other, or the time is too short for so much",
                 name(doing), call.c_str())};
     if (!suspects.refused.empty())
-        return {YOKE_E_TIMEOUT,
-                format("%s: %s did not come in time to %s, since it refused its own call: %s",
-                       name(doing), who.c_str(), call.c_str(), suspects.refused.c_str())};
+        return {
+            YOKE_E_TIMEOUT,
+            format(
+                "%s: %s did not come in time to %s; the call that it made in its place was refused: %s; if that was caught there, it is stopped since, is stuck, or never made another one",
+                name(doing), who.c_str(), call.c_str(), suspects.refused.c_str())};
     if (suspects.ranks.size() == 1)
         return {
             YOKE_E_TIMEOUT,

@@ -157,7 +157,8 @@ Ref<Work> Group::run(Collective call, bool is_async)
         check_not_capturing(call.name());
         check_collective(call, {rank(), size()});
     } catch (const Error &error) {
-        if (is_here()) note_refused(error.what());
+        const bool is_between_two = call.op == YOKE_COMM_SEND || call.op == YOKE_COMM_RECV;
+        if (is_here() && !is_between_two) note_refused(error.what());
         throw;
     }
     if (Device *device = call.device(); device && !device->host) [[unlikely]]

@@ -132,8 +132,21 @@ TEST(GroupWaits, ACallThatOneRankRefusedIsToldOfAtTheDeadlineOfTheOthers)
     });
     expect_error(YOKE_E_TIMEOUT,
                  {"barrier: rank 1 (host here, process 101) did not come in time to barrier",
-                  "it refused its own call: broadcast: argument 'root' is 7"},
+                  "the call that it made in its place was refused: broadcast: argument 'root' is 7",
+                  "stopped"},
                  [&] { groups[0]->run(barrier(), false); });
+}
+
+// Sends and receives are counted apart.
+TEST(GroupWaits, ASendThatOneRankRefusedIsNotInThePlaceOfACollective)
+{
+    const auto store = std::make_shared<HashStore>();
+    const std::vector<Ref<Group>> groups = made(ranks_of(2, store, nullptr), late_after(0.05));
+    expect_error(YOKE_E_VALUE, {"send", "this rank itself"}, [&] {
+        const Tensor t = filled(4, 0);
+        groups[1]->run({YOKE_COMM_SEND, -1, 1, t, {}}, false);
+    });
+    EXPECT_FALSE(store->has("refused/1"));
 }
 
 // It was there, and makes no group with those that were.
