@@ -100,12 +100,33 @@ void StoreHall::close() noexcept
 void StoreHall::on_ready(uint32_t) noexcept
 {
     Socket socket = listening_.accept();
-    if (socket.present()) return receive(std::move(socket));
-    is_paused_ = is_shortage(errno);
+    const int error = errno;
+    if (socket.present()) {
+        short_since_.reset();
+        return receive(std::move(socket));
+    }
+    is_paused_ = is_shortage(error);
     if (!is_paused_) return;
-    log(LogLevel::kWarn, "the store of rank 0 can accept no connection for now: %s; see ulimit -n",
-        strerror(errno));
+    note_shortage(strerror(error));
     rewatch(watched_, 0);
+}
+
+// Who waits outside is a rank of a job that is not complete yet, or a stranger; some may only be slow to end.
+void StoreHall::note_shortage(const char *what)
+{
+    constexpr auto kPatience = std::chrono::seconds(1);
+    const auto now = Deadline::Clock::now();
+    if (!short_since_)
+        log(LogLevel::kWarn,
+            "the store of rank 0 can accept no connection for now: %s; see ulimit -n", what);
+    const auto since = short_since_.value_or(now);
+    short_since_ = since;
+    if (now - since < kPatience || is_complete() || std::exchange(has_told_shortage_, true)) return;
+    tell(
+        PeerEvent::kRefused, options_.rank, options_.about,
+        format(
+            "rank %d (%s): the system gives no descriptor for the connection of another rank: %s; see ulimit -n",
+            options_.rank, options_.about.c_str(), what));
 }
 
 void StoreHall::receive(Socket socket)

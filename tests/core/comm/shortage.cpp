@@ -156,7 +156,7 @@ TEST(Shortage, OfDescriptorsAtInitIsToldToAll)
 {
     expect_each_lack_to_be_told("comm.init", 1, 1,
                                 [](int more) { return told(1, [=] { allow_descriptors(more); }); });
-    for (const int more : {2, 3}) {  // of the watch thread's
+    for (const int more : {2, 3, 4}) {  // of the watch thread's, and of the others' connections
         const auto texts = told(0, [=] { allow_descriptors(more); });
         expect_named(texts, 0, {"comm.init: rank 0 (host", "Too many open files", "ulimit -n"});
     }
