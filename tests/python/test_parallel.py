@@ -1,6 +1,8 @@
 """DistributedDataParallel: gradients of all ranks, as one process has them on the whole batch. Ranks are threads, and processes."""
+import gc
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -176,6 +178,25 @@ def test_a_function_reduces_in_its_own_way(way):
         ddp(yoke.full((1, 2), float(group.rank + 1))).sum().backward()
         return layer.weight.grad.tolist()
     assert on_ranks(2, run) == [[[2., 2.]]] * 2 and seen == [(0, True)] * 2
+
+
+def test_a_function_that_holds_what_it_reduces_for_is_collected_with_it():
+    class Trainer:
+        def __init__(self, group):
+            self.net = nn.Linear(2, 1)
+            self.ddp = yoke.DistributedDataParallel(self.net, group, compression=self.reduce)
+
+        def reduce(self, bucket, group):
+            assert self.ddp.group is group
+            return group.all_reduce(bucket.tensor, op="avg", async_op=True)
+
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    trainer = Trainer(group)
+    trainer.ddp(yoke.ones((1, 2))).sum().backward()
+    net = weakref.ref(trainer.net)
+    del trainer
+    gc.collect()
+    assert net() is None
 
 
 def test_a_function_that_gives_another_shape_or_raises_fails_on_all_ranks():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -44,6 +45,18 @@ def _hook(function: Hook, groups: list[Group]) -> Callable[[Tensor, int, bool], 
     return run
 
 
+def _weakly(run: Callable[[Tensor, int, bool], Work | None]) -> Callable[[Tensor, int, bool], Work | None]:
+    """For the core, whose references no garbage collection sees: a hook may hold the object that has it."""
+    held = weakref.ref(run)
+
+    def call(tensor: Tensor, index: int, is_last: bool) -> Work | None:
+        kept = held()
+        if kept is None:
+            raise _yoke.StateError(f"{_NAME}: it was let go while backward ran; hold it until backward has ended")
+        return kept(tensor, index, is_last)
+    return call
+
+
 class DistributedDataParallel(Module):
     """`module` on each rank of `group`, with the mean of all ranks in its gradients after each backward.
 
@@ -74,11 +87,12 @@ class DistributedDataParallel(Module):
         hook = None if compression is None or isinstance(compression, str) else _hook(compression, groups)
         text = compression if isinstance(compression, str) else None
         object.__setattr__(self, "_groups", groups)
+        object.__setattr__(self, "_hook", hook)  # held here alone
         object.__setattr__(self, "_wrapped", [each for _, each in named])
         object.__setattr__(self, "_names", {name for name, _ in named})
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
-            bucket_mb, text, hook))
+            bucket_mb, text, None if hook is None else _weakly(hook)))
 
     @property
     def group(self) -> Group:
