@@ -104,6 +104,28 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
+    it("tells all ranks of a parameter that was added, frozen or taken away on one", function()
+        for _, change in ipairs { "was frozen", "was taken away", "came to it" } do
+            assert(yoke.spawn(function(change)
+                local yoke = require "yoke"
+                local group <close> = assert(yoke.comm.init())
+                local layer = yoke.nn.Linear(2, 1)
+                local ddp = yoke.DistributedDataParallel(layer, { group = group }):eval()
+                assert(group:monitored_barrier(30.0))
+                if group.rank == 1 then
+                    if change == "was frozen" then layer.bias:requires_grad_(false) end
+                    if change == "was taken away" then layer.bias = nil end
+                    if change == "came to it" then layer.extra = yoke.ones({ 2 }):requires_grad_() end
+                end
+                local done, problem = pcall(function() ddp(yoke.ones { 1, 2 }):sum():backward() end)
+                assert(not done and problem.code == (group.rank == 1 and "state" or "cancelled"), tostring(problem))
+                local name = change == "came to it" and "'extra' " or "'bias' "
+                assert(tostring(problem):find("the parameter " .. name .. change, 1, true), tostring(problem))
+                ddp:close()
+            end, 2, { change }))
+        end
+    end)
+
     it("has a state of its compression", function()
         local group <close> = group_of_one()
         local layer = nn.Linear(3, 2)

@@ -235,23 +235,39 @@ def test_values_that_were_unlike_are_told_of_by_rank_0():
         on_ranks(2, run)
 
 
-def test_a_module_that_changed_since_is_refused():
+def freeze(net):
+    net[0].weight.requires_grad_(False)
+
+
+def add(net):
+    net.extra = nn.Parameter(yoke.ones((2,)))
+
+
+def take_away(net):
+    del net[1].bias
+
+
+def move(net):
+    net[1].to(yoke.float64)
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+@pytest.mark.parametrize("change, words", [(freeze, "'0.weight' was frozen"), (add, "'extra' came to it"), (take_away, "'1.bias' was taken away"),
+                                           (move, "'1.weight' was moved")])
+def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_training):
     def run(group):
         net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-        ddp = yoke.DistributedDataParallel(net, group)
-        net.extra = nn.Parameter(yoke.ones((2,)))
-        with pytest.raises(yoke.StateError, match="'extra' came to it"):
-            ddp(yoke.ones((1, 2)))
-        del net.extra
-        net[0].weight.requires_grad_(False)
-        with pytest.raises(yoke.StateError, match="frozen"):
-            ddp(yoke.ones((1, 2)))
-        net[0].weight.requires_grad_(True)
-        net[1].to(yoke.float64)
-        with pytest.raises(yoke.StateError, match="'1.weight' was moved"):
-            ddp(yoke.ones((1, 2)))
-        return True
-    assert on_ranks(2, run) == [True, True]
+        ddp = yoke.DistributedDataParallel(net, group).train(is_training)
+        group.monitored_barrier(30.)
+        if group.rank == 1:
+            change(net)
+        with pytest.raises(yoke.StateError if group.rank == 1 else yoke.CancelledError) as caught:
+            ddp(yoke.ones((1, 2))).sum().backward()
+        if group.rank == 0:
+            net(yoke.ones((1, 2))).sum().backward()  # alone
+        return str(caught.value)
+    first, second = on_ranks(2, run)
+    assert words in second and words in first and "rank 1 (host" in first, (first, second)
 
 
 @pytest.mark.parametrize("arguments, error, words", [

@@ -49,30 +49,48 @@ function Parallel:init(module, given)
     local compression = named.compression or nil
     local known = {}
     for _, name in ipairs(names) do known[name] = true end
-    rawset(self, "names", known)
+    rawset(self, "group", named.group)
+    rawset(self, "known", known)
+    rawset(self, "names", names)
     rawset(self, "wrapped", params)
     rawset(self, "reducer", core._reducer(handle, params, names, buffers, buffer_names, named.bucket_mb, compression))
 end
 
-local function check_parameters(self)
-    local names, now = listed(self.module:named_parameters(), trains)
-    local was = {}
-    for _, each in ipairs(self.wrapped) do was[each] = true end
-    for i, each in ipairs(now) do
-        if not was[each] then
-            local what = self.names[names[i]] and "was moved, or another one has its name" or "came to it"
-            core.raise("state", NAME, ("the module has changed since it was wrapped: the parameter '%s' %s; wrap it anew on all ranks"):format(names[i], what))
+-- Tensors as keys.
+local function set_of(tensors)
+    local set = {}
+    for _, each in pairs(tensors) do set[each] = true end
+    return set
+end
+
+local function change_of_parameters(self)
+    local names, params = listed(self.module:named_parameters(), function() return true end)
+    local was, is = set_of(self.wrapped), set_of(params)
+    for i, each in ipairs(params) do
+        if trains(each) and not was[each] then
+            local what = self.known[names[i]] and "was moved, or another one has its name" or "came to it"
+            return ("the parameter '%s' %s"):format(names[i], what)
         end
     end
-    if #now < #self.wrapped then
-        core.raise("state", NAME, "the module has changed since it was wrapped: a parameter of it was frozen, or taken away; wrap it anew on all ranks")
+    for i, each in ipairs(self.wrapped) do
+        if not (is[each] and trains(each)) then
+            return ("the parameter '%s' was %s"):format(self.names[i], is[each] and "frozen" or "taken away")
+        end
     end
+end
+
+local function check_module(self)
+    local change = change_of_parameters(self)
+    if not change then return end
+    local text = ("the module has changed since it was wrapped: %s; wrap it anew on all ranks"):format(change)
+    self.group:abort(NAME .. ": " .. text)
+    core.raise("state", NAME, text)
 end
 
 --- What module(...) gives.
 function Parallel:forward(...)
     self.reducer:check()
-    if self.training then check_parameters(self) end
+    if core.is_grad_enabled() then check_module(self) end
     return self.module(...)
 end
 
@@ -102,6 +120,7 @@ function Parallel:regroup(group, objects)
         for _, each in ipairs(objects) do
             if carried.has(each, "regroup") then each:regroup(group) end
         end
+        rawset(self, "group", group)
         carried.load(objects, told, "regroup")
     end)
 end

@@ -12,7 +12,7 @@ from yoke._check import shown
 from yoke._yoke import Tensor, Work
 from yoke.comm import Group
 from yoke.data import DistributedSampler
-from yoke.nn.module import LoadResult, Module, Parameter
+from yoke.nn.module import LoadResult, Module
 
 __all__ = ["Bucket", "DistributedDataParallel"]
 
@@ -88,8 +88,7 @@ class DistributedDataParallel(Module):
         text = compression if isinstance(compression, str) else None
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_hook", hook)  # held here alone
-        object.__setattr__(self, "_wrapped", [each for _, each in named])
-        object.__setattr__(self, "_names", {name for name, _ in named})
+        object.__setattr__(self, "_wrapped", dict(named))
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
             bucket_mb, text, None if hook is None else _weakly(hook)))
@@ -103,20 +102,29 @@ class DistributedDataParallel(Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What module(…) gives."""
         self._reducer.check()
-        if self.training and self.group.size > 1:
-            self._check_parameters()
+        if self.group.size > 1 and _yoke.is_grad_enabled():
+            self._check_module()
         return self.module(*args, **kwargs)
 
-    def _check_parameters(self) -> None:
-        now: list[Parameter] = [each for each in self.module.parameters() if each.requires_grad]
-        if len(now) == len(self._wrapped) and all(a is b for a, b in zip(now, self._wrapped)):
+    def _check_module(self) -> None:
+        change = self._change_of_parameters()
+        if change is None:
             return
-        was = {id(each) for each in self._wrapped}
-        names = [name for name, each in self.module.named_parameters() if each.requires_grad and id(each) not in was]
-        what = "a parameter of it was frozen, or taken away"
-        if names:
-            what = f"the parameter '{names[0]}' " + ("was moved, or another one has its name" if names[0] in self._names else "came to it")
-        raise _yoke.StateError(f"{_NAME}: the module has changed since it was wrapped: {what}; wrap it anew on all ranks")
+        text = f"{_NAME}: the module has changed since it was wrapped: {change}; wrap it anew on all ranks"
+        self.group.abort(text)
+        raise _yoke.StateError(text)
+
+    def _change_of_parameters(self) -> str | None:
+        every = list(self.module.named_parameters())
+        was, now = {id(each) for each in self._wrapped.values()}, {id(each) for _, each in every if each.requires_grad}
+        came = now - was
+        for name, each in every:
+            if id(each) in came:
+                return f"the parameter '{name}' " + ("was moved, or another one has its name" if name in self._wrapped else "came to it")
+        for name, each in self._wrapped.items():
+            if id(each) not in now:
+                return f"the parameter '{name}' was " + ("frozen" if any(each is other for _, other in every) else "taken away")
+        return None
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
