@@ -104,23 +104,25 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
-    it("tells all ranks of a parameter that was added, frozen or taken away on one", function()
-        for _, change in ipairs { "was frozen", "was taken away", "came to it" } do
+    it("tells all ranks of a parameter or buffer that was added, frozen, taken away or replaced on one", function()
+        for _, change in ipairs { "was frozen", "was taken away", "came to it", "is another tensor" } do
             assert(yoke.spawn(function(change)
                 local yoke = require "yoke"
                 local group <close> = assert(yoke.comm.init())
                 local layer = yoke.nn.Linear(2, 1)
+                layer:register_buffer("seen", yoke.zeros { 1 })
                 local ddp = yoke.DistributedDataParallel(layer, { group = group }):eval()
                 assert(group:monitored_barrier(30.0))
                 if group.rank == 1 then
                     if change == "was frozen" then layer.bias:requires_grad_(false) end
                     if change == "was taken away" then layer.bias = nil end
+                    if change == "is another tensor" then layer.seen = yoke.ones { 1 } end
                     if change == "came to it" then layer.extra = yoke.ones({ 2 }):requires_grad_() end
                 end
                 local done, problem = pcall(function() ddp(yoke.ones { 1, 2 }):sum():backward() end)
                 assert(not done and problem.code == (group.rank == 1 and "state" or "cancelled"), tostring(problem))
-                local name = change == "came to it" and "'extra' " or "'bias' "
-                assert(tostring(problem):find("the parameter " .. name .. change, 1, true), tostring(problem))
+                local names = { ["came to it"] = "the parameter 'extra' ", ["is another tensor"] = "the buffer 'seen' " }
+                assert(tostring(problem):find((names[change] or "the parameter 'bias' ") .. change, 1, true), tostring(problem))
                 ddp:close()
             end, 2, { change }))
         end

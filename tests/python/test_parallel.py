@@ -251,20 +251,34 @@ def move(net):
     net[1].to(yoke.float64)
 
 
+def assign_buffer(net):
+    net[2].running_mean = net[2].running_mean * 0.5
+
+
+def add_buffer(net):
+    net.register_buffer("seen", yoke.zeros((1,)))
+
+
+def take_buffer_away(net):
+    del net[2].running_var
+
+
 @pytest.mark.parametrize("is_training", [True, False])
-@pytest.mark.parametrize("change, words", [(freeze, "'0.weight' was frozen"), (add, "'extra' came to it"), (take_away, "'1.bias' was taken away"),
+@pytest.mark.parametrize("change, words", [(assign_buffer, "'2.running_mean' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"),
+                                           (add_buffer, "'seen' came to it"), (take_buffer_away, "'2.running_var' was taken away"),
+                                           (freeze, "'0.weight' was frozen"), (add, "'extra' came to it"), (take_away, "'1.bias' was taken away"),
                                            (move, "'1.weight' was moved")])
 def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_training):
     def run(group):
-        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.BatchNorm1d(2))
         ddp = yoke.DistributedDataParallel(net, group).train(is_training)
         group.monitored_barrier(30.)
         if group.rank == 1:
             change(net)
         with pytest.raises(yoke.StateError if group.rank == 1 else yoke.CancelledError) as caught:
-            ddp(yoke.ones((1, 2))).sum().backward()
+            ddp(yoke.ones((3, 2))).sum().backward()
         if group.rank == 0:
-            net(yoke.ones((1, 2))).sum().backward()  # alone
+            net(yoke.ones((3, 2))).sum().backward()  # alone
         return str(caught.value)
     first, second = on_ranks(2, run)
     assert words in second and words in first and "rank 1 (host" in first, (first, second)

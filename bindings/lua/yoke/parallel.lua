@@ -47,8 +47,10 @@ function Parallel:init(module, given)
     local names, params = listed(module:named_parameters(), trains)
     local buffer_names, buffers = listed(module:named_buffers(), function() return true end)
     local compression = named.compression or nil
-    local known = {}
+    local known, broadcast = {}, {}
     for _, name in ipairs(names) do known[name] = true end
+    for i, name in ipairs(buffer_names) do broadcast[name] = buffers[i] end
+    rawset(self, "broadcast", broadcast)
     rawset(self, "group", named.group)
     rawset(self, "known", known)
     rawset(self, "names", names)
@@ -79,8 +81,22 @@ local function change_of_parameters(self)
     end
 end
 
+local function change_of_buffers(self)
+    local now = {}
+    for name, each in self.module:named_buffers() do now[name] = each end
+    for name, each in pairs(self.broadcast) do
+        if not now[name] then return ("the buffer '%s' was taken away"):format(name) end
+        if not rawequal(now[name], each) then
+            return ("the buffer '%s' is another tensor than when it was wrapped; write into it in place, buf:copy_(...)"):format(name)
+        end
+    end
+    for name in pairs(now) do
+        if not self.broadcast[name] then return ("the buffer '%s' came to it"):format(name) end
+    end
+end
+
 local function check_module(self)
-    local change = change_of_parameters(self)
+    local change = change_of_parameters(self) or change_of_buffers(self)
     if not change then return end
     local text = ("the module has changed since it was wrapped: %s; wrap it anew on all ranks"):format(change)
     self.group:abort(NAME .. ": " .. text)

@@ -89,6 +89,7 @@ class DistributedDataParallel(Module):
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_hook", hook)  # held here alone
         object.__setattr__(self, "_wrapped", dict(named))
+        object.__setattr__(self, "_broadcast", dict(buffers))
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
             bucket_mb, text, None if hook is None else _weakly(hook)))
@@ -107,7 +108,7 @@ class DistributedDataParallel(Module):
         return self.module(*args, **kwargs)
 
     def _check_module(self) -> None:
-        change = self._change_of_parameters()
+        change = self._change_of_parameters() or self._change_of_buffers()
         if change is None:
             return
         text = f"{_NAME}: the module has changed since it was wrapped: {change}; wrap it anew on all ranks"
@@ -125,6 +126,15 @@ class DistributedDataParallel(Module):
             if id(each) not in now:
                 return f"the parameter '{name}' was " + ("frozen" if any(each is other for _, other in every) else "taken away")
         return None
+
+    def _change_of_buffers(self) -> str | None:
+        now = dict(self.module.named_buffers())
+        for name, each in self._broadcast.items():
+            if name not in now:
+                return f"the buffer '{name}' was taken away"
+            if now[name] is not each:
+                return f"the buffer '{name}' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"
+        return next((f"the buffer '{name}' came to it" for name in now if name not in self._broadcast), None)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
