@@ -161,6 +161,8 @@ Ref<Work> Group::run(Collective call, bool is_async)
         if (is_here() && !is_between_two) note_refused(error.what());
         throw;
     }
+    const bool is_of_two = call.op == YOKE_COMM_SEND || call.op == YOKE_COMM_RECV;
+    if (!is_of_two && !backwards_) ++asked_for_;
     if (Device *device = call.device(); device && !device->host) [[unlikely]]
         call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;

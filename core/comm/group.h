@@ -17,6 +17,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -87,6 +88,11 @@ public:
     // Who reduces gradients over it (reducer.h), and those that still live.
     void add_reducer(std::weak_ptr<Reducer> reducer);
     std::vector<std::shared_ptr<Reducer>> reducers() const;
+    // While one of them has a backward, calls are that one's and not counted; ranks that are equally far have asked for
+    // equally many collectives beside.
+    void begin_backward() noexcept { ++backwards_; }
+    void end_backward() noexcept { --backwards_; }
+    int64_t asked_for() const noexcept { return asked_for_; }
 
     // News of a connection, from whoever watches them.
     void hear(const PeerEvent &event) noexcept;
@@ -282,6 +288,8 @@ private:
     bool is_shrunk_ = false, has_left_reunion_ = false;
     ReunionPorts ports_;  // of processes
     std::vector<std::weak_ptr<Reducer>> reducers_;
+    std::atomic<int32_t> backwards_{0};
+    std::atomic<int64_t> asked_for_{0};
     std::shared_ptr<GroupLink> link_;
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
 };

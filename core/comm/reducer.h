@@ -127,7 +127,14 @@ private:
     bool answer_step();
     void open_answer();
     void take_values(int32_t root);
-    int64_t position() const;
+    // How far this rank is, in the order of such pairs.
+    struct Position {
+        int64_t steps = 0;  // of two each
+        int64_t calls = 0;  // of the group since
+        auto operator<=>(const Position &) const = default;
+    };
+    static int32_t furthest(Group &group, Position mine);
+    Position position() const;
     void retire();
     std::vector<std::string> names() const;
     Ref<State> values(const Ref<State> &mine) const;
@@ -164,6 +171,7 @@ private:
     int32_t joined_root_ = -1;  // of the last backward within the join
     int64_t done_ = 0;          // own backwards whose mean is there
     int64_t answered_ = 0;      // those of others, within the join
+    int64_t asked_for_ = 0;     // by then, of the group
     bool has_gone_on_ = false;  // something was begun since, so whoever takes a step has taken it
 };
 

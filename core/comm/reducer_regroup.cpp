@@ -27,20 +27,24 @@ void copy_into(const std::vector<Reducer::Named> &tensors, const State &list)
             ops::copy_(*tensors[i].tensor, *told);
 }
 
-// The first of those that are furthest.
-int32_t furthest_of(const std::vector<int64_t> &positions)
-{
-    return static_cast<int32_t>(std::ranges::max_element(positions) - positions.begin());
-}
-
 }  // namespace
 
 // Of ranks that have stopped one step apart. Who has begun nothing since its last backward may be amid the step of its
-// optimizer, so one that has failed in the same backward, and has all of the steps before, goes first.
-int64_t Reducer::position() const
+// optimizer, so one that has failed in the same backward, and has all of the steps before, goes first. A call, as of a
+// loss that is shown, may come before that step or behind it; but whoever has made more of them was there later.
+Reducer::Position Reducer::position() const
 {
     const std::lock_guard lock(mutex_);
-    return 2 * done_ - (has_gone_on_ ? 0 : 3);
+    return {2 * done_ - (has_gone_on_ ? 0 : 3), group_->asked_for() - asked_for_};
+}
+
+// The first of those that are.
+int32_t Reducer::furthest(Group &group, Position mine)
+{
+    const std::vector<int64_t> told = gathered(group, {mine.steps, mine.calls}, kRegroup);
+    std::vector<Position> all;
+    for (size_t i = 0; i < told.size(); i += 2) all.push_back({told[i], told[i + 1]});
+    return static_cast<int32_t>(std::ranges::max_element(all) - all.begin());
 }
 
 // It keeps what its compression goes on with; who calls it again finds that.
@@ -63,12 +67,13 @@ void Reducer::retire()
 Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
 {
     const NoGrad no_grad;
+    const Position at = position();  // before the group, which may be the same, is called
     retire();
     const std::shared_ptr<Reducer> made(new Reducer(group, params_, buffers_, options_));
     try {
         if (group->size() > 1) made->compare_models();
-        const int32_t furthest = furthest_of(gathered(*group, {position()}, kRegroup));
-        const Ref<State> told = state_from(*group, furthest, values(mine), kRegroup);
+        const int32_t from = furthest(*group, at);
+        const Ref<State> told = state_from(*group, from, values(mine), kRegroup);
         if (group->size() > 1) made->install();
         made->take_over(*this, *told);
         group->add_reducer(made);

@@ -25,6 +25,7 @@ void Reducer::claim()
             YOKE_E_STATE,
             "backward: another backward over the same parameters is under way; ranks reduce one after the other, so call them one after the other");
     is_walking_ = true;
+    group_->begin_backward();
     step_ = Step();
     has_gone_on_ = true;
     step_.is_alone = is_over_;
@@ -38,7 +39,7 @@ void Reducer::release() noexcept
     Step ended;
     const std::lock_guard lock(mutex_);
     std::swap(ended, step_);
-    is_walking_ = false;
+    if (std::exchange(is_walking_, false)) group_->end_backward();
 }
 
 void Reducer::check_params() const
@@ -200,6 +201,7 @@ void Reducer::finish_step()
     const std::lock_guard lock(mutex_);
     ++(step_.presence == Presence::kOut ? answered_ : done_);
     has_gone_on_ = has_unsynced_ = false;
+    asked_for_ = group_->asked_for();
     if (step_.presence != Presence::kPlain) joined_root_ = step_.root;
 }
 

@@ -66,6 +66,42 @@ def test_all_take_the_state_of_the_rank_that_is_furthest(ahead):
         assert each[2][3] == {"epoch": 0, "consumed": 5 * 3 * BATCH + 2 * 2 * BATCH}
 
 
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("shown_first", [False, True])
+def test_half_a_step_of_an_optimizer_is_not_what_all_get(victim, shown_first):
+    has_failed = threading.Event()
+
+    def body(group):
+        net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        ddp = yoke.DistributedDataParallel(net, group)
+        halves = [yoke.optim.SGD(list(net.parameters())[at:at + 2], lr=0.1) for at in (0, 2)]
+        for step in range(3):
+            loss = ddp(yoke.full((2, 4), step + group.rank + 1.)).sum()
+            loss.backward()
+            if shown_first:
+                group.all_reduce(loss.detach())
+            halves[0].step()
+            if step == 2 and group.rank == victim:
+                has_failed.set()  # as where memory ends
+                break
+            halves[1].step()
+            for each in halves:
+                each.zero_grad()
+            if step == 2:
+                has_failed.wait(30)
+                with pytest.raises(yoke.CancelledError):
+                    group.all_reduce(loss.detach())
+            else:
+                group.all_reduce(loss.detach())
+        before = [each.tolist() for each in net.parameters()]
+        group = group.shrink(timeout=5)
+        ddp.regroup(group)
+        return before, [each.tolist() for each in net.parameters()]
+    results = done(on_ranks(2, body))
+    assert results[victim][0] != results[1 - victim][0]
+    assert results[0][1] == results[1][1] == results[1 - victim][0]
+
+
 @pytest.mark.parametrize("victim", [0, 1, 2])
 @pytest.mark.parametrize("compression", [None, "powersgd:rank=1,start=2,rate=1"])
 def test_those_that_live_have_what_as_many_ranks_have_from_there(victim, compression):
