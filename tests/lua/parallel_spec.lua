@@ -128,6 +128,24 @@ describe("DistributedDataParallel", function()
         end
     end)
 
+    it("leaves a prefix that is the module's own", function()
+        local group <close> = group_of_one()
+        local Holder = nn.Module:extend("Holder")
+        function Holder:init() self.module = nn.Linear(2, 1) end
+        local holder = Holder()
+        local ddp = yoke.DistributedDataParallel(holder, { group = group })
+        local weight <close> = yoke.ones { 1, 2 }
+        local bias <close> = yoke.ones { 1 }
+        ddp:load_state_dict { ["module.weight"] = weight, ["module.bias"] = bias }
+        assert.equal(1, holder.module.bias:tolist()[1])
+        bias:fill_(2)
+        ddp:load_state_dict { ["module.module.weight"] = weight, ["module.module.bias"] = bias }
+        assert.equal(2, holder.module.bias:tolist()[1])
+        fails("type", { "load_state_dict" }, ddp.load_state_dict, ddp, 5)
+        ddp:close()
+        holder:close()
+    end)
+
     it("has a state of its compression", function()
         local group <close> = group_of_one()
         local layer = nn.Linear(3, 2)

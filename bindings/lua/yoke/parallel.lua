@@ -150,14 +150,22 @@ function Parallel:load_comm_state(state) self.reducer:load_state(tree.of(state, 
 --- That of the module, under its names.
 function Parallel:state_dict() return self.module:state_dict() end
 
---- Names may have "module." in front, as PyTorch writes them.
-function Parallel:load_state_dict(dict, given)
-    local plain, has_prefix = {}, type(dict) == "table" and next(dict) ~= nil
-    for name, value in pairs(type(dict) == "table" and dict or {}) do
-        has_prefix = has_prefix and type(name) == "string" and name:sub(1, #PREFIX) == PREFIX
-        if has_prefix then plain[name:sub(#PREFIX + 1)] = value end
+-- `dict` without the prefix, where all its names have it and they fit `own` better without.
+local function without_prefix(dict, own)
+    local plain, gain = {}, 0
+    for name, value in pairs(dict) do
+        if type(name) ~= "string" or name:sub(1, #PREFIX) ~= PREFIX then return dict end
+        local short = name:sub(#PREFIX + 1)
+        plain[short] = value
+        gain = gain + (own[short] and 1 or 0) - (own[name] and 1 or 0)
     end
-    return self.module:load_state_dict(has_prefix and plain or dict, given)
+    return gain > 0 and plain or dict
+end
+
+--- Names may have "module." in front, as PyTorch writes them, where those without it fit better.
+function Parallel:load_state_dict(dict, given)
+    local fitting = type(dict) == "table" and without_prefix(dict, self.module:state_dict()) or dict
+    return self.module:load_state_dict(fitting, given)
 end
 
 --- Gradients are this rank's own again.

@@ -188,7 +188,10 @@ class DistributedDataParallel(Module):
         return self.module.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True) -> LoadResult:
-        """Names may have "module." in front, as PyTorch writes them."""
-        if state_dict and all(isinstance(name, str) and name.startswith(_PREFIX) for name in state_dict):
-            state_dict = {name[len(_PREFIX):]: each for name, each in state_dict.items()}
+        """Names may have "module." in front, as PyTorch writes them, where those without it fit better."""
+        if isinstance(state_dict, dict) and state_dict and all(isinstance(name, str) and name.startswith(_PREFIX) for name in state_dict):
+            plain = {name[len(_PREFIX):]: each for name, each in state_dict.items()}
+            own = self.module.state_dict().keys()
+            if len(own & plain.keys()) > len(own & state_dict.keys()):
+                state_dict = plain
         return self.module.load_state_dict(state_dict, strict)

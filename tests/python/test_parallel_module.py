@@ -1,0 +1,95 @@
+"""What module DistributedDataParallel takes: names and prefixes of its states, and changes that are refused on all ranks."""
+import pytest
+
+import yoke
+from yoke import nn
+from test_parallel import on_ranks
+
+pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+
+
+def test_names_have_no_prefix_and_those_with_one_are_taken():
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    layer = nn.Linear(2, 3)
+    ddp = yoke.DistributedDataParallel(layer, group)
+    state = ddp.state_dict()
+    assert list(state) == ["weight", "bias"]
+    ddp.load_state_dict({"module." + name: each for name, each in state.items()})
+    ddp.load_state_dict(state)
+    with pytest.raises(yoke.ValueError):
+        ddp.load_state_dict({"module.weight": state["weight"], "bias": state["bias"]})
+
+
+def test_a_prefix_that_is_the_modules_own_stays():
+    class Holder(nn.Module):
+        def __init__(self):
+            self.module = nn.Linear(2, 3)
+
+        def forward(self, x):
+            return self.module(x)
+
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    ddp = yoke.DistributedDataParallel(Holder(), group)
+    state = {name: yoke.ones(each.shape) for name, each in ddp.state_dict().items()}
+    assert list(state) == ["module.weight", "module.bias"]
+    ddp.load_state_dict(state)
+    assert ddp.module.module.bias.tolist() == [1., 1., 1.]
+    ddp.load_state_dict({"module." + name: each * 2 for name, each in state.items()})
+    assert ddp.module.module.bias.tolist() == [2., 2., 2.]
+
+
+def test_unlike_modules_are_refused_alike_on_all_ranks():
+    def run(group):
+        yoke.DistributedDataParallel(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4 + (group.rank == 2))), group)
+    told = on_ranks(3, run)
+    assert len({str(each) for each in told}) == 1 and all(isinstance(each, yoke.ValueError) for each in told), told
+    assert "'1.weight'" in str(told[0]) and "[4, 3]" in str(told[0]) and "[5, 3]" in str(told[0]) and "rank 2 (host" in str(told[0]), told[0]
+
+
+def freeze(net):
+    net[0].weight.requires_grad_(False)
+
+
+def add(net):
+    net.extra = nn.Parameter(yoke.ones((2,)))
+
+
+def take_away(net):
+    del net[1].bias
+
+
+def move(net):
+    net[1].to(yoke.float64)
+
+
+def assign_buffer(net):
+    net[2].running_mean = net[2].running_mean * 0.5
+
+
+def add_buffer(net):
+    net.register_buffer("seen", yoke.zeros((1,)))
+
+
+def take_buffer_away(net):
+    del net[2].running_var
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+@pytest.mark.parametrize("change, words", [(assign_buffer, "'2.running_mean' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"),
+                                           (add_buffer, "'seen' came to it"), (take_buffer_away, "'2.running_var' was taken away"),
+                                           (freeze, "'0.weight' was frozen"), (add, "'extra' came to it"), (take_away, "'1.bias' was taken away"),
+                                           (move, "'1.weight' was moved")])
+def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_training):
+    def run(group):
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.BatchNorm1d(2))
+        ddp = yoke.DistributedDataParallel(net, group).train(is_training)
+        group.monitored_barrier(30.)
+        if group.rank == 1:
+            change(net)
+        with pytest.raises(yoke.StateError if group.rank == 1 else yoke.CancelledError) as caught:
+            ddp(yoke.ones((3, 2))).sum().backward()
+        if group.rank == 0:
+            net(yoke.ones((3, 2))).sum().backward()  # alone
+        return str(caught.value)
+    first, second = on_ranks(2, run)
+    assert words in second and words in first and "rank 1 (host" in first, (first, second)
