@@ -15,6 +15,7 @@ namespace yoke {
 namespace {
 
 constexpr const char *kCall = "DistributedSampler";
+constexpr int64_t kMostExamples = int64_t{1} << 62;  // so that places with padding fit as well
 
 uint64_t hashed(uint64_t value)
 {
@@ -45,9 +46,9 @@ void check_shares(const SamplerOptions &options)
 
 SamplerOptions checked(SamplerOptions options)
 {
-    if (options.count < 0)
-        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 examples or more", kCall,
-             static_cast<long long>(options.count));
+    if (options.count < 0 || options.count > kMostExamples)
+        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 to %lld examples", kCall,
+             static_cast<long long>(options.count), static_cast<long long>(kMostExamples));
     if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
         fail(YOKE_E_VALUE,
              "%s: rank %d of %d is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1",
@@ -106,6 +107,9 @@ yoke_sampler::Pass yoke_sampler::pass_from(int64_t consumed) const
 
 void yoke_sampler::set_epoch(int64_t epoch)
 {
+    if (epoch < 0)
+        fail(YOKE_E_VALUE, "set_epoch: argument 'epoch' is %lld; the first epoch is 0",
+             static_cast<long long>(epoch));
     const std::lock_guard lock(mutex_);
     if (std::exchange(epoch_, epoch) == epoch) return;
     resumed_.reset();
@@ -181,17 +185,28 @@ int64_t yoke_sampler::share_of(int64_t all) const
     return count;
 }
 
-// All ranks are where this one is, in whole steps of which each took its share.
+// How much of the pass all ranks have consumed, if each took its share as this one did. It is between the last example
+// that this rank took and the next one that it gets, so that none of its own is lost or comes again.
+int64_t yoke_sampler::taken_by_all() const
+{
+    if (options_.shares.empty()) return taken_ * options_.size;
+    const int64_t least = place_ - pass_.from;
+    int64_t most = least;
+    std::vector<double> dealt = dealt_;
+    while (pass_.from + most < pass_.end && next_of(dealt, most) != options_.rank) ++most;
+    const double share = options_.shares[static_cast<size_t>(options_.rank)];
+    const auto of_share = std::llround(static_cast<double>(taken_) / share);
+    return std::clamp(static_cast<int64_t>(of_share), least, most);
+}
+
+// All ranks are where this one is.
 SamplerState yoke_sampler::state() const
 {
     const std::lock_guard lock(mutex_);
     if (resumed_) return {epoch_, *resumed_};
-    if (pass_.end && taken_ == own_) return {epoch_, options_.count};
-    const double share = options_.shares.empty()
-                             ? 1. / options_.size
-                             : options_.shares[static_cast<size_t>(options_.rank)];
-    const auto by_all = static_cast<int64_t>(std::llround(static_cast<double>(taken_) / share));
-    return {epoch_, std::min(pass_.from + by_all, options_.count)};
+    if (!pass_.end) return {epoch_, 0};
+    if (taken_ == own_) return {epoch_, options_.count};
+    return {epoch_, std::min(pass_.from + taken_by_all(), options_.count)};
 }
 
 void yoke_sampler::load(SamplerState state)

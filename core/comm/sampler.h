@@ -54,7 +54,8 @@ struct yoke_sampler final : public yoke::RefCounted {
     // Raises YOKE_E_VALUE, with the argument and both values.
     explicit yoke_sampler(yoke::SamplerOptions options);
 
-    // The next pass is one of this epoch, from its beginning, unless it is the epoch of a state that was loaded.
+    // The next pass is one of this epoch, from its beginning, unless it is the epoch of a state that was loaded. Raises
+    // YOKE_E_VALUE for one below 0.
     void set_epoch(int64_t epoch);
     // Begins a pass over what this rank gets: of the whole epoch, or after load of what is left of it.
     void begin();
@@ -80,6 +81,7 @@ private:
     int32_t next_of(std::vector<double> &dealt, int64_t before) const;  // who gets it, with shares
     bool is_own(int64_t place);
     int64_t share_of(int64_t all) const;
+    int64_t taken_by_all() const;
 
     mutable std::mutex mutex_;
     yoke::SamplerOptions options_;

@@ -69,6 +69,10 @@ def test_the_rank_is_that_of_the_default_group():
     ({"n": -1}, yoke.ValueError, "'n' is -1"), ({"n": 1.5}, yoke.TypeError, "'n' is 1.5"), ({"n": 3, "rank": 2, "world_size": 2}, yoke.ValueError, "rank 2 of 2"),
     ({"n": 3, "rank": 0}, yoke.ValueError, "'world_size' is None"), ({"n": 3, "rank": 0, "world_size": 2, "shares": [1.]}, yoke.ValueError, "1 numbers for 2"),
     ({"n": 3, "rank": 0, "world_size": 2, "shares": [0.5, 0.6]}, yoke.ValueError, "1.1 in all"),
+    ({"n": 2**63 - 1}, yoke.ValueError, "'n' is 9223372036854775807"), ({"n": 2**63}, yoke.ValueError, "'n' is 9223372036854775808"),
+    ({"n": 3, "seed": 2**63}, yoke.ValueError, "'seed' is 9223372036854775808"), ({"n": 3, "rank": 2**40, "world_size": 1}, yoke.ValueError, "rank 1099511627776 of 1"),
+    ({"n": 3, "rank": 0, "world_size": 2, "shares": "ab"}, yoke.TypeError, "'shares' is 'ab'"), ({"n": 3, "rank": 0, "world_size": 1, "shares": [[1]]}, yoke.TypeError, "'shares' is of type list"),
+    ({"n": 3, "rank": 0, "world_size": 1, "shares": 1.}, yoke.TypeError, "'shares' is 1.0"),
     ({"n": 3, "rank": 0, "world_size": 1, "shares": [1.], "drop_last": True}, yoke.ValueError, "'drop_last' and 'shares'")])
 def test_wrong_arguments_are_refused(arguments, error, words):
     with pytest.raises(error, match=words.replace(".", r"\.")):
@@ -79,4 +83,16 @@ def test_states_that_are_none_are_refused():
     sampler = DistributedSampler(5, 0, 1)
     for wrong, words in (({"epoch": 0, "consumed": 6}, "the data set has 5"), ({"epoch": 0}, "'consumed'"), (None, "'state_dict' is None")):
         with pytest.raises(yoke.ValueError, match=words):
+            sampler.load_state_dict(wrong)
+
+
+def test_epochs_that_are_none_are_refused():
+    sampler = DistributedSampler(5, 0, 1)
+    for wrong in (-1, 1.5, 2**63):
+        with pytest.raises(yoke.ValueError, match=f"set_epoch.*'epoch' is {wrong}"):
+            sampler.set_epoch(wrong)
+    with pytest.raises(yoke.TypeError, match="set_epoch.*'epoch' is 'a'"):
+        sampler.set_epoch("a")
+    for wrong in ({"epoch": "a", "consumed": 0}, {"epoch": 0, "consumed": None}):
+        with pytest.raises(yoke.TypeError, match="load_state_dict"):
             sampler.load_state_dict(wrong)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from yoke import _yoke
-from yoke._check import shown
+from yoke._check import listed, number, shown, whole
 from yoke._yoke import Device, Tensor
 from yoke.comm import Group
 
@@ -46,8 +46,11 @@ class DistributedSampler:
         for name, given in (("n", n), ("rank", rank), ("world_size", world_size), ("seed", seed)):
             if not isinstance(given, int) or isinstance(given, bool):
                 raise _yoke.TypeError(f"DistributedSampler(): argument '{name}' is {shown(given)}; it is a whole number")
+            whole("DistributedSampler", name, given)
+        if not (0 <= rank < world_size < 2**31):
+            raise _yoke.ValueError(f"DistributedSampler(): rank {rank} of {world_size} is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1")
         if shares is not None:
-            shares = [float(each) for each in shares]
+            shares = [float(number("DistributedSampler", "shares", each)) for each in listed("DistributedSampler", "shares", shares, "numbers")]
             if len(shares) != world_size:
                 raise _yoke.ValueError(f"DistributedSampler(): argument 'shares' has {len(shares)} numbers for {world_size} ranks; give one for each")
         self._core = _yoke._Sampler(n, rank, world_size, bool(shuffle), seed, bool(drop_last), bool(pad), shares)
@@ -65,7 +68,7 @@ class DistributedSampler:
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is one of this epoch."""
-        self._core.set_epoch(epoch)
+        self._core.set_epoch(whole("set_epoch", "epoch", epoch, 0))
 
     def state_dict(self) -> dict[str, int]:
         """{"epoch", "consumed"}: how far all ranks together have come, when each has taken as many steps as this one."""
@@ -78,7 +81,7 @@ class DistributedSampler:
             epoch, consumed = state_dict["epoch"], state_dict["consumed"]
         except (KeyError, TypeError):
             raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' is {shown(state_dict)}; it has 'epoch' and 'consumed'") from None
-        self._core.load(epoch, consumed)
+        self._core.load(whole("load_state_dict", "epoch", epoch), whole("load_state_dict", "consumed", consumed))
 
     def regroup(self, group: Group) -> None:
         """The next pass deals what is left of the epoch among the ranks of `group`, which all call it."""

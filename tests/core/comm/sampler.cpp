@@ -185,12 +185,35 @@ TEST(Sampler, DealsBySharesInEveryStep)
     }
 }
 
+// Whatever the others have taken, what this rank took is consumed, and what it has not is left.
+TEST(Sampler, StatesWithSharesAreExactForTheRanksOwnExamples)
+{
+    for (const std::vector<double> &shares :
+         {std::vector<double>{0.613, 0.387}, {0.02, 0.9, 0.03, 0.05}, {0.1, 0.1, 0.1, 0.1, 0.6}})
+        for (int32_t rank = 0; rank < static_cast<int32_t>(shares.size()); ++rank) {
+            SamplerOptions options = options_of(500, rank, static_cast<int32_t>(shares.size()));
+            options.shares = shares;
+            options.is_shuffled = false;
+            const Indices own = pass_of(*sampler(options));
+            const auto stopped = sampler(options);
+            stopped->begin();
+            for (size_t taken = 0; taken < own.size(); ++taken) {
+                const int64_t consumed = stopped->state().consumed;
+                EXPECT_LE(consumed, own[taken]) << rank << " lost one after " << taken;
+                EXPECT_GT(consumed, taken ? own[taken - 1] : -1) << rank << " repeats " << taken;
+                stopped->next();
+            }
+        }
+}
+
 TEST(Sampler, RefusesWhatIsNone)
 {
     const auto refused = [](SamplerOptions options, std::initializer_list<const char *> parts) {
         expect_error(YOKE_E_VALUE, parts, [&] { sampler(options); });
     };
     refused(options_of(-1, 0, 1), {"DistributedSampler", "'n' is -1"});
+    refused(options_of(INT64_MAX, 1, 3), {"'n' is 9223372036854775807", "4611686018427387904"});
+    EXPECT_EQ(sampler(options_of(int64_t{1} << 62, 1, 3))->length(), 1537228672809129302);
     refused(options_of(5, 2, 2), {"rank 2 of 2"});
     refused(options_of(5, -1, 2), {"rank -1 of 2"});
     refused(options_of(5, 0, 0), {"rank 0 of 0"});
@@ -205,6 +228,7 @@ TEST(Sampler, RefusesWhatIsNone)
     options.drops_last = true;
     refused(options, {"'drop_last' and 'shares'"});
     const auto fine = sampler(options_of(5, 0, 2));
+    expect_error(YOKE_E_VALUE, {"set_epoch", "'epoch' is -1"}, [&] { fine->set_epoch(-1); });
     for (const SamplerState &wrong : {SamplerState{0, 6}, SamplerState{0, -1}, SamplerState{-1, 0}})
         expect_error(YOKE_E_VALUE, {"the state says", "the data set has 5"},
                      [&] { fine->load(wrong); });
