@@ -99,7 +99,7 @@ local function check_module(self)
     local change = change_of_parameters(self) or change_of_buffers(self)
     if not change then return end
     local text = ("the module has changed since it was wrapped: %s; wrap it anew on all ranks"):format(change)
-    self.group:abort(NAME .. ": " .. text)
+    pcall(self.group.abort, self.group, NAME .. ": " .. text) -- which may be closed
     core.raise("state", NAME, text)
 end
 
@@ -133,10 +133,10 @@ function Parallel:regroup(group, objects)
     objects = carried.checked(objects or {}, "regroup")
     carried.guarded(group, function()
         local told = self.reducer:regroup(handle, carried.states(objects, "regroup"))
+        rawset(self, "group", group)
         for _, each in ipairs(objects) do
             if carried.has(each, "regroup") then each:regroup(group) end
         end
-        rawset(self, "group", group)
         carried.load(objects, told, "regroup")
     end)
 end
