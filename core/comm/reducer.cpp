@@ -106,25 +106,31 @@ bool Reducer::holds_view(const LeafNode &leaf, const Tensor &view) const
     return held.present() && held->storage.get() == view->storage.get() && held->data == view->data;
 }
 
-// Of gradients that are there already the new buckets have copies, and the old memory is let go bucket by bucket.
+// Gradients that are there already leave the old buckets, one bucket after the other, and then come into the new ones:
+// so beside the gradients there is never more than one bucket, whatever lies where.
 void Reducer::lay_out(const BucketPlan &plan)
 {
-    std::vector<Bucket> made;
+    compression_->lay_out({}, names());
+    std::vector<bool> moves(params_.size());
+    for (Bucket &old : std::exchange(buckets_, {})) {
+        for (size_t k = 0; k < old.params.size(); ++k) {
+            LeafNode &leaf = leaf_of(old.params[k]);
+            moves[old.params[k]] = holds_view(leaf, old.views[k]);
+            if (moves[old.params[k]]) leaf.set_grad(ops::clone(*old.views[k]));
+        }
+        old = {};
+    }
     const std::vector<Tensor> params = tensors();
     for (size_t i = 0; i < plan.size(); ++i) {
-        made.push_back(make_bucket(*group_, params, plan[i]));
+        const Bucket &made = buckets_.emplace_back(make_bucket(*group_, params, plan[i]));
         for (size_t k = 0; k < plan[i].size(); ++k) {
-            const Tensor &view = made.back().views[k];
+            places_[plan[i][k]] = {i, k};
+            if (!moves[plan[i][k]]) continue;
             LeafNode &leaf = leaf_of(plan[i][k]);
-            if (!buckets_.empty() && holds_view(leaf, view_of(plan[i][k]))) {
-                ops::copy_(*view, *leaf.grad());
-                leaf.set_grad(alias(*view));
-            }
+            ops::copy_(*made.views[k], *leaf.grad());
+            leaf.set_grad(alias(*made.views[k]));
         }
     }
-    buckets_ = std::move(made);
-    for (size_t i = 0; i < plan.size(); ++i)
-        for (size_t k = 0; k < plan[i].size(); ++k) places_[plan[i][k]] = {i, k};
     compression_->lay_out(buckets_, names());
 }
 

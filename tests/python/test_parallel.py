@@ -331,3 +331,26 @@ def test_a_state_of_another_model_is_refused():
                 ddp.load_comm_state({"steps": 3, "tensors": {name: yoke.ones(shape)}})
         return ddp.comm_state() == {"steps": 0, "tensors": {}}
     assert on_ranks(2, run) == [True, True]
+
+
+@pytest.mark.parametrize("order", [range(11, -1, -1), range(12), [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]])
+def test_the_first_backward_moves_gradients_without_room_for_all_of_them(order):
+    yoke.manual_seed(0)  # nothing of the sort is alive elsewhere: ranks are threads of one process
+    start = threading.Barrier(2)
+
+    def body(group):
+        layers = nn.Sequential(*[nn.Linear(512, 512, bias=False) for _ in range(12)])  # 1 MiB each
+        ddp = yoke.DistributedDataParallel(layers, group, bucket_mb=2)
+        x = yoke.ones((1, 512))
+        for i in order:
+            x = layers[i](x)
+        start.wait(30)
+        if group.rank == 0:
+            yoke.reset_peak_memory_stats()
+        before = yoke.memory_allocated()
+        start.wait(30)
+        x.sum().backward()
+        start.wait(30)
+        return ddp, (yoke.max_memory_allocated() - before) / 2**20
+    for _, more in on_ranks(2, body):
+        assert more < 2 * (2 * 2 + 1)  # of two ranks: two buckets and a gradient
