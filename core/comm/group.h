@@ -86,7 +86,7 @@ public:
     void dump(const std::string &path) const;
 
     // Who reduces gradients over it (reducer.h), and those that still live.
-    void add_reducer(std::weak_ptr<Reducer> reducer);
+    int64_t add_reducer(std::weak_ptr<Reducer> reducer);  // its number, from 1 on
     std::vector<std::shared_ptr<Reducer>> reducers() const;
     // While one of them has a backward, calls are that one's and not counted; ranks that are equally far have asked for
     // equally many collectives beside.
@@ -288,6 +288,7 @@ private:
     bool is_shrunk_ = false, has_left_reunion_ = false;
     ReunionPorts ports_;  // of processes
     std::vector<std::weak_ptr<Reducer>> reducers_;
+    int64_t made_reducers_ = 0;
     std::atomic<int32_t> backwards_{0};
     std::atomic<int64_t> asked_for_{0};
     std::shared_ptr<GroupLink> link_;

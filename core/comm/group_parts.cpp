@@ -26,11 +26,12 @@ std::vector<CallRecord> Group::records() const
     return records_.all();
 }
 
-void Group::add_reducer(std::weak_ptr<Reducer> reducer)
+int64_t Group::add_reducer(std::weak_ptr<Reducer> reducer)
 {
     const std::lock_guard lock(mutex_);
     std::erase_if(reducers_, [](const auto &each) { return each.expired(); });
     reducers_.push_back(std::move(reducer));
+    return ++made_reducers_;
 }
 
 std::vector<std::shared_ptr<Reducer>> Group::reducers() const

@@ -59,7 +59,7 @@ std::shared_ptr<Reducer> Reducer::make(Ref<Group> group, std::vector<Named> para
     yoke::check_params(params);
     std::shared_ptr<Reducer> made(
         new Reducer(std::move(group), std::move(params), std::move(buffers), options));
-    made->group_->add_reducer(made);
+    made->number_ = made->group_->add_reducer(made);
     if (made->group_->size() == 1) return made;
     made->compare_models();
     made->take_values_of_rank_0();

@@ -119,6 +119,7 @@ private:
     const std::vector<double> &shared();
     double factor();
     void store_unreached();
+    void take_numbers(std::vector<double> &shared) const;
     void check_presences(const std::vector<double> &shared) const;
     // What a rank that is out does for a backward of the others; false where all are out.
     void leave();
@@ -154,6 +155,7 @@ private:
     const Ref<Group> group_;
     const std::vector<Named> params_, buffers_;
     const ReducerOptions options_;
+    int64_t number_ = 0;  // among those of the group
     std::unordered_map<const LeafNode *, size_t> numbers_;
     const std::unique_ptr<Compression> compression_;
     std::vector<Bucket> buckets_;

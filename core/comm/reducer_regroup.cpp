@@ -76,7 +76,7 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
         const Ref<State> told = state_from(*group, from, values(mine), kRegroup);
         if (group->size() > 1) made->install();
         made->take_over(*this, *told);
-        group->add_reducer(made);
+        made->number_ = group->add_reducer(made);
         return {made, Ref<State>::share(&told->at("mine", kRegroup))};
     } catch (const Error &error) {
         made->detach();

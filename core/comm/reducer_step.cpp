@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 namespace yoke {
@@ -92,14 +93,16 @@ void Reducer::store_unreached()
             ops::fill_(*view_of(i), 0.0);
 }
 
-// Which parameters this rank uses, its weight, and, in a place of each rank's own, where it is.
+constexpr int64_t kPresences = 4;  // room for as many in a place, below the number
+
+// Which parameters this rank uses, its weight, and, in a place of each rank's own, where it is and in which module.
 void Reducer::share()
 {
     std::vector<double> mine(step_.is_reached.begin(), step_.is_reached.end());
     mine.push_back(step_.weight);
     mine.resize(mine.size() + static_cast<size_t>(group_->size()));
     mine[params_.size() + 1 + static_cast<size_t>(group_->rank())] =
-        static_cast<double>(step_.presence);
+        static_cast<double>(number_ * kPresences + static_cast<int64_t>(step_.presence));
     const Tensor &shared = step_.shared = tensor_of(mine, kBackward);
     step_.sharing = group_->run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared, shared}, true);
 }
@@ -111,6 +114,7 @@ const std::vector<double> &Reducer::shared()
     const Interruptible waits(kBackward);
     step_.sharing->wait(-1);
     std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
+    take_numbers(sums);
     check_presences(sums);
     for (size_t rank = sums.size(); rank-- > params_.size() + 1;)
         if (sums[rank] != static_cast<double>(Presence::kOut))
@@ -129,6 +133,25 @@ double Reducer::factor()
             "%s: the weights of all ranks make %g together, of this one %g; weigh all by smaller numbers",
             kBackward, all, step_.weight);
     return step_.weight / all * group_->size();
+}
+
+// Of one module on all ranks. What is left in each place is where that rank is.
+void Reducer::take_numbers(std::vector<double> &shared) const
+{
+    std::vector<int64_t> numbers;
+    for (size_t i = params_.size() + 1; i < shared.size(); ++i) {
+        const auto told = static_cast<int64_t>(shared[i]);
+        numbers.push_back(told / kPresences);
+        shared[i] = static_cast<double>(told % kPresences);
+    }
+    const auto other = std::ranges::adjacent_find(numbers, std::not_equal_to());
+    if (other == numbers.end()) return;
+    const auto rank = static_cast<size_t>(other - numbers.begin()) + 1;
+    yoke::fail(
+        YOKE_E_STATE,
+        "%s: %s goes back through module %lld of this group, and %s through module %lld, as DistributedDataParallel has wrapped them; all ranks have the backwards of several modules in one order",
+        step_.call(), describe(group_->ranks()[0]).c_str(), static_cast<long long>(numbers[0]),
+        describe(group_->ranks()[rank]).c_str(), static_cast<long long>(numbers[rank]));
 }
 
 // Into the view, beside what the leaf held; the leaf then holds the view.

@@ -126,6 +126,25 @@ TEST(Reducer, TakesTheOrderInWhichRankZerosGradientsCame)
     });
 }
 
+TEST(Reducer, TellsAllRanksWhereTheyGoBackThroughUnlikeModules)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 20, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        Model first({8}), second({8});
+        first.join(Ref<Group>::share(&group));
+        second.join(Ref<Group>::share(&group));
+        first.go_back({1});
+        second.go_back({1});
+        (group.rank() == 1 ? second : first).go_back({1});
+    });
+    for (const std::string &each : told) {
+        EXPECT_NE(each.find("rank 0"), std::string::npos) << each;
+        EXPECT_NE(each.find("module 1 of this group"), std::string::npos) << each;
+        EXPECT_NE(each.find("rank 1"), std::string::npos) << each;
+        EXPECT_NE(each.find("module 2"), std::string::npos) << each;
+    }
+}
+
 TEST(Reducer, AddsUpWithoutSyncAndReducesTheSum)
 {
     on_ranks(2, [](const Ref<Group> &group) {
