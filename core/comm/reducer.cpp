@@ -9,6 +9,12 @@
 
 namespace yoke {
 
+namespace {
+
+constexpr const char *kCall = "DistributedDataParallel";
+
+}  // namespace
+
 // ---- Making and leaving -----------------------------------------------------------------------------------------
 
 Reducer::Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named> buffers,
@@ -59,12 +65,38 @@ std::shared_ptr<Reducer> Reducer::make(Ref<Group> group, std::vector<Named> para
     yoke::check_params(params);
     std::shared_ptr<Reducer> made(
         new Reducer(std::move(group), std::move(params), std::move(buffers), options));
+    made->check_unwatched();
     made->number_ = made->group_->add_reducer(made);
     if (made->group_->size() == 1) return made;
     made->compare_models();
     made->take_values_of_rank_0();
     made->install();
     return made;
+}
+
+// One whose group has failed reduces no more; what is made in its place takes its leaves.
+bool Reducer::is_live()
+try {
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_over_) return false;
+    }
+    group_->check_running(kCall);
+    return true;
+} catch (const Error &) {
+    return false;
+}
+
+void Reducer::check_unwatched() const
+{
+    for (size_t i = 0; group_->size() > 1 && i < params_.size(); ++i) {
+        const auto other = std::dynamic_pointer_cast<Reducer>(leaf_of(i).watcher());
+        if (other && other->is_live())
+            yoke::fail(
+                YOKE_E_STATE,
+                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that DistributedDataParallel go before, or use regroup",
+                kCall, params_[i].name.c_str());
+    }
 }
 
 void Reducer::install()

@@ -105,6 +105,8 @@ private:
 
     Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named> buffers,
             const ReducerOptions &options);
+    bool is_live();
+    void check_unwatched() const;
     void install();
     void compare_models() const;
     void take_values_of_rank_0();

@@ -354,3 +354,31 @@ def test_the_first_backward_moves_gradients_without_room_for_all_of_them(order):
         return ddp, (yoke.max_memory_allocated() - before) / 2**20
     for _, more in on_ranks(2, body):
         assert more < 2 * (2 * 2 + 1)  # of two ranks: two buckets and a gradient
+
+
+def test_a_parameter_is_wrapped_once():
+    def body(group):
+        net = nn.Linear(2, 2, bias=False)
+        first = yoke.DistributedDataParallel(net, group)
+        with pytest.raises(yoke.StateError, match="the parameter 'weight' is wrapped already"):
+            yoke.DistributedDataParallel(net, group)
+        first(yoke.full((1, 2), group.rank + 1.)).sum().backward()
+        means = net.weight.grad.tolist()
+        del first
+        second = yoke.DistributedDataParallel(net, group)
+        net.zero_grad()
+        second(yoke.full((1, 2), group.rank + 1.)).sum().backward()
+        return means, net.weight.grad.tolist()
+    assert on_ranks(2, body) == [([[1.5, 1.5]] * 2,) * 2] * 2
+
+
+def test_what_is_wrapped_anew_after_a_failure_leaves_the_old_one():
+    def body(group):
+        net = nn.Linear(2, 2, bias=False)
+        old = yoke.DistributedDataParallel(net, group)
+        group = group.shrink(timeout=5)
+        new = yoke.DistributedDataParallel(net, group)
+        del old
+        new(yoke.full((1, 2), group.rank + 1.)).sum().backward()
+        return net.weight.grad.tolist()
+    assert on_ranks(2, body) == [[[1.5, 1.5]] * 2] * 2
