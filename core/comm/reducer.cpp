@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -67,9 +68,10 @@ std::shared_ptr<Reducer> Reducer::make(Ref<Group> group, std::vector<Named> para
         new Reducer(std::move(group), std::move(params), std::move(buffers), options));
     made->check_unwatched();
     made->number_ = made->group_->add_reducer(made);
-    if (made->group_->size() == 1) return made;
-    made->compare_models();
-    made->take_values_of_rank_0();
+    if (made->group_->size() > 1) {
+        made->compare_models();
+        made->take_values_of_rank_0();
+    }
     made->install();
     return made;
 }
@@ -103,6 +105,13 @@ void Reducer::install()
 {
     std::vector<size_t> order(params_.size());
     std::iota(order.rbegin(), order.rend(), size_t{0});
+    if (group_->size() ==
+        1) {  // nothing is reduced; the compression's state is kept for another group
+        std::vector<Tensor> params = tensors();
+        std::ranges::reverse(params);
+        compression_->lay_out({{nullptr, std::move(order), std::move(params)}}, names());
+        return;
+    }
     lay_out(plan_buckets(tensors(), order, options_.sizes));
     for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_watcher(shared_from_this());
 }

@@ -74,7 +74,7 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
         if (group->size() > 1) made->compare_models();
         const int32_t from = furthest(*group, at);
         const Ref<State> told = state_from(*group, from, values(mine), kRegroup);
-        if (group->size() > 1) made->install();
+        made->install();
         made->take_over(*this, *told);
         made->number_ = group->add_reducer(made);
         return {made, Ref<State>::share(&told->at("mine", kRegroup))};
@@ -104,7 +104,6 @@ void Reducer::take_over(const Reducer &before, State &values)
     done_ = *values.at("done", kRegroup).get_if<int64_t>();
     weight_ = before.weight_;
     is_sync_ = before.is_sync();
-    if (group_->size() == 1) return;
     CompressionState state = read_compression_state(values.at("compression", kRegroup), kRegroup);
     state.tensors.merge(before.compression_->state().tensors);
     compression_->load(state);

@@ -301,3 +301,26 @@ def test_what_it_does_not_take():
         return told, run.told()
     for told, after in done(on_ranks(2, body)):
         assert "this rank gives 2 objects, and the one whose states all take 1" in told
+
+
+def test_the_state_of_a_compression_goes_through_a_group_of_one():
+    compression = "powersgd:rank=1,start=2,rate=1"
+
+    def body(group):
+        run = Run(group, compression=compression)
+        run.steps(5)
+        before = run.ddp.comm_state()
+        alone, again = group.split(group.rank), group.split(0)
+        run.regroup(alone)
+        kept = run.ddp.comm_state()
+        fresh = Run(group.split(group.rank), compression=compression)
+        with pytest.raises(yoke.ValueError, match="which this module does not have"):
+            fresh.ddp.load_comm_state({"steps": 1, "tensors": {"q/0.weight": yoke.ones((7, 1))}})
+        fresh.ddp.load_comm_state(before)
+        run.steps(1)  # alone
+        run.regroup(again)
+        states = [before, kept, fresh.ddp.comm_state(), run.ddp.comm_state()]
+        run.steps(1)
+        return [(each["steps"], {name: one.tolist() for name, one in each["tensors"].items()}) for each in states]
+    for before, *others in done(on_ranks(2, body)):
+        assert before[0] == 5 and before[1] and all(each == before for each in others)
