@@ -1,5 +1,6 @@
 // Going on in another group, such as that of the ranks which still live.
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/comm/exchange.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
@@ -73,6 +74,10 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
     try {
         if (group->size() > 1) made->compare_models();
         const int32_t from = furthest(*group, at);
+        if (group->rank() == from && answered_ > 0)
+            log(LogLevel::kWarn,
+                "regroup: all go on from this rank, which was out of data in a join; the steps of the others since, of %lld backwards, are lost",
+                static_cast<long long>(answered_));
         const Ref<State> told = state_from(*group, from, values(mine), kRegroup);
         made->install();
         made->take_over(*this, *told);

@@ -324,3 +324,22 @@ def test_the_state_of_a_compression_goes_through_a_group_of_one():
         return [(each["steps"], {name: one.tolist() for name, one in each["tensors"].items()}) for each in states]
     for before, *others in done(on_ranks(2, body)):
         assert before[0] == 5 and before[1] and all(each == before for each in others)
+
+
+def test_that_steps_since_the_end_of_a_join_are_lost_is_told():
+    def body(group):
+        run = Run(group)
+        smaller = None
+        try:
+            with group.join(run.optimizer):
+                run.steps(2)
+                if group.rank == 0:
+                    run.steps(3)
+                    group.abort("it is lost")
+        except yoke.CancelledError:
+            smaller = group.shrink(timeout=0.5) if group.rank else None
+        if smaller is not None:
+            run.regroup(smaller)
+        return smaller is not None
+    with pytest.warns(RuntimeWarning, match="was out of data in a join"):
+        assert on_ranks(2, body) == [False, True]
