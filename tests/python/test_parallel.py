@@ -370,15 +370,3 @@ def test_a_parameter_is_wrapped_once():
         second(yoke.full((1, 2), group.rank + 1.)).sum().backward()
         return means, net.weight.grad.tolist()
     assert on_ranks(2, body) == [([[1.5, 1.5]] * 2,) * 2] * 2
-
-
-def test_what_is_wrapped_anew_after_a_failure_leaves_the_old_one():
-    def body(group):
-        net = nn.Linear(2, 2, bias=False)
-        old = yoke.DistributedDataParallel(net, group)
-        group = group.shrink(timeout=5)
-        new = yoke.DistributedDataParallel(net, group)
-        del old
-        new(yoke.full((1, 2), group.rank + 1.)).sum().backward()
-        return net.weight.grad.tolist()
-    assert on_ranks(2, body) == [[[1.5, 1.5]] * 2] * 2

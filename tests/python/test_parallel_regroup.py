@@ -343,3 +343,15 @@ def test_that_steps_since_the_end_of_a_join_are_lost_is_told():
         return smaller is not None
     with pytest.warns(RuntimeWarning, match="was out of data in a join"):
         assert on_ranks(2, body) == [False, True]
+
+
+def test_what_is_wrapped_anew_after_a_failure_leaves_the_old_one():
+    def body(group):
+        net = nn.Linear(2, 2, bias=False)
+        old = yoke.DistributedDataParallel(net, group)
+        group = group.shrink(timeout=5)
+        new = yoke.DistributedDataParallel(net, group)
+        del old
+        new(yoke.full((1, 2), group.rank + 1.)).sum().backward()
+        return net.weight.grad.tolist()
+    assert on_ranks(2, body) == [[[1.5, 1.5]] * 2] * 2
