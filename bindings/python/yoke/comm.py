@@ -18,6 +18,7 @@ import os
 import sys
 import threading
 import time
+import timeit
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -358,18 +359,13 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
     if not callable(step_fn):
         raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it is a function without arguments")
     held = Group(_yoke._comm_group()) if group is None else group
-    seconds = []
     with held:  # which the others wait in
         step_fn()
         held.barrier()  # those that are early would have the processors for themselves
-        for _ in range(3):
-            began = time.perf_counter()
-            step_fn()
-            seconds.append(time.perf_counter() - began)
+        seconds = timeit.repeat(step_fn, number=1, repeat=3)
     speeds = _yoke.zeros((held.size,), dtype=_yoke.float64)
     held.all_gather(speeds, _yoke.tensor([1 / max(min(seconds), 1e-9)], dtype=_yoke.float64))
-    values: list[float] = (speeds / speeds.sum()).tolist()
-    return values
+    return list((speeds / speeds.sum()).tolist())
 
 
 def finalize() -> None:
