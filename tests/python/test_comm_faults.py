@@ -119,7 +119,7 @@ def test_two_jobs_at_one_port_are_two():
     with Job(2).meet() as first:
         with Job(2, numbers=()) as second:
             second.ranks = {number: Rank(number, 2, first.port.number) for number in range(2)}
-            answers = second.ask(f"init env 60 {LATE}")
+            answers = second.ask(f"init env 60 {5 if SANITIZED else LATE}")
             all_told(answers, ["comm", "timeout"], "rank 0 of another job", f"process {first.ranks[0].process.pid}")
         assert {answer.status for answer in first.ask("call all_reduce 1000").values()} == {"ok"}
 

@@ -16,10 +16,10 @@
 
 // A sanitizer has an operator new of its own, and pairs each piece with how it is freed.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define YOKE_TEST_COUNTS_PIECES
+#define YOKE_TEST_IS_PLAIN
 #endif
 
-#ifdef YOKE_TEST_COUNTS_PIECES
+#ifdef YOKE_TEST_IS_PLAIN
 
 namespace {
 
@@ -81,7 +81,7 @@ bool forbid_threads()
 }
 
 // From now on this process gets so many more descriptors.
-void allow_descriptors(int more)
+[[maybe_unused]] void allow_descriptors(int more)
 {
     std::vector<int> next;
     for (int i = 0; i <= more; ++i) next.push_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -145,8 +145,9 @@ TEST(Shortage, OfThreadsAtInitIsToldToAll)
 }
 
 // Of so many descriptors that it reaches the others at all, up to those with which all is well.
-void expect_each_lack_to_be_told(const char *call, int victim, int least,
-                                 const std::function<std::vector<std::string>(int)> &run)
+[[maybe_unused]] void expect_each_lack_to_be_told(
+    const char *call, int victim, int least,
+    const std::function<std::vector<std::string>(int)> &run)
 {
     for (int more = least;; ++more) {
         const std::vector<std::string> texts = run(more);
@@ -160,6 +161,9 @@ void expect_each_lack_to_be_told(const char *call, int victim, int least,
         if (testing::Test::HasFailure()) return;
     }
 }
+
+// A sanitizer looks at memory through descriptors of its own.
+#ifdef YOKE_TEST_IS_PLAIN
 
 TEST(Shortage, OfDescriptorsAtInitIsToldToAll)
 {
@@ -182,8 +186,6 @@ TEST(Shortage, OfDescriptorsAtSplitIsToldToAll)
 }
 
 // Each piece of memory in turn: what one rank makes of its part is of no use where the other has none.
-#ifdef YOKE_TEST_COUNTS_PIECES
-
 TEST(Shortage, OfMemoryAtSplitIsToldToAll)
 {
     bool is_enough = false;
