@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 
-MIRROR = "http://deb.debian.org/debian"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"  # of this host, whose network may have one of its own
 
 
@@ -53,7 +52,7 @@ def build(dockerfile, tree, work):
     work = pathlib.Path(work)
     base = work / "base"
     if not base.exists():
-        subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(base), MIRROR], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(base)], check=True, stdout=subprocess.DEVNULL)
     files, stages, stage = context(tree, work / "context"), {}, None
     for word, rest in instructions(dockerfile):
         print(word, rest, flush=True)

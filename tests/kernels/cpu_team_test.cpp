@@ -1,12 +1,8 @@
 // The thread team: that every part runs once whatever the threads do, and what it makes of a process that forks, that
 // may have no threads, or that computes in a small stack.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +18,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/no_threads.h"
 #include "tests/kernels/cpu_harness.h"
 
 // Of whatever OpenMP oneDNN brings into the process; null in a build without oneDNN.
@@ -35,6 +32,7 @@ namespace {
 using cpu_test::set_threads;
 using yoke::cpu::run_chunks;
 using yoke::cpu::team_size;
+using yoke::test::forbid_threads;
 using yoke::test::passes_in_child;
 
 struct Counts {
@@ -294,21 +292,6 @@ TEST_F(CpuTeam, AChildOfAChildHasATeamToo)
 }
 
 // ---- a system that gives little -------------------------------------------------------------------------------------
-
-// From now on no thread of this process can be made: what a filter of a sandbox or a limit on processes does.
-bool forbid_threads()
-{
-    sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
-    };
-    sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 TEST_F(CpuTeam, GoesOnWithTheThreadsThatTheSystemGaveAndSaysSoOnce)
 {

@@ -2,15 +2,11 @@
 #include "core/comm/init.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/comm/threads.h"
+#include "tests/core/no_threads.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
-#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -64,21 +60,6 @@ void operator delete[](void *memory, size_t) noexcept
 
 namespace yoke::test {
 namespace {
-
-// From now on no thread of this process can be made: what a limit on processes does.
-bool forbid_threads()
-{
-    sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
-    };
-    sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 // From now on this process gets so many more descriptors.
 [[maybe_unused]] void allow_descriptors(int more)
