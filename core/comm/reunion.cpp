@@ -2,14 +2,13 @@
 
 #include "core/base/entropy.h"
 #include "core/base/error.h"
-#include "core/base/interrupt.h"
 #include "core/base/store_client.h"
 #include "core/base/store_hash.h"
 #include "core/base/text.h"
+#include "core/comm/comers.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -21,6 +20,12 @@ namespace yoke {
 namespace {
 
 constexpr const char *kWord = "word";
+
+// The key in its leader's store of a rank that follows.
+std::string here(int32_t rank)
+{
+    return format("here/%d", rank);
+}
 
 // Who is there, or that a lower rank leads.
 struct Word {
@@ -74,41 +79,6 @@ Members members_of(const Members &former, const Word &word)
 
 // ---- Processes --------------------------------------------------------------------------------------------------
 
-// Who has come to this rank's own store, and is there still.
-class Comers {
-public:
-    explicit Comers(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
-
-    void tell(const PeerEvent &event)
-    {
-        {
-            const std::lock_guard lock(mutex_);
-            if (event.kind == PeerEvent::kJoined) there_.insert(event.rank);
-            if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded)
-                there_.erase(event.rank);
-            changed_.notify_all();
-        }
-        watcher_->tell(event);
-    }
-    void wait(std::chrono::duration<double> most)
-    {
-        std::unique_lock lock(mutex_);
-        (void)changed_.wait_for(lock, most);
-        check_interrupt(lock);
-    }
-    std::set<int32_t> there() const
-    {
-        const std::lock_guard lock(mutex_);
-        return there_;
-    }
-
-private:
-    const std::shared_ptr<Watcher> watcher_;
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    std::set<int32_t> there_;
-};
-
 // The others have gone on: no rank that is found gone meanwhile changes that.
 class TooLate final : public Error {
 public:
@@ -132,9 +102,12 @@ private:
     std::optional<Members> follow_a_lower();
     std::optional<Members> follow(int32_t rank, Deadline until);
     Deadline until_late() const;
+    void join(const Leader &leader) const;
+    void hear_of_followers() const;
     Word hear(int32_t &rank, Leader &leader);
+    std::set<int32_t> followers() const;
     std::optional<Members> lead();
-    bool has_all_but_gone(const std::set<int32_t> &there);
+    bool has_all_but_gone();
     Members complete(Members made, std::shared_ptr<Store> store,
                      std::shared_ptr<Watcher> watcher) const;
     [[noreturn]] void fail_late(const StoreConnection &tried) const;
@@ -219,6 +192,11 @@ std::optional<Reunion::Leader> Reunion::find(int32_t rank, Deadline until)
     return {};
 }
 
+void Reunion::join(const Leader &leader) const
+{
+    leader.store->set(here(of_.rank), "", end_);
+}
+
 // From one leader to a lower one, until one says who is there. Raises as the connection does.
 Word Reunion::hear(int32_t &rank, Leader &leader)
 {
@@ -229,6 +207,7 @@ Word Reunion::hear(int32_t &rank, Leader &leader)
         if (std::optional<Leader> lower = find(*word.leader, until_late())) {
             rank = *word.leader;
             leader = std::move(*lower);
+            join(leader);
             server_->table()->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
         } else {
             sleep_until(end_.within(kPause));
@@ -248,6 +227,7 @@ std::optional<Members> Reunion::follow(int32_t rank, Deadline until)
     table->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
     Word word;
     try {
+        join(*leader);
         word = hear(rank, *leader);
     } catch (const TooLate &) {
         throw;
@@ -277,13 +257,31 @@ std::optional<Members> Reunion::follow_a_lower()
     }
 }
 
+// A rank may have given up the connection by which it came, and come again: it is there when it has said so.
+std::set<int32_t> Reunion::followers() const
+{
+    std::set<int32_t> found = comers_->there();
+    std::erase_if(found, [this](int32_t each) { return !server_->table()->has(here(each)); });
+    return found;
+}
+
+void Reunion::hear_of_followers() const
+{
+    const auto tell = [comers = std::weak_ptr(comers_)](const std::string &) {
+        if (const auto each = comers.lock()) each->look_again();
+    };
+    for (int32_t each = of_.rank + 1; each < of_.size(); ++each)
+        (void)server_->table()->when_set(here(each), tell);
+}
+
 // Whether all above this rank have come or gone.
-bool Reunion::has_all_but_gone(const std::set<int32_t> &there)
+bool Reunion::has_all_but_gone()
 {
     constexpr double kToAnswer = 0.05;
+    const std::set<int32_t> following = followers();
     bool has_all = true;
     for (int32_t each = of_.rank + 1; each < of_.size(); ++each) {
-        if (there.contains(each) || gone_.contains(each)) continue;
+        if (following.contains(each) || gone_.contains(each)) continue;
         (void)reach(each, kToAnswer, std::make_shared<Watcher>());
         has_all = has_all && gone_.contains(each);
     }
@@ -294,23 +292,22 @@ bool Reunion::has_all_but_gone(const std::set<int32_t> &there)
 std::optional<Members> Reunion::lead()
 {
     constexpr std::chrono::duration<double> kPause{0.05};
-    std::set<int32_t> there;
     for (;;) {
-        there = comers_->there();
+        const std::set<int32_t> there = comers_->there();
         const bool is_led =
             std::ranges::any_of(there, [&](int32_t each) { return each < of_.rank; });
         if (is_led && deadline_.has_passed())
             fail(YOKE_E_TIMEOUT, "shrink: %s leads, which this rank (%s) cannot reach",
                  describe(peer(*there.begin())).c_str(), describe_process(of_.self()).c_str());
         if (is_led) return {};
-        if (has_all_but_gone(there) || deadline_.has_passed()) break;
+        if (has_all_but_gone() || deadline_.has_passed()) break;
         comers_->wait(kPause);
     }
     server_->close_to_newcomers();
     Word word;
     word.number = unguessable_number();
     word.ranks = {of_.rank};
-    for (const int32_t each : comers_->there())
+    for (const int32_t each : followers())
         if (each > of_.rank) word.ranks.push_back(each);
     server_->table()->set(kWord, word.encode(), Deadline::after(0));
     return complete(members_of(of_, word), server_->table(), watcher_);
@@ -339,6 +336,7 @@ Members Reunion::complete(Members made, std::shared_ptr<Store> store,
 
 Members Reunion::run()
 {
+    hear_of_followers();
     for (;;) {
         if (std::optional<Members> made = follow_a_lower()) return std::move(*made);
         if (std::optional<Members> made = lead()) return std::move(*made);

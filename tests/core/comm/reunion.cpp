@@ -59,6 +59,17 @@ public:
                                              options);
     }
     const std::string &secret() const { return ports_[0].secret(); }
+    // By which `from` greets `to`, and does no more.
+    StoreConnection greet(int32_t from, int32_t to) const
+    {
+        PeerOptions options;
+        options.cookie = "shrink " + secret();
+        options.rank = from;
+        options.size = static_cast<int32_t>(arrivals_.size());
+        const Arrival &other = arrivals_[static_cast<size_t>(to)];
+        return connect_store(ports_[static_cast<size_t>(from)].address(other, soon()), options,
+                             soon());
+    }
 
 private:
     std::vector<Arrival> arrivals_;
@@ -109,6 +120,18 @@ TEST(Reunion, ALateRankZeroIsWaitedForAsOthersAre)
             EXPECT_EQ(each.met_as.size(), static_cast<size_t>(size)) << "rank " << each.rank;
         while (!made.empty()) made.pop_back();  // who leads leaves last
     }
+}
+
+// It may have given that connection up while rank 0 was late, and come again.
+TEST(Reunion, WhoHasOnlyGreetedIsNotThereYet)
+{
+    const Ranks ranks(2);
+    std::future<Members> leading = ranks.reunite(0, 1);
+    StoreConnection greeting = ranks.greet(1, 0);
+    ASSERT_EQ(greeting.outcome, StoreConnection::kConnected);
+    const Members made = leading.get();
+    EXPECT_EQ(made.met_as, std::vector<int32_t>{0});
+    greeting.store.reset();  // who leads leaves last
 }
 
 // Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
