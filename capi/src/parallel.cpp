@@ -130,14 +130,14 @@ yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,
     constexpr const char *call = "yoke_reducer_create";
     return guard(call, [&] {
         yoke_reducer *&place = need_out(out, call);
-        Ref<Group> held = need_group(group, call);
+        const Ref<Group> held = need_group(group, call);
         std::vector<Reducer::Named> of_params = named_tensors(params, names, count, call, "params");
         std::vector<Reducer::Named> of_buffers =
             named_tensors(buffers, buffer_names, buffer_count, call, "buffers");
         const ReducerOptions how = options_of(options, call);
         const Interruptible waits("DistributedDataParallel");
         place = hand_out<yoke_reducer>(Ref<yoke_reducer>::adopt(new yoke_reducer(waits.finished(
-            Reducer::make(std::move(held), std::move(of_params), std::move(of_buffers), how)))));
+            Reducer::make(held, std::move(of_params), std::move(of_buffers), how)))));
     });
 }
 

@@ -53,7 +53,7 @@ public:
     bool is_here() const noexcept { return process_ == getpid(); }
 
     // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
-    // what does not fit, which the other ranks are not told of; else the group's cause.
+    // what does not fit, as note_refused has it; else the group's cause.
     Ref<Work> run(Collective call, bool is_async);
     // A call that was checked, and the work that tells of it; null where its caller waits.
     struct Issued {
@@ -79,6 +79,8 @@ public:
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Raises what it has failed with.
     void check_running(const char *call);
+    // Of what this rank was to call next: who waits for it in vain is told at its deadline.
+    void note_refused(const char *why) noexcept;
     // Of the last calls, the newest last.
     std::vector<CallRecord> records() const;
     // What core/comm/dump.h tells, in a file that is whole or as it was. Also while a call hangs, and of a failed
@@ -238,7 +240,6 @@ private:
     // Of a deadline; the rank that is missed for certain, or -1.
     std::map<int32_t, Missing> who_misses_whom(double patience_s) const;
     Suspects find_suspects(int32_t missed, const Doing &doing) const;
-    void note_refused(const char *why) noexcept;
     std::string refusal_of(int32_t rank, const Doing &doing) const;
     Cause cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const;
     // *can_agree becomes false where the table by which ranks agree is out of reach.

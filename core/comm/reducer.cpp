@@ -59,14 +59,19 @@ void check_params(const std::vector<Reducer::Named> &params)
 
 }  // namespace
 
-std::shared_ptr<Reducer> Reducer::make(Ref<Group> group, std::vector<Named> params,
+std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Named> params,
                                        std::vector<Named> buffers, const ReducerOptions &options)
 {
     const NoGrad no_grad;
-    yoke::check_params(params);
-    std::shared_ptr<Reducer> made(
-        new Reducer(std::move(group), std::move(params), std::move(buffers), options));
-    made->check_unwatched();
+    std::shared_ptr<Reducer> made;
+    try {
+        yoke::check_params(params);
+        made.reset(new Reducer(group, std::move(params), std::move(buffers), options));
+        made->check_unwatched();
+    } catch (const Error &error) {
+        if (group->is_here()) group->note_refused(error.what());
+        throw;
+    }
     made->number_ = made->group_->add_reducer(made);
     if (made->group_->size() > 1) {
         made->compare_models();
@@ -96,7 +101,7 @@ void Reducer::check_unwatched() const
         if (other && other->is_live())
             yoke::fail(
                 YOKE_E_STATE,
-                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that DistributedDataParallel go before, or use regroup",
+                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that one go before this one is made (del ddp; in Lua ddp:close(), in C yoke_reducer_release), which an assignment over it does too late, or use regroup",
                 kCall, params_[i].name.c_str());
     }
 }

@@ -40,7 +40,7 @@ public:
     // All ranks call it alike. Parameters are leaves that require a gradient; where their values or those of buffers
     // differ, all take rank 0's. Raises YOKE_E_VALUE where the ranks have unlike parameters, with the first that
     // differs.
-    static std::shared_ptr<Reducer> make(Ref<Group> group, std::vector<Named> params,
+    static std::shared_ptr<Reducer> make(const Ref<Group> &group, std::vector<Named> params,
                                          std::vector<Named> buffers, const ReducerOptions &options);
     ~Reducer() override;
 

@@ -5,7 +5,9 @@
 ---
 --- All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
 --- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A rank whose
---- backward fails ends the group, on all ranks with its reason; the module then goes on alone.
+--- backward fails ends the group, on all ranks with its reason; the module then goes on alone. To wrap the module anew
+--- ddp:close() first: while the old one lives a new one in its group raises, also where it would take the old one's
+--- name.
 local carried = require "yoke.carried"
 local core = require "yoke.core"
 local base = require "yoke.nn.module"

@@ -66,7 +66,8 @@ class DistributedDataParallel(Module):
 
     All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
     parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A rank whose
-    backward fails ends the group, on all ranks with its reason; `module` then goes on alone.
+    backward fails ends the group, on all ranks with its reason; `module` then goes on alone. To wrap `module` anew `del ddp`
+    first: while the old one lives a new one in its group is a StateError, also where it would take the old one's name.
     ValueError where the ranks have unlike modules, with the first parameter that differs.
     """
 

@@ -54,7 +54,7 @@ typedef struct yoke_reducer_options {
  *
  * Errors: VALUE where the ranks have unlike parameters, with the first that differs, for a tensor that is no leaf or
  * requires no gradient, for a parameter that stands twice, and for an unknown compression; STATE
- * for one that another reducer has, whose group has not failed. [any-thread]
+ * for one that another reducer has, whose group has not failed: release that one before. [any-thread]
  *
  * Source: S. Li et al., "PyTorch Distributed: Experiences on accelerating data parallel training", 2020. */
 YOKE_API yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,

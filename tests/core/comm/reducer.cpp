@@ -241,6 +241,19 @@ TEST(Reducer, RefusesUnlikeModelsAlikeOnAllRanks)
         EXPECT_NE(told[0].find(part), std::string::npos) << part << " in " << told[0];
 }
 
+TEST(Reducer, WhatOneRankIsRefusedIsToldToThoseThatWaitForIt)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0.5, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        Model model({3});
+        if (group.rank() == 1) set_requires_grad(*model.params[0], false);
+        model.join(Ref<Group>::share(&group));
+    });
+    EXPECT_NE(told[1].find("'p0'"), std::string::npos) << told[1];
+    for (const char *part : {"YOKE_E_TIMEOUT", "rank 1 (", "'p0'", "requires none"})
+        EXPECT_NE(told[0].find(part), std::string::npos) << part << " in " << told[0];
+}
+
 TEST(Reducer, ARankWithoutDataAnswersUntilAllAreOut)
 {
     on_ranks(3, [](const Ref<Group> &group) {
