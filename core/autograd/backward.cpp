@@ -44,6 +44,7 @@ private:
     void run_left_leaves();
     void run_all();
     void note_watcher(LeafNode &leaf);
+    void note_watched_use(Node &leaf, const Node &by);
     LeafWatcher *take_watcher(Node &leaf);
     void finish_watchers();
     template <class Visit>
@@ -76,10 +77,11 @@ private:
     struct Watching {
         std::shared_ptr<LeafWatcher> watcher;
         std::vector<Ref<LeafNode>> reached = {};
-        bool is_open = false;  // begun and not ended
+        uint64_t oldest = UINT64_MAX;  // op that uses one of them
+        bool is_open = false;          // begun and not ended
     };
     std::vector<Watching> watching_;
-    std::unordered_map<Node *, LeafWatcher *> awaited_;
+    std::unordered_map<Node *, size_t> awaited_;  // with who takes it, of those
 };
 
 void check_gradient(const yoke_tensor &gradient, const yoke_tensor &root)
@@ -161,9 +163,11 @@ void Walk::count_uses()
         note_watcher(leaf);
     };
     each_reached([&](const Node &node) {
-        for (const Edge &edge : node.edges())
-            if (edge.node.present() && edge.node->is_leaf() && !uses_[edge.node.get()]++)
-                meet(static_cast<LeafNode &>(*edge.node));
+        for (const Edge &edge : node.edges()) {
+            if (!edge.node.present() || !edge.node->is_leaf()) continue;
+            if (!uses_[edge.node.get()]++) meet(static_cast<LeafNode &>(*edge.node));
+            note_watched_use(*edge.node, node);
+        }
     });
     for (Node *root : roots_)
         if (root->is_leaf()) meet(static_cast<LeafNode &>(*root));
@@ -172,10 +176,20 @@ void Walk::count_uses()
 void Walk::note_watcher(LeafNode &leaf)
 {
     std::shared_ptr<LeafWatcher> watcher = leaf.watcher();
-    if (!watcher || !awaited_.emplace(&leaf, watcher.get()).second) return;
+    if (!watcher || awaited_.contains(&leaf)) return;
     auto known = std::ranges::find(watching_, watcher, &Watching::watcher);
     if (known == watching_.end()) known = watching_.insert(known, {std::move(watcher)});
     known->reached.push_back(Ref<LeafNode>::share(&leaf));
+    awaited_.emplace(&leaf, static_cast<size_t>(known - watching_.begin()));
+}
+
+void Walk::note_watched_use(Node &leaf, const Node &by)
+{
+    if (awaited_.empty()) return;
+    if (const auto found = awaited_.find(&leaf); found != awaited_.end()) {
+        uint64_t &oldest = watching_[found->second].oldest;
+        oldest = std::min(oldest, by.sequence);
+    }
 }
 
 // Whoever takes the gradient of the leaf, once; null where it keeps it itself.
@@ -183,7 +197,7 @@ LeafWatcher *Walk::take_watcher(Node &leaf)
 {
     const auto found = awaited_.find(&leaf);
     if (found == awaited_.end()) return nullptr;
-    LeafWatcher *const watcher = found->second;
+    LeafWatcher *const watcher = watching_[found->second].watcher.get();
     awaited_.erase(found);
     return watcher;
 }
@@ -302,7 +316,7 @@ void Walk::run()
     count_uses();
     try {
         for (Watching &each : watching_) {
-            each.watcher->begin(each.reached);
+            each.watcher->begin(each.reached, each.oldest);
             each.is_open = true;
         }
         run_all();

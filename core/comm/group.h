@@ -77,6 +77,7 @@ public:
     Tensor empty(IntList shape, yoke_dtype dtype);
     // All ranks get it as the cause. Returns at once.
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
+    bool is_failed() const noexcept;
     // Raises what it has failed with.
     void check_running(const char *call);
     // Of what this rank was to call next: who waits for it in vain is told at its deadline.
@@ -195,7 +196,6 @@ private:
     std::vector<std::string> gather(Store &store, const std::string &name, const std::string &mine,
                                     Deadline deadline, const char *call) const;
     std::string describe_server() const;
-    bool is_failed() const noexcept;
     bool is_made() const noexcept;  // the engine is there
     bool is_half_made() const noexcept;
     // A failure that no call has found. All ranks get it that can be reached without waiting.

@@ -118,14 +118,59 @@ void Reducer::install()
         return;
     }
     lay_out(plan_buckets(tensors(), order, options_.sizes));
+    installed_at_ = next_sequence_number();
     for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_watcher(shared_from_this());
 }
 
 // Gradients stay where they are.
 void Reducer::detach() noexcept
 {
+    leave_leaves(nullptr);
+}
+
+void Reducer::leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept
+{
     for (size_t i = 0; i < params_.size(); ++i)
-        if (leaf_of(i).watcher().get() == this) leaf_of(i).set_watcher(nullptr);
+        if (leaf_of(i).watcher().get() == this) leaf_of(i).set_watcher(next);
+}
+
+namespace {
+
+// Stands where a reducer was. It holds nothing of it.
+class LetGo final : public LeafWatcher {
+public:
+    LetGo(uint64_t from, uint64_t to, int32_t size) : from_(from), to_(to), size_(size) {}
+    void begin(const std::vector<Ref<LeafNode>> &, uint64_t oldest) override
+    {
+        if (oldest >= from_ && oldest < to_)
+            yoke::fail(
+                YOKE_E_STATE,
+                "backward: the DistributedDataParallel that would reduce these gradients over %d ranks was let go after the forward; hold it until backward has ended",
+                size_);
+    }
+    void arrive(LeafNode &leaf, Tensor gradient) override { leaf.add(std::move(gradient)); }
+    void end() override {}
+    void fail() noexcept override {}
+
+private:
+    const uint64_t from_, to_;  // what was recorded between
+    const int32_t size_;
+};
+
+}  // namespace
+
+void Reducer::let_go() noexcept
+try {
+    bool is_over = !group_->is_here() || group_->is_failed();
+    {
+        const std::lock_guard lock(mutex_);
+        is_over |= is_over_;
+    }
+    leave_leaves(
+        is_over ? nullptr
+                : std::make_shared<LetGo>(installed_at_, next_sequence_number(), group_->size()));
+} catch (const std::bad_alloc &) {
+    detach();
 }
 
 LeafNode &Reducer::leaf_of(size_t param) const

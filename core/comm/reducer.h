@@ -46,6 +46,9 @@ public:
 
     // Leaves keep their gradients themselves from now on.
     void detach() noexcept;
+    // The same where whoever holds it lets it go: a later backward of what was recorded before is YOKE_E_STATE, as its
+    // gradients would be this rank's alone without a word.
+    void let_go() noexcept;
     // While it is off backward adds up here, and reduces the sum when it is on again.
     void set_sync(bool is_on);
     bool is_sync() const;
@@ -75,7 +78,7 @@ public:
     Ref<State> comm_state() const;
     void load_comm_state(const State &state);
 
-    void begin(const std::vector<Ref<LeafNode>> &reached) override;
+    void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) override;
     void arrive(LeafNode &leaf, Tensor gradient) override;
     void end() override;
     void fail() noexcept override;
@@ -108,6 +111,7 @@ private:
     bool is_live();
     void check_unwatched() const;
     void install();
+    void leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept;
     void compare_models() const;
     void take_values_of_rank_0();
     void lay_out(const BucketPlan &plan);
@@ -162,6 +166,7 @@ private:
     const std::unique_ptr<Compression> compression_;
     std::vector<Bucket> buckets_;
     std::vector<Place> places_;  // by parameter
+    uint64_t installed_at_ = 0;  // what is recorded from this number on is reduced
     bool is_rebuilt_ = false;
     bool is_over_ = false;     // the group has failed, and somebody was told
     bool is_retired_ = false;  // another one was to take its place
@@ -184,7 +189,7 @@ private:
 // Leaves keep their gradients themselves when its last reference goes.
 struct yoke_reducer final : public yoke::RefCounted {
     explicit yoke_reducer(std::shared_ptr<yoke::Reducer> of) : core_(std::move(of)) {}
-    ~yoke_reducer() override { core_->detach(); }
+    ~yoke_reducer() override { core_->let_go(); }
     std::shared_ptr<yoke::Reducer> core() const
     {
         const std::lock_guard lock(mutex_);

@@ -53,7 +53,7 @@ void Reducer::check_params() const
                 each.name.c_str(), group_->size());
 }
 
-void Reducer::begin(const std::vector<Ref<LeafNode>> &reached)
+void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t)
 {
     claim();
     try {

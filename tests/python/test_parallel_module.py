@@ -93,3 +93,35 @@ def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_trai
         return str(caught.value)
     first, second = on_ranks(2, run)
     assert words in second and words in first and "rank 1 (host" in first, (first, second)
+
+
+def test_a_backward_of_what_was_recorded_before_it_was_let_go_is_told():
+    def body(group):
+        net, x = nn.Linear(2, 2, bias=False), yoke.full((1, 2), group.rank + 1.)
+        ddp = yoke.DistributedDataParallel(net, group)
+        made = ddp(x)
+        del ddp
+        for loss in made.sum(), (made + net(x)).sum():
+            with pytest.raises(yoke.StateError, match="was let go after the forward; hold it until backward has ended"):
+                loss.backward(retain_graph=True)
+            assert net.weight.grad is None
+        net(x).sum().backward()  # of this rank alone
+        alone = net.weight.grad.tolist()
+        net.zero_grad()
+        ddp = yoke.DistributedDataParallel(net, group)
+        made.sum().backward()
+        return alone, net.weight.grad.tolist()
+    assert on_ranks(2, body) == [([[rank + 1.] * 2] * 2, [[1.5] * 2] * 2) for rank in range(2)]
+
+
+def test_whose_group_has_failed_leaves_gradients_to_each_rank():
+    def body(group):
+        net = nn.Linear(2, 2, bias=False)
+        ddp = yoke.DistributedDataParallel(net, group)
+        made = ddp(yoke.ones((1, 2)))
+        group.monitored_barrier(30.)
+        group.abort()
+        del ddp
+        made.sum().backward()
+        return net.weight.grad.tolist()
+    assert on_ranks(2, body) == [[[1.] * 2] * 2] * 2

@@ -170,7 +170,7 @@ function Parallel:load_state_dict(dict, given)
     return self.module:load_state_dict(fitting, given)
 end
 
---- Gradients are this rank's own again.
+--- Gradients are this rank's own again; backward of what was recorded before raises, unless the group has failed.
 function Parallel:close() self.reducer:close() end
 
 return Parallel

@@ -63,7 +63,8 @@ YOKE_API yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *
                                          const char *const *buffer_names, int64_t buffer_count,
                                          const yoke_reducer_options *options, yoke_reducer **out);
 
-/* Leaves keep their gradients themselves again. NULL is ignored. Not while a backward runs. [any-thread] */
+/* Leaves keep their gradients themselves again; unless its group has failed a later backward of what was recorded
+ * before is STATE. NULL is ignored. Not while a backward runs. [any-thread] */
 YOKE_API void yoke_reducer_release(yoke_reducer *reducer);
 
 /* Off, backward adds up what this rank has alone; the next one with sync on reduces the sum. On at first. [any-thread]
