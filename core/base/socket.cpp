@@ -73,6 +73,12 @@ int outcome(int fd, Deadline deadline)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &length) == 0 ? failure : errno;
 }
 
+int connect_within(int fd, const SocketAddress &address, Deadline deadline)
+{
+    const int failure = connect(fd, address.get(), address.length) == 0 ? 0 : errno;
+    return failure == EINPROGRESS || failure == EINTR ? outcome(fd, deadline) : failure;
+}
+
 }  // namespace
 
 Socket::Made::Made()
@@ -125,28 +131,64 @@ void Socket::close() noexcept
     ::close(fd);
 }
 
+namespace {
+
+int closed(int fd, int failure)
+{
+    close(fd);
+    errno = failure;
+    return -1;
+}
+
+}  // namespace
+
+int listening_at(const SocketAddress &address)
+{
+    const int made = socket_for(address);
+    const int on = 1, off = 0;
+    if (made < 0) return made;
+    setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address.family() == AF_INET6) setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    const bool listens =
+        bind(made, address.get(), address.length) == 0 && listen(made, SOMAXCONN) == 0;
+    return listens ? made : closed(made, errno);
+}
+
+int listening_at(uint16_t port)
+{
+    const int both = listening_at(SocketAddress::any(AF_INET6, port));
+    if (both >= 0 || errno == EADDRINUSE || errno == EACCES) return both;
+    return listening_at(SocketAddress::any(AF_INET, port));
+}
+
+int accepted(int listening)
+{
+    return accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+int connected(const SocketAddress &address, Deadline deadline)
+{
+    const int made = socket_for(address);
+    if (made < 0) return made;
+    const int failure = connect_within(made, address, deadline);
+    return failure ? closed(made, failure) : made;
+}
+
 Socket Socket::listen(const SocketAddress &address)
 {
-    Socket made = adopt([&] { return socket_for(address); });
-    const int on = 1, off = 0;
-    if (!made.present()) return made;
-    setsockopt(made.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address.family() == AF_INET6)
-        setsockopt(made.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(made.fd(), address.get(), address.length) == 0 && ::listen(made.fd(), SOMAXCONN) == 0)
-        return made;
-    const int failure = errno;
-    made.close();
-    errno = failure;
-    return made;
+    return adopt([&] { return listening_at(address); });
+}
+
+Socket Socket::listen(uint16_t port)
+{
+    return adopt([&] { return listening_at(port); });
 }
 
 Socket Socket::connect(const SocketAddress &address, Deadline deadline)
 {
     Socket made = adopt([&] { return socket_for(address); });
     if (!made.present()) return made;
-    int failure = ::connect(made.fd(), address.get(), address.length) == 0 ? 0 : errno;
-    if (failure == EINPROGRESS || failure == EINTR) failure = outcome(made.fd(), deadline);
+    const int failure = connect_within(made.fd(), address, deadline);
     if (failure) made.close();
     errno = failure;
     return made;
@@ -154,7 +196,7 @@ Socket Socket::connect(const SocketAddress &address, Deadline deadline)
 
 Socket Socket::accept() const
 {
-    return adopt([&] { return accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
+    return adopt([this] { return accepted(fd()); });
 }
 
 SocketAddress Socket::local() const
@@ -173,31 +215,31 @@ void Socket::set_no_delay() const noexcept
     setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-bool send_all(const Socket &socket, std::string_view bytes, Deadline deadline)
+bool send_all(int socket, std::string_view bytes, Deadline deadline)
 {
     while (!bytes.empty()) {
-        const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (sent > 0)
             bytes.remove_prefix(static_cast<size_t>(sent));
         else if (errno != EAGAIN && errno != EINTR)
             return false;
-        else if (!wait_for(socket.fd(), POLLOUT, deadline))
+        else if (!wait_for(socket, POLLOUT, deadline))
             return false;
     }
     return true;
 }
 
-bool receive_all(const Socket &socket, char *bytes, size_t count, Deadline deadline)
+bool receive_all(int socket, char *bytes, size_t count, Deadline deadline)
 {
     while (count > 0) {
         errno = 0;
-        const ssize_t came = recv(socket.fd(), bytes, count, 0);
+        const ssize_t came = recv(socket, bytes, count, 0);
         if (came > 0) {
             bytes += came;
             count -= static_cast<size_t>(came);
         } else if (came == 0 || (errno != EAGAIN && errno != EINTR)) {
             return false;
-        } else if (!wait_for(socket.fd(), POLLIN, deadline)) {
+        } else if (!wait_for(socket, POLLIN, deadline)) {
             return false;
         }
     }

@@ -21,6 +21,7 @@ public:
     // Where they fail, they are not present() and errno says why. An IPv6 one that listens on any address takes IPv4,
     // too.
     static Socket listen(const SocketAddress &address);
+    static Socket listen(uint16_t port);  // by IPv6 and IPv4 alike where the host has both
     static Socket connect(const SocketAddress &address, Deadline deadline);
     Socket accept() const;
     // Any other descriptor that no child may keep; `make` returns it, or -1, and takes no time.
@@ -57,9 +58,23 @@ inline bool is_shortage(int error)
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+// Descriptors that nobody closes, for threads whose table of them is their own; -1 and errno where they fail.
+int listening_at(const SocketAddress &address);
+int listening_at(uint16_t port);
+int accepted(int listening);
+int connected(const SocketAddress &address, Deadline deadline);
+
 // A whole message; false at the deadline, an error or an end: errno, 0 at an end. For what is said before the watch
 // looks after a socket.
-bool send_all(const Socket &socket, std::string_view bytes, Deadline deadline);
-bool receive_all(const Socket &socket, char *bytes, size_t count, Deadline deadline);
+bool send_all(int socket, std::string_view bytes, Deadline deadline);
+bool receive_all(int socket, char *bytes, size_t count, Deadline deadline);
+inline bool send_all(const Socket &socket, std::string_view bytes, Deadline deadline)
+{
+    return send_all(socket.fd(), bytes, deadline);
+}
+inline bool receive_all(const Socket &socket, char *bytes, size_t count, Deadline deadline)
+{
+    return receive_all(socket.fd(), bytes, count, deadline);
+}
 
 }  // namespace yoke

@@ -17,31 +17,6 @@ StoreConnection failed(StoreConnection::Outcome outcome, const std::string &why)
     return {outcome, why, nullptr, 0};
 }
 
-// The answer to a greeting; nothing where what came is no frame of a server's.
-std::optional<std::pair<Kind, std::string>> read_welcome(const Socket &socket, Deadline deadline)
-{
-    constexpr size_t kLongestAnswer = 4096;
-    wire::Header header{};
-    if (!receive_all(socket, reinterpret_cast<char *>(&header), sizeof header, deadline) ||
-        header.bytes > kLongestAnswer)
-        return std::nullopt;
-    std::string body(header.bytes, '\0');
-    if (!receive_all(socket, body.data(), body.size(), deadline)) return std::nullopt;
-    wire::Reader reader(header, body);
-    return std::pair(header.kind, header.bytes ? reader.text() : "");
-}
-
-std::string hello(const PeerOptions &options)
-{
-    return std::move(wire::Writer(Kind::kHello, wire::kMagic)
-                         .number(wire::kVersion)
-                         .number(options.rank)
-                         .text(options.cookie)
-                         .text(options.about)
-                         .number(options.start))
-        .take();
-}
-
 }  // namespace
 
 StoreConnection connect_store(const SocketAddress &server, const PeerOptions &options,
@@ -57,12 +32,14 @@ StoreConnection connect_store(const SocketAddress &server, const PeerOptions &op
     socket.set_no_delay();
     const Deadline greeting = deadline.within(kForWelcome);
     errno = 0;
-    const bool is_sent = send_all(socket, hello(options), greeting);
-    const auto welcome = is_sent ? read_welcome(socket, greeting) : std::nullopt;
+    const bool is_sent = send_all(socket, wire::hello(options), greeting);
+    const auto welcome =
+        is_sent ? wire::receive_frame(socket.fd(), wire::kLongestWelcome, greeting) : std::nullopt;
     if (!welcome)
         return failed(StoreConnection::kNoStore,
                       errno ? strerror(errno) : "it closed the connection at the greeting");
-    const auto &[kind, text] = *welcome;
+    const Kind kind = welcome->header.kind;
+    const std::string text = welcome->reader().text();
     if (kind == Kind::kOtherJob) return failed(StoreConnection::kOtherJob, text);
     if (kind == Kind::kComplete) return failed(StoreConnection::kComplete, text);
     if (kind == Kind::kRefused) return failed(StoreConnection::kRefused, text);

@@ -68,7 +68,7 @@ void Guest::on_ready(uint32_t events) noexcept
 {
     if (events & EPOLLOUT) channel_.flush();
     if (!(events & ~static_cast<uint32_t>(EPOLLOUT))) return;
-    const size_t longest = rank_ == kStranger ? kLongestGreeting : kLongestRequest;
+    const size_t longest = rank_ == kStranger ? wire::kLongestHello : kLongestRequest;
     std::string why;
     try {
         if (channel_.receive(

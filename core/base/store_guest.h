@@ -14,7 +14,6 @@ class StoreHall;
 class Guest final : public Watched, public std::enable_shared_from_this<Guest> {
 public:
     static constexpr int32_t kStranger = -1;
-    static constexpr size_t kLongestGreeting = 640;  // a cookie and a line about the process
 
     Guest(StoreHall &hall, Socket socket);
     void start() { channel_.start(shared_from_this(), 0); }

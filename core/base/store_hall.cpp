@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
+#include "core/base/store_refusal.h"
 #include "core/base/store_server.h"
 
 #include <fcntl.h>
@@ -23,20 +24,6 @@ double tick_of(const PeerOptions &options)
     return std::clamp(options.silence_s / kTicksPerSilence, kShortest, kLongest);
 }
 
-// Who greets before there is a watch thread.
-bool is_of_this_job(const Socket &guest, const PeerOptions &options, Deadline deadline)
-{
-    wire::Header header{};
-    if (!receive_all(guest, reinterpret_cast<char *>(&header), sizeof header, deadline) ||
-        header.kind != wire::Kind::kHello || header.bytes > Guest::kLongestGreeting)
-        return false;
-    std::string body(header.bytes, '\0');
-    if (!receive_all(guest, body.data(), body.size(), deadline)) return false;
-    wire::Reader frame(header, body);
-    (void)frame.number(), (void)frame.number();  // version and rank
-    return frame.text() == options.cookie;
-}
-
 }  // namespace
 
 StoreHall::StoreHall(Socket listening, PeerOptions options)
@@ -46,44 +33,22 @@ StoreHall::StoreHall(Socket listening, PeerOptions options)
 {
 }
 
+// Behind the watch's own there is a descriptor left for who comes first.
 void StoreHall::open()
 {
     Socket spare = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
     try {
         watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN, tick_of(options_));
     } catch (const std::exception &error) {
-        spare.close();  // in its place others are accepted
-        turn_away(error.what());
+        turn_away({listening_.fd(), {}}, options_.size - 1, options_, error.what());
         throw;
     }
-}
-
-// Without the watch thread nobody is served; those that come soon are told why, one after the other.
-void StoreHall::turn_away(const char *why) noexcept
-try {
-    constexpr double kToTell = 1, kPause = 0.002;
-    const Deadline deadline = Deadline::after(kToTell);
-    const std::string told = format("rank %d (%s): %s", options_.rank, options_.about.c_str(), why);
-    const std::string refusal = std::move(wire::Writer(wire::Kind::kRefused).text(told)).take();
-    for (int32_t left = options_.size - 1; left > 0 && !deadline.has_passed();) {
-        const Socket guest = listening_.accept();
-        if (!guest.present()) {
-            sleep_until(deadline.within(kPause));
-            continue;
-        }
-        if (!is_of_this_job(guest, options_, deadline)) continue;
-        char byte;  // until it has read, and closes
-        left -= send_all(guest, refusal, deadline);
-        while (receive_all(guest, &byte, 1, deadline)) {
-        }
-    }
-} catch (const std::exception &error) {
-    log(LogLevel::kInfo, "the other ranks were not told why rank 0 fails: %s", error.what());
 }
 
 void StoreHall::close() noexcept
 {
     unwatch(watched_);
+    turn_away_rest();
     listening_.close();
     Guests last;
     {
@@ -121,12 +86,19 @@ void StoreHall::note_shortage(const char *what)
             "the store of rank 0 can accept no connection for now: %s; see ulimit -n", what);
     const auto since = short_since_.value_or(now);
     short_since_ = since;
-    if (now - since < kPatience || is_complete() || std::exchange(has_told_shortage_, true)) return;
-    tell(
-        PeerEvent::kRefused, options_.rank, options_.about,
-        format(
-            "rank %d (%s): the system gives no descriptor for the connection of another rank: %s; see ulimit -n",
-            options_.rank, options_.about.c_str(), what));
+    if (now - since < kPatience || is_complete() || !told_shortage_.empty()) return;
+    told_shortage_ = format(
+        "the system gives no descriptor for the connection of another rank: %s; see ulimit -n",
+        what);
+    tell(PeerEvent::kRefused, options_.rank, options_.about,
+         format("rank %d (%s): %s", options_.rank, options_.about.c_str(), told_shortage_.c_str()));
+}
+
+// Those that were not accepted do not have that from the table. How many is not known: one may have come twice.
+void StoreHall::turn_away_rest() noexcept
+{
+    if (told_shortage_.empty() || is_complete() || !listening_.present()) return;
+    turn_away({listening_.fd(), {}}, options_.size - 1, options_, told_shortage_);
 }
 
 void StoreHall::receive(Socket socket)

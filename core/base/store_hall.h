@@ -38,8 +38,8 @@ public:
 private:
     using Guests = std::list<std::shared_ptr<Guest>>;
 
-    void turn_away(const char *why) noexcept;
     void note_shortage(const char *what);
+    void turn_away_rest() noexcept;
     void receive(Socket socket);
     void drop_oldest_stranger(size_t strangers);
     void look_for_silence(Guest &guest);
@@ -61,7 +61,7 @@ private:
         logged_;              // strangers, by why they were dropped; in the watch thread
     bool is_paused_ = false;  // no descriptor was left; accepts again at the next tick
     std::optional<Deadline::Clock::time_point> short_since_;
-    bool has_told_shortage_ = false;
+    std::string told_shortage_;
     std::mutex mutex_;
     std::condition_variable left_;
     Guests guests_;

@@ -63,4 +63,26 @@ int64_t Reader::number()
     return number;
 }
 
+std::optional<Frame> receive_frame(int socket, size_t longest, Deadline deadline)
+{
+    Frame frame{};
+    char *const head = reinterpret_cast<char *>(&frame.header);
+    if (!receive_all(socket, head, sizeof frame.header, deadline) || frame.header.bytes > longest)
+        return std::nullopt;
+    frame.body.resize(frame.header.bytes);
+    if (!receive_all(socket, frame.body.data(), frame.body.size(), deadline)) return std::nullopt;
+    return frame;
+}
+
+std::string hello(const PeerOptions &options)
+{
+    return std::move(Writer(Kind::kHello, kMagic)
+                         .number(kVersion)
+                         .number(options.rank)
+                         .text(options.cookie)
+                         .text(options.about)
+                         .number(options.start))
+        .take();
+}
+
 }  // namespace yoke::wire

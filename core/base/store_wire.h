@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/base/socket.h"
+#include "core/base/store_peer.h"
 
 #include <cstdint>
 #include <mutex>
@@ -15,6 +16,8 @@
 namespace yoke::wire {
 
 inline constexpr uint32_t kVersion = 2;
+inline constexpr size_t kLongestHello = 640;            // a cookie and a line about the process
+inline constexpr size_t kLongestWelcome = 4096;         // or why not
 inline constexpr uint64_t kMagic = 0x31524f54534b4f59;  // "YOKSTOR1", the number of every kHello
 
 enum class Kind : uint32_t {
@@ -77,5 +80,15 @@ private:
     std::string_view left_;
     bool is_whole_ = true;
 };
+
+struct Frame {
+    Header header;
+    std::string body;
+    Reader reader() const { return {header, body}; }
+};
+
+// For what is said before the watch looks after a socket; nothing at the deadline, at an end, where it is longer.
+std::optional<Frame> receive_frame(int socket, size_t longest, Deadline deadline);
+std::string hello(const PeerOptions &options);
 
 }  // namespace yoke::wire

@@ -173,6 +173,13 @@ bool CheckIn::is_over(Store &store, Deadline deadline)
     return store.try_get(kVerdict, deadline).has_value();
 }
 
+void CheckIn::await_others(Store &store, int32_t size, Deadline deadline)
+try {
+    if (size > 1) store.wait({arrival_key(size - 2)}, deadline);
+} catch (const Error &error) {
+    if (error.status() != YOKE_E_TIMEOUT) throw;
+}
+
 void CheckIn::refuse(Store &store, const std::string &why, Deadline deadline)
 {
     store.set_once(kVerdict, encode_verdict({YOKE_E_COMM, why}), deadline);

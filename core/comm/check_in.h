@@ -47,6 +47,8 @@ public:
     std::vector<Arrival> meet(Deadline deadline);
     // Whether there is a verdict already, so that who begins is too late for it.
     static bool is_over(Store &store, Deadline deadline);
+    // By one that has not checked in: until all others have, or the deadline.
+    static void await_others(Store &store, int32_t size, Deadline deadline);
     // The job cannot start: all ranks raise why.
     static void refuse(Store &store, const std::string &why, Deadline deadline);
 

@@ -2,11 +2,14 @@
 
 #include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/base/socket.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 namespace yoke {
 
@@ -14,7 +17,11 @@ std::vector<Interface> host_interfaces()
 {
     std::vector<Interface> found;
     ifaddrs *all = nullptr;
-    if (getifaddrs(&all) != 0) return found;
+    if (getifaddrs(&all) != 0) {
+        if (!is_shortage(errno)) return found;
+        fail(YOKE_E_IO, "the system does not tell the networks of this host: %s; see ulimit -n",
+             strerror(errno));
+    }
     for (const int family : {AF_INET, AF_INET6})
         for (const ifaddrs *one = all; one; one = one->ifa_next) {
             if (!one->ifa_addr || one->ifa_addr->sa_family != family || !(one->ifa_flags & IFF_UP))

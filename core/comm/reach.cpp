@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
+#include "core/base/store_refusal.h"
 #include "core/comm/ports.h"
 
 #include <algorithm>
@@ -22,14 +23,6 @@ std::vector<uint16_t> ports_of(const Environment &environment, const std::string
 }
 
 constexpr const char *kOfShortage = "see ulimit -n, and how much memory there is";
-
-// By IPv6 and IPv4 alike where the host has both.
-Socket listen_at(uint16_t port)
-{
-    Socket both = Socket::listen(SocketAddress::any(AF_INET6, port));
-    if (both.present() || errno == EADDRINUSE || errno == EACCES) return both;
-    return Socket::listen(SocketAddress::any(AF_INET, port));
-}
 
 // Who listens there, as far as it tells; a rank 0 of this very job tells its other ranks of this one, too.
 std::string holder_of(uint16_t port, const PeerOptions &self)
@@ -134,11 +127,17 @@ private:
         StoreConnection tried = connect_store(address, self_, deadline_.within(kAttempt));
         if (tried.outcome == StoreConnection::kRefused)
             fail(YOKE_E_COMM, "comm.init: %s", tried.why.c_str());
-        if (is_shortage(tried.error))
-            fail(YOKE_E_IO, "it cannot open a connection to rank 0: %s; %s", tried.why.c_str(),
-                 kOfShortage);
+        if (is_shortage(tried.error)) fail_short(address, tried.why);
         if (!tried.store) attempts_.note(address.text(), tried);
         return tried;
+    }
+
+    [[noreturn]] void fail_short(const SocketAddress &address, const std::string &lack) const
+    {
+        const std::string why =
+            format("it cannot open a connection to rank 0: %s; %s", lack.c_str(), kOfShortage);
+        call_off({address}, self_, why);
+        throw Error(YOKE_E_IO, why);
     }
 
     // A name may become known later, that of a pod which starts.
@@ -182,12 +181,25 @@ std::string job_cookie(const std::string &job)
 
 Socket listen_at_any_port()
 {
-    Socket listening = listen_at(0);
+    Socket listening = Socket::listen(0);
     if (!listening.present())
-        fail(YOKE_E_COMM, "comm.init: the system gives no port to listen at: %s%s", strerror(errno),
-             is_shortage(errno) ? "; see ulimit -n" : "");
+        fail(YOKE_E_IO, "the system gives no port to listen at: %s; %s", strerror(errno),
+             kOfShortage);
     return listening;
 }
+
+namespace {
+
+[[noreturn]] void fail_to_listen(const std::vector<uint16_t> &ports, int shortage,
+                                 const PeerOptions &self)
+{
+    const std::string why =
+        format("it cannot listen at port %u: %s; %s", ports[0], strerror(shortage), kOfShortage);
+    turn_away({-1, ports}, self.size - 1, self, why);
+    throw Error(YOKE_E_IO, why);
+}
+
+}  // namespace
 
 Socket listen_as_rank_0(const Environment &environment, const std::string &job,
                         const PeerOptions &self)
@@ -195,18 +207,16 @@ Socket listen_as_rank_0(const Environment &environment, const std::string &job,
     const std::vector<uint16_t> ports = ports_of(environment, job);
     int failure = 0;
     for (const uint16_t port : ports) {
-        Socket listening = listen_at(port);
+        Socket listening = Socket::listen(port);
         if (listening.present()) return listening;
         failure = errno;
     }
+    if (is_shortage(failure)) fail_to_listen(ports, failure, self);
     if (ports.size() > 1)
         fail(
             YOKE_E_COMM,
             "comm.init: rank 0 (%s) can listen at none of %zu ports from %u on: %s; give init_method tcp://HOST:PORT with a port that is free",
             self.about.c_str(), ports.size(), ports[0], strerror(failure));
-    if (is_shortage(failure))
-        fail(YOKE_E_IO, "it cannot listen at port %u: %s; %s", ports[0], strerror(failure),
-             kOfShortage);
     const bool is_taken = failure == EADDRINUSE;
     fail(
         YOKE_E_COMM,

@@ -13,7 +13,7 @@ namespace yoke {
 // What ranks of a job present, of at most 256 bytes.
 std::string job_cookie(const std::string &job);
 
-// At a port that nobody has named; raises YOKE_E_COMM where the system gives none.
+// At a port that nobody has named; raises YOKE_E_IO where the system gives none.
 Socket listen_at_any_port();
 
 // Raises YOKE_E_COMM where no port is free, naming who has it, as far as it tells.

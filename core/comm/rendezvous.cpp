@@ -2,8 +2,6 @@
 
 #include "core/base/config.h"
 #include "core/base/error.h"
-#include "core/base/fork.h"
-#include "core/base/immortal.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/store_client.h"
@@ -114,8 +112,9 @@ private:
     const std::shared_ptr<Relay> relay_;
     std::shared_ptr<StoreServer> server_;
     std::shared_ptr<Store> store_;
-    std::shared_ptr<Store> file_;   // where all check in first: who is missing may be rank 0
-    Socket listening_;              // meanwhile
+    std::shared_ptr<Store> file_;  // where all check in first: who is missing may be rank 0
+    Socket listening_;             // meanwhile
+    bool has_checked_in_ = false;
     SocketAddress reached_from_{};  // where this rank's connection to rank 0 begins
 };
 
@@ -186,8 +185,9 @@ void Meeting::meet_by_host_store()
     if (environment_.rank != 0)
         return adopt(find_rank_0(*options_.host_store, key, peer_options(), deadline_));
     secret_ = draw_secret();
-    serve(listen_at_any_port());
-    publish_rank_0(*options_.host_store, key, server_->address().port(), secret_);
+    Socket listening = listen_at_any_port();
+    publish_rank_0(*options_.host_store, key, listening.local().port(), secret_);
+    serve(std::move(listening));
 }
 
 void Meeting::open_file()
@@ -235,6 +235,7 @@ std::string Meeting::address() const
 std::vector<Arrival> Meeting::check_in()
 {
     self_.address = address();
+    has_checked_in_ = true;
     return CheckIn(*store_, self_, [this] { return address(); }).meet(deadline_);
 }
 
@@ -254,7 +255,11 @@ std::string Meeting::named(std::string_view text) const
 // What is wrong with this rank alone, and would leave the others waiting.
 void Meeting::refuse(const char *why) noexcept
 try {
-    constexpr double kToTell = 0.2;
+    constexpr double kToTell = 0.2, kToCome = 1;
+    if (!store_) return;  // who cannot reach it has told what it can
+    // Whoever opens a file of ranks that have failed takes them for others.
+    if (file_ && !has_checked_in_)
+        CheckIn::await_others(*store_, self_.size, Deadline::after(kToCome));
     CheckIn::refuse(*store_, named(why), Deadline::after(kToTell));
 } catch (const std::exception &failure) {
     log(LogLevel::kWarn, "the other ranks were not told why this one fails: %s", failure.what());
@@ -299,9 +304,9 @@ try {
 Rendezvous Meeting::meet_all()
 {
     refuse_own_rank();
-    open_store();
     Rendezvous made;
     try {
+        open_store();
         made.arrivals = check_in();
         if (file_) {
             go_on_over_rank_0();
@@ -334,65 +339,6 @@ Rendezvous Meeting::meet_all()
 Rendezvous meet(const RendezvousOptions &options)
 {
     return Meeting(options).run();
-}
-
-namespace {
-
-struct Served {
-    Mutex mutex{LockRank::kOther};
-    pid_t process = 0;
-    std::vector<std::weak_ptr<StoreServer>> servers;
-};
-Served &served = immortal<Served>();
-
-void note_served(const std::shared_ptr<StoreServer> &server)
-{
-    const std::lock_guard lock(served.mutex);
-    if (std::exchange(served.process, getpid()) != getpid()) served.servers.clear();
-    std::erase_if(served.servers, [](const auto &each) { return each.expired(); });
-    served.servers.push_back(server);
-}
-
-constexpr double kFarewell = 5;  // seconds
-
-struct Leave {
-    pid_t process = getpid();
-    double farewell_s = kFarewell;
-
-    void operator()(const Rendezvous *met) const
-    {
-        if (met->server && process == getpid())
-            met->server->wait_until_left(Deadline::after(farewell_s));
-        delete met;
-    }
-};
-
-}  // namespace
-
-std::shared_ptr<const Rendezvous> hold(Rendezvous met)
-{
-    if (met.server) note_served(met.server);
-    return {new Rendezvous(std::move(met)), Leave()};
-}
-
-void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept
-{
-    constexpr double kSoon = 0.15;
-    Leave *const leave = std::get_deleter<Leave>(met);
-    if (leave && met.use_count() == 1) leave->farewell_s = kSoon;
-}
-
-void leave_meetings() noexcept
-{
-    std::vector<std::weak_ptr<StoreServer>> servers;
-    {
-        const std::lock_guard lock(served.mutex);
-        if (served.process == getpid()) servers = served.servers;
-    }
-    const Deadline deadline = Deadline::after(kFarewell);
-    for (const std::weak_ptr<StoreServer> &each : servers)
-        if (const std::shared_ptr<StoreServer> server = each.lock())
-            server->wait_until_left(deadline);
 }
 
 }  // namespace yoke

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include <cstdlib>
+#include <future>
 #include <new>
 
 // A sanitizer has an operator new of its own, and pairs each piece with how it is freed.
@@ -71,11 +72,16 @@ namespace {
     for (const int each : next) close(each);
 }
 
-InitOptions rank_of(int rank, const Port &port)
+std::string url_of(const Port &port)
+{
+    return format("tcp://127.0.0.1:%u", port.number());
+}
+
+InitOptions rank_of(int rank, const std::string &url)
 {
     InitOptions options;
     options.backend = "cpu";
-    options.arguments.init_method = format("tcp://127.0.0.1:%u", port.number());
+    options.arguments.init_method = url;
     options.arguments.rank = rank;
     options.arguments.size = 3;
     options.init_timeout_s = 20;
@@ -83,10 +89,10 @@ InitOptions rank_of(int rank, const Port &port)
 }
 
 // What three ranks are told, of which one does something first.
-std::vector<std::string> told(int victim, const std::function<void()> &first,
-                              const std::function<void(Group &)> &then = {})
+std::vector<std::string> told_by(const std::string &url, int victim,
+                                 const std::function<void()> &first,
+                                 const std::function<void(Group &)> &then = {})
 {
-    const Port port;
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1, 2})
         ranks.push_back(RankProcess([&, rank]() -> std::string {
@@ -94,12 +100,19 @@ std::vector<std::string> told(int victim, const std::function<void()> &first,
                 ~AtEnd() { finalize_groups(); }  // rank 0 waits for the others
             } at_end;
             if (first && rank == victim) first();
-            const Ref<Group> group = init_group(rank_of(rank, port), "comm.init");
+            const Ref<Group> group = init_group(rank_of(rank, url), "comm.init");
             group->run(barrier(), false);  // in which who has it by then is told
             if (then) then(*group);
             return "made";
         }));
     return results(ranks);
+}
+
+std::vector<std::string> told(int victim, const std::function<void()> &first,
+                              const std::function<void(Group &)> &then = {})
+{
+    const Port port;
+    return told_by(url_of(port), victim, first, then);
 }
 
 void expect_named(const std::vector<std::string> &texts, int victim,
@@ -148,12 +161,49 @@ TEST(Shortage, OfThreadsAtInitIsToldToAll)
 
 TEST(Shortage, OfDescriptorsAtInitIsToldToAll)
 {
-    expect_each_lack_to_be_told("comm.init", 1, 1,
+    expect_each_lack_to_be_told("comm.init", 1, 0,
                                 [](int more) { return told(1, [=] { allow_descriptors(more); }); });
-    for (const int more : {2, 3, 4}) {  // of the watch thread's, and of the others' connections
+    // Of the port's, of the watch thread's, and of the others' connections.
+    for (const int more : {0, 1, 2, 3, 4}) {
         const auto texts = told(0, [=] { allow_descriptors(more); });
         expect_named(texts, 0, {"comm.init: rank 0 (host", "Too many open files", "ulimit -n"});
     }
+}
+
+// Of so many that it can read the file.
+TEST(Shortage, OfDescriptorsByAFileIsToldToAll)
+{
+    const std::string path = testing::TempDir() + "yoke-short-" + std::to_string(getpid());
+    for (const int victim : {0, 1})
+        expect_each_lack_to_be_told("comm.init", victim, 2, [&](int more) {
+            return told_by("file://" + path, victim, [=] { allow_descriptors(more); });
+        });
+    unlink(path.c_str());
+}
+
+// Others of its process have taken those that were left when it began to listen.
+TEST(Shortage, OfDescriptorsForAnyConnectionIsToldToAll)
+{
+    const Port port;
+    RankProcess zero([&]() -> std::string {
+        std::promise<std::string> told;
+        PeerOptions options;
+        options.size = 3;
+        options.about = "host a, process 1";
+        options.observer = [&](const PeerEvent &event) { told.set_value(event.how); };
+        StoreServer server(Socket::listen(port.number()), options);
+        allow_descriptors(0);
+        return told.get_future().get();
+    });
+    std::vector<RankProcess> ranks;
+    for (const int rank : {1, 2})
+        ranks.push_back(RankProcess([&, rank]() -> std::string {
+            (void)init_group(rank_of(rank, url_of(port)), "comm.init");
+            return "made";
+        }));
+    const std::string why = zero.result();
+    expect_parts(why, {"rank 0 (host a, process 1)", "Too many open files", "ulimit -n"});
+    for (const std::string &each : results(ranks)) EXPECT_EQ(each, "YOKE_E_COMM comm.init: " + why);
 }
 
 TEST(Shortage, OfDescriptorsAtSplitIsToldToAll)

@@ -1,0 +1,158 @@
+#include "core/base/store_refusal.h"
+
+#include "core/base/descriptor.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/base/log.h"
+#include "core/base/signals.h"
+#include "core/base/socket.h"
+#include "core/base/store_wire.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <functional>
+#include <system_error>
+#include <thread>
+
+namespace yoke {
+
+namespace {
+
+constexpr double kToTell = 1;  // seconds
+
+// A copy of the process's, in which nothing is held open but `kept` and stderr; where the system does not allow it, it
+// is the process's on.
+void take_own_descriptors(int kept)
+{
+    constexpr int kSome = 16;               // that an older kernel leaves open
+    constexpr unsigned kUnshare = 1U << 1;  // CLOSE_RANGE_UNSHARE
+    const int rest = std::max(kept, STDERR_FILENO) + 1;
+    bool is_own = false;
+#ifdef SYS_close_range
+    is_own = syscall(SYS_close_range, rest, ~0U, kUnshare) == 0;
+#endif
+    is_own = is_own || unshare(CLONE_FILES) == 0;
+    for (int each = 0; is_own && each < rest + kSome; ++each)
+        if (each != kept && each != STDERR_FILENO) close(each);
+}
+
+// `act` neither logs nor calls the host program, whose files are not there.
+void run_with_own_descriptors(int kept, const std::function<void()> &act)
+{
+    const auto run = [&]() noexcept {
+        try {
+            act();
+        } catch (const std::exception &) {  // no memory: nobody is told
+        }
+    };
+    std::thread thread;
+    try {
+        const HostSignalsBlocked blocked;
+        thread = std::thread([&] {
+            take_own_descriptors(kept);
+            run();
+        });
+    } catch (const std::system_error &) {
+        return run();
+    }
+    thread.join();
+}
+
+// ---- Of rank 0 --------------------------------------------------------------------------------------------------
+
+bool is_of_this_job(int guest, const PeerOptions &options, Deadline deadline)
+{
+    const auto greeting = wire::receive_frame(guest, wire::kLongestHello, deadline);
+    if (!greeting || greeting->header.kind != wire::Kind::kHello) return false;
+    wire::Reader reader = greeting->reader();
+    (void)reader.number(), (void)reader.number();  // version and rank
+    return reader.text() == options.cookie;
+}
+
+// It did not wait so long; the same rank comes again.
+bool has_left(int guest)
+{
+    char byte;
+    return recv(guest, &byte, 1, MSG_PEEK) == 0;
+}
+
+int open_one_of(const std::vector<uint16_t> &ports)
+{
+    for (const uint16_t port : ports)
+        if (const int made = listening_at(port); made >= 0) return made;
+    return -1;
+}
+
+// One after the other.
+void refuse_all(int listening, int32_t ranks, const PeerOptions &options, std::string_view refusal)
+{
+    constexpr double kPause = 0.002, kToGreet = 0.25;
+    for (const Deadline deadline = Deadline::after(kToTell); ranks > 0 && !deadline.has_passed();) {
+        const OwnedFile guest(accepted(listening));
+        if (!guest.is_open()) {
+            sleep_until(deadline.within(kPause));
+            continue;
+        }
+        if (!is_of_this_job(guest.get(), options, deadline.within(kToGreet)) ||
+            has_left(guest.get()))
+            continue;
+        char byte;  // until it has read, and closes
+        ranks -= send_all(guest.get(), refusal, deadline);
+        while (receive_all(guest.get(), &byte, 1, deadline)) {
+        }
+    }
+}
+
+}  // namespace
+
+void turn_away(const Door &door, int32_t ranks, const PeerOptions &options,
+               const std::string &why) noexcept
+try {
+    const std::string told =
+        format("rank %d (%s): %s", options.rank, options.about.c_str(), why.c_str());
+    const std::string refusal = std::move(wire::Writer(wire::Kind::kRefused).text(told)).take();
+    run_with_own_descriptors(door.listening, [&] {
+        const OwnedFile opened(door.listening < 0 ? open_one_of(door.ports) : -1);
+        refuse_all(opened.is_open() ? opened.get() : door.listening, ranks, options, refusal);
+    });
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "the other ranks were not told why rank 0 fails: %s", error.what());
+}
+
+// ---- Of another rank --------------------------------------------------------------------------------------------
+
+namespace {
+
+// As one that joins, and leaves at once.
+bool say_farewell(const SocketAddress &server, const PeerOptions &options, const std::string &why,
+                  Deadline deadline)
+{
+    const OwnedFile socket(connected(server, deadline));
+    if (!socket.is_open()) return false;
+    const std::string said =
+        wire::hello(options) + std::move(wire::Writer(wire::Kind::kBye).text(why)).take();
+    if (!send_all(socket.get(), said, deadline)) return false;
+    const auto answer = wire::receive_frame(socket.get(), wire::kLongestWelcome, deadline);
+    return answer && answer->header.kind == wire::Kind::kWelcome;
+}
+
+}  // namespace
+
+void call_off(const std::vector<SocketAddress> &servers, const PeerOptions &options,
+              const std::string &why) noexcept
+try {
+    constexpr double kPause = 0.02;
+    run_with_own_descriptors(-1, [&] {
+        for (const Deadline deadline = Deadline::after(kToTell); !deadline.has_passed();) {
+            for (const SocketAddress &each : servers)
+                if (say_farewell(each, options, why, deadline)) return;
+            sleep_until(deadline.within(kPause));
+        }
+    });
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "rank 0 was not told why this rank fails: %s", error.what());
+}
+
+}  // namespace yoke
