@@ -24,25 +24,22 @@ static void mark(int fd, bool is_ours)
         g_ours[fd / 64].fetch_and(~bit);
 }
 
-// A fork waits for it, and gives it to the child free.
-static pthread_mutex_t g_unforked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+// A fork waits for it, and gives it to the child free. Not a recursive one, which only the thread that locked it may
+// unlock: in a child that thread has another number.
+static pthread_mutex_t g_unforked = PTHREAD_MUTEX_INITIALIZER;
+static thread_local int g_depth = 0;
 
 static void hold()
 {
-    pthread_mutex_lock(&g_unforked);
+    if (g_depth++ == 0) pthread_mutex_lock(&g_unforked);
 }
 
 static void let_go()
 {
-    pthread_mutex_unlock(&g_unforked);
+    if (--g_depth == 0) pthread_mutex_unlock(&g_unforked);
 }
 
-static void let_go_in_child()
-{
-    g_unforked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-}
-
-[[maybe_unused]] static const int g_is_known = pthread_atfork(hold, let_go, let_go_in_child);
+[[maybe_unused]] static const int g_is_known = pthread_atfork(hold, let_go, let_go);
 
 Unforked::Unforked()
 {
