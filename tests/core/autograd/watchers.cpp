@@ -18,8 +18,9 @@ public:
         names_[node] = name;
         node->set_watcher(self);
     }
-    void begin(const std::vector<Ref<LeafNode>> &reached) override
+    void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) override
     {
+        oldest_use = oldest;
         std::vector<std::string> names;
         for (const Ref<LeafNode> &each : reached) names.push_back(" " + names_.at(each.get()));
         std::ranges::sort(names);
@@ -38,6 +39,7 @@ public:
 
     Log &log;
     std::string fails_at;
+    uint64_t oldest_use = 0;
 
 private:
     void note(const std::string &text, const std::string &place)
@@ -136,6 +138,25 @@ TEST(Watchers, AreToldThatAWalkFailedAndTheNextOneWorks)
         go_back(root.tensor);
         EXPECT_EQ(w.log.back(), "end") << place;
     }
+}
+
+TEST(Watchers, HearOfTheOldestOpThatUsesOneOfTheirLeaves)
+{
+    Watched w, other;
+    const Tensor a = w.leaf("a", 1), b = w.leaf("b", 1), x = other.leaf("x", 1);
+    Made first = made_by("first", {edge_to(x)}, w.log);
+    Made old = made_by("old", {edge_to(first.tensor), edge_to(b)}, w.log);
+    Made young = made_by("young", {edge_to(b), edge_to(a)}, w.log);
+    for (const auto &[one, two] : {std::pair(&old, &young), std::pair(&young, &old)}) {
+        Made root = made_by("root", {edge_to(one->tensor), edge_to(two->tensor)}, w.log);
+        go_back(root.tensor, true);
+        EXPECT_EQ(w.notes->oldest_use, old.node->sequence);
+        EXPECT_EQ(other.notes->oldest_use, first.node->sequence);
+    }
+    go_back(young.tensor);
+    EXPECT_EQ(w.notes->oldest_use, young.node->sequence);
+    go_back(a);
+    EXPECT_EQ(w.notes->oldest_use, UINT64_MAX) << "no op uses it";
 }
 
 TEST(Watchers, MayBeTakenAway)
