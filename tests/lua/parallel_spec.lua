@@ -105,15 +105,21 @@ describe("DistributedDataParallel", function()
     end)
 
     it("tells all ranks of a parameter or buffer that was added, frozen, taken away or replaced on one", function()
-        for _, change in ipairs { "was frozen", "was taken away", "came to it", "is another tensor" } do
-            assert(yoke.spawn(function(change)
+        local changes = { { "was frozen" }, { "was taken away" }, { "came to it" }, { "is another tensor" }, { "is another tensor", true } }
+        for _, change in ipairs(changes) do
+            assert(yoke.spawn(function(change, is_within)
                 local yoke = require "yoke"
                 local group <close> = assert(yoke.comm.init())
                 local layer = yoke.nn.Linear(2, 1)
                 layer:register_buffer("seen", yoke.zeros { 1 })
                 local ddp = yoke.DistributedDataParallel(layer, { group = group }):eval()
                 assert(group:monitored_barrier(30.0))
-                if group.rank == 1 then
+                if group.rank == 1 and is_within then
+                    rawset(layer, "forward", function(self, x)
+                        self.seen = yoke.ones { 1 }
+                        return yoke.nn.Linear.forward(self, x)
+                    end)
+                elseif group.rank == 1 then
                     if change == "was frozen" then layer.bias:requires_grad_(false) end
                     if change == "was taken away" then layer.bias = nil end
                     if change == "is another tensor" then layer.seen = yoke.ones { 1 } end
@@ -124,7 +130,7 @@ describe("DistributedDataParallel", function()
                 local names = { ["came to it"] = "the parameter 'extra' ", ["is another tensor"] = "the buffer 'seen' " }
                 assert(tostring(problem):find((names[change] or "the parameter 'bias' ") .. change, 1, true), tostring(problem))
                 ddp:close()
-            end, 2, { change }))
+            end, 2, change))
         end
     end)
 

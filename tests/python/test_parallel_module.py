@@ -95,6 +95,35 @@ def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_trai
     assert words in second and words in first and "rank 1 (host" in first, (first, second)
 
 
+class Assigns(nn.Module):
+    """Puts another tensor in the place of one of its own."""
+
+    def __init__(self, kind):
+        self.kind, self.weight = kind, nn.Parameter(yoke.ones((2,)))
+        self.register_buffer("mean", yoke.zeros((2,)))
+
+    def forward(self, x):
+        if self.kind == "mean":
+            self.mean = self.mean * 0.5 + x
+        if self.kind == "weight":
+            self.weight = nn.Parameter(self.weight.detach() * 0.5)
+        if self.kind == "gone":
+            del self.mean
+            x = x + self.mean
+        return x * self.weight
+
+
+@pytest.mark.parametrize("kind, words", [("mean", "'mean' is another tensor"), ("weight", "'weight' was moved, or another one"), ("gone", "'mean' was taken away")])
+def test_what_the_first_forward_assigns_is_told_before_its_backward(kind, words):
+    def run(group):
+        ddp = yoke.DistributedDataParallel(Assigns(kind if group.rank else None), group)
+        with pytest.raises(yoke.StateError if group.rank else yoke.CancelledError) as caught:
+            ddp(yoke.ones((2,))).sum().backward()
+        return str(caught.value)
+    for told in on_ranks(2, run):
+        assert words in told, told
+
+
 def test_a_backward_of_what_was_recorded_before_it_was_let_go_is_told():
     def body(group):
         net, x = nn.Linear(2, 2, bias=False), yoke.full((1, 2), group.rank + 1.)

@@ -105,11 +105,18 @@ local function check_module(self)
     core.raise("state", NAME, text)
 end
 
+-- The module itself may assign what backward would not reduce.
+local function checked(self, ...)
+    check_module(self)
+    return ...
+end
+
 --- What module(...) gives.
 function Parallel:forward(...)
     self.reducer:check()
-    if core.is_grad_enabled() then check_module(self) end
-    return self.module(...)
+    if not core.is_grad_enabled() then return self.module(...) end
+    check_module(self)
+    return checked(self, self.module(...))
 end
 
 --- Within fn(...) backward adds up on this rank alone; the next one outside reduces the sum. What fn gives.

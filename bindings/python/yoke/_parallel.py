@@ -104,11 +104,16 @@ class DistributedDataParallel(Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What module(…) gives."""
         self._reducer.check()
-        if self.group.size > 1 and _yoke.is_grad_enabled():
-            self._check_module()
-        return self.module(*args, **kwargs)
+        is_recorded = _yoke.is_grad_enabled()
+        try:
+            return self.module(*args, **kwargs)
+        finally:  # the module itself may assign what backward would not reduce, and may fail for what is gone
+            if is_recorded:
+                self._check_module()
 
     def _check_module(self) -> None:
+        if self.group.size == 1:
+            return
         change = self._change_of_parameters() or self._change_of_buffers()
         if change is None:
             return
