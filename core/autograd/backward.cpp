@@ -1,5 +1,7 @@
 #include "core/autograd/backward.h"
 
+#include "core/autograd/watching.h"
+
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
@@ -28,6 +30,8 @@ public:
     // Keeps the gradient that arrives at an input.
     void capture(yoke_tensor &input);
     void run();
+    // Of a walk to all leaves that cannot begin.
+    void refuse(TensorList roots) noexcept;
     Tensor captured(size_t i) { return std::move(captures_[i].gradient); }
 
 private:
@@ -43,10 +47,6 @@ private:
     void pass(Node &node, std::vector<Tensor> gradients);
     void run_left_leaves();
     void run_all();
-    void note_watcher(LeafNode &leaf);
-    void note_watched_use(Node &leaf, const Node &by);
-    LeafWatcher *take_watcher(Node &leaf);
-    void finish_watchers();
     template <class Visit>
     void each_reached(Visit visit) const;
     std::vector<const Node *> reached() const;
@@ -73,15 +73,7 @@ private:
     std::unordered_map<const Node *, size_t>
         uses_;  // of each leaf: nodes that have yet to contribute to it
     std::unordered_set<const Node *> needed_;
-    // Who takes gradients of leaves, with those that the walk leads to; and the leaves whose gradient is yet to come.
-    struct Watching {
-        std::shared_ptr<LeafWatcher> watcher;
-        std::vector<Ref<LeafNode>> reached = {};
-        uint64_t oldest = UINT64_MAX;  // op that uses one of them
-        bool is_open = false;          // begun and not ended
-    };
-    std::vector<Watching> watching_;
-    std::unordered_map<Node *, size_t> awaited_;  // with who takes it, of those
+    Watching watching_;
 };
 
 void check_gradient(const yoke_tensor &gradient, const yoke_tensor &root)
@@ -160,58 +152,17 @@ void Walk::count_uses()
 {
     const auto meet = [&](LeafNode &leaf) {
         if (given_) part_from(leaf);
-        note_watcher(leaf);
+        watching_.meet(leaf);
     };
     each_reached([&](const Node &node) {
         for (const Edge &edge : node.edges()) {
             if (!edge.node.present() || !edge.node->is_leaf()) continue;
             if (!uses_[edge.node.get()]++) meet(static_cast<LeafNode &>(*edge.node));
-            note_watched_use(*edge.node, node);
+            watching_.note_use(*edge.node, node);
         }
     });
     for (Node *root : roots_)
         if (root->is_leaf()) meet(static_cast<LeafNode &>(*root));
-}
-
-void Walk::note_watcher(LeafNode &leaf)
-{
-    std::shared_ptr<LeafWatcher> watcher = leaf.watcher();
-    if (!watcher || awaited_.contains(&leaf)) return;
-    auto known = std::ranges::find(watching_, watcher, &Watching::watcher);
-    if (known == watching_.end()) known = watching_.insert(known, {std::move(watcher)});
-    known->reached.push_back(Ref<LeafNode>::share(&leaf));
-    awaited_.emplace(&leaf, static_cast<size_t>(known - watching_.begin()));
-}
-
-void Walk::note_watched_use(Node &leaf, const Node &by)
-{
-    if (awaited_.empty()) return;
-    if (const auto found = awaited_.find(&leaf); found != awaited_.end()) {
-        uint64_t &oldest = watching_[found->second].oldest;
-        oldest = std::min(oldest, by.sequence);
-    }
-}
-
-// Whoever takes the gradient of the leaf, once; null where it keeps it itself.
-LeafWatcher *Walk::take_watcher(Node &leaf)
-{
-    const auto found = awaited_.find(&leaf);
-    if (found == awaited_.end()) return nullptr;
-    LeafWatcher *const watcher = watching_[found->second].watcher.get();
-    awaited_.erase(found);
-    return watcher;
-}
-
-// In the order in which they were reached, so alike on all that walk alike.
-void Walk::finish_watchers()
-{
-    for (const Watching &each : watching_)
-        for (const Ref<LeafNode> &leaf : each.reached)
-            if (LeafWatcher *watcher = take_watcher(*leaf)) watcher->arrive(*leaf, nullptr);
-    for (Watching &each : watching_) {
-        each.watcher->end();
-        each.is_open = false;
-    }
 }
 
 // The walk may begin with what the leaf holds, which others read behind the leaf: its sum is not to be seen by them.
@@ -288,7 +239,7 @@ void Walk::pass(Node &node, std::vector<Tensor> gradients)
 void Walk::run_next(Node &node)
 {
     auto taken = pending_.extract(&node);
-    if (LeafWatcher *watcher = take_watcher(node))
+    if (LeafWatcher *watcher = watching_.take(node))
         watcher->arrive(static_cast<LeafNode &>(node), std::move(taken.mapped().gradients[0]));
     else if (needed(node))
         run_node(node, std::move(taken.mapped().gradients));
@@ -315,17 +266,24 @@ void Walk::run()
     }
     count_uses();
     try {
-        for (Watching &each : watching_) {
-            each.watcher->begin(each.reached, each.oldest);
-            each.is_open = true;
-        }
+        watching_.begin();
         run_all();
-        finish_watchers();
+        watching_.finish();
     } catch (...) {
-        for (const Watching &each : watching_)
-            if (each.is_open) each.watcher->fail();
+        watching_.fail();
         throw;
     }
+}
+
+void Walk::refuse(TensorList roots) noexcept
+try {
+    roots_.clear();
+    for (const yoke_tensor *root : roots)
+        if (Node *node = node_of(*root)) roots_.push_back(node);
+    given_ = false;
+    count_uses();
+    watching_.fail();
+} catch (const std::bad_alloc &) {  // who waits for it is told at a deadline
 }
 
 void Walk::run_all()
@@ -350,7 +308,12 @@ void seed_all(Walk &walk, TensorList roots, TensorList gradients)
 void backward(TensorList roots, TensorList gradients, bool retain_graph)
 {
     Walk walk(retain_graph, true);
-    seed_all(walk, roots, gradients);
+    try {
+        seed_all(walk, roots, gradients);
+    } catch (...) {
+        walk.refuse(roots);
+        throw;
+    }
     walk.run();
 }
 

@@ -69,6 +69,8 @@ public:
     virtual void end() = 0;
     // In place of end, where anything has raised since its begin returned; that is being handled still.
     virtual void fail() noexcept = 0;
+    // In place of begin, where a walk that leads to leaves of its own was refused; that is being handled still.
+    virtual void refuse() noexcept {}
 };
 
 // Collects the gradient of a leaf tensor.

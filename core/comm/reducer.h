@@ -82,6 +82,7 @@ public:
     void arrive(LeafNode &leaf, Tensor gradient) override;
     void end() override;
     void fail() noexcept override;
+    void refuse() noexcept override;
 
 private:
     struct Place {
@@ -154,6 +155,7 @@ private:
     void launch_full();
     void finish_step();
     void settle(size_t bucket);
+    void tell_raised(const char *call) noexcept;
     void rebuild();
     void send(const std::vector<Named> &tensors, int32_t root);
     LeafNode &leaf_of(size_t param) const;

@@ -264,18 +264,35 @@ void Reducer::send(const std::vector<Named> &tensors, int32_t root)
         group_->run({YOKE_COMM_BROADCAST, -1, root, each.tensor, each.tensor}, false);
 }
 
+// Who waits for this rank is told what is being handled.
+void Reducer::tell_raised(const char *call) noexcept
+{
+    if (!group_->is_here()) return;
+    try {
+        throw;
+    } catch (const std::exception &error) {
+        group_->abort(format("its %s failed: ", call) + error.what());
+    } catch (...) {
+        group_->abort(format("its %s failed", call));
+    }
+}
+
+// One that another thread has under way goes on.
+void Reducer::refuse() noexcept
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (is_walking_ || !is_sync_ || is_over_) return;
+        is_over_ = true;
+    }
+    tell_raised(kBackward);
+}
+
 // The other ranks wait for this one's buckets.
 void Reducer::fail() noexcept
 {
     if (step_.is_synced) {
-        try {
-            throw;
-        } catch (const std::exception &error) {
-            if (group_->is_here())
-                group_->abort(format("its %s failed: ", step_.call()) + error.what());
-        } catch (...) {
-            if (group_->is_here()) group_->abort(format("its %s failed", step_.call()));
-        }
+        tell_raised(step_.call());
         compression_->abandon();
         const std::lock_guard lock(mutex_);
         is_over_ = true;

@@ -40,9 +40,9 @@ def batch(rank, rows, dtype="float64"):
     return yoke.tensor(numbers.normal(size=(rows, 6)).astype(dtype)), yoke.tensor(numbers.normal(size=(rows, 3)).astype(dtype))
 
 
-def on_ranks(size, body):
+def on_ranks(size, body, groups=None):
     """What body(group) gives for each rank, which is a thread."""
-    groups, results = yoke.comm.init_all(["cpu"], size=size), [None] * size
+    groups, results = groups or yoke.comm.init_all(["cpu"], size=size), [None] * size
 
     def run(rank):
         try:

@@ -154,3 +154,43 @@ def test_whose_group_has_failed_leaves_gradients_to_each_rank():
         made.sum().backward()
         return net.weight.grad.tolist()
     assert on_ranks(2, body) == [[[1.] * 2] * 2] * 2
+
+
+def of_no_scalar(ddp, made):
+    made.backward()
+
+
+def with_a_wrong_gradient(ddp, made):
+    made.backward(yoke.ones((2, 2)))
+
+
+def of_what_was_freed(ddp, made):
+    with ddp.no_sync():
+        made.sum().backward()
+    made.sum().backward()
+
+
+@pytest.mark.parametrize("call, words", [(of_no_scalar, "'gradient' is absent"), (with_a_wrong_gradient, "they must agree"), (of_what_was_freed, "freed")])
+def test_a_backward_that_one_rank_is_refused_is_told_on_all(call, words):
+    def run(group):
+        net = nn.Linear(2, 2)
+        ddp = yoke.DistributedDataParallel(net, group)
+        with pytest.raises(yoke.CancelledError if group.rank == 0 else (yoke.ValueError, yoke.StateError)) as caught:
+            made = ddp(yoke.ones((3, 2)))
+            call(ddp, made) if group.rank else made.sum().backward()
+        net(yoke.ones((3, 2))).sum().backward()  # alone
+        return str(caught.value)
+    groups = yoke.comm.init_all(["cpu"], size=2, timeout=5.)
+    first, second = on_ranks(2, run, groups)
+    assert words in second and words in first and "its backward failed" in first and "rank 1 (host" in first, (first, second)
+
+
+def test_a_backward_that_is_refused_within_no_sync_is_the_rank_s_own():
+    def run(group):
+        net = nn.Linear(2, 2, bias=False)
+        ddp = yoke.DistributedDataParallel(net, group)
+        with ddp.no_sync(), pytest.raises(yoke.ValueError):
+            ddp(yoke.ones((3, 2))).backward()
+        ddp(yoke.ones((1, 2))).sum().backward()
+        return net.weight.grad.tolist()
+    assert on_ranks(2, run) == [[[1., 1.]] * 2] * 2

@@ -49,8 +49,8 @@ typedef struct yoke_reducer_options {
  * their values, or those of the buffers, differ, all take rank 0's, and rank 0 logs that. After each such backward all
  * ranks have the buffers of rank 0. `options` may be NULL. In a group of one nothing is done.
  *
- * While a backward runs no other call of the group may be made. A backward that fails ends the group for all ranks,
- * with the reason; backward then leaves gradients of this rank alone.
+ * While a backward runs no other call of the group may be made. A backward that fails, or is refused, ends the group
+ * for all ranks, with the reason; backward then leaves gradients of this rank alone.
  *
  * Errors: VALUE where the ranks have unlike parameters, with the first that differs, for a tensor that is no leaf or
  * requires no gradient, for a parameter that stands twice, and for an unknown compression; STATE

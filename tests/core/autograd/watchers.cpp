@@ -36,6 +36,7 @@ public:
     }
     void end() override { note("end", "end"); }
     void fail() noexcept override { log.emplace_back("fail"); }
+    void refuse() noexcept override { log.emplace_back("refuse"); }
 
     Log &log;
     std::string fails_at;
@@ -131,13 +132,37 @@ TEST(Watchers, AreToldThatAWalkFailedAndTheNextOneWorks)
             root.node->action = [](auto, auto) { yoke::fail(YOKE_E_STATE, "it fails at root"); };
         expect_error(YOKE_E_STATE, {"it fails at", place}, [&] { go_back(root.tensor, true); });
         EXPECT_EQ(w.log.back(), has_begun ? "fail" : "begin x") << place;
-        EXPECT_EQ(std::ranges::count(other.log, "fail") + std::ranges::count(other.log, "end"), 1)
+        const auto told = [&](const char *how) { return std::ranges::count(other.log, how); };
+        EXPECT_EQ(told("fail") + told("end") + told("refuse"), 1)
             << place << ": each of them is told once how it ended";
         w.notes->fails_at = "";
         root.node->action = {};
         go_back(root.tensor);
         EXPECT_EQ(w.log.back(), "end") << place;
     }
+}
+
+TEST(Watchers, AreToldOfAWalkThatCannotBegin)
+{
+    Watched w, other;
+    const Tensor x = w.leaf("x", 1), others = other.leaf("others", 1);
+    Made root = made_by("root", {edge_to(x)}, w.log);
+    const int64_t shape[] = {2};
+    const Tensor wrong = ops::full(shape, 1.0, YOKE_F64);
+    yoke_tensor *roots[] = {root.tensor.get()}, *given[] = {wrong.get()};
+    expect_error(YOKE_E_VALUE, {"'gradient'", "they must agree"},
+                 [&] { backward(roots, given, false); });
+    EXPECT_EQ(w.log, (Log{"refuse"}));
+    EXPECT_EQ(other.log, Log());
+    Made second = made_by("second", {edge_to(x), edge_to(others)}, w.log);
+    w.log.clear();
+    w.notes->fails_at = "begin";
+    expect_error(YOKE_E_STATE, {"it fails at"}, [&] { go_back(second.tensor, true); });
+    other.notes->fails_at = "begin";
+    w.notes->fails_at = "";
+    expect_error(YOKE_E_STATE, {"it fails at"}, [&] { go_back(second.tensor, true); });
+    EXPECT_EQ(w.log, (Log{"begin x", "begin x", "fail"}));
+    EXPECT_EQ(other.log, (Log{"refuse", "begin others"})) << "x is reached first";
 }
 
 TEST(Watchers, HearOfTheOldestOpThatUsesOneOfTheirLeaves)

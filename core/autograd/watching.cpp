@@ -1,0 +1,65 @@
+#include "core/autograd/watching.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace yoke {
+
+void Watching::meet(LeafNode &leaf)
+{
+    std::shared_ptr<LeafWatcher> watcher = leaf.watcher();
+    if (!watcher || awaited_.contains(&leaf)) return;
+    auto known = std::ranges::find(all_, watcher, &One::watcher);
+    if (known == all_.end()) known = all_.insert(known, {std::move(watcher)});
+    known->reached.push_back(Ref<LeafNode>::share(&leaf));
+    awaited_.emplace(&leaf, static_cast<size_t>(known - all_.begin()));
+}
+
+void Watching::note_use(Node &leaf, const Node &by)
+{
+    if (awaited_.empty()) return;
+    if (const auto found = awaited_.find(&leaf); found != awaited_.end()) {
+        uint64_t &oldest = all_[found->second].oldest;
+        oldest = std::min(oldest, by.sequence);
+    }
+}
+
+LeafWatcher *Watching::take(Node &leaf)
+{
+    const auto found = awaited_.find(&leaf);
+    if (found == awaited_.end()) return nullptr;
+    LeafWatcher *const watcher = all_[found->second].watcher.get();
+    awaited_.erase(found);
+    return watcher;
+}
+
+void Watching::begin()
+{
+    for (One &each : all_) {
+        each.at = One::kOver;  // whose begin raises knows
+        each.watcher->begin(each.reached, each.oldest);
+        each.at = One::kOpen;
+    }
+}
+
+// In the order in which they were reached, so alike on all that walk alike.
+void Watching::finish()
+{
+    for (const One &each : all_)
+        for (const Ref<LeafNode> &leaf : each.reached)
+            if (LeafWatcher *watcher = take(*leaf)) watcher->arrive(*leaf, nullptr);
+    for (One &each : all_) {
+        each.watcher->end();
+        each.at = One::kOver;
+    }
+}
+
+void Watching::fail() noexcept
+{
+    for (const One &each : all_) {
+        if (each.at == One::kAhead) each.watcher->refuse();
+        if (each.at == One::kOpen) each.watcher->fail();
+    }
+}
+
+}  // namespace yoke
