@@ -135,14 +135,18 @@ private:
     bool answer_step();
     void open_answer();
     void take_values(int32_t root);
-    // How far this rank is, in the order of such pairs.
+    // How far this rank is, in the order of these numbers.
+    enum Progress : int64_t { kSome, kNone, kAll };  // of a step: its midst is where nobody goes on
     struct Position {
-        int64_t steps = 0;  // of two each
-        int64_t calls = 0;  // of the group since
+        int64_t steps = 0;         // of two each
+        int64_t calls = 0;         // of the group since
+        int64_t progress = kNone;  // with the parameters since
+        int64_t writes = 0;
         auto operator<=>(const Position &) const = default;
     };
     static int32_t furthest(Group &group, Position mine);
     Position position() const;
+    void look_at_parameters();
     void retire();
     std::vector<std::string> names() const;
     Ref<State> values(const Ref<State> &mine) const;
@@ -184,6 +188,11 @@ private:
     int64_t answered_ = 0;      // those of others, within the join
     int64_t asked_for_ = 0;     // by then, of the group
     bool has_gone_on_ = false;  // something was begun since, so whoever takes a step has taken it
+    struct Left {
+        uint32_t version = 0;
+        bool has_gradient = false;
+    };
+    std::vector<Left> left_;  // by parameter, as that backward has left it
 };
 
 }  // namespace yoke

@@ -32,19 +32,40 @@ void copy_into(const std::vector<Reducer::Named> &tensors, const State &list)
 
 // Of ranks that have stopped one step apart. Who has begun nothing since its last backward may be amid the step of its
 // optimizer, so one that has failed in the same backward, and has all of the steps before, goes first. A call, as of a
-// loss that is shown, may come before that step or behind it; but whoever has made more of them was there later.
+// loss that is shown, may come before that step or behind it; but whoever has made more of them was there later. Where
+// nobody has, it shows in the parameters who has taken all of that step, who none of it, and who is amid it.
 Reducer::Position Reducer::position() const
 {
+    int64_t writes = 0;
+    bool is_all = !left_.empty();
+    for (size_t i = 0; i < left_.size(); ++i) {
+        const uint32_t since = version_of(params_[i].tensor) - left_[i].version;
+        writes += since;
+        is_all &= since > 0 || !left_[i].has_gradient;
+    }
     const std::lock_guard lock(mutex_);
-    return {2 * done_ - (has_gone_on_ ? 0 : 3), group_->asked_for() - asked_for_};
+    return {2 * done_ - (has_gone_on_ ? 0 : 3), group_->asked_for() - asked_for_,
+            writes == 0 ? kNone
+            : is_all    ? kAll
+                        : kSome,
+            writes};
+}
+
+void Reducer::look_at_parameters()
+{
+    left_.clear();
+    for (size_t i = 0; i < params_.size(); ++i)
+        left_.push_back({version_of(params_[i].tensor), leaf_of(i).grad().present()});
 }
 
 // The first of those that are.
 int32_t Reducer::furthest(Group &group, Position mine)
 {
-    const std::vector<int64_t> told = gathered(group, {mine.steps, mine.calls}, kRegroup);
+    const std::vector<int64_t> told =
+        gathered(group, {mine.steps, mine.calls, mine.progress, mine.writes}, kRegroup);
     std::vector<Position> all;
-    for (size_t i = 0; i < told.size(); i += 2) all.push_back({told[i], told[i + 1]});
+    for (size_t i = 0; i < told.size(); i += 4)
+        all.push_back({told[i], told[i + 1], told[i + 2], told[i + 3]});
     return static_cast<int32_t>(std::ranges::max_element(all) - all.begin());
 }
 

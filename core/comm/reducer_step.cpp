@@ -221,6 +221,7 @@ void Reducer::finish_step()
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
     send(buffers_, step_.root);
+    look_at_parameters();
     const std::lock_guard lock(mutex_);
     ++(step_.presence == Presence::kOut ? answered_ : done_);
     has_gone_on_ = has_unsynced_ = false;

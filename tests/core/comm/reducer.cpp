@@ -307,6 +307,31 @@ TEST(Reducer, GoesOnInAnotherGroupFromTheRankThatIsFurthest)
         });
 }
 
+TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
+{
+    // How many of three parameters, of which nobody uses the last, each of two has written since its last backward.
+    for (const auto &[written, furthest] : {std::pair(Values{1, 2}, 1),
+                                            {{2, 1}, 0},
+                                            {{0, 2}, 1},
+                                            {{0, 1}, 0},
+                                            {{1, 0}, 1},
+                                            {{2, 2}, 0}})
+        on_ranks(2, [&](const Ref<Group> &group) {
+            Model model({3, 17, 2});
+            model.join(group, kSmall);
+            model.go_back({1, 1, 0});
+            const auto rank = static_cast<size_t>(group->rank());
+            for (size_t i = 0; static_cast<double>(i) < written[rank]; ++i) {
+                const NoGrad no_grad;
+                ops::fill_(*model.params[i], group->rank() + 5.);
+            }
+            const auto [made, state] =
+                model.reducer->regroup(group, State::make(int64_t{group->rank()}));
+            EXPECT_EQ(*state->get_if<int64_t>(), furthest) << written[0] << " " << written[1];
+            made->detach();
+        });
+}
+
 TEST(Reducer, OfAGroupIsOneAlone)
 {
     std::vector<Ref<Group>> groups = init_threads(1, 20, kCall);
