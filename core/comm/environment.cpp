@@ -233,6 +233,14 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     return out;
 }
 
+std::string describe(const Environment &environment)
+{
+    std::string text = format("rank %d of %d", environment.rank, environment.size);
+    if (!environment.hosts.empty()) text += " at " + environment.hosts[0];
+    if (environment.port) text += format(":%u", environment.port);
+    return text;
+}
+
 void check_rank(const Environment &environment)
 {
     if (environment.rank < environment.size) return;

@@ -47,6 +47,8 @@ struct Environment {
 // something is missing, with what was found, what is missing and what to set. It does not judge whether the rank is
 // below the size: others are told that, too.
 Environment read_environment(const InitArguments &arguments, const Lookup &variable);
+// For people: "rank 0 of 2 at node7:29500".
+std::string describe(const Environment &environment);
 // Raises YOKE_E_VALUE where the rank is not below the size, with both and who said them.
 void check_rank(const Environment &environment);
 

@@ -51,6 +51,7 @@ public:
     std::string describe() const;
     // False in a forked child of the process that made it.
     bool is_here() const noexcept { return process_ == getpid(); }
+    bool is_failed() const noexcept;
 
     // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
     // what does not fit, as note_refused has it; else the group's cause.
@@ -77,7 +78,6 @@ public:
     Tensor empty(IntList shape, yoke_dtype dtype);
     // All ranks get it as the cause. Returns at once.
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
-    bool is_failed() const noexcept;
     // Raises what it has failed with.
     void check_running(const char *call);
     // Of what this rank was to call next: who waits for it in vain is told at its deadline.

@@ -114,6 +114,30 @@ void give_up(const Meeting &meeting)
     if (meeting.met->server) meeting.met->server->close();
 }
 
+// Whether the default group has failed; nothing where there is none.
+std::optional<bool> has_default_failed()
+{
+    const std::lock_guard lock(known.mutex);
+    if (!known.group.present() || !known.group->is_here()) return {};
+    return known.group->is_failed();
+}
+
+// Whoever has changed the variables since means another job.
+bool is_still_meant(const Meeting &last, const char *call)
+{
+    const std::string now = describe(read_environment(last.arguments, process_variable));
+    if (now == last.met->told) return true;
+    const std::optional<bool> has_failed = has_default_failed();
+    const bool is_over = has_failed.value_or(false) || last.watcher->misses_any();
+    if (has_failed && !is_over)
+        fail(
+            YOKE_E_STATE,
+            "%s: this process is %s, and its variables or arguments (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) say by now that it is %s; let go of the group that it has before another job begins, or give init_method, rank and world_size as arguments",
+            call, last.met->told.c_str(), now.c_str());
+    if (is_over) give_up(last);
+    return false;
+}
+
 Meeting new_meeting(const InitOptions &options, Deadline deadline)
 {
     static std::once_flag registered;
@@ -220,7 +244,8 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     const Deadline deadline = Deadline::after(options.init_timeout_s);
     const std::optional<Meeting> last =
         options.host_store ? std::nullopt : known_meeting(options.arguments);
-    Ref<Group> group = last ? group_where_met(*last, how, deadline, call) : nullptr;
+    Ref<Group> group =
+        last && is_still_meant(*last, call) ? group_where_met(*last, how, deadline, call) : nullptr;
     if (group.present()) return group;
     const Meeting meeting = new_meeting(options, deadline);
     try {

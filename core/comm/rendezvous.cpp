@@ -330,6 +330,7 @@ Rendezvous Meeting::meet_all()
     made.store = store_;
     made.server = server_;
     made.source = environment_.source;
+    made.told = describe(environment_);
     made.file = file_;
     return made;
 }

@@ -34,6 +34,7 @@ struct Rendezvous {
     std::vector<Arrival> arrivals;  // by rank
     std::shared_ptr<Store> store;   // whose keys have this start of the job in front of them
     std::string source;             // Environment::source
+    std::string told;               // describe(Environment)
     std::shared_ptr<Store> file;    // of file://, held so that jobs of others keep out of it
     std::shared_ptr<StoreServer>
         server;  // rank 0's, where it serves; the store is of no use to others without it

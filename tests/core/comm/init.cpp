@@ -90,6 +90,72 @@ TEST(Init, AgainIsAtOnceWhileAllAreThere)
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
 }
 
+void set_variables(int rank, int size, const Port &port)
+{
+    for (const auto &[name, value] : variables_of(rank, size, port.number()))
+        setenv(name.c_str(), value.c_str(), 1);
+}
+
+Ref<Group> init_by_variables()
+{
+    InitOptions options;
+    options.backend = "cpu";
+    options.init_timeout_s = 20;
+    return init_group(options, "comm.init");
+}
+
+TEST(Init, VariablesThatHaveChangedAreAnErrorWhileTheirGroupLives)
+{
+    const Port first, second;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            set_variables(0, 1, first);
+            Ref<Group> group = init_by_variables();
+            std::string text = met(init_by_variables()) + ", ";
+            set_variables(rank, 2, second);
+            try {
+                (void)init_by_variables();
+            } catch (const Error &error) {
+                text += std::string(status_name(error.status())) + " " + error.what();
+            }
+            text += ", " + met(group);
+            if (rank == 0) group->abort("another job comes");
+            group = nullptr;
+            if (rank == 1) finalize_groups();
+            return text + ", " + met(init_by_variables());
+        }));
+    const std::string before = format("rank 0 of 1 at 127.0.0.1:%u", first.number());
+    const auto texts = results(ranks);
+    for (const int rank : {0, 1})
+        expect_parts(texts[static_cast<size_t>(rank)],
+                     {"0 of 1, YOKE_E_STATE comm.init: ", before,
+                      format("rank %d of 2 at 127.0.0.1:%u", rank, second.number()), "init_method",
+                      format(", 0 of 1, %d of 2", rank)});
+}
+
+// Its port is free for the smaller job, though a group of the former one is still there.
+TEST(Init, ASmallerJobAtTheSamePortFollowsOneThatHasFailed)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1, 2})
+        ranks.push_back(RankProcess([&, rank] {
+            set_variables(rank, 3, port);
+            const Ref<Group> group = init_by_variables();
+            met(group);
+            if (rank == 2) raise(SIGKILL);
+            try {
+                met(group);
+            } catch (const Error &) {
+            }
+            set_variables(rank, 2, port);
+            return met(init_by_variables());
+        }));
+    EXPECT_EQ(ranks[0].result(), "0 of 2");
+    EXPECT_EQ(ranks[1].result(), "1 of 2");
+}
+
 // The others still have their groups, or drop them too.
 void expect_to_meet_anew(int leaver, bool do_others_keep)
 {
