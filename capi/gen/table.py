@@ -157,8 +157,8 @@ def parse_results(text, args):
     for kind in kinds:
         if kind not in ("tensor", "plain", "saved"):
             raise TableError(f"result '{kind}' is unknown; known: tensor, plain, saved, tensors, () or a mut argument")
-    if len(kinds) > 3:
-        raise TableError(f"{len(kinds)} results; kMaxResults of core/ops/op_def.h is 3")
+    if len(kinds) > 4:
+        raise TableError(f"{len(kinds)} results; kMaxResults of core/ops/op_def.h is 4")
     if kinds != sorted(kinds, key=lambda k: k == "saved") or kinds[0] == "saved":
         raise TableError("saved results stand after a returned one")
     return kinds, -1

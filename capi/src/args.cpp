@@ -44,7 +44,7 @@ void check_arguments(const char *name, int32_t op, const yoke_arg *args, int arg
 // Every output is NULL until the call has succeeded, also beside one that is missing.
 void clear_outs(const char *name, yoke_tensor **const *outs, int count)
 {
-    constexpr const char *kNames[kMaxResults] = {"out0", "out1", "out2"};
+    constexpr const char *kNames[kMaxResults] = {"out0", "out1", "out2", "out3"};
     const char *missing = nullptr;
     for (int i = count - 1; i >= 0; --i)
         if (outs[i])

@@ -99,7 +99,7 @@ struct ArgSpec {
 };
 
 constexpr int kMaxArgs = 12;
-constexpr int kMaxResults = 3;
+constexpr int kMaxResults = 4;
 
 struct OpDef {
     const char *name;

@@ -67,7 +67,7 @@ private:
     std::vector<yoke_tensor *> list_;  // of the one list argument that an op has
     yoke_dtype scalar_dtype_ = YOKE_NONE;
     double work_ = 0;
-    Dims kept_[2];
+    Dims kept_[4];
     int kept_count_ = 0;
 };
 

@@ -64,6 +64,7 @@ BAD = {
     "text": ("f(x: tensor) -> tensor | own | none | bytes | No full stop", "ends in '.'"),
     "word of what is generated": ("f(args: tensors) -> tensor | own | none | bytes | T.", "'args' is a word of this table"),
     "length": ("f(x: ints, x_count: int) -> tensor | own | none | bytes | T.", "the name that C gives the length of 'x'"),
+    "results": ("_f(x: tensor) -> tensor, tensor, plain, plain, saved | own | none | bytes | T.", "5 results; kMaxResults"),
     "lists": ("f(a: ints, b: ints, c: ints, d: tensors, e: ints) -> plain | own | none | bytes | T.", "5 lists; kMaxOpLists"),
     "one enumerator": ("f(a_1: int, a1: int) -> plain | own | none | bytes | T.", "'a_1' and 'a1' are one name in C++"),
     "one struct": ("a_1(x: tensor) -> tensor | own | none | bytes | T.\na1(x: tensor) -> tensor | own | none | bytes | T.",

@@ -2,6 +2,7 @@
 #include "core/ops/ops.h"
 
 #include "core/autograd/backward.h"
+#include "core/ops/plan.h"
 #include "core/ops/run.h"
 #include "tests/core/expect_error.h"
 
@@ -126,6 +127,19 @@ TEST(OpCalls, AFailedCallLeavesNoTensorBehind)
     expect_error(YOKE_E_VALUE, {"add", "[2]", "[3]"}, [&] { ops::add(*x, *y); });
     expect_error(YOKE_E_TYPE, {"matmul"}, [&] { ops::matmul(*x, *ops::cast(*x, YOKE_F32)); });
     EXPECT_EQ(live_tensor_count(), before);
+}
+
+TEST(OpCalls, AShapeRuleMaySettleAsManyListsAsAnOpTakes)
+{
+    const Tensor x = vector_of({1});
+    yoke_arg args[] = {arg_tensor(*x)};
+    Plan plan(kOps[YOKE_OP_CLONE], args, *x->device);
+    std::vector<IntList> kept;
+    for (int64_t i = 0; i < 4; ++i) kept.push_back(plan.keep(Dims{i, i + 1}));
+    for (int64_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(kept[static_cast<size_t>(i)][0], i);
+        EXPECT_EQ(kept[static_cast<size_t>(i)][1], i + 1);
+    }
 }
 
 TEST(OpCalls, AGradientIsSummedOverWhatWasBroadcast)
