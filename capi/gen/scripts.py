@@ -4,7 +4,7 @@ from gen.arg_types import TYPES
 
 FAMILIES = {
     "pointwise": "Pointwise", "inplace": "In place", "reduce": "Reductions", "softmax": "Softmax", "loss": "Losses",
-    "matmul": "Products", "shape": "Shape and views", "random": "Random", "create": "Creation",
+    "matmul": "Products", "conv": "Convolution", "shape": "Shape and views", "random": "Random", "create": "Creation",
 }
 CASTS = {
     "low": "runs in the autocast dtype", "f32": "runs in float32", "promote": "runs in the widest dtype of its arguments",

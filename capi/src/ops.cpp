@@ -874,6 +874,36 @@ yoke_status yoke_scaled_mm(yoke_tensor *x, yoke_tensor *y, yoke_tensor *scale_x,
     return call("yoke_scaled_mm", YOKE_OP_SCALED_MM, args, out);
 }
 
+yoke_status yoke_conv1d(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                 int64_t stride, int64_t padding, int64_t dilation, int64_t groups,
+                                 yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(weight), to_optional_tensor(bias), to_int(stride), to_int(padding), to_int(dilation), to_int(groups)};
+    return call("yoke_conv1d", YOKE_OP_CONV1D, args, out);
+}
+
+yoke_status yoke_conv2d(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                 const int64_t *stride, int64_t stride_count,
+                                 const int64_t *padding, int64_t padding_count,
+                                 const int64_t *dilation, int64_t dilation_count, int64_t groups,
+                                 yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(weight), to_optional_tensor(bias), to_optional_ints(stride, stride_count), to_optional_ints(padding, padding_count), to_optional_ints(dilation, dilation_count), to_int(groups)};
+    return call("yoke_conv2d", YOKE_OP_CONV2D, args, out);
+}
+
+yoke_status yoke_conv_transpose2d(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                           const int64_t *stride, int64_t stride_count,
+                                           const int64_t *padding, int64_t padding_count,
+                                           const int64_t *output_padding,
+                                           int64_t output_padding_count, int64_t groups,
+                                           const int64_t *dilation, int64_t dilation_count,
+                                           yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(weight), to_optional_tensor(bias), to_optional_ints(stride, stride_count), to_optional_ints(padding, padding_count), to_optional_ints(output_padding, output_padding_count), to_int(groups), to_optional_ints(dilation, dilation_count)};
+    return call("yoke_conv_transpose2d", YOKE_OP_CONV_TRANSPOSE2D, args, out);
+}
+
 yoke_status yoke_reshape(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
                                   yoke_tensor **out)
 {

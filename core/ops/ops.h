@@ -1184,6 +1184,68 @@ struct ScaledMmArgs : Args {
 };
 Tensor compose_scaled_mm(ScaledMmArgs a);
 
+// conv1d: Convolution of x [N, C, L], or [C, L], with weight [out, C / groups, size], plus bias [out]; padding is of zeros at both ends.
+struct Conv1dArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeight, kBias, kStride, kPadding, kDilation, kGroups };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    int64_t stride() const { return Args::integer(kStride); }
+    void set_stride(int64_t v) { Args::set_integer(kStride, v); }
+    int64_t padding() const { return Args::integer(kPadding); }
+    void set_padding(int64_t v) { Args::set_integer(kPadding, v); }
+    int64_t dilation() const { return Args::integer(kDilation); }
+    void set_dilation(int64_t v) { Args::set_integer(kDilation, v); }
+    int64_t groups() const { return Args::integer(kGroups); }
+    void set_groups(int64_t v) { Args::set_integer(kGroups, v); }
+};
+Tensor compose_conv1d(Conv1dArgs a);
+
+// conv2d: Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.
+struct Conv2dArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeight, kBias, kStride, kPadding, kDilation, kGroups };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    std::optional<IntList> stride() const { return Args::optional_ints(kStride); }
+    void set_stride(IntList v) { Args::set_ints(kStride, v); }
+    std::optional<IntList> padding() const { return Args::optional_ints(kPadding); }
+    void set_padding(IntList v) { Args::set_ints(kPadding, v); }
+    std::optional<IntList> dilation() const { return Args::optional_ints(kDilation); }
+    void set_dilation(IntList v) { Args::set_ints(kDilation, v); }
+    int64_t groups() const { return Args::integer(kGroups); }
+    void set_groups(int64_t v) { Args::set_integer(kGroups, v); }
+};
+Tensor compose_conv2d(Conv2dArgs a);
+
+// conv_transpose2d: The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.
+struct ConvTranspose2dArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeight, kBias, kStride, kPadding, kOutputPadding, kGroups, kDilation };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    std::optional<IntList> stride() const { return Args::optional_ints(kStride); }
+    void set_stride(IntList v) { Args::set_ints(kStride, v); }
+    std::optional<IntList> padding() const { return Args::optional_ints(kPadding); }
+    void set_padding(IntList v) { Args::set_ints(kPadding, v); }
+    std::optional<IntList> output_padding() const { return Args::optional_ints(kOutputPadding); }
+    void set_output_padding(IntList v) { Args::set_ints(kOutputPadding, v); }
+    int64_t groups() const { return Args::integer(kGroups); }
+    void set_groups(int64_t v) { Args::set_integer(kGroups, v); }
+    std::optional<IntList> dilation() const { return Args::optional_ints(kDilation); }
+    void set_dilation(IntList v) { Args::set_ints(kDilation, v); }
+};
+Tensor compose_conv_transpose2d(ConvTranspose2dArgs a);
+
 // reshape: x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 struct ReshapeArgs : Args {
     using Args::Args;
@@ -2338,6 +2400,59 @@ struct AttentionBackwardArgs : Args {
 };
 void infer_attention_backward(AttentionBackwardArgs a, Plan &plan);
 
+// _conv: conv2d of an x that lies NHWC; window is stride, padding and dilation, each for height and width.
+struct ConvArgs : Args {
+    using Args::Args;
+    enum : int { kX, kWeight, kBias, kWindow, kGroups };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    IntList window() const { return Args::ints(kWindow); }
+    void set_window(IntList v) { Args::set_ints(kWindow, v); }
+    int64_t groups() const { return Args::integer(kGroups); }
+    void set_groups(int64_t v) { Args::set_integer(kGroups, v); }
+};
+void infer_conv(ConvArgs a, Plan &plan);
+void vjp_conv(ConvArgs a, Backward &b);
+
+// _conv_data: The gradient of conv with respect to an x of height and width size, plus a bias.
+struct ConvDataArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kWeight, kBias, kSize, kWindow, kGroups };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &weight() const { return Args::tensor(kWeight); }
+    void set_weight(const yoke_tensor &v) { Args::set_tensor(kWeight, v); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    IntList window() const { return Args::ints(kWindow); }
+    void set_window(IntList v) { Args::set_ints(kWindow, v); }
+    int64_t groups() const { return Args::integer(kGroups); }
+    void set_groups(int64_t v) { Args::set_integer(kGroups, v); }
+};
+void infer_conv_data(ConvDataArgs a, Plan &plan);
+void vjp_conv_data(ConvDataArgs a, Backward &b);
+
+// _conv_weight: The gradient of conv with respect to a weight of height and width size.
+struct ConvWeightArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kSize, kWindow, kGroups };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    IntList window() const { return Args::ints(kWindow); }
+    void set_window(IntList v) { Args::set_ints(kWindow, v); }
+    int64_t groups() const { return Args::integer(kGroups); }
+    void set_groups(int64_t v) { Args::set_integer(kGroups, v); }
+};
+void infer_conv_weight(ConvWeightArgs a, Plan &plan);
+
 // _split3: split into three parts, whose gradients are joined in one pass: queries, keys and values.
 struct Split3Args : Args {
     using Args::Args;
@@ -2699,6 +2814,9 @@ Tensor einsum(const char *equation, TensorList tensors);
 Tensor linear(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, const char *activation = "none");
 Tensor scaled_dot_product_attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask = nullptr, double dropout_p = 0.0, bool is_causal = false, std::optional<Operand> scale = std::nullopt, bool enable_gqa = false);
 Tensor scaled_mm(const yoke_tensor &x, const yoke_tensor &y, const yoke_tensor &scale_x, const yoke_tensor &scale_y, yoke_dtype out_dtype = YOKE_NONE);
+Tensor conv1d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, int64_t stride = 1, int64_t padding = 0, int64_t dilation = 1, int64_t groups = 1);
+Tensor conv2d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, std::optional<IntList> dilation = std::nullopt, int64_t groups = 1);
+Tensor conv_transpose2d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, std::optional<IntList> output_padding = std::nullopt, int64_t groups = 1, std::optional<IntList> dilation = std::nullopt);
 Tensor reshape(const yoke_tensor &x, IntList shape);
 Tensor view(const yoke_tensor &x, IntList shape);
 Tensor transpose(const yoke_tensor &x, int64_t axis0, int64_t axis1);
@@ -2789,6 +2907,9 @@ Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_t
 Tensor linear_act(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, const char *activation, bool keep);
 Tensor attention(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
 std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value, const yoke_tensor *mask, const yoke_tensor &out, const yoke_tensor &lse, bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset);
+Tensor conv(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, IntList window, int64_t groups);
+Tensor conv_data(const yoke_tensor &grad, const yoke_tensor &weight, const yoke_tensor *bias, IntList size, IntList window, int64_t groups);
+Tensor conv_weight(const yoke_tensor &grad, const yoke_tensor &x, IntList size, IntList window, int64_t groups);
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis);
 Tensor count_nonzero(const yoke_tensor &x);
 Tensor nonzero_internal(const yoke_tensor &x, int64_t count);

@@ -507,6 +507,34 @@ const ArgSpec kScaledMmArgs[] = {
     {"scale_y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"out_dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
+const ArgSpec kConv1dArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"padding", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"dilation", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kConv2dArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+};
+const ArgSpec kConvTranspose2dArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"output_padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kReshapeArgs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
@@ -999,6 +1027,28 @@ const ArgSpec kAttentionBackwardArgs[] = {
     {"dropout_p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kConvArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kConvDataArgs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kConvWeightArgs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSplit3Args[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
@@ -3525,6 +3575,69 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "conv1d",
+        .signature = "conv1d(x: tensor, weight: tensor, bias: tensor? = none, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1) -> tensor",
+        .doc = "Convolution of x [N, C, L], or [C, L], with weight [out, C / groups, size], plus bias [out]; padding is of zeros at both ends.",
+        .family = "conv",
+        .args = kConv1dArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_conv1d(Conv1dArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "conv2d",
+        .signature = "conv2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? = none, dilation: ints? = none, groups: int = 1) -> tensor",
+        .doc = "Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.",
+        .family = "conv",
+        .args = kConv2dArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_conv2d(Conv2dArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "conv_transpose2d",
+        .signature = "conv_transpose2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? = none, output_padding: ints? = none, groups: int = 1, dilation: ints? = none) -> tensor",
+        .doc = "The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.",
+        .family = "conv",
+        .args = kConvTranspose2dArgs,
+        .arg_count = 8,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kLow,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_conv_transpose2d(ConvTranspose2dArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "reshape",
         .signature = "reshape(x: tensor, shape: ints) -> tensor",
         .doc = "x with another shape; one dimension may be -1; a view where strides allow, else a copy.",
@@ -5415,6 +5528,69 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_conv",
+        .signature = "_conv(x: tensor, weight: tensor, bias: tensor?, window: ints, groups: int) -> tensor",
+        .doc = "conv2d of an x that lies NHWC; window is stride, padding and dilation, each for height and width.",
+        .family = "conv",
+        .args = kConvArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x2, 0x1, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_conv(ConvArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_conv(ConvArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_conv_data",
+        .signature = "_conv_data(grad: tensor, weight: tensor, bias: tensor?, size: ints, window: ints, groups: int) -> tensor",
+        .doc = "The gradient of conv with respect to an x of height and width size, plus a bias.",
+        .family = "conv",
+        .args = kConvDataArgs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x2, 0x1, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_conv_data(ConvDataArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_conv_data(ConvDataArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_conv_weight",
+        .signature = "_conv_weight(grad: tensor, x: tensor, size: ints, window: ints, groups: int) -> plain",
+        .doc = "The gradient of conv with respect to a weight of height and width size.",
+        .family = "conv",
+        .args = kConvWeightArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kGemm,
+        .infer = [](yoke_arg *a, Plan &p) { infer_conv_weight(ConvWeightArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_split3",
         .signature = "_split3(x: tensor, size: ints, axis: int) -> tensor, tensor, tensor",
         .doc = "split into three parts, whose gradients are joined in one pass: queries, keys and values.",
@@ -6522,6 +6698,24 @@ Tensor scaled_mm(const yoke_tensor &x, const yoke_tensor &y, const yoke_tensor &
     return run_one(YOKE_OP_SCALED_MM, args);
 }
 
+Tensor conv1d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, int64_t stride, int64_t padding, int64_t dilation, int64_t groups)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias), arg_int(stride), arg_int(padding), arg_int(dilation), arg_int(groups)};
+    return run_one(YOKE_OP_CONV1D, args);
+}
+
+Tensor conv2d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, std::optional<IntList> stride, std::optional<IntList> padding, std::optional<IntList> dilation, int64_t groups)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias), stride ? arg_ints(*stride) : arg_none(), padding ? arg_ints(*padding) : arg_none(), dilation ? arg_ints(*dilation) : arg_none(), arg_int(groups)};
+    return run_one(YOKE_OP_CONV2D, args);
+}
+
+Tensor conv_transpose2d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, std::optional<IntList> stride, std::optional<IntList> padding, std::optional<IntList> output_padding, int64_t groups, std::optional<IntList> dilation)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias), stride ? arg_ints(*stride) : arg_none(), padding ? arg_ints(*padding) : arg_none(), output_padding ? arg_ints(*output_padding) : arg_none(), arg_int(groups), dilation ? arg_ints(*dilation) : arg_none()};
+    return run_one(YOKE_OP_CONV_TRANSPOSE2D, args);
+}
+
 Tensor reshape(const yoke_tensor &x, IntList shape)
 {
     yoke_arg args[] = {arg_tensor(x), arg_ints(shape)};
@@ -7060,6 +7254,24 @@ std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_ten
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(query), arg_tensor(key), arg_tensor(value), arg_optional_tensor(mask), arg_tensor(out), arg_tensor(lse), arg_bool(is_causal), arg_float(scale), arg_float(dropout_p), arg_int(seed), arg_int(offset)};
     return run_many<3>(YOKE_OP__ATTENTION_BACKWARD, args);
+}
+
+Tensor conv(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, IntList window, int64_t groups)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(weight), arg_optional_tensor(bias), arg_ints(window), arg_int(groups)};
+    return run_one(YOKE_OP__CONV, args);
+}
+
+Tensor conv_data(const yoke_tensor &grad, const yoke_tensor &weight, const yoke_tensor *bias, IntList size, IntList window, int64_t groups)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(weight), arg_optional_tensor(bias), arg_ints(size), arg_ints(window), arg_int(groups)};
+    return run_one(YOKE_OP__CONV_DATA, args);
+}
+
+Tensor conv_weight(const yoke_tensor &grad, const yoke_tensor &x, IntList size, IntList window, int64_t groups)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_ints(size), arg_ints(window), arg_int(groups)};
+    return run_one(YOKE_OP__CONV_WEIGHT, args);
 }
 
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis)

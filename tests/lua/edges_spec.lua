@@ -65,6 +65,8 @@ local function call(name, x, n)
     if name == "one_hot" then return op(yoke.argmax(x, 1), { num_classes = n }) end
     if name == "embedding" then return op(yoke.tensor { 0, 2, 1 }, x) end
     if name == "where" then return op(mask(n), x, x) end
+    if name == "conv1d" then return op(x, yoke.ones({ 2, ROWS, 3 })) end
+    if name == "conv2d" or name == "conv_transpose2d" then return op(yoke.unsqueeze(x, 0), yoke.ones({ 1, 1, 2, 3 })) end
     if name == "outer" then return op(x[0], x[1]) end
     if name == "view" then x = yoke.clone(x) end -- it asks for strides that allow it
     if REST[name] then return op(x, REST[name](n)) end

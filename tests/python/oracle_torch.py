@@ -122,6 +122,22 @@ def _linear(x, weight, bias=None, activation="none"):
     return after[activation](F.linear(x, weight, bias))
 
 
+def _conv(operation):
+    """Which knows no None for a number, and no channels that are none: those get one of zeros."""
+    is_transposed, spatial = operation is F.conv_transpose2d, (0, 0) if operation is F.conv1d else (0, 0, 0, 0)
+
+    def conv(x, weight, bias=None, *numbers, **named):
+        given = [d if n is None else n for n, d in zip(numbers, [1, 0, 0, 1, 1] if is_transposed else [1, 0, 1, 1])]
+        if weight.numel():
+            return operation(x, weight, bias, *given, **named)
+        none = [int(n == 0) for n in weight.shape[:2]]
+        whole = F.pad(weight, (*spatial, 0, none[1], 0, none[0]))
+        seen = F.pad(x, (*spatial, 0, int(x.shape[1] == 0)))
+        out = operation(seen, whole, None if none[is_transposed] else bias, *given, **named)
+        return out[:, :0] if none[is_transposed] else out
+    return conv
+
+
 def _attention(query, key, value, mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     return F.scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
@@ -191,6 +207,7 @@ OPS = {
         F.batch_norm(x, mean, var, weight, bias, training, momentum, eps),
     "embedding": lambda index, weight, padding_idx=None: F.embedding(index, weight, padding_idx),
     # products
+    "conv1d": _conv(F.conv1d), "conv2d": _conv(F.conv2d), "conv_transpose2d": _conv(F.conv_transpose2d),
     "matmul": torch.matmul, "outer": lambda x, y: torch.outer(x, y), "scaled_mm": lambda x, y, a, b: (x * a) @ (y * b), "linear": _linear,
     "einsum": lambda equation, tensors: torch.einsum(equation, *tensors), "scaled_dot_product_attention": _attention,
     # shape

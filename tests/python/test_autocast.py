@@ -16,7 +16,7 @@ from op_table import OPS, name_of
 HALVES = ("float16", "bfloat16")
 
 # The lists, as far as Yoke has the ops. An op that stands in none of them runs in the dtypes it is given.
-LOW = {"matmul", "linear", "einsum", "scaled_dot_product_attention"}
+LOW = {"matmul", "linear", "einsum", "scaled_dot_product_attention", "conv1d", "conv2d", "conv_transpose2d"}
 F32 = {"exp", "log", "reciprocal", "rsqrt", "pow", "softplus", "logsumexp", "layer_norm", "group_norm", "rms_norm",
        "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "kl_div", "binary_cross_entropy_with_logits"}
 F32_UNLESS_DTYPE = {"sum", "prod", "cumsum", "softmax", "log_softmax", "norm"}

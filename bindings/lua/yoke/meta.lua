@@ -1422,6 +1422,77 @@ function yoke.scaled_mm(x, y, scale_x, scale_y, out_dtype) end
 ---@overload fun(self: yoke.Tensor, y: yoke.Tensor, scale_x: yoke.Tensor, scale_y: yoke.Tensor, options: { out_dtype?: yoke.dtype }): yoke.Tensor
 function Tensor:scaled_mm(y, scale_x, scale_y, out_dtype) end
 
+---Convolution of x [N, C, L], or [C, L], with weight [out, C / groups, size], plus bias [out]; padding is of zeros at both ends.
+---@param x yoke.Tensor
+---@param weight yoke.Tensor
+---@param bias? yoke.Tensor
+---@param stride? integer
+---@param padding? integer
+---@param dilation? integer
+---@param groups? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }): yoke.Tensor
+function yoke.conv1d(x, weight, bias, stride, padding, dilation, groups) end
+
+---Convolution of x [N, C, L], or [C, L], with weight [out, C / groups, size], plus bias [out]; padding is of zeros at both ends.
+---@param weight yoke.Tensor
+---@param bias? yoke.Tensor
+---@param stride? integer
+---@param padding? integer
+---@param dilation? integer
+---@param groups? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }): yoke.Tensor
+function Tensor:conv1d(weight, bias, stride, padding, dilation, groups) end
+
+---Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.
+---@param x yoke.Tensor
+---@param weight yoke.Tensor
+---@param bias? yoke.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer }): yoke.Tensor
+function yoke.conv2d(x, weight, bias, stride, padding, dilation, groups) end
+
+---Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width], plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding, of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x that does not is copied to that once.
+---@param weight yoke.Tensor
+---@param bias? yoke.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer }): yoke.Tensor
+function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
+
+---The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.
+---@param x yoke.Tensor
+---@param weight yoke.Tensor
+---@param bias? yoke.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[] }): yoke.Tensor
+function yoke.conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+
+---The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.
+---@param weight yoke.Tensor
+---@param bias? yoke.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[] }): yoke.Tensor
+function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation) end
+
 ---x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]

@@ -698,6 +698,18 @@ typedef struct yoke_api {
     yoke_status (*reducer_regroup)(yoke_reducer *reducer, yoke_group *group, yoke_state *mine,
                                    yoke_state **furthest);
     yoke_status (*sampler_regroup)(yoke_sampler *sampler, yoke_group *group);
+    yoke_status (*conv1d)(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias, int64_t stride,
+                          int64_t padding, int64_t dilation, int64_t groups, yoke_tensor **out);
+    yoke_status (*conv2d)(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                          const int64_t *stride, int64_t stride_count, const int64_t *padding,
+                          int64_t padding_count, const int64_t *dilation, int64_t dilation_count,
+                          int64_t groups, yoke_tensor **out);
+    yoke_status (*conv_transpose2d)(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                    const int64_t *stride, int64_t stride_count,
+                                    const int64_t *padding, int64_t padding_count,
+                                    const int64_t *output_padding, int64_t output_padding_count,
+                                    int64_t groups, const int64_t *dilation, int64_t dilation_count,
+                                    yoke_tensor **out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -720,6 +720,45 @@ YOKE_API yoke_status yoke_scaled_dot_product_attention(yoke_tensor *query, yoke_
 YOKE_API yoke_status yoke_scaled_mm(yoke_tensor *x, yoke_tensor *y, yoke_tensor *scale_x,
                                     yoke_tensor *scale_y, yoke_dtype out_dtype, yoke_tensor **out);
 
+/* ---- conv ------------------------------------------------------------------------------------ */
+
+/* Convolution of x [N, C, L], or [C, L], with weight [out, C / groups, size], plus bias [out];
+ *     padding is of zeros at both ends.
+ * conv1d(x: tensor, weight: tensor, bias: tensor? = none, stride: int = 1, padding: int = 0,
+ *     dilation: int = 1, groups: int = 1) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_conv1d(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                 int64_t stride, int64_t padding, int64_t dilation, int64_t groups,
+                                 yoke_tensor **out);
+
+/* Convolution of x [N, C, H, W], or [C, H, W], with weight [out, C / groups, height, width],
+ *     plus bias [out]. One number stands for both axes; stride and dilation are 1 and padding,
+ *     of zeros at both ends, is 0 if absent. The result lies in memory as [N, H, W, C]; an x
+ *     that does not is copied to that once.
+ * conv2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? =
+ *     none, dilation: ints? = none, groups: int = 1) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_conv2d(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                 const int64_t *stride, int64_t stride_count,
+                                 const int64_t *padding, int64_t padding_count,
+                                 const int64_t *dilation, int64_t dilation_count, int64_t groups,
+                                 yoke_tensor **out);
+
+/* The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with
+ *     weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends
+ *     of the result, and output_padding, below stride, is added to its size.
+ * conv_transpose2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none,
+ *     padding: ints? = none, output_padding: ints? = none, groups: int = 1, dilation: ints? =
+ *     none) -> tensor
+ * Under autocast it runs in the autocast dtype. [any-thread] */
+YOKE_API yoke_status yoke_conv_transpose2d(yoke_tensor *x, yoke_tensor *weight, yoke_tensor *bias,
+                                           const int64_t *stride, int64_t stride_count,
+                                           const int64_t *padding, int64_t padding_count,
+                                           const int64_t *output_padding,
+                                           int64_t output_padding_count, int64_t groups,
+                                           const int64_t *dilation, int64_t dilation_count,
+                                           yoke_tensor **out);
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 /* x with another shape; one dimension may be -1; a view where strides allow, else a copy.

@@ -15,4 +15,14 @@ inline void parallel_shares(int64_t n, int64_t grain, const F &f)
     parallel_items(divide_up(n, share), [&](int64_t i) { f(i * share, min(n, (i + 1) * share)); });
 }
 
+// The same as f(begin, end, slot), with room that goes by the slot; see parallel_slots.
+template <class F>
+inline void parallel_shares(int64_t n, int64_t grain, int64_t slots, const F &f)
+{
+    if (n < 2 * grain) return n > 0 ? f((int64_t)0, n, 0) : (void)0;
+    int64_t shares = fine_chunks(n / grain), share = divide_up(n, shares);
+    parallel_slots(divide_up(n, share), slots,
+                   [&](int64_t i, int slot) { f(i * share, min(n, (i + 1) * share), slot); });
+}
+
 YOKE_SIMD_END

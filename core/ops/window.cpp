@@ -1,0 +1,42 @@
+#include "core/ops/window.h"
+
+namespace yoke {
+
+Pair pair_of(const char *call, const char *arg, const std::optional<IntList> &given, int64_t absent,
+             int64_t least)
+{
+    if (!given) return {absent, absent};
+    const IntList list = *given;
+    if (list.empty() || list.size() > 2)
+        fail(YOKE_E_VALUE,
+             "%s: argument '%s' has %zu numbers; give one, or two for height and width", call, arg,
+             list.size());
+    const Pair pair{list.front(), list.back()};
+    if (pair[0] < least || pair[1] < least)
+        fail(YOKE_E_VALUE, "%s: argument '%s' is %s; it must be at least %lld", call, arg,
+             to_string(list).c_str(), static_cast<long long>(least));
+    return pair;
+}
+
+Dims nhwc_strides(IntList shape)
+{
+    const int64_t c = std::max<int64_t>(shape[1], 1), w = std::max<int64_t>(shape[3], 1);
+    return {std::max<int64_t>(shape[2], 1) * w * c, 1, w * c, c};
+}
+
+bool lies_nhwc(const yoke_tensor &x)
+{
+    const Dims strides = nhwc_strides(x.shape());
+    for (int axis = 0; axis < x.ndim; ++axis)
+        if (x.shape_[axis] > 1 && x.strides_[axis] != strides[axis]) return false;
+    return true;
+}
+
+Tensor channels_last(const yoke_tensor &x)
+{
+    if (lies_nhwc(x)) return Tensor::share(const_cast<yoke_tensor *>(&x));
+    constexpr int64_t kToLast[] = {0, 2, 3, 1}, kBack[] = {0, 3, 1, 2};
+    return ops::permute(ops::clone(ops::permute(x, kToLast)), kBack);
+}
+
+}  // namespace yoke

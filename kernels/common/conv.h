@@ -1,0 +1,229 @@
+// Convolution as kernels see it: its sizes, and the sweep over positions that its result and its gradient by data are.
+//
+// Contract
+//  * What lies [N, C, H, W] is dense as [N, H, W, C]; a weight is row-major [out, in / groups, height, width].
+//  * A sweep gives each pixel of what is written the sum, over taps of the window, of a pixel of what is read times a
+//    matrix of the weight. Of the gradient by data with a stride only some taps reach a pixel, the same ones for pixels
+//    that are a stride apart: each such phase is a sweep of its own.
+#pragma once
+
+#include "kernels/common/kernel.h"
+
+namespace yoke::kernels {
+
+enum class ConvKind { kForward, kData, kWeight };
+
+struct Conv {
+    ConvKind kind;
+    yoke_dtype dtype;
+    int64_t n, c, h, w;  // of x, over which the window slides
+    int64_t o, oh, ow;   // of out
+    int64_t kh, kw, stride[2], padding[2], dilation[2], groups;
+    void *x, *weight, *out;  // one of them is written: out, x or weight, by kind
+    const void *bias;        // of what is written, or null
+};
+
+// One axis of a sweep.
+struct SweepAxis {
+    int64_t positions, taps;
+    int64_t step, offset, tap_step;  // tap m of position q reads q * step + offset + m * tap_step
+    int64_t length;                  // of what is read; beyond it is padding
+    int64_t place_step, place;       // position q is written at q * place_step + place
+    int64_t places;                  // the length of what is written
+    int64_t first, next;             // tap m is element first + m * next of the window
+};
+
+struct Sweep {
+    SweepAxis y, x;
+    int64_t n, groups;
+    int64_t depth, columns;  // channels of a group of what is read and of what is written
+    int64_t row_length;      // of the window
+    int64_t group_step, depth_step, column_step;  // of the weight, in elements
+    const void *from, *weight, *bias;
+    void *to;
+
+    YOKE_HD int64_t rows() const { return n * y.positions * x.positions; }
+    YOKE_HD int64_t terms() const { return y.taps * x.taps * depth; }
+};
+
+// A pixel of what a sweep reads or writes.
+struct Pixel {
+    int64_t image, y, x;
+};
+
+}  // namespace yoke::kernels
+
+YOKE_KERNELS_BEGIN
+
+YOKE_HD Pixel sweep_position(const Sweep &s, int64_t row)
+{
+    return {row / (s.y.positions * s.x.positions), row / s.x.positions % s.y.positions,
+            row % s.x.positions};
+}
+
+// The index of the first channel of a position's pixel of what is written.
+YOKE_HD int64_t written_at(const Sweep &s, const Pixel &q)
+{
+    const int64_t y = q.y * s.y.place_step + s.y.place, x = q.x * s.x.place_step + s.x.place;
+    return ((q.image * s.y.places + y) * s.x.places + x) * s.groups * s.columns;
+}
+
+// The same of what a tap reads, or -1 where that is padding.
+YOKE_HD int64_t read_at(const Sweep &s, const Pixel &q, int64_t tap)
+{
+    const int64_t y = q.y * s.y.step + s.y.offset + tap / s.x.taps * s.y.tap_step,
+                  x = q.x * s.x.step + s.x.offset + tap % s.x.taps * s.x.tap_step;
+    if (y < 0 || y >= s.y.length || x < 0 || x >= s.x.length) return -1;
+    return ((q.image * s.y.length + y) * s.x.length + x) * s.groups * s.depth;
+}
+
+// The index in a matrix of the weight of the element of the window that a tap is.
+YOKE_HD int64_t window_at(const Sweep &s, int64_t tap)
+{
+    return (s.y.first + tap / s.x.taps * s.y.next) * s.row_length + s.x.first +
+           tap % s.x.taps * s.x.next;
+}
+
+// ---- host code ------------------------------------------------------------------------------------------------------
+
+inline Conv conv_of(const yoke_launch *launch, ConvKind kind)
+{
+    const bool is_weight = kind == ConvKind::kWeight;
+    const yoke_operand *o = launch->operands, *bias = is_weight ? nullptr : o + 2;
+    const yoke_operand &x = kind == ConvKind::kForward ? o[0]
+                            : is_weight                ? o[1]
+                                                       : o[3],
+                       &out = kind == ConvKind::kForward ? o[3] : o[0],
+                       &weight = is_weight ? o[2] : o[1];
+    const yoke_arg *params = launch->params + (kind != ConvKind::kForward);
+    const int64_t *window = params[0].v.ints;
+    Conv c = {};
+    c.kind = kind;
+    c.dtype = o[0].dtype;
+    c.n = x.shape[0], c.c = x.shape[1], c.h = x.shape[2], c.w = x.shape[3];
+    c.o = out.shape[1], c.oh = out.shape[2], c.ow = out.shape[3];
+    c.kh = weight.shape[2], c.kw = weight.shape[3];
+    for (int axis = 0; axis < 2; axis++) {
+        c.stride[axis] = window[axis];
+        c.padding[axis] = window[2 + axis];
+        c.dilation[axis] = window[4 + axis];
+    }
+    c.groups = params[1].v.i;
+    c.x = x.data, c.weight = weight.data, c.out = out.data;
+    c.bias = bias && is_present(*bias) ? bias->data : nullptr;
+    return c;
+}
+
+// Whether each channel has a window of its own.
+inline bool is_depthwise(const Conv &c)
+{
+    return c.c == c.groups && c.o == c.groups;
+}
+
+// The axis of height (0) or width (1) of a sweep over what the convolution gives.
+inline SweepAxis forward_axis(const Conv &c, int axis)
+{
+    const int64_t from = axis ? c.w : c.h, to = axis ? c.ow : c.oh, taps = axis ? c.kw : c.kh;
+    return {to, taps, c.stride[axis], -c.padding[axis], c.dilation[axis], from, 1, 0, to, 0, 1};
+}
+
+inline Sweep forward_sweep(const Conv &c)
+{
+    const int64_t window = c.kh * c.kw, depth = c.c / c.groups, columns = c.o / c.groups;
+    return {forward_axis(c, 0),
+            forward_axis(c, 1),
+            c.n,
+            c.groups,
+            depth,
+            columns,
+            c.kw,
+            columns * depth * window,
+            window,
+            depth * window,
+            c.x,
+            c.weight,
+            c.bias,
+            c.out};
+}
+
+inline int64_t greatest_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// How far apart taps are that reach the same positions of x; as many phases of an axis are reached by any.
+inline int64_t phase_step(const Conv &c, int axis)
+{
+    return c.stride[axis] / greatest_divisor(c.stride[axis], c.dilation[axis]);
+}
+
+inline int64_t phases(const Conv &c, int axis)
+{
+    return min(axis ? c.kw : c.kh, phase_step(c, axis));
+}
+
+// The axis of the phase that tap `first` reaches, which has no positions where x is shorter; below 0, all positions and
+// no taps.
+inline SweepAxis data_axis(const Conv &c, int axis, int64_t first)
+{
+    const int64_t length = axis ? c.w : c.h, from = axis ? c.ow : c.oh, taps = axis ? c.kw : c.kh,
+                  stride = c.stride[axis], step = phase_step(c, axis);
+    if (first < 0) return {length, 0, 1, 0, 0, from, 1, 0, length, 0, 1};
+    const int64_t reach = first * c.dilation[axis] - c.padding[axis], rest = reach % stride,
+                  place = rest < 0 ? rest + stride : rest;
+    if (place >= length) return {};
+    return {(length - place - 1) / stride + 1,
+            (taps - first - 1) / step + 1,
+            1,
+            (place - reach) / stride,
+            -(c.dilation[axis] / (stride / step)),
+            from,
+            stride,
+            place,
+            length,
+            first,
+            step};
+}
+
+inline Sweep data_sweep(const Conv &c, int64_t first_y, int64_t first_x)
+{
+    const int64_t window = c.kh * c.kw, depth = c.o / c.groups, columns = c.c / c.groups;
+    return {data_axis(c, 0, first_y),
+            data_axis(c, 1, first_x),
+            c.n,
+            c.groups,
+            depth,
+            columns,
+            c.kw,
+            columns * depth * window,
+            columns * window,
+            window,
+            c.out,
+            c.weight,
+            c.bias,
+            c.x};
+}
+
+// run(sweep) for the sweeps that the result, or the gradient by data, is made of, in order; each pixel is written by
+// the last of them that reaches it.
+template <class F>
+inline yoke_status each_sweep(const Conv &c, const F &run)
+{
+    if (c.kind == ConvKind::kForward) return run(forward_sweep(c));
+    const int64_t down = phases(c, 0), across = phases(c, 1);
+    if (down < c.stride[0] || across < c.stride[1])  // pixels that no tap reaches
+        if (const yoke_status status = run(data_sweep(c, -1, -1))) return status;
+    for (int64_t i = 0; i < down * across; i++) {
+        const Sweep sweep = data_sweep(c, i / across, i % across);
+        if (sweep.rows() == 0) continue;
+        if (const yoke_status status = run(sweep)) return status;
+    }
+    return YOKE_OK;
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,196 @@
+// Convolution and its gradients: which way they are computed, and the sweeps that are products of matrices.
+#include "kernels/cpu/simd/conv.h"
+
+#include "kernels/cpu/simd/tile.h"
+
+YOKE_SIMD_BEGIN
+
+constexpr int64_t kTileRows = 96, kDepth = 256;  // kTileRows is a multiple of every kRows
+constexpr int64_t kTileBytes = 1024;             // of a row of the result's tile
+constexpr int64_t kSpread = 16;                  // keeps rows of a power of two apart in the cache
+
+// How a sweep is cut into tiles, and how much room they need, in elements.
+template <class C>
+struct SweepTiling {
+    int64_t rows, columns, depth, step;  // of a tile; step is from row to row of what is gathered
+    int64_t down, across, panels;  // tiles of all rows and of a group's columns; panels of those
+    int64_t panel_size, room;
+
+    explicit SweepTiling(const Sweep &s)
+    {
+        rows = min(kTileRows, round_up(s.rows(), kRows));
+        columns = min(kTileBytes / (int64_t)sizeof(C), round_up(s.columns, kWidth<C>));
+        depth = min(kDepth, s.terms());
+        step = depth + kSpread;
+        down = divide_up(s.rows(), rows);
+        across = divide_up(s.columns, columns);
+        panels = divide_up(s.columns, kWidth<C>);
+        panel_size = s.terms() * kWidth<C>;
+        room = rows * (step + columns);
+    }
+};
+
+// A panel of a group's matrix of the weight: a row of kWidth columns a term, 0 where there are no columns.
+template <class C>
+static void pack_panel(const Sweep &s, const C *weight, int64_t group, int64_t panel, C *to)
+{
+    const int64_t first = panel * kWidth<C>, n = min(kWidth<C>, s.columns - first);
+    weight += group * s.group_step + first * s.column_step;
+    for (int64_t tap = 0; tap < s.y.taps * s.x.taps; tap++) {
+        const C *from = weight + window_at(s, tap);
+        for (int64_t channel = 0; channel < s.depth; channel++, from += s.depth_step) {
+            for (int64_t i = 0; i < n; i++) to[i] = from[i * s.column_step];
+            for (int64_t i = n; i < kWidth<C>; i++) to[i] = (C)0;
+            to += kWidth<C>;
+        }
+    }
+}
+
+// Terms [begin, end) of `rows` positions, and of rows of zeros up to a whole panel.
+template <class C>
+static void gather_rows(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> &tiling,
+                        int64_t group, int64_t row, int64_t rows, int64_t begin, int64_t end, C *to)
+{
+    int64_t i = 0;
+    for (; i < rows; i++)
+        gather_terms(s, dtype, sweep_position(s, row + i), group, begin, end, to + i * tiling.step);
+    for (; i < round_up(rows, kRows); i++)
+        __builtin_memset(to + i * tiling.step, 0, (size_t)(end - begin) * sizeof(C));
+}
+
+template <class C>
+static void write_rows(const Sweep &s, yoke_dtype dtype, int64_t row, int64_t rows, int64_t channel,
+                       int64_t columns, const C *bias, C *from, int64_t step)
+{
+    for (int64_t i = 0; i < rows; i++, from += step) {
+        for (int64_t j = 0; bias && j < columns; j++) from[j] += bias[channel + j];
+        give_run(dtype, from, columns, s.to, written_at(s, sweep_position(s, row + i)) + channel);
+    }
+}
+
+// What all tiles of a sweep read: panels of the weight, and the bias in C.
+template <class C>
+struct SweepOperands {
+    const C *panels, *bias;
+};
+
+// One tile of the result, wholly: partial sums stay in the room until all terms are in.
+template <class C>
+static void compute_tile(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> &tiling,
+                         const SweepOperands<C> &operands, int64_t index, C *room)
+{
+    const int64_t group = index / (tiling.down * tiling.across),
+                  row = index / tiling.across % tiling.down * tiling.rows,
+                  column = index % tiling.across * tiling.columns,
+                  rows = min(tiling.rows, s.rows() - row),
+                  columns = min(tiling.columns, s.columns - column);
+    const C *panels =
+        operands.panels + (group * tiling.panels + column / kWidth<C>)*tiling.panel_size;
+    C *gathered = room, *result = room + tiling.rows * tiling.step;
+    for (int64_t i = 0; i < tiling.rows * tiling.columns; i++) result[i] = (C)0;
+    for (int64_t p = 0; p < s.terms(); p += tiling.depth) {
+        const int64_t depth = min(tiling.depth, s.terms() - p);
+        gather_rows(s, dtype, tiling, group, row, rows, p, p + depth, gathered);
+        for (int64_t j = 0; j < columns; j += kWidth<C>)
+            for (int64_t i = 0; i < rows; i += kRows)
+                tile<Panel::kByRow, true>(
+                    gathered + i * tiling.step, tiling.step,
+                    panels + j / kWidth<C> * tiling.panel_size + p * kWidth<C>, kWidth<C>, depth,
+                    result + i * tiling.columns + j, tiling.columns);
+    }
+    write_rows(s, dtype, row, rows, group * s.columns + column, columns, operands.bias, result,
+               tiling.columns);
+}
+
+// How much room the operands take, in elements: panels, the bias, and a weight that is widened first.
+template <class C>
+static int64_t operand_room(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> &tiling)
+{
+    const bool is_stored = dtype == kernels::dtype_of<C>;
+    return s.groups * (tiling.panels * tiling.panel_size + (s.bias ? s.columns : 0) +
+                       (is_stored ? 0 : s.group_step));
+}
+
+template <class C>
+static SweepOperands<C> prepare_operands(const Sweep &s, yoke_dtype dtype,
+                                         const SweepTiling<C> &tiling, C *room)
+{
+    const int64_t channels = s.groups * s.columns, panels = s.groups * tiling.panels;
+    C *bias = room + panels * tiling.panel_size, *wide = bias + (s.bias ? channels : 0);
+    if (s.bias) take_run(dtype, s.bias, 0, channels, bias);
+    const C *weight = see_run(dtype, s.weight, 0, s.groups * s.group_step, wide);
+    parallel_shares(panels, max(1, kGrain / max(1, tiling.panel_size)),
+                    [&](int64_t begin, int64_t end) {
+                        for (; begin < end; begin++)
+                            pack_panel(s, weight, begin / tiling.panels, begin % tiling.panels,
+                                       room + begin * tiling.panel_size);
+                    });
+    return {room, s.bias ? bias : nullptr};
+}
+
+template <class C>
+yoke_status sweep_tiles(const yoke_launch *launch, yoke_dtype dtype, const Sweep &s)
+{
+    const SweepTiling<C> tiling(s);
+    const int64_t slots = team_size(), fixed = operand_room(s, dtype, tiling);
+    Scratch scratch(launch);
+    const int64_t total = fixed + slots * tiling.room;
+    if (yoke_status status = scratch.reserve((uint64_t)total * sizeof(C))) return status;
+    C *rooms = scratch.as<C>() + fixed;
+    const SweepOperands<C> operands = prepare_operands(s, dtype, tiling, scratch.as<C>());
+    const int64_t work = tiling.rows * tiling.columns * max(1, s.terms());
+    parallel_shares(s.groups * tiling.down * tiling.across, max(1, kGrain / work), slots,
+                    [&](int64_t begin, int64_t end, int slot) {
+                        for (; begin < end; begin++)
+                            compute_tile(s, dtype, tiling, operands, begin,
+                                         rooms + slot * tiling.room);
+                    });
+    return YOKE_OK;
+}
+
+// ---- entries --------------------------------------------------------------------------------------------------------
+
+template <class C>
+static yoke_status compute_in(const yoke_launch *launch, const Conv &conv)
+{
+    const bool each = is_depthwise(conv);
+    if (conv.kind == ConvKind::kWeight)
+        return each ? weight_depthwise<C>(launch, conv) : weight_tiles<C>(launch, conv);
+    return each_sweep(conv, [&](const Sweep &sweep) {
+        return each ? sweep_depthwise<C>(launch, conv.dtype, sweep)
+                    : sweep_tiles<C>(launch, conv.dtype, sweep);
+    });
+}
+
+static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)
+{
+    if (launch->operands[launch->operand_count - 1].numel == 0) return YOKE_OK;
+    const Conv conv = kernels::conv_of(launch, kind);
+    switch (conv.dtype) {
+        case YOKE_F64:
+            return compute_in<double>(launch, conv);
+        case YOKE_F32:
+        case YOKE_F16:
+        case YOKE_BF16:
+            return compute_in<float>(launch, conv);
+        default:
+            return bad_dtype(launch, "x", conv.dtype);
+    }
+}
+
+YOKE_KERNEL(_conv)
+{
+    return compute_conv(launch, ConvKind::kForward);
+}
+
+YOKE_KERNEL(_conv_data)
+{
+    return compute_conv(launch, ConvKind::kData);
+}
+
+YOKE_KERNEL(_conv_weight)
+{
+    return compute_conv(launch, ConvKind::kWeight);
+}
+
+YOKE_SIMD_END

@@ -1,0 +1,103 @@
+// Convolution by own loops: products of matrices whose rows are gathered from pixels as they are needed.
+//
+// Contract
+//  * All is computed in C, float or double: halves are widened in runs as they are read, and narrowed as they are
+//    written.
+//  * No bit depends on threads: how sums are cut follows from sizes alone.
+#pragma once
+
+#include "kernels/common/conv.h"
+#include "kernels/cpu/simd/run.h"
+#include "kernels/cpu/simd/share.h"
+
+YOKE_SIMD_BEGIN
+
+using kernels::Conv;
+using kernels::ConvKind;
+using kernels::Pixel;
+using kernels::Sweep;
+
+// One sweep, or the gradient by weight, in C; depthwise where each channel has a window of its own.
+template <class C>
+yoke_status sweep_tiles(const yoke_launch *launch, yoke_dtype dtype, const Sweep &sweep);
+template <class C>
+yoke_status sweep_depthwise(const yoke_launch *launch, yoke_dtype dtype, const Sweep &sweep);
+template <class C>
+yoke_status weight_tiles(const yoke_launch *launch, const Conv &conv);
+template <class C>
+yoke_status weight_depthwise(const yoke_launch *launch, const Conv &conv);
+
+// n elements, from number `at` on, of a dense array of a dtype that is computed in C.
+template <class C>
+inline void take_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *to)
+{
+    if constexpr (std::is_same_v<C, float>)
+        if (dtype != YOKE_F32)
+            return widen_run(dtype, static_cast<const uint16_t *>(array) + at, n, to);
+    __builtin_memcpy(to, static_cast<const C *>(array) + at, (size_t)n * sizeof(C));
+}
+
+// The way back.
+template <class C>
+inline void give_run(yoke_dtype dtype, const C *from, int64_t n, void *array, int64_t at)
+{
+    if constexpr (std::is_same_v<C, float>)
+        if (dtype != YOKE_F32)
+            return narrow_run(dtype, from, n, static_cast<uint16_t *>(array) + at);
+    __builtin_memcpy(static_cast<C *>(array) + at, from, (size_t)n * sizeof(C));
+}
+
+// The same n elements where they lie, or in the buffer.
+template <class C>
+inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *buffer)
+{
+    if (dtype == kernels::dtype_of<C>) return static_cast<const C *>(array) + at;
+    take_run(dtype, array, at, n, buffer);
+    return buffer;
+}
+
+// Terms [begin, end) of the sum for one pixel of a group: the channels that taps read, 0 where that is padding.
+template <class C>
+inline void gather_terms(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, int64_t group,
+                         int64_t begin, int64_t end, C *to)
+{
+    int64_t tap = begin / s.depth, channel = begin % s.depth;
+    while (begin < end) {
+        const int64_t n = min(s.depth - channel, end - begin), at = read_at(s, pixel, tap);
+        if (at < 0)
+            __builtin_memset(to, 0, (size_t)n * sizeof(C));
+        else
+            take_run(dtype, s.from, at + group * s.depth + channel, n, to);
+        begin += n, to += n, tap++, channel = 0;
+    }
+}
+
+// to[0 .. n) += x[0 .. n) * y[0 .. n).
+template <class C>
+YOKE_HD void add_products(const C *x, const C *y, int64_t n, C *to)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) to[i] += x[i] * y[i];
+}
+
+// Into how many parts the positions of a gradient by weight are cut whose `tiles` can be computed at once: enough for a
+// team, each of at least `least` positions.
+inline int64_t position_parts(int64_t positions, int64_t tiles, int64_t least)
+{
+    constexpr int64_t kEnough = 16;
+    return max(1, min(divide_up(kEnough, max(1, tiles)), positions / least));
+}
+
+// Adds `parts` arrays of n elements into the first, in order.
+template <class C>
+inline void add_parts(C *first, int64_t parts, int64_t n)
+{
+    parallel_range(n, max(1, kGrain / parts), [&](int64_t begin, int64_t end) {
+        for (int64_t part = 1; part < parts; part++) {
+            const C *from = first + part * n;
+            for (int64_t i = begin; i < end; i++) first[i] += from[i];
+        }
+    });
+}
+
+YOKE_SIMD_END
