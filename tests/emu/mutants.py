@@ -33,7 +33,7 @@ TESTS = [*sorted(PYTHON.glob("test_ops_*.py")),
 # there is a module for that, and some of them on other devices.
 WATCHED = dict(YOKE_NO_CACHING="1")
 PASSES = [(None, {}), (None, WATCHED)] + [
-    ("apart index lengths loss matmul norm pointwise random reduce rows sort values".split(),
+    ("apart conv index lengths loss matmul norm pointwise random reduce rows sort values".split(),
      dict(YOKE_EMU_THREADS=threads, YOKE_EMU_SEED=seed, FAKE_CUDA_SEED=seed, FAKE_CUDA_MULTIPROCESSORS="1"))
     for seed, threads in (("1", "64"), ("2", "512"))]
 LEAST = 90  # % that must be caught

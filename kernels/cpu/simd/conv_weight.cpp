@@ -85,22 +85,21 @@ static void compute_tile(const Conv &c, const Sweep &s, const WeightTiling<C> &t
                          sizeof(C) * (size_t)columns);
 }
 
-// [height, width, in / groups] of each output channel as [in / groups, height, width], rounded.
+// [taps, in / groups] of an output channel as [in / groups, taps], rounded.
 template <class C>
-static void write_weight(const Conv &c, const C *sums, int64_t depth)
+static void write_channel(const Conv &c, const C *sums, int64_t depth, int64_t at)
 {
-    const int64_t window = c.kh * c.kw, terms = window * depth;
-    parallel_shares(c.o, max(1, kGrain / terms), [&](int64_t begin, int64_t end) {
-        C line[kMostElements];
-        for (int64_t at = begin * terms; at < end * terms; at += kMostElements) {
-            const int64_t n = min(kMostElements, end * terms - at);
-            for (int64_t i = 0; i < n; i++) {
-                const int64_t channel = (at + i) / terms, rest = (at + i) % terms;
-                line[i] = sums[channel * terms + rest % window * depth + rest / window];
-            }
+    const int64_t taps = c.kh * c.kw;
+    C line[kMostElements];
+    int64_t n = 0;
+    for (int64_t channel = 0; channel < depth; channel++)
+        for (int64_t tap = 0; tap < taps; tap++) {
+            line[n++] = sums[tap * depth + channel];
+            if (n < kMostElements) continue;
             give_run(c.dtype, line, n, c.weight, at);
+            at += n, n = 0;
         }
-    });
+    give_run(c.dtype, line, n, c.weight, at);
 }
 
 template <class C>
@@ -120,7 +119,10 @@ yoke_status weight_tiles(const yoke_launch *launch, const Conv &c)
                             compute_tile(c, s, tiling, begin, sums, rooms + slot * tiling.room);
                     });
     add_parts(sums, tiling.parts, size);
-    write_weight(c, sums, s.depth);
+    parallel_shares(c.o, max(1, kGrain / tiling.terms), [&](int64_t begin, int64_t end) {
+        for (; begin < end; begin++)
+            write_channel(c, sums + begin * tiling.terms, s.depth, begin * tiling.terms);
+    });
     return YOKE_OK;
 }
 
