@@ -12,6 +12,7 @@
 #include "core/launch/run.h"
 
 #include <cmath>
+#include <optional>
 
 using namespace yoke;
 using namespace yoke::capi;
@@ -36,6 +37,8 @@ yoke_status collective(const char *call, yoke_group *group, yoke_work **work, co
     return guard(call, [&] {
         if (work) *work = nullptr;
         const Ref<Group> held = need_group(group, call);
+        std::optional<Interruptible> waits;  // what it waits for goes on
+        if (!work) waits.emplace(said_name(call));
         Ref<Work> begun = held->run(make(), work != nullptr);
         if (work) *work = hand_out<yoke_work>(std::move(begun));
     });
@@ -284,7 +287,10 @@ yoke_status yoke_comm_coalesce_begin(void)
 
 yoke_status yoke_comm_coalesce_end(void)
 {
-    return guard("yoke_comm_coalesce_end", [] { Coalescing::end("coalesce"); });
+    return guard("yoke_comm_coalesce_end", [] {
+        const Interruptible waits("coalesce");
+        Coalescing::end("coalesce");
+    });
 }
 
 yoke_status yoke_comm_coalesce_drop(void)

@@ -1,6 +1,7 @@
 #include "core/comm/coalesce.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 
 #include <algorithm>
 #include <iterator>
@@ -66,11 +67,13 @@ std::exception_ptr issue(Kept &kept, bool may_run_here, std::vector<Ref<Work>> &
     }
 }
 
-std::exception_ptr end_of(Work &work) noexcept
+std::exception_ptr end_of(Work &work)
 {
     try {
         work.wait(-1);
         return nullptr;
+    } catch (const Interrupted &) {  // nor are the others waited for
+        throw;
     } catch (...) {
         return std::current_exception();
     }

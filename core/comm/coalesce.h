@@ -12,7 +12,8 @@ class Coalescing {
 public:
     static bool is_open() noexcept;
     static void begin();
-    // Raises the first failure; YOKE_E_STATE without a begin, and where the outermost one ends behind a drop.
+    // Raises the first failure; where its wait is interrupted all goes on; YOKE_E_STATE without a begin, and where the
+    // outermost one ends behind a drop.
     static void end(const char *call);
     // Ends the innermost one. All that is kept to the end of the outermost one is dropped; its works end as cancelled.
     static void drop(const char *call);

@@ -1,7 +1,9 @@
 """Waits for other ranks that Python's signals end: Ctrl-C, and any other handler that raises."""
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from rank_scripts import free_port, start
@@ -191,3 +193,38 @@ def test_lua_hears_ctrl_c_within_init():
     program = LUA.format(port=free_port())
     waiting = subprocess.Popen(["sh", "-c", "(sleep 0.5; kill -INT $$) & exec lua5.4 -e \"$0\"", program], stdout=subprocess.PIPE, text=True)
     assert waiting.communicate(timeout=60)[0].strip().endswith("interrupted!")
+
+
+LUA_RANK = """
+local yoke = require "yoke"
+local group = assert(yoke.comm.init {{ timeout = 60.0 }})
+local ddp = yoke.DistributedDataParallel(yoke.nn.Linear(2, 1), {{ group = group }})
+assert(group:monitored_barrier(60.0))
+if group.rank == 0 then
+    print(pcall(function()
+        print "ready"
+        io.stdout:flush()
+        {call}
+    end))
+    io.stdout:flush()
+    group:abort "that is enough"
+else
+    io.read "a"
+end
+"""
+
+
+@pytest.mark.parametrize("call", ["group:all_reduce(yoke.ones { 1 })", "group:recv(yoke.ones { 1 }, 1)", "group:barrier()", "group:empty { 3 }",
+                                  "yoke.comm.coalesce(function() group:recv(yoke.ones { 1 }, 1); group:recv(yoke.ones { 1 }, 1) end)",
+                                  "ddp(yoke.ones { 1, 2 }):sum():backward()"])
+def test_lua_hears_ctrl_c_within_what_waits_for_other_ranks(call):
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    first, second = (subprocess.Popen(["lua5.4", "-e", LUA_RANK.format(call=call)], env={**common, "RANK": str(rank)}, text=True,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE) for rank in (0, 1))
+    assert first.stdout.readline() == "ready\n"
+    time.sleep(0.2)  # it waits by then
+    first.send_signal(signal.SIGINT)
+    told = first.stdout.readline()
+    for each in second, first:  # who has rank 0 leaves last
+        each.communicate(timeout=30)
+    assert told.startswith("false\t") and "interrupted!" in told, told

@@ -1,6 +1,7 @@
 /* Gradients: x:backward(), yoke.grad, and what a leaf remembers. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/values/tensor.h"
 
 /* The arguments of a gradient call as two places: `first` (a weight) and retain_graph, by place or in a
@@ -35,9 +36,12 @@ static int backward(lua_State *L)
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "backward", "self");
     yoke_tensor *gradient = lua_isnil(L, 2) ? NULL : yl_need_tensor(L, weight, 2);
     /* No second try after OOM: a walk that stopped halfway has already freed a part of the record. */
+    YlWait wait;
+    yl_begin_wait(L, &wait); /* for other ranks */
     const Modes outer = yl_enter(L, b);
     const yoke_status status = yoke_backward(tensor, gradient, retain);
     yl_leave(outer);
+    yl_end_wait(&wait);
     yl_check(L, b, status);
     return 0;
 }

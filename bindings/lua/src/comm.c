@@ -100,8 +100,12 @@ static int coalesce(lua_State *L)
     static yoke_status (*const calls[])(void) = {yoke_comm_coalesce_begin, yoke_comm_coalesce_end,
                                                  yoke_comm_coalesce_drop};
     const int which = luaL_checkoption(L, 1, NULL, names);
+    YlWait wait;
     lua_pushboolean(L, 1);
-    return told(L, yl_binding(L), calls[which]());
+    yl_begin_wait(L, &wait);
+    const yoke_status status = calls[which]();
+    yl_end_wait(&wait);
+    return told(L, yl_binding(L), status);
 }
 
 /* group:about(): rank, size, local rank, how its ranks reach each other. */
@@ -113,6 +117,24 @@ static int about(lua_State *L)
     lua_pushinteger(L, yoke_group_local_rank(group));
     lua_pushstring(L, yoke_group_describe(group));
     return 4;
+}
+
+/* A call that others have to make as well: its line is told, and its wait hears Ctrl-C. */
+typedef struct Step {
+    lua_Debug line;
+    YlWait wait;
+} Step;
+
+static void begin_step(lua_State *L, Step *step)
+{
+    yl_note_line(L, &step->line);
+    yl_begin_wait(L, &step->wait);
+}
+
+static void end_step(const Step *step)
+{
+    yl_end_wait(&step->wait);
+    yl_forget_line();
 }
 
 /* ---- Collectives --------------------------------------------------------------------------------------------- */
@@ -198,39 +220,22 @@ static int run(lua_State *L)
     size_t which = 0;
     while (which < sizeof kCalls / sizeof *kCalls - 1 && strcmp(kCalls[which].name, name) != 0)
         ++which;
-    lua_Debug line;
     if (is_async) {
+        lua_Debug line;
         yoke_work **work = yl_push_work(L);
         yl_note_line(L, &line);
         const yoke_status status = kCalls[which].run(&call, work);
         yl_forget_line();
         return told(L, b, status);
     }
-    yl_note_line(L, &line);
+    Step step;
+    begin_step(L, &step);
     const Modes outer = yl_enter(L, b);
     const yoke_status status = kCalls[which].run(&call, NULL);
     yl_leave(outer);
-    yl_forget_line();
+    end_step(&step);
     lua_pushboolean(L, 1);
     return told(L, b, status);
-}
-
-/* A call that others have to make as well: its line is told, and its wait hears Ctrl-C. */
-typedef struct Step {
-    lua_Debug line;
-    YlWait wait;
-} Step;
-
-static void begin_step(lua_State *L, Step *step)
-{
-    yl_note_line(L, &step->line);
-    yl_begin_wait(L, &step->wait);
-}
-
-static void end_step(const Step *step)
-{
-    yl_end_wait(&step->wait);
-    yl_forget_line();
 }
 
 static int monitored_barrier(lua_State *L)

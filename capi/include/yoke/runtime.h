@@ -84,10 +84,11 @@ YOKE_API yoke_status yoke_set_stack_provider(yoke_stack_fn fn, void *user, yoke_
 typedef int32_t (*yoke_interrupt_fn)(void *user);
 
 /* How a host ends waits: those of yoke_comm_init, of a group's split, shrink, empty and monitored_barrier, of yoke_run
- * (whose ranks are ended then), and of yoke_work_wait and yoke_work_follow, whose work goes on. Such a call then
- * returns CANCELLED and leaves nothing behind; ranks that waited for this one are told. One for the process; a binding
- * sets its own when it is loaded. NULL takes it away, and no wait ends early. `drop` (or NULL) is called once with
- * `user` when it is replaced, after its last call has returned; yoke_shutdown leaves it in place. [any-thread] */
+ * (whose ranks are ended then), of a backward, which ends the group, and of yoke_work_wait, yoke_work_follow and the
+ * collectives without a work, whose work goes on. Such a call then returns CANCELLED and leaves nothing else behind;
+ * ranks that waited for this one are told. One for the process; a binding sets its own when it is loaded. NULL takes it
+ * away, and no wait ends early. `drop` (or NULL) is called once with `user` when it is replaced, after its last call
+ * has returned; yoke_shutdown leaves it in place. [any-thread] */
 YOKE_API yoke_status yoke_set_interrupt_hook(yoke_interrupt_fn fn, void *user, yoke_drop_fn drop);
 
 /* ---- The end --------------------------------------------------------------------------------------- */

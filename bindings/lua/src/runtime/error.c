@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bindings/lua/src/runtime/error.h"
+#include "bindings/lua/src/runtime/interrupt.h"
 
 /* Whether a chunk is one of the binding's own scripts; an error is not where they are but where they were
  * called. */
@@ -82,7 +83,9 @@ void yl_push_last_error(lua_State *L, Binding *b)
 
 int yl_raise_last(lua_State *L, Binding *b)
 {
+    const int is_cancelled = yoke_last_error()->status == YOKE_E_CANCELLED;
     yl_push_last_error(L, b);
+    if (is_cancelled) yl_let_hook_run(L); /* whose error is what ended the wait */
     return lua_error(L);
 }
 
