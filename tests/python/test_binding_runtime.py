@@ -311,6 +311,20 @@ print([("YOKE_DEVICE" in str(w.message), w.category.__name__) for w in said])
     assert run(code) == "[(True, 'RuntimeWarning')]"
 
 
+def test_what_the_library_says_arrives_where_no_file_can_be_opened():
+    code = """if True:
+        import os, resource, warnings, yoke
+        yoke.zeros(1)
+        os.environ["YOKE_DEVICE"] = "cuda:7"
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            yoke.device("cpu")
+        print([("YOKE_DEVICE" in str(w.message), w.category.__name__) for w in said])
+    """
+    assert run(code) == "[(True, 'RuntimeWarning')]"
+
+
 def test_info_goes_to_logging(caplog):
     import logging
 

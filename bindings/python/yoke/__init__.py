@@ -9,7 +9,7 @@ argument is a tensor, a method of it; all are listed in docs/ops.md. Errors are 
 """
 
 # The names include builtins (sum, bool, ValueError, …): nothing below may rely on those.
-from yoke import _yoke
+from yoke import _log, _yoke  # noqa: F401 (a warning may come where no file can be opened)
 
 _yoke._require_main_interpreter()
 
