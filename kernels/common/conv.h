@@ -43,12 +43,16 @@ struct Sweep {
     void *to;
 
     YOKE_HD int64_t rows() const { return n * y.positions * x.positions; }
-    YOKE_HD int64_t terms() const { return y.taps * x.taps * depth; }
+    YOKE_HD int64_t taps() const { return y.taps * x.taps; }
+    YOKE_HD int64_t terms() const { return taps() * depth; }
 };
 
-// A pixel of what a sweep reads or writes.
+// A position of a sweep, and a tap of it.
 struct Pixel {
     int64_t image, y, x;
+};
+struct Tap {
+    int64_t y, x;
 };
 
 }  // namespace yoke::kernels
@@ -61,6 +65,28 @@ YOKE_HD Pixel sweep_position(const Sweep &s, int64_t row)
             row % s.x.positions};
 }
 
+YOKE_HD Tap sweep_tap(const Sweep &s, int64_t number)
+{
+    return {number / s.x.taps, number % s.x.taps};
+}
+
+// The next one in the order of their numbers.
+YOKE_HD void go_on(const Sweep &s, Pixel &q)
+{
+    if (++q.x < s.x.positions) return;
+    q.x = 0;
+    if (++q.y < s.y.positions) return;
+    q.y = 0;
+    q.image++;
+}
+
+YOKE_HD void go_on(const Sweep &s, Tap &tap)
+{
+    if (++tap.x < s.x.taps) return;
+    tap.x = 0;
+    tap.y++;
+}
+
 // The index of the first channel of a position's pixel of what is written.
 YOKE_HD int64_t written_at(const Sweep &s, const Pixel &q)
 {
@@ -69,19 +95,18 @@ YOKE_HD int64_t written_at(const Sweep &s, const Pixel &q)
 }
 
 // The same of what a tap reads, or -1 where that is padding.
-YOKE_HD int64_t read_at(const Sweep &s, const Pixel &q, int64_t tap)
+YOKE_HD int64_t read_at(const Sweep &s, const Pixel &q, const Tap &tap)
 {
-    const int64_t y = q.y * s.y.step + s.y.offset + tap / s.x.taps * s.y.tap_step,
-                  x = q.x * s.x.step + s.x.offset + tap % s.x.taps * s.x.tap_step;
+    const int64_t y = q.y * s.y.step + s.y.offset + tap.y * s.y.tap_step,
+                  x = q.x * s.x.step + s.x.offset + tap.x * s.x.tap_step;
     if (y < 0 || y >= s.y.length || x < 0 || x >= s.x.length) return -1;
     return ((q.image * s.y.length + y) * s.x.length + x) * s.groups * s.depth;
 }
 
 // The index in a matrix of the weight of the element of the window that a tap is.
-YOKE_HD int64_t window_at(const Sweep &s, int64_t tap)
+YOKE_HD int64_t window_at(const Sweep &s, const Tap &tap)
 {
-    return (s.y.first + tap / s.x.taps * s.y.next) * s.row_length + s.x.first +
-           tap % s.x.taps * s.x.next;
+    return (s.y.first + tap.y * s.y.next) * s.row_length + s.x.first + tap.x * s.x.next;
 }
 
 // ---- host code ------------------------------------------------------------------------------------------------------

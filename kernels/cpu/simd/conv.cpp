@@ -36,11 +36,12 @@ static void pack_panel(const Sweep &s, const C *weight, int64_t group, int64_t p
 {
     const int64_t first = panel * kWidth<C>, n = min(kWidth<C>, s.columns - first);
     weight += group * s.group_step + first * s.column_step;
-    for (int64_t tap = 0; tap < s.y.taps * s.x.taps; tap++) {
+    Tap tap = {};
+    for (int64_t i = 0; i < s.taps(); i++, go_on(s, tap)) {
         const C *from = weight + window_at(s, tap);
         for (int64_t channel = 0; channel < s.depth; channel++, from += s.depth_step) {
-            for (int64_t i = 0; i < n; i++) to[i] = from[i * s.column_step];
-            for (int64_t i = n; i < kWidth<C>; i++) to[i] = (C)0;
+            for (int64_t j = 0; j < n; j++) to[j] = from[j * s.column_step];
+            for (int64_t j = n; j < kWidth<C>; j++) to[j] = (C)0;
             to += kWidth<C>;
         }
     }
@@ -51,9 +52,10 @@ template <class C>
 static void gather_rows(const Sweep &s, yoke_dtype dtype, const SweepTiling<C> &tiling,
                         int64_t group, int64_t row, int64_t rows, int64_t begin, int64_t end, C *to)
 {
+    Pixel pixel = sweep_position(s, row);
     int64_t i = 0;
-    for (; i < rows; i++)
-        gather_terms(s, dtype, sweep_position(s, row + i), group, begin, end, to + i * tiling.step);
+    for (; i < rows; i++, go_on(s, pixel))
+        gather_terms(s, dtype, pixel, group, begin, end, to + i * tiling.step);
     for (; i < round_up(rows, kRows); i++)
         __builtin_memset(to + i * tiling.step, 0, (size_t)(end - begin) * sizeof(C));
 }
@@ -62,9 +64,10 @@ template <class C>
 static void write_rows(const Sweep &s, yoke_dtype dtype, int64_t row, int64_t rows, int64_t channel,
                        int64_t columns, const C *bias, C *from, int64_t step)
 {
-    for (int64_t i = 0; i < rows; i++, from += step) {
+    Pixel pixel = sweep_position(s, row);
+    for (int64_t i = 0; i < rows; i++, from += step, go_on(s, pixel)) {
         for (int64_t j = 0; bias && j < columns; j++) from[j] += bias[channel + j];
-        give_run(dtype, from, columns, s.to, written_at(s, sweep_position(s, row + i)) + channel);
+        give_run(dtype, from, columns, s.to, written_at(s, pixel) + channel);
     }
 }
 

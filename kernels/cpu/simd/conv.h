@@ -16,6 +16,7 @@ using kernels::Conv;
 using kernels::ConvKind;
 using kernels::Pixel;
 using kernels::Sweep;
+using kernels::Tap;
 
 // One sweep, or the gradient by weight, in C; depthwise where each channel has a window of its own.
 template <class C>
@@ -56,19 +57,52 @@ inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t
     return buffer;
 }
 
+// Whether taps side by side read pixels that lie side by side, so that a row of them is one run; no product of sizes
+// near their ends overflows then.
+inline bool reads_rows(const Sweep &s)
+{
+    constexpr int64_t kFar = (int64_t)1 << 30;
+    return s.groups == 1 && s.x.tap_step == 1 && s.x.offset > -kFar && s.depth < kFar;
+}
+
+// What gather_terms gives, of such a sweep.
+template <class C>
+inline void gather_rows_of_taps(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, int64_t begin,
+                                int64_t end, C *to)
+{
+    const int64_t row = s.x.taps * s.depth, line = s.x.length * s.depth;
+    while (begin < end) {
+        const int64_t place = begin % row, n = min(row - place, end - begin),
+                      start = (pixel.x * s.x.step + s.x.offset) * s.depth + place,
+                      y = pixel.y * s.y.step + s.y.offset + begin / row * s.y.tap_step;
+        const bool is_inside = y >= 0 && y < s.y.length;
+        const int64_t left = is_inside ? max(0, min(n, -start)) : n,
+                      right = is_inside ? max(left, min(n, line - start)) : n;
+        for (int64_t i = 0; i < left; i++) to[i] = (C)0;
+        if (left < right)
+            take_run(dtype, s.from, (pixel.image * s.y.length + y) * line + start + left,
+                     right - left, to + left);
+        for (int64_t i = right; i < n; i++) to[i] = (C)0;
+        begin += n, to += n;
+    }
+}
+
 // Terms [begin, end) of the sum for one pixel of a group: the channels that taps read, 0 where that is padding.
 template <class C>
 inline void gather_terms(const Sweep &s, yoke_dtype dtype, const Pixel &pixel, int64_t group,
                          int64_t begin, int64_t end, C *to)
 {
-    int64_t tap = begin / s.depth, channel = begin % s.depth;
+    if (reads_rows(s)) return gather_rows_of_taps(s, dtype, pixel, begin, end, to);
+    Tap tap = sweep_tap(s, begin / s.depth);
+    int64_t channel = begin % s.depth;
     while (begin < end) {
         const int64_t n = min(s.depth - channel, end - begin), at = read_at(s, pixel, tap);
         if (at < 0)
             __builtin_memset(to, 0, (size_t)n * sizeof(C));
         else
             take_run(dtype, s.from, at + group * s.depth + channel, n, to);
-        begin += n, to += n, tap++, channel = 0;
+        begin += n, to += n, channel = 0;
+        go_on(s, tap);
     }
 }
 

@@ -43,12 +43,12 @@ static void gather_positions(const Conv &c, const Sweep &s, const WeightTiling<C
     const int64_t rows = min(tiling.rows, tiling.channels - row),
                   columns = min(tiling.columns, tiling.terms - column);
     C *line = terms + tiling.depth * tiling.columns;
+    Pixel pixel = sweep_position(s, first);
     for (int64_t i = columns; i < tiling.columns; i++) line[i] = (C)0;
-    for (int64_t p = 0; p < n; p++, grads += tiling.rows) {
+    for (int64_t p = 0; p < n; p++, grads += tiling.rows, go_on(s, pixel)) {
         for (int64_t i = rows; i < tiling.rows; i++) grads[i] = (C)0;
         take_run(c.dtype, c.out, (first + p) * c.o + group * tiling.channels + row, rows, grads);
-        gather_terms(s, c.dtype, sweep_position(s, first + p), group, column, column + columns,
-                     line);
+        gather_terms(s, c.dtype, pixel, group, column, column + columns, line);
         for (int64_t j = 0; j < columns; j += kWidth<C>)
             __builtin_memcpy(terms + j * tiling.depth + p * kWidth<C>, line + j,
                              sizeof(C) * kWidth<C>);

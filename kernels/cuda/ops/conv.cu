@@ -8,6 +8,7 @@ using kernels::Conv;
 using kernels::ConvKind;
 using kernels::Pixel;
 using kernels::Sweep;
+using kernels::Tap;
 
 constexpr int kSide = 16,
               kEach = 4;  // threads along a side of a block, elements of each thread along it
@@ -33,25 +34,38 @@ __device__ inline void add_tile(A &a_tile, B &b_tile, int row, int column, C (&s
     }
 }
 
-// Fills tiles with the terms from `depth` on of a group: what positions read of them, and rows of the weight. A thread
-// has one term of each kDepth.
+// The term that a thread has of each kDepth, and those before it: without a division a step.
+struct Term {
+    Tap tap;
+    int64_t channel;
+
+    __device__ Term(const Sweep &s, int64_t number)
+        : tap(sweep_tap(s, number / s.depth)), channel(number % s.depth)
+    {
+    }
+    __device__ void go_on_by(const Sweep &s, int64_t n)
+    {
+        for (channel += n; channel >= s.depth; channel -= s.depth) go_on(s, tap);
+    }
+};
+
+// Fills tiles with terms of a group: what positions read of them, and rows of the weight.
 template <class T, class A, class B>
-__device__ inline void load_terms(const Sweep &s, int64_t group, int64_t depth, int64_t first_row,
-                                  int64_t first_column, const Pixel (&pixels)[kEach], A &a_tile,
-                                  B &b_tile)
+__device__ inline void load_terms(const Sweep &s, int64_t group, const Term &term,
+                                  int64_t first_row, int64_t first_column,
+                                  const Pixel (&pixels)[kEach], A &a_tile, B &b_tile)
 {
     using C = compute_type<T>;
     const int row = (int)threadIdx.x / kSide, column = (int)threadIdx.x % kSide;
-    const int64_t term = depth + column, tap = term / s.depth, channel = term % s.depth;
-    const bool is_term = term < s.terms();
-    const T *from = (const T *)s.from + group * s.depth + channel,
-            *weight = (const T *)s.weight + group * s.group_step + channel * s.depth_step;
-    if (is_term) weight += window_at(s, tap);
+    const bool is_term = term.tap.y < s.y.taps;
+    const T *from = (const T *)s.from + group * s.depth + term.channel,
+            *weight = (const T *)s.weight + group * s.group_step + term.channel * s.depth_step;
+    if (is_term) weight += window_at(s, term.tap);
     for (int i = 0; i < kEach; i++) {
         const int r = row + i * kSide;
         const bool is_row = is_term && first_row + r < s.rows(),
                    is_column = is_term && first_column + r < s.columns;
-        const int64_t at = is_row ? read_at(s, pixels[i], tap) : -1;
+        const int64_t at = is_row ? read_at(s, pixels[i], term.tap) : -1;
         a_tile[r * (kDepth + 1) + column] = at < 0 ? C(0) : widen<T>(from[at]);
         b_tile[column * (kTileSide + 1) + r] =
             is_column ? widen<T>(weight[(first_column + r) * s.column_step]) : C(0);
@@ -69,7 +83,8 @@ __device__ inline void write_sum(const Sweep &s, const Pixel &pixel, int64_t cha
 
 // A tile of 64 positions by 64 channels of a group.
 template <class T>
-__global__ void sweep_tiles(Sweep s, int64_t across)
+__global__ void __launch_bounds__(kSide *kSide, kFitting<2, kSide * kSide>)
+    sweep_tiles(Sweep s, int64_t across)
 {
     using C = compute_type<T>;
     YOKE_SHARED(C, a_tile, kTileSide * (kDepth + 1));
@@ -81,9 +96,10 @@ __global__ void sweep_tiles(Sweep s, int64_t across)
     for (int i = 0; i < kEach; i++) pixels[i] = sweep_position(s, first_row + row + i * kSide);
     for (int64_t group = blockIdx.y; group < s.groups; group += gridDim.y) {
         C sums[kEach][kEach] = {};
-        for (int64_t depth = 0; depth < s.terms(); depth += kDepth) {
+        Term term(s, column);
+        for (int64_t depth = 0; depth < s.terms(); depth += kDepth, term.go_on_by(s, kDepth)) {
             __syncthreads();
-            load_terms<T>(s, group, depth, first_row, first_column, pixels, a_tile, b_tile);
+            load_terms<T>(s, group, term, first_row, first_column, pixels, a_tile, b_tile);
             __syncthreads();
             add_tile<C>(a_tile, b_tile, row, column, sums);
         }
@@ -110,7 +126,8 @@ __global__ void sweep_elements(Sweep s, int64_t count)
         const T *weight =
             (const T *)s.weight + group * s.group_step + channel % s.columns * s.column_step;
         C sum = C(0);
-        for (int64_t tap = 0; tap < s.y.taps * s.x.taps; tap++) {
+        Tap tap = {};
+        for (int64_t k = 0; k < s.taps(); k++, go_on(s, tap)) {
             const int64_t at = read_at(s, pixel, tap);
             if (at < 0) continue;
             const T *from = (const T *)s.from + at + group * s.depth,
@@ -160,10 +177,11 @@ __device__ inline void load_positions(const WeightSums &w, int64_t group, int64_
     const int64_t term = first_column + along, channel = first_row + along;
     const T *grad = (const T *)w.grad + group * w.columns + channel,
             *from = (const T *)s.from + group * s.depth + term % s.depth;
+    const Tap tap = sweep_tap(s, term / s.depth);
     for (int d = (int)threadIdx.x / kTileSide; d < kDepth; d += kSide * kSide / kTileSide) {
         const int64_t p = first + d;
         const bool is_grad = p < end && channel < w.columns, is_term = p < end && term < w.terms;
-        const int64_t at = is_term ? read_at(s, sweep_position(s, p), term / s.depth) : -1;
+        const int64_t at = is_term ? read_at(s, sweep_position(s, p), tap) : -1;
         a_tile[along * (kDepth + 1) + d] = is_grad ? widen<T>(grad[p * w.channels]) : C(0);
         b_tile[d * (kTileSide + 1) + along] = at < 0 ? C(0) : widen<T>(from[at]);
     }
@@ -171,7 +189,8 @@ __device__ inline void load_positions(const WeightSums &w, int64_t group, int64_
 
 // A tile of 64 output channels of a group by 64 terms, over one part of the positions.
 template <class T>
-__global__ void weight_tiles(WeightSums w, int64_t down, int64_t across)
+__global__ void __launch_bounds__(kSide *kSide, kFitting<2, kSide * kSide>)
+    weight_tiles(WeightSums w, int64_t down, int64_t across)
 {
     using C = compute_type<T>;
     YOKE_SHARED(C, a_tile, kTileSide * (kDepth + 1));
@@ -210,10 +229,12 @@ __global__ void weight_elements(WeightSums w, int64_t count)
         const int64_t channel = i % w.channels, term = i / w.channels % w.terms,
                       begin = i / (w.channels * w.terms) * w.length,
                       end = min(w.positions, begin + w.length);
-        const int64_t first = channel / w.columns * s.depth + term % s.depth, tap = term / s.depth;
+        const int64_t first = channel / w.columns * s.depth + term % s.depth;
+        const Tap tap = sweep_tap(s, term / s.depth);
+        Pixel pixel = sweep_position(s, begin);
         C sum = C(0);
-        for (int64_t p = begin; p < end; p++) {
-            const int64_t at = read_at(s, sweep_position(s, p), tap);
+        for (int64_t p = begin; p < end; p++, go_on(s, pixel)) {
+            const int64_t at = read_at(s, pixel, tap);
             if (at >= 0)
                 sum += widen<T>(((const T *)s.from)[at + first]) *
                        widen<T>(((const T *)w.grad)[p * w.channels + channel]);

@@ -72,9 +72,11 @@ def exchange_of(line, code):
 
 
 def mutants_of(path):
-    seen = collections.Counter()
+    seen, goes_on = collections.Counter(), False
     for number, line in enumerate(path.read_text().splitlines(keepends=True), 1):
-        if line.lstrip().startswith(("#", "//", "template", "static_assert")):
+        is_condition = goes_on or line.lstrip().startswith(("#if", "#elif"))  # of the preprocessor, perhaps of several lines
+        goes_on = is_condition and line.endswith("\\\n")
+        if is_condition or line.lstrip().startswith(("#", "//", "template", "static_assert")):
             continue
         for what, changed, edit in changes_of(line):
             same = what, line.strip()
