@@ -74,6 +74,10 @@ void check_groups(const Given &g)
             "%s: argument 'groups' is %lld, which does not divide the %lld %s channels of 'weight' of shape %s",
             g.call, static_cast<long long>(g.groups), static_cast<long long>(first),
             g.is_transposed ? "input" : "output", to_string(g.weight.shape()).c_str());
+}
+
+void check_channels(const Given &g)
+{
     const int64_t channels = g.x_channels();
     int64_t taken = g.weight.shape_[0];
     if (!g.is_transposed && __builtin_mul_overflow(g.weight.shape_[1], g.groups, &taken))
@@ -197,6 +201,7 @@ void check_call(const Given &g)
     check_dtypes(g);
     check_ranks(g);
     check_groups(g);
+    check_channels(g);
     check_bias(g, out_channels(g));
 }
 

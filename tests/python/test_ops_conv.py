@@ -218,6 +218,8 @@ def test_numbers_of_any_size_that_fit_are_taken():
     assert out.shape == (1, 1, 1, 1)
     out.sum().backward()
     assert to_numpy(x.grad).shape == (1, 1, 2, 3) and not to_numpy(x.grad)[0, 0, 0, 1:].any()
+    out = yoke.conv2d(ones(1, 3, 2, 3), ones(1, 3, 1, 2), padding=(0, 2**61), stride=(1, 2**62))
+    assert out.shape == (1, 1, 2, 2) and not to_numpy(out).any()
     assert yoke.conv_transpose2d(ones(1, 1, 1, 1), ones(1, 1, 1, 1), stride=HUGE, padding=0).shape == (1, 1, 1, 1)
 
 
