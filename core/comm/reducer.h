@@ -162,6 +162,7 @@ private:
     void tell_raised(const char *call) noexcept;
     void rebuild();
     void send(const std::vector<Named> &tensors, int32_t root);
+    void send_together(const std::vector<Tensor> &some, int32_t root);
     LeafNode &leaf_of(size_t param) const;
 
     const Ref<Group> group_;

@@ -259,10 +259,46 @@ void Reducer::rebuild()
     if (!is_same) lay_out(plan);
 }
 
+// Small ones of a dtype and device pass together: a message costs more than copies of theirs.
 void Reducer::send(const std::vector<Named> &tensors, int32_t root)
 {
-    for (const Named &each : tensors)
-        group_->run({YOKE_COMM_BROADCAST, -1, root, each.tensor, each.tensor}, false);
+    constexpr uint64_t kSmall = 1 << 15;  // bytes
+    std::vector<std::vector<Tensor>> together;
+    for (const Named &each : tensors) {
+        const Tensor &one = each.tensor;
+        const auto fits = [&](const std::vector<Tensor> &others) {
+            return one->nbytes() <= kSmall && others[0]->nbytes() <= kSmall &&
+                   others[0]->dtype == one->dtype && others[0]->device == one->device;
+        };
+        const auto found = std::ranges::find_if(together, fits);
+        if (found == together.end())
+            together.push_back({one});
+        else
+            found->push_back(one);
+    }
+    for (const std::vector<Tensor> &each : together) send_together(each, root);
+}
+
+void Reducer::send_together(const std::vector<Tensor> &some, int32_t root)
+{
+    Tensor all = some[0];
+    if (some.size() > 1) {
+        std::vector<Tensor> flat;
+        std::vector<yoke_tensor *> list;
+        for (const Tensor &each : some) {
+            const int64_t shape[] = {each->numel};
+            flat.push_back(make_view(*ops::contiguous(*each), shape, nullptr, 0));
+            list.push_back(flat.back().get());
+        }
+        all = ops::cat(list);
+    }
+    group_->run({YOKE_COMM_BROADCAST, -1, root, all, all}, false);
+    if (some.size() == 1 || group_->rank() == root) return;
+    int64_t offset = 0;
+    for (const Tensor &each : some) {
+        ops::copy_(*each, *make_view(*all, each->shape(), nullptr, offset));
+        offset += each->numel;
+    }
 }
 
 // Who waits for this rank is told what is being handled.

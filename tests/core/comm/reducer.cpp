@@ -1,83 +1,11 @@
 // Gradients of several ranks become their mean while backward runs: core/comm/reducer.cpp, buckets.cpp.
 #include "core/comm/reducer.h"
-#include "core/autograd/backward.h"
-#include "tests/core/comm/threads.h"
+#include "tests/core/comm/model.h"
 
 #include <cmath>
 
 namespace yoke::test {
 namespace {
-
-// A model of a few vectors: the loss is the sum of scale_i * x_i * p_i over those that are used.
-struct Model {
-    std::vector<Tensor> params;
-    std::shared_ptr<Reducer> reducer;
-    std::string compression;
-    BucketHook hook;
-
-    explicit Model(const std::vector<int64_t> &lengths, yoke_dtype dtype = YOKE_F64)
-    {
-        for (const int64_t length : lengths) {
-            const int64_t shape[] = {length};
-            params.push_back(ops::full(shape, 1.0, dtype));
-            set_requires_grad(*params.back(), true);
-        }
-    }
-    ~Model()
-    {
-        if (reducer) reducer->detach();
-    }
-    void join(const Ref<Group> &group, BucketSizes sizes = {})
-    {
-        std::vector<Reducer::Named> named;
-        for (size_t i = 0; i < params.size(); ++i)
-            named.push_back({"p" + std::to_string(i), params[i]});
-        reducer = Reducer::make(group, std::move(named), {}, {sizes, compression, hook});
-    }
-    // The gradient of params[i] is factors[i]; 0: it is not used.
-    void go_back(const std::vector<double> &factors) const
-    {
-        Tensor loss = ops::full({}, 0.0, params[0]->dtype);
-        for (size_t i = 0; i < params.size(); ++i)
-            if (factors[i] != 0)
-                loss = ops::add(*loss, *ops::sum(*ops::mul(*params[i], factors[i])));
-        yoke_tensor *root = loss.get();
-        backward({&root, 1}, {}, false);
-    }
-    std::vector<double> grads() const
-    {
-        std::vector<double> first;
-        for (const Tensor &param : params) {
-            const Tensor grad = grad_of(*param, "a test");
-            if (!grad.present()) {
-                first.push_back(-1);
-                continue;
-            }
-            EXPECT_TRUE(same(grad->shape(), param->shape()));
-            const Tensor wide = ops::cast(*grad, YOKE_F64);
-            std::vector<double> all(static_cast<size_t>(grad->numel));
-            copy_to_host(*wide, all.data(), wide->nbytes(), "a test");
-            for (const double each : all) EXPECT_EQ(each, all[0]);
-            first.push_back(all[0]);
-        }
-        return first;
-    }
-    void forget_grads() const
-    {
-        for (const Tensor &each : params) set_grad_of(*each, nullptr, "a test");
-    }
-};
-
-using Values = std::vector<double>;
-
-void on_ranks(int32_t size, const std::function<void(const Ref<Group> &)> &run)
-{
-    std::vector<Ref<Group>> groups = init_threads(size, 20, kCall);
-    const auto told = each_rank(groups, [&](Group &group) { run(Ref<Group>::share(&group)); });
-    EXPECT_EQ(told, std::vector<std::string>(static_cast<size_t>(size)));
-}
-
-constexpr BucketSizes kSmall{64, 128};
 
 TEST(Buckets, AreClosedByTheParameterThatFillsThemAndHoldOneDtypeEach)
 {
@@ -228,6 +156,48 @@ TEST(Reducer, TakesTheValuesOfRankZero)
     });
 }
 
+// What broadcasts the group has made since its records were so many.
+int64_t broadcasts_since(const Group &group, size_t before)
+{
+    const std::vector<CallRecord> all = group.records();
+    return std::count_if(all.begin() + static_cast<std::ptrdiff_t>(before), all.end(),
+                         [](const CallRecord &each) { return each.op == YOKE_COMM_BROADCAST; });
+}
+
+TEST(Reducer, SendsSmallBuffersOfADtypeTogether)
+{
+    on_ranks(3, [](const Ref<Group> &group) {
+        Model model({3});
+        const int64_t square[] = {2, 3}, turned[] = {1, 2}, long_[] = {50000};
+        std::vector<Tensor> all;
+        const double own = group->rank() + 1.;
+        for (int i = 0; i < 4; ++i) all.push_back(filled(4 + i, static_cast<float>(own + i)));
+        all.push_back(ops::full({}, own, YOKE_I64));
+        all.push_back(ops::full(long_, own, YOKE_F32));
+        all.push_back(make_view(*ops::full(square, own, YOKE_F32), {{3, 2}}, turned, 0));
+        all.push_back(ops::full({{0}}, own, YOKE_F32));
+        all.push_back(ops::full({{2}}, 1.0, YOKE_BOOL));
+        std::vector<Reducer::Named> params{{"p", model.params[0]}}, buffers;
+        for (size_t i = 0; i < all.size(); ++i)
+            buffers.push_back({"b" + std::to_string(i), all[i]});
+        model.reducer = Reducer::make(group, params, buffers, {});
+        model.go_back({1});
+        const size_t before = group->records().size();
+        const NoGrad no_grad;
+        for (const Tensor &each : all)
+            if (each->dtype != YOKE_BOOL) ops::fill_(*each, own * 7);
+        set_grad_enabled(true);
+        model.go_back({1});
+        EXPECT_EQ(broadcasts_since(*group, before), 4) << "float32, a long one, int64, bool";
+        for (const Tensor &each : all) {
+            const Tensor wide = ops::contiguous(*ops::cast(*each, YOKE_F64));
+            for (int64_t i = 0; i < wide->numel; ++i)
+                EXPECT_EQ(reinterpret_cast<const double *>(wide->data)[i],
+                          each->dtype == YOKE_BOOL ? 1 : 7);
+        }
+    });
+}
+
 TEST(Reducer, RefusesUnlikeModelsAlikeOnAllRanks)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 20, kCall);
@@ -252,84 +222,6 @@ TEST(Reducer, WhatOneRankIsRefusedIsToldToThoseThatWaitForIt)
     EXPECT_NE(told[1].find("'p0'"), std::string::npos) << told[1];
     for (const char *part : {"YOKE_E_TIMEOUT", "rank 1 (", "'p0'", "requires none"})
         EXPECT_NE(told[0].find(part), std::string::npos) << part << " in " << told[0];
-}
-
-TEST(Reducer, ARankWithoutDataAnswersUntilAllAreOut)
-{
-    on_ranks(3, [](const Ref<Group> &group) {
-        Model model({3, 17, 9});
-        model.join(group, kSmall);
-        const double own = group->rank() + 1;
-        model.reducer->begin_join();
-        for (int step = 0; step < group->rank(); ++step) {  // rank 0 has none, rank 2 two
-            model.go_back({own, step ? 0 : own, 0});
-            EXPECT_EQ(model.grads(), step ? (Values{3, -1, -1}) : (Values{2.5, 2.5, -1}));
-            model.forget_grads();
-        }
-        {
-            const NoGrad no_grad;
-            ops::fill_(*model.params[0], own);
-        }
-        const Ref<State> last = model.reducer->end_join(State::make(int64_t{group->rank()}));
-        EXPECT_EQ(*last->get_if<int64_t>(), 2);
-        EXPECT_EQ(reinterpret_cast<const double *>(model.params[0]->data)[2], 3);
-        model.forget_grads();
-        model.go_back({own, 0, 0});  // as before
-        EXPECT_EQ(model.grads()[0], 2);
-    });
-}
-
-TEST(Reducer, GoesOnInAnotherGroupFromTheRankThatIsFurthest)
-{
-    // What each of three has begun after its last backward, and who of the two others is furthest.
-    for (const auto &[has_gone_on, furthest] :
-         {std::pair(Values{0, 0, 1}, 2), {{1, 0, 0}, 0}, {{0, 0, 0}, 0}})
-        on_ranks(3, [&](const Ref<Group> &group) {
-            Model model({3, 17});
-            model.join(group, kSmall);
-            model.reducer->set_weight(group->rank() + 1);
-            model.go_back({1, 1});
-            if (has_gone_on[static_cast<size_t>(group->rank())] != 0) model.reducer->check();
-            {
-                const NoGrad no_grad;
-                ops::fill_(*model.params[1], static_cast<double>(group->rank()));
-            }
-            const Ref<Group> smaller = group->split(group->rank() == 1 ? -1 : 0, 0);
-            if (!smaller.present()) return;
-            const auto [made, state] =
-                model.reducer->regroup(smaller, State::make(int64_t{group->rank()}));
-            EXPECT_EQ(model.grads(), (Values{-1, -1}));
-            EXPECT_EQ(*state->get_if<int64_t>(), furthest);
-            EXPECT_EQ(reinterpret_cast<const double *>(model.params[1]->data)[16], furthest);
-            model.reducer = made;
-            model.go_back({smaller->rank() * 4., 1});
-            EXPECT_EQ(model.grads(), (Values{3, 1})) << "of weights 1 and 3";
-        });
-}
-
-TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
-{
-    // How many of three parameters, of which nobody uses the last, each of two has written since its last backward.
-    for (const auto &[written, furthest] : {std::pair(Values{1, 2}, 1),
-                                            {{2, 1}, 0},
-                                            {{0, 2}, 1},
-                                            {{0, 1}, 0},
-                                            {{1, 0}, 1},
-                                            {{2, 2}, 0}})
-        on_ranks(2, [&](const Ref<Group> &group) {
-            Model model({3, 17, 2});
-            model.join(group, kSmall);
-            model.go_back({1, 1, 0});
-            const auto rank = static_cast<size_t>(group->rank());
-            for (size_t i = 0; static_cast<double>(i) < written[rank]; ++i) {
-                const NoGrad no_grad;
-                ops::fill_(*model.params[i], group->rank() + 5.);
-            }
-            const auto [made, state] =
-                model.reducer->regroup(group, State::make(int64_t{group->rank()}));
-            EXPECT_EQ(*state->get_if<int64_t>(), furthest) << written[0] << " " << written[1];
-            made->detach();
-        });
 }
 
 TEST(Reducer, OfAGroupIsOneAlone)

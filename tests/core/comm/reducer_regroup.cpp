@@ -1,0 +1,86 @@
+// Ranks that go on from the one that is furthest: core/comm/reducer_regroup.cpp, reducer_join.cpp.
+#include "tests/core/comm/model.h"
+
+namespace yoke::test {
+namespace {
+
+TEST(Reducer, ARankWithoutDataAnswersUntilAllAreOut)
+{
+    on_ranks(3, [](const Ref<Group> &group) {
+        Model model({3, 17, 9});
+        model.join(group, kSmall);
+        const double own = group->rank() + 1;
+        model.reducer->begin_join();
+        for (int step = 0; step < group->rank(); ++step) {  // rank 0 has none, rank 2 two
+            model.go_back({own, step ? 0 : own, 0});
+            EXPECT_EQ(model.grads(), step ? (Values{3, -1, -1}) : (Values{2.5, 2.5, -1}));
+            model.forget_grads();
+        }
+        {
+            const NoGrad no_grad;
+            ops::fill_(*model.params[0], own);
+        }
+        const Ref<State> last = model.reducer->end_join(State::make(int64_t{group->rank()}));
+        EXPECT_EQ(*last->get_if<int64_t>(), 2);
+        EXPECT_EQ(reinterpret_cast<const double *>(model.params[0]->data)[2], 3);
+        model.forget_grads();
+        model.go_back({own, 0, 0});  // as before
+        EXPECT_EQ(model.grads()[0], 2);
+    });
+}
+
+TEST(Reducer, GoesOnInAnotherGroupFromTheRankThatIsFurthest)
+{
+    // What each of three has begun after its last backward, and who of the two others is furthest.
+    for (const auto &[has_gone_on, furthest] :
+         {std::pair(Values{0, 0, 1}, 2), {{1, 0, 0}, 0}, {{0, 0, 0}, 0}})
+        on_ranks(3, [&](const Ref<Group> &group) {
+            Model model({3, 17});
+            model.join(group, kSmall);
+            model.reducer->set_weight(group->rank() + 1);
+            model.go_back({1, 1});
+            if (has_gone_on[static_cast<size_t>(group->rank())] != 0) model.reducer->check();
+            {
+                const NoGrad no_grad;
+                ops::fill_(*model.params[1], static_cast<double>(group->rank()));
+            }
+            const Ref<Group> smaller = group->split(group->rank() == 1 ? -1 : 0, 0);
+            if (!smaller.present()) return;
+            const auto [made, state] =
+                model.reducer->regroup(smaller, State::make(int64_t{group->rank()}));
+            EXPECT_EQ(model.grads(), (Values{-1, -1}));
+            EXPECT_EQ(*state->get_if<int64_t>(), furthest);
+            EXPECT_EQ(reinterpret_cast<const double *>(model.params[1]->data)[16], furthest);
+            model.reducer = made;
+            model.go_back({smaller->rank() * 4., 1});
+            EXPECT_EQ(model.grads(), (Values{3, 1})) << "of weights 1 and 3";
+        });
+}
+
+TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
+{
+    // How many of three parameters, of which nobody uses the last, each of two has written since its last backward.
+    for (const auto &[written, furthest] : {std::pair(Values{1, 2}, 1),
+                                            {{2, 1}, 0},
+                                            {{0, 2}, 1},
+                                            {{0, 1}, 0},
+                                            {{1, 0}, 1},
+                                            {{2, 2}, 0}})
+        on_ranks(2, [&](const Ref<Group> &group) {
+            Model model({3, 17, 2});
+            model.join(group, kSmall);
+            model.go_back({1, 1, 0});
+            const auto rank = static_cast<size_t>(group->rank());
+            for (size_t i = 0; static_cast<double>(i) < written[rank]; ++i) {
+                const NoGrad no_grad;
+                ops::fill_(*model.params[i], group->rank() + 5.);
+            }
+            const auto [made, state] =
+                model.reducer->regroup(group, State::make(int64_t{group->rank()}));
+            EXPECT_EQ(*state->get_if<int64_t>(), furthest) << written[0] << " " << written[1];
+            made->detach();
+        });
+}
+
+}  // namespace
+}  // namespace yoke::test
