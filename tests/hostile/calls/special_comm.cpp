@@ -10,8 +10,8 @@ void yoke_comm_init(Draw &d)
                                            "http://x"};
     yoke_comm_options *options = d.array<yoke_comm_options>(1);
     *options = {};
-    options->struct_size =
-        d.one_in(16) ? static_cast<uint32_t>(d.below(100)) : static_cast<uint32_t>(sizeof *options);
+    options->struct_size = d.one_in(16) ? static_cast<uint32_t>(d.below(sizeof *options))
+                                        : static_cast<uint32_t>(sizeof *options);
     options->has_rank = 1;
     options->rank = d.one_in(4) ? d.int32() : 0;
     options->world_size = d.one_in(4) ? -static_cast<int32_t>(d.below(100)) : 1;
@@ -45,8 +45,8 @@ void yoke_run(Draw &d)
     static const char *const kMasters[] = {"", ":", "x", "[::1]:0", "::1:7", "127.0.0.1:29500"};
     yoke_run_options *options = d.array<yoke_run_options>(1);
     *options = {};
-    options->struct_size =
-        d.one_in(16) ? static_cast<uint32_t>(d.below(100)) : static_cast<uint32_t>(sizeof *options);
+    options->struct_size = d.one_in(16) ? static_cast<uint32_t>(d.below(sizeof *options))
+                                        : static_cast<uint32_t>(sizeof *options);
     options->command = kCommands[d.below(std::size(kCommands))];
     options->ranks = d.one_in(2) ? 1 : d.one_in(4) ? 2 : -static_cast<int32_t>(d.below(100));
     options->nodes = d.one_in(4) ? d.int32() : 0;
