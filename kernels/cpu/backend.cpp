@@ -2,7 +2,7 @@
 #include "core/backend/ops.inc"
 #include "kernels/cpu/comm/engine.h"
 #include "kernels/cpu/device.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/onednn.h"
 
 namespace yoke::cpu {
 

@@ -1,7 +1,8 @@
 // Which build of the kernels runs: the best that this CPU and its operating system have.
 #include <cstring>
 
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/onednn.h"
 
 namespace yoke::cpu {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/available.h"
 #include "kernels/cpu/device.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/onednn.h"
 
 namespace yoke::cpu {
 

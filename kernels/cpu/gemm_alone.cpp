@@ -3,8 +3,8 @@
 #include <exception>
 
 #include "kernels/cpu/gemm_cache.h"
-#include "kernels/cpu/gemm_exit.h"
-#include "kernels/cpu/gemm_room.h"
+#include "kernels/cpu/onednn_exit.h"
+#include "kernels/cpu/onednn_room.h"
 
 namespace yoke::cpu {
 
@@ -18,7 +18,7 @@ static dnnl_status_t execute(GemmEntry *entry, const Product &product)
                                {DNNL_ARG_DST, entry->c},
                                {DNNL_ARG_BIAS, entry->bias}};
     if (entry->bias) dnnl_memory_set_data_handle(entry->bias, const_cast<void *>(product.bias));
-    return dnnl_primitive_execute(entry->primitive, gemm_stream(), entry->bias ? 4 : 3, args);
+    return dnnl_primitive_execute(entry->primitive, onednn_stream(), entry->bias ? 4 : 3, args);
 }
 
 static void put_strides(const Matrix &matrix, int64_t batch, int64_t *out)

@@ -14,7 +14,7 @@
 #include <numeric>
 
 #include "kernels/cpu/gemm_cache.h"
-#include "kernels/cpu/gemm_exit.h"
+#include "kernels/cpu/onednn_exit.h"
 
 namespace yoke::cpu {
 

@@ -6,7 +6,7 @@
  * Some do not count, for nothing above can mend them. The dynamic loader keeps thread-local data, and ends the process
  * where there is no memory for it. So does libgomp, and oneDNN writes to what it was not given: of these two an
  * allocation does not count for which libyoke has seen to it that there is room, having just taken as much and given it
- * back (kernels/cpu/gemm_room.h).
+ * back (kernels/cpu/onednn_room.h).
  */
 #include <dlfcn.h>
 #include <errno.h>

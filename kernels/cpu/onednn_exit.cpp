@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm_exit.h"
+#include "kernels/cpu/onednn_exit.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,17 +1,10 @@
 // What oneDNN is told for the whole process.
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/onednn.h"
+
+#include <oneapi/dnnl/dnnl.h>
 
 #include <cstdio>
 #include <cstring>
-
-#include "kernels/cpu/gemm_cache.h"
-#include "kernels/cpu/gemm_room.h"
-
-// oneDNN's OpenMP, whichever library of the process it is: nothing else here is built against it.
-extern "C" {
-__attribute__((weak)) int omp_get_max_threads(void);
-__attribute__((weak)) void omp_set_num_threads(int);
-}
 
 namespace yoke::cpu {
 
@@ -32,22 +25,6 @@ bool onednn_has_bf16()
 {
     constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16;
     return (dnnl_get_effective_cpu_isa() & kBf16) == kBf16;
-}
-
-OneThread::OneThread() : before_(omp_get_max_threads ? omp_get_max_threads() : 1)
-{
-    if (before_ == 1) return;
-    if (has_room_for_openmp()) {
-        omp_set_num_threads(1);
-    } else {
-        before_ = 1;
-        status_ = dnnl_out_of_memory;
-    }
-}
-
-OneThread::~OneThread()
-{
-    if (before_ != 1) omp_set_num_threads(before_);
 }
 
 }  // namespace yoke::cpu

@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm_room.h"
+#include "kernels/cpu/onednn_room.h"
 
 #include <sys/mman.h>
 

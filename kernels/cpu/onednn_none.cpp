@@ -1,7 +1,9 @@
-// In place of gemm.cpp where the build has no oneDNN: every product is left to our own loops.
-#include "kernels/cpu/gemm.h"
+// In place of all that calls oneDNN where the build has none: everything is left to our own loops.
+#include "kernels/cpu/onednn.h"
 
 #include <cstdio>
+
+#include "kernels/cpu/gemm.h"
 
 namespace yoke::cpu {
 

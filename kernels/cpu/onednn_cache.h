@@ -1,0 +1,97 @@
+// oneDNN primitives that are ready to run, found by what they were made for.
+//
+// Contract
+//  * A cache belongs to one thread: a primitive with its memory objects is never used by two threads at once. All is
+//    called where a OneThread lives. Looking up an entry costs a hash and a comparison or two; making one some 100
+//    microseconds.
+//  * An Entry has a `key` without padding, of whole words, which is hashed and compared as bytes; `used`, 0 where it is
+//    empty; clear(), after which it is all zeros; make(key), after which it is made or clear; and key.room(), the bytes
+//    of operands that oneDNN may pack as it makes it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "kernels/cpu/onednn_room.h"
+#include "kernels/cpu/onednn_thread.h"
+
+namespace yoke::cpu {
+
+// 64 sets of 4 entries; in a full set the one that was not used for longest goes.
+template <class Entry>
+class PrimitiveCache : ThreadKept {
+public:
+    // The calling thread's entry for the key, made if need be. What fails leaves no entry behind.
+    template <class Key>
+    static dnnl_status_t find(const Key &key, Entry **out)
+    {
+        *out = nullptr;
+        if (!t_cache)
+            if (dnnl_status_t status = start()) return status;
+        PrimitiveCache *cache = t_cache;
+        Entry *set = cache->entries_[hash(key) % kSets], *oldest = set;
+        for (Entry *entry = set; entry < set + kWays; entry++) {
+            if (entry->used && memcmp(&entry->key, &key, sizeof(key)) == 0) {
+                entry->used = ++cache->clock_;
+                *out = entry;
+                return dnnl_success;
+            }
+            if (entry->used < oldest->used) oldest = entry;
+        }
+        if (dnnl_status_t status = make(oldest, key)) return status;
+        oldest->key = key;
+        oldest->used = ++cache->clock_;
+        *out = oldest;
+        return dnnl_success;
+    }
+
+private:
+    static constexpr int kSets = 64, kWays = 4;
+    static thread_local PrimitiveCache *t_cache __attribute__((tls_model("initial-exec")));
+
+    template <class Key>
+    static uint64_t hash(const Key &key)
+    {
+        uint64_t words[sizeof(Key) / 8], h = 0;
+        memcpy(words, &key, sizeof(words));
+        for (uint64_t word : words) h = (h ^ word) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+        return h;
+    }
+
+    static dnnl_status_t start()
+    {
+        if (dnnl_status_t status = start_onednn_thread()) return status;
+        PrimitiveCache *cache = new (std::nothrow) PrimitiveCache();
+        if (!cache) return dnnl_out_of_memory;
+        cache->destroy = [](ThreadKept *self) {
+            PrimitiveCache *ended = static_cast<PrimitiveCache *>(self);
+            for (auto &set : ended->entries_)
+                for (Entry &entry : set)
+                    if (entry.used) entry.clear();
+            delete ended;
+            t_cache = nullptr;
+        };
+        keep_for_thread(cache);
+        t_cache = cache;
+        return dnnl_success;
+    }
+
+    template <class Key>
+    static dnnl_status_t make(Entry *entry, const Key &key)
+    {
+        entry->clear();
+        const Making making;
+        if (!has_room_for_onednn(key.room())) return dnnl_out_of_memory;
+        return entry->make(key);
+    }
+
+    uint64_t clock_;
+    Entry entries_[kSets][kWays];
+};
+
+template <class Entry>
+thread_local PrimitiveCache<Entry> *PrimitiveCache<Entry>::t_cache
+    __attribute__((tls_model("initial-exec")));
+
+}  // namespace yoke::cpu
