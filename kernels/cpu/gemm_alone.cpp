@@ -1,24 +1,20 @@
 // One product, by the calling thread.
-#include <algorithm>
-#include <exception>
-
 #include "kernels/cpu/gemm_cache.h"
-#include "kernels/cpu/onednn_exit.h"
-#include "kernels/cpu/onednn_room.h"
+#include "kernels/cpu/onednn_cache.h"
 
 namespace yoke::cpu {
 
-static dnnl_status_t execute(GemmEntry *entry, const Product &product)
+static dnnl_status_t execute(const GemmEntry &entry, const Product &product)
 {
-    dnnl_memory_set_data_handle(entry->a, product.a.data);
-    dnnl_memory_set_data_handle(entry->b, product.b.data);
-    dnnl_memory_set_data_handle(entry->c, product.c.data);
-    dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, entry->a},
-                               {DNNL_ARG_WEIGHTS, entry->b},
-                               {DNNL_ARG_DST, entry->c},
-                               {DNNL_ARG_BIAS, entry->bias}};
-    if (entry->bias) dnnl_memory_set_data_handle(entry->bias, const_cast<void *>(product.bias));
-    return dnnl_primitive_execute(entry->primitive, onednn_stream(), entry->bias ? 4 : 3, args);
+    dnnl_memory_set_data_handle(entry.a, product.a.data);
+    dnnl_memory_set_data_handle(entry.b, product.b.data);
+    dnnl_memory_set_data_handle(entry.c, product.c.data);
+    dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, entry.a},
+                               {DNNL_ARG_WEIGHTS, entry.b},
+                               {DNNL_ARG_DST, entry.c},
+                               {DNNL_ARG_BIAS, entry.bias}};
+    if (entry.bias) dnnl_memory_set_data_handle(entry.bias, const_cast<void *>(product.bias));
+    return dnnl_primitive_execute(entry.primitive, onednn_stream(), entry.bias ? 4 : 3, args);
 }
 
 static void put_strides(const Matrix &matrix, int64_t batch, int64_t *out)
@@ -40,23 +36,14 @@ dnnl_status_t compute_alone(const Product &product, bool *done)
     put_strides(product.a, product.batch, key.a);
     put_strides(product.b, product.batch, key.b);
     put_strides(product.c, product.batch, key.c);
-    const Inside inside;
-    const OneThread alone;
-    if (inside.status() || alone.status()) return std::max(inside.status(), alone.status());
-    GemmEntry *entry = nullptr;
-    dnnl_status_t status = dnnl_out_of_memory;
-    try {
-        status = find_gemm(key, &entry);
-        // A first run makes what all primitives share.
-        if (entry && !entry->settled && !has_room_for_onednn(0)) return dnnl_out_of_memory;
-        *done = !status && entry->primitive;
-        if (*done) status = execute(entry, product);
-    } catch (const std::exception &) {  // of oneDNN's allocations
-        *done = false;
-        status = dnnl_out_of_memory;
-    }
-    if (!entry || !entry->settled) stay_before_statics();
-    if (entry) entry->settled = true;
+    *done = false;
+    const dnnl_status_t status = use_onednn<GemmEntry>(key, [&](GemmEntry &entry) {
+        if (!entry.primitive) return dnnl_success;
+        const dnnl_status_t ran = execute(entry, product);
+        entry.settled = *done = true;
+        return ran;
+    });
+    if (status) *done = false;
     return status;
 }
 

@@ -89,9 +89,4 @@ dnnl_status_t GemmEntry::make(const GemmKey &wanted)
     return cannot ? dnnl_success : status;
 }
 
-dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out)
-{
-    return PrimitiveCache<GemmEntry>::find(key, out);
-}
-
 }  // namespace yoke::cpu

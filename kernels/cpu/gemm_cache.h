@@ -29,10 +29,6 @@ struct GemmEntry {
     dnnl_status_t make(const GemmKey &wanted);
 };
 
-// The calling thread's entry for the key, made if need be. What oneDNN cannot do is an entry without a primitive;
-// any other failure is returned and leaves no entry behind.
-dnnl_status_t find_gemm(const GemmKey &key, GemmEntry **out);
-
 // Computes a product in the calling thread, with what stands here. *done is false where oneDNN cannot do it; `product`
 // has strides that it takes.
 dnnl_status_t compute_alone(const Product &product, bool *done);

@@ -8,13 +8,12 @@
 //  the cut follows from the
 //    shape alone, and one thread computes the same parts one after the other.
 #include <algorithm>
-#include <atomic>
+#include <cstdio>
 #include <cstring>
-#include <new>
 #include <numeric>
 
 #include "kernels/cpu/gemm_cache.h"
-#include "kernels/cpu/onednn_exit.h"
+#include "kernels/cpu/onednn_parts.h"
 
 namespace yoke::cpu {
 
@@ -24,17 +23,12 @@ constexpr int64_t kMostFixedParts = 64;
 // Rows or columns between two cuts: what kernels take at once.
 constexpr int64_t kCutUnit = 16;
 
-static yoke_status fail_onednn(dnnl_status_t status, const Product &product)
+static yoke_status fail_product(dnnl_status_t status, const Product &product)
 {
-    if (status == kProcessEnds)
-        return fail(
-            YOKE_E_STATE,
-            "the process is ending, and oneDNN, which computes products, ends with it; be done with them before main() returns or exit() is called: join the threads that compute");
-    const bool no_memory = status == dnnl_out_of_memory;
-    return fail(no_memory ? YOKE_E_OOM : YOKE_E_INTERNAL,
-                "oneDNN failed (status %d%s) on a product of %lld x %lld by %lld x %lld",
-                (int)status, no_memory ? ": the host has no memory left" : "", (long long)product.m,
-                (long long)product.k, (long long)product.k, (long long)product.n);
+    char use[160];
+    snprintf(use, sizeof use, "a product of %lld x %lld by %lld x %lld", (long long)product.m,
+             (long long)product.k, (long long)product.k, (long long)product.n);
+    return fail_onednn(status, use);
 }
 
 // ---- operands -----------------------------------------------------------------------------------------------------
@@ -249,28 +243,6 @@ dnnl_status_t Cut::run(const Product &whole, int64_t part, char *room, bool *don
 
 // ---- products by the team -----------------------------------------------------------------------------------------
 
-// What the parts of a product have come to: the worst of it stays.
-struct Outcome {
-    std::atomic<int> status{dnnl_success};
-    std::atomic<bool> done{true};
-
-    void add(dnnl_status_t part, bool part_done)
-    {
-        if (part) status.store(part, std::memory_order_relaxed);
-        if (!part_done) done.store(false, std::memory_order_relaxed);
-    }
-};
-
-template <class F>
-static void run_parts(int64_t count, int64_t slots, const F &f)
-{
-    if (count == 1) return f(int64_t{0}, 0);
-    run_chunks(
-        count,
-        [](void *context, int64_t i, int slot) { (*static_cast<const F *>(context))(i, slot); },
-        const_cast<void *>(static_cast<const void *>(&f)), static_cast<int>(slots));
-}
-
 // Large matrices: each is cut, and every part of each is a chunk.
 static yoke_status run_large(const yoke_launch *launch, const Product &product, Outcome &outcome)
 {
@@ -325,7 +297,7 @@ yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool 
     } else {
         run_small(p, work, outcome);
     }
-    if (int status = outcome.status.load()) return fail_onednn((dnnl_status_t)status, product);
+    if (int status = outcome.status.load()) return fail_product((dnnl_status_t)status, product);
     *done = outcome.done.load();
     return YOKE_OK;
 }

@@ -1,10 +1,13 @@
-// What oneDNN is told for the whole process.
+// What oneDNN is told for the whole process, and what it says.
 #include "kernels/cpu/onednn.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
 #include <cstdio>
 #include <cstring>
+
+#include "kernels/cpu/onednn_exit.h"
+#include "kernels/cpu/onednn_parts.h"
 
 namespace yoke::cpu {
 
@@ -25,6 +28,17 @@ bool onednn_has_bf16()
 {
     constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16;
     return (dnnl_get_effective_cpu_isa() & kBf16) == kBf16;
+}
+
+yoke_status fail_onednn(dnnl_status_t status, const char *use)
+{
+    if (status == kProcessEnds)
+        return fail(
+            YOKE_E_STATE,
+            "the process is ending, and oneDNN, which computes products and convolutions, ends with it; be done with them before main() returns or exit() is called: join the threads that compute");
+    const bool no_memory = status == dnnl_out_of_memory;
+    return fail(no_memory ? YOKE_E_OOM : YOKE_E_INTERNAL, "oneDNN failed (status %d%s) on %s",
+                (int)status, no_memory ? ": the host has no memory left" : "", use);
 }
 
 }  // namespace yoke::cpu

@@ -6,13 +6,16 @@
 //    microseconds.
 //  * An Entry has a `key` without padding, of whole words, which is hashed and compared as bytes; `used`, 0 where it is
 //    empty; clear(), after which it is all zeros; make(key), after which it is made or clear; and key.room(), the bytes
-//    of operands that oneDNN may pack as it makes it.
+//    of operands that oneDNN may pack as it makes it. What oneDNN cannot do is an entry whose `primitive` is null.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <new>
 
+#include "kernels/cpu/onednn_exit.h"
 #include "kernels/cpu/onednn_room.h"
 #include "kernels/cpu/onednn_thread.h"
 
@@ -93,5 +96,29 @@ private:
 template <class Entry>
 thread_local PrimitiveCache<Entry> *PrimitiveCache<Entry>::t_cache
     __attribute__((tls_model("initial-exec")));
+
+// use(entry) with the calling thread's entry for the key; it sets entry.settled where it ran the primitive. What fails
+// before, or is thrown by oneDNN's allocations, is the status.
+template <class Entry, class Key, class Use>
+dnnl_status_t use_onednn(const Key &key, const Use &use)
+{
+    const Inside inside;
+    const OneThread alone;
+    if (inside.status() || alone.status()) return std::max(inside.status(), alone.status());
+    Entry *entry = nullptr;
+    bool was_settled = false;
+    dnnl_status_t status = dnnl_out_of_memory;
+    try {
+        status = PrimitiveCache<Entry>::find(key, &entry);
+        was_settled = entry && entry->settled;
+        // A first run makes what all primitives share.
+        if (entry && !was_settled && !has_room_for_onednn(0)) return dnnl_out_of_memory;
+        if (entry) status = use(*entry);
+    } catch (const std::exception &) {
+        status = dnnl_out_of_memory;
+    }
+    if (!was_settled) stay_before_statics();
+    return status;
+}
 
 }  // namespace yoke::cpu

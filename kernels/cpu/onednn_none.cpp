@@ -3,11 +3,18 @@
 
 #include <cstdio>
 
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm.h"
 
 namespace yoke::cpu {
 
 yoke_status gemm_onednn(const yoke_launch *, const Product &, bool *done)
+{
+    *done = false;
+    return YOKE_OK;
+}
+
+yoke_status conv_onednn(const yoke_launch *, const Conv &, bool *done)
 {
     *done = false;
     return YOKE_OK;
@@ -19,7 +26,7 @@ void prepare_onednn() {}
 
 void describe_onednn(char *text, size_t bytes)
 {
-    snprintf(text, bytes, "no oneDNN (products take our own loops)");
+    snprintf(text, bytes, "no oneDNN (products and convolutions take our own loops)");
 }
 
 bool onednn_has_bf16()

@@ -1,6 +1,7 @@
 // Convolution and its gradients: which way they are computed, and the sweeps that are products of matrices.
 #include "kernels/cpu/simd/conv.h"
 
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/simd/tile.h"
 
 YOKE_SIMD_BEGIN
@@ -165,10 +166,39 @@ static yoke_status compute_in(const yoke_launch *launch, const Conv &conv)
     });
 }
 
+// Adds the bias of the gradient by data, where another computed the rest.
+static void add_bias(const Conv &c)
+{
+    const int64_t pixels = c.n * c.h * c.w;
+    parallel_range(pixels, max(1, kGrain / c.c), [&](int64_t begin, int64_t end) {
+        constexpr int64_t kRun = 256;
+        float some[kRun], bias[kRun];
+        for (int64_t channel = 0; channel < c.c; channel += kRun) {
+            const int64_t n = min(kRun, c.c - channel);
+            take_run(c.dtype, c.bias, channel, n, bias);
+            for (int64_t i = begin; i < end; i++) {
+                take_run(c.dtype, c.x, i * c.c + channel, n, some);
+                for (int64_t j = 0; j < n; j++) some[j] += bias[j];
+                give_run(c.dtype, some, n, c.x, i * c.c + channel);
+            }
+        }
+    });
+}
+
+// Below this many multiplications oneDNN's set-up costs more than our own loops take.
+constexpr double kSmall = 16 * 16 * 16;
+
 static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)
 {
     if (launch->operands[launch->operand_count - 1].numel == 0) return YOKE_OK;
     const Conv conv = kernels::conv_of(launch, kind);
+    const Sweep sweep = kernels::forward_sweep(conv);
+    if ((double)sweep.rows() * (double)sweep.terms() * (double)conv.o > kSmall) {
+        bool done = false;
+        if (yoke_status status = conv_onednn(launch, conv, &done)) return status;
+        if (done && kind == ConvKind::kData && conv.bias) add_bias(conv);
+        if (done) return YOKE_OK;
+    }
     switch (conv.dtype) {
         case YOKE_F64:
             return compute_in<double>(launch, conv);

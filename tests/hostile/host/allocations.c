@@ -76,6 +76,26 @@ static yoke_status run_ops(void)
     return status;
 }
 
+/* Forward, and both gradients. */
+static yoke_status convolve(void)
+{
+    static const int64_t kPixels[] = {2, 16, 12, 12}, kWindow[] = {16, 16, 3, 3};
+    yoke_status status = YOKE_OK;
+    yoke_tensor *x = NULL, *w = NULL, *y = NULL, *loss = NULL;
+    TRY(yoke_ones(kPixels, 4, YOKE_F32, NULL, &x));
+    TRY(yoke_ones(kWindow, 4, YOKE_F32, NULL, &w));
+    TRY(yoke_tensor_set_requires_grad(x, 1));
+    TRY(yoke_tensor_set_requires_grad(w, 1));
+    TRY(yoke_conv2d(x, w, NULL, NULL, 0, NULL, 0, NULL, 0, 1, &y));
+    TRY(yoke_sum(y, NULL, 0, 0, YOKE_NONE, &loss));
+    TRY(yoke_backward(loss, NULL, 0));
+    yoke_tensor_release(loss);
+    yoke_tensor_release(y);
+    yoke_tensor_release(w);
+    yoke_tensor_release(x);
+    return status;
+}
+
 /* Each in a thread of its own, whose first call it is. */
 static yoke_status train(int with_step, int with_autocast)
 {
@@ -192,11 +212,17 @@ static const struct {
     yoke_status (*run)(void);
     long step, soak_step;
 } kWorks[] = {
-    {"open_device", open_device, 1, 1},       {"run_ops", run_ops, 1, 1},
-    {"run_backward", run_backward, 1, 1},     {"run_autocast", run_autocast, 1, 1},
-    {"take_step", take_step, 1, 1},           {"capture", capture, 1, 1},
-    {"recompute", recompute, 1, 1},           {"explain_choice", explain_choice, 1, 1},
-    {"take_inventory", take_inventory, 1, 1}, {"budget_steps", budget_steps, 37, 1},
+    {"open_device", open_device, 1, 1},
+    {"run_ops", run_ops, 1, 1},
+    {"convolve", convolve, 1, 1},
+    {"run_backward", run_backward, 1, 1},
+    {"run_autocast", run_autocast, 1, 1},
+    {"take_step", take_step, 1, 1},
+    {"capture", capture, 1, 1},
+    {"recompute", recompute, 1, 1},
+    {"explain_choice", explain_choice, 1, 1},
+    {"take_inventory", take_inventory, 1, 1},
+    {"budget_steps", budget_steps, 37, 1},
     {"ask_doctor", ask_doctor, 307, 7},
 };
 enum { kWorkCount = sizeof kWorks / sizeof kWorks[0] };

@@ -1,0 +1,17 @@
+// oneDNN's way to compute a convolution and its gradients.
+#pragma once
+
+#include "kernels/common/conv.h"
+#include "kernels/cpu/cpu.h"
+
+namespace yoke::cpu {
+
+using kernels::Conv;
+using kernels::ConvKind;
+
+// Computes it through oneDNN, by the team; of the gradient by data without the bias. *done is false, with YOKE_OK and
+// nothing written, where oneDNN does not take its dtype or has nothing fast for it; the caller's own loops take
+// everything. The bits do not depend on the team.
+yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done);
+
+}  // namespace yoke::cpu

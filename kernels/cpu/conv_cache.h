@@ -1,0 +1,47 @@
+// Convolutions as oneDNN's primitives, ready to run; each thread has a cache of them (onednn_cache.h).
+//
+// Contract
+//  * Pixels lie NHWC. The weight lies as oneDNN wants it: what is read of it is packed first, what is written is packed
+//    and goes to the caller's layout behind that. Of bf16 the packed gradient by weight is float.
+//  * An implementation named "ref..." is never taken: plain weights beside NHWC would give one, a hundred times slower.
+#pragma once
+
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/onednn_thread.h"
+
+namespace yoke::cpu {
+
+// What a primitive is made for. No padding, so that it can be hashed and compared as bytes.
+struct ConvKey {
+    int64_t kind, dtype, bias;
+    int64_t n, c, h, w, o, oh, ow, kh, kw;
+    int64_t stride[2], padding[2], dilation[2], groups;
+
+    explicit ConvKey(const Conv &conv);
+    ConvKey() = default;
+    uint64_t room() const
+    {
+        return static_cast<uint64_t>(o * (c / groups) * kh * kw) * sizeof(float);
+    }
+};
+
+struct ConvEntry {
+    ConvKey key;
+    uint64_t used;               // when, for eviction; 0: empty
+    dnnl_primitive_t primitive;  // null: oneDNN cannot do it, or not fast
+    dnnl_primitive_t reorder;    // of the weight; null: packed is as the caller's
+    dnnl_memory_t x, weight, packed, out, bias, scratchpad;
+    uint64_t packed_bytes, scratchpad_bytes;
+    bool settled;  // it was run: what oneDNN makes at that is made
+
+    void clear();
+    dnnl_status_t make(const ConvKey &wanted);
+
+    bool packs_like(const ConvEntry &other) const;
+    // To `packed` from the caller's weight, or the other way of the gradient by weight.
+    dnnl_status_t pack(void *weight, void *to) const;
+    // `scratchpad` has scratchpad_bytes.
+    dnnl_status_t run(const Conv &conv, void *weight, void *pad);
+};
+
+}  // namespace yoke::cpu

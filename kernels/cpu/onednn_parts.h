@@ -1,0 +1,37 @@
+// What is computed through oneDNN in parts, each by one thread of the team.
+#pragma once
+
+#include <atomic>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/onednn_thread.h"
+
+namespace yoke::cpu {
+
+// What parts have come to: the worst of it stays.
+struct Outcome {
+    std::atomic<int> status{dnnl_success};
+    std::atomic<bool> done{true};
+
+    void add(dnnl_status_t part, bool part_done)
+    {
+        if (part) status.store(part, std::memory_order_relaxed);
+        if (!part_done) done.store(false, std::memory_order_relaxed);
+    }
+};
+
+// f(part, slot) for all parts; no two of one slot, below `slots`, at a time.
+template <class F>
+void run_parts(int64_t count, int64_t slots, const F &f)
+{
+    if (count == 1) return f(int64_t{0}, 0);
+    run_chunks(
+        count,
+        [](void *context, int64_t i, int slot) { (*static_cast<const F *>(context))(i, slot); },
+        const_cast<void *>(static_cast<const void *>(&f)), static_cast<int>(slots));
+}
+
+// Tells of a use of oneDNN that failed: "a product of 2 x 3 by 3 x 4".
+yoke_status fail_onednn(dnnl_status_t status, const char *use);
+
+}  // namespace yoke::cpu
