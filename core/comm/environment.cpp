@@ -5,7 +5,9 @@
 #include "core/comm/said.h"
 #include "core/launch/host_port.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace yoke {
 
@@ -29,13 +31,14 @@ bool starts(std::string_view text, std::string_view with)
     return text.substr(0, with.size()) == with;
 }
 
-void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *what)
+void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *what,
+             const std::string &why = "")
 {
     if (!one || !other || one.value == other.value) return;
     fail(
         YOKE_E_VALUE,
-        "comm.init: %s says that the %s is %d, %s that it is %d; unset the one that is wrong, or give rank and world_size as arguments",
-        one.by.c_str(), what, one.value, other.by.c_str(), other.value);
+        "comm.init: %s says that the %s is %d, %s that it is %d; %sunset the one that is wrong, or give rank and world_size as arguments",
+        one.by.c_str(), what, one.value, other.by.c_str(), other.value, why.c_str());
 }
 
 // What the same caller has said before says the same.
@@ -94,19 +97,46 @@ LauncherSource explicit_source(const InitArguments &arguments, std::string &file
     return source;
 }
 
+// "Open MPI runs within yoke run; start all ranks by one of them alone, or ".
+std::string within(const LauncherSource &source, const std::string &run)
+{
+    if (run.empty()) return "";
+    return format("%s runs within %s; start all ranks by one of them alone, or ",
+                  source.name.c_str(), run.c_str());
+}
+
 // Each with the next that speaks. One that was started by others has ranks of its own; and who gives both rank and size
 // has decided.
 void find_contradictions(const std::vector<LauncherSource> &sources)
 {
     if (sources[0].rank && sources[0].size) return;
     Said<int32_t> rank, size;
+    std::string run;
     for (const LauncherSource &source : sources) {
-        compare(rank, source.rank, "rank");
-        compare(size, source.size, "size");
+        if (source.is_outer) continue;
+        compare(rank, source.rank, "rank", within(source, run));
+        compare(size, source.size, "size", within(source, run));
         if (source.is_inner) return;
+        if (source.run) run = source.name;
         if (source.rank) rank = source.rank;
         if (source.size) size = source.size;
     }
+}
+
+// A launcher in each of another one's processes, which knows of one machine alone: several jobs, where one may be
+// meant.
+std::string doubt_of(const std::vector<LauncherSource> &sources)
+{
+    const auto inner = std::ranges::find_if(
+        sources, [](const LauncherSource &each) { return static_cast<bool>(each.run); });
+    if (inner == sources.end() || inner->size.value != inner->local_size.value) return "";
+    for (const LauncherSource &outer : sources)
+        if (outer.is_outer && outer.size.value > 1)
+            return format(
+                "comm.init: this is a job of %d by %s, within a process of %s, which has started %d (%s), so that each has a job of its own; if one was meant, start all ranks by one launcher alone, or give %s --nnodes and --node-rank",
+                inner->size.value, inner->name.c_str(), outer.name.c_str(), outer.size.value,
+                outer.size.by.c_str(), inner->name.c_str());
+    return "";
 }
 
 // Of one field the first that says it.
@@ -208,13 +238,15 @@ Parts parts_of(const std::vector<LauncherSource> &sources, bool has_store, const
 
 }  // namespace
 
-Environment read_environment(const InitArguments &arguments, const Lookup &variable)
+Environment read_environment(const InitArguments &arguments, const Lookup &variable,
+                             const LauncherLookup &launcher)
 {
     Environment out;
     std::vector<LauncherSource> sources{explicit_source(arguments, out.file)};
-    for (LauncherSource &launcher : launchers(variable)) sources.push_back(std::move(launcher));
+    std::ranges::move(launchers(variable, launcher), std::back_inserter(sources));
     find_contradictions(sources);
     name_job(sources, out);
+    if (!sources[0].rank) out.doubt = doubt_of(sources);
     const Parts parts = parts_of(sources, arguments.has_store, out);
     check_range(parts);
     check_parts(parts);

@@ -3,11 +3,13 @@
 // The first source that names a rank counts, in this order: explicit arguments and a tcp:// or file:// URL; RANK,
 // WORLD_SIZE, MASTER_ADDR, MASTER_PORT (yoke run, torchrun, Kubeflow, by hand); PMIx; Open MPI; Slurm; Kubeflow's
 // PET_*; an indexed Job of Kubernetes. What it leaves open is taken from the ones behind it. Two that contradict each
-// other are an error which names both variables and both values.
+// other are an error which names both variables and both values, unless the launcher that counts is known to have been
+// started by the other one.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +20,14 @@ namespace yoke {
 // A variable's text, or null. So tests bring an environment of their own.
 using Lookup = std::function<const char *(const char *name)>;
 const char *process_variable(const char *name) noexcept;
+
+// The variables of the launcher that has set this one to this value, as it was started itself; nothing where the system
+// does not tell.
+using LauncherLookup = std::function<std::optional<std::map<std::string, std::string>>(
+    const std::string &name, const std::string &value)>;
+// Of the process among those that this one comes from.
+std::optional<std::map<std::string, std::string>> process_launcher(const std::string &name,
+                                                                   const std::string &value);
 
 // What the call of init was given.
 struct InitArguments {
@@ -41,12 +51,14 @@ struct Environment {
     std::string job;    // what tells this job from others, as far as anybody said: "torchrun 7f3a"
     int64_t epoch = 0;  // how often the job was started again
     bool agent_store = false;  // the launcher itself listens on `port`: rank 0 takes another one
+    std::string doubt;         // for people: one job may have been meant, and there are several
 };
 
 // Raises YOKE_E_VALUE: for values that are no number or none that there can be, or contradict each other, and where
 // something is missing, with what was found, what is missing and what to set. It does not judge whether the rank is
 // below the size: others are told that, too.
-Environment read_environment(const InitArguments &arguments, const Lookup &variable);
+Environment read_environment(const InitArguments &arguments, const Lookup &variable,
+                             const LauncherLookup &launcher);
 // For people: "rank 0 of 2 at node7:29500".
 std::string describe(const Environment &environment);
 // Raises YOKE_E_VALUE where the rank is not below the size, with both and who said them.

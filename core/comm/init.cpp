@@ -125,7 +125,8 @@ std::optional<bool> has_default_failed()
 // Whoever has changed the variables since means another job.
 bool is_still_meant(const Meeting &last, const char *call)
 {
-    const std::string now = describe(read_environment(last.arguments, process_variable));
+    const std::string now =
+        describe(read_environment(last.arguments, process_variable, process_launcher));
     if (now == last.met->told) return true;
     const std::optional<bool> has_failed = has_default_failed();
     const bool is_over = has_failed.value_or(false) || last.watcher->misses_any();

@@ -4,6 +4,8 @@
 #include "core/comm/said.h"
 #include "core/launch/variables.h"
 
+#include <ranges>
+
 namespace yoke {
 
 Said<std::string> said_text(const Lookup &variable, const char *name)
@@ -63,7 +65,7 @@ LauncherSource by_rank(const Lookup &variable)
     const char *name = torch ? "torchrun" : "yoke run";
     source.name = run ? name : "RANK and WORLD_SIZE";
     if (!run) return source;
-    source.is_inner = true;
+    source.run = run;
     source.job = source.name + " " + run.value;
     source.epoch = said_number(variable, "TORCHELASTIC_RESTART_COUNT").value;
     source.agent_store =
@@ -172,12 +174,37 @@ LauncherSource by_index(const Lookup &variable)
     return source;
 }
 
+// Those that the first one's launcher found there when it was started have started it; the others run within it.
+void find_outer(std::vector<LauncherSource> &all, const Lookup &variable,
+                const LauncherLookup &launcher)
+{
+    const Said<std::string> run = all[0].run;
+    if (!run) return;
+    const auto found = launcher(run.by, run.value);
+    const Lookup before = [&](const char *name) -> const char * {
+        const auto known = found->find(name);
+        return known == found->end() ? nullptr : known->second.c_str();
+    };
+    for (LauncherSource &source : all | std::views::drop(1)) {
+        const char *by = (source.rank ? source.rank : source.size).by.c_str();
+        source.is_outer = !found || said_text(before, by).value == said_text(variable, by).value;
+    }
+    LauncherSource outer = found ? by_rank(before) : LauncherSource();
+    if (!outer.run) return;
+    outer.is_outer = true;
+    outer.agent_store = false;
+    all.push_back(std::move(outer));
+}
+
 }  // namespace
 
-std::vector<LauncherSource> launchers(const Lookup &variable)
+std::vector<LauncherSource> launchers(const Lookup &variable, const LauncherLookup &launcher)
 {
-    return {by_rank(variable),  by_pmix(variable),     by_open_mpi(variable),
-            by_slurm(variable), by_kubeflow(variable), by_index(variable)};
+    std::vector<LauncherSource> all{by_rank(variable),     by_pmix(variable),
+                                    by_open_mpi(variable), by_slurm(variable),
+                                    by_kubeflow(variable), by_index(variable)};
+    find_outer(all, variable, launcher);
+    return all;
 }
 
 }  // namespace yoke

@@ -135,7 +135,7 @@ Deadline deadline_of(const RendezvousOptions &options, const Environment &enviro
 
 Meeting::Meeting(const RendezvousOptions &options)
     : options_(options),
-      environment_(read_environment(arguments_of(options), options.variable)),
+      environment_(read_environment(arguments_of(options), options.variable, options.launcher)),
       deadline_(deadline_of(options, environment_)),
       job_(job_of(environment_)),
       relay_(std::make_shared<Relay>(options.observer))
@@ -322,6 +322,8 @@ Rendezvous Meeting::meet_all()
         throw;
     }
     if (server_) server_->close_to_newcomers();
+    if (self_.rank == 0 && !environment_.doubt.empty())
+        log(LogLevel::kWarn, "%s", environment_.doubt.c_str());
     const std::string unlike = self_.rank ? "" : unlike_devices(made.arrivals);
     if (!unlike.empty()) log(LogLevel::kWarn, "%s", unlike.c_str());
     relay_->complete();

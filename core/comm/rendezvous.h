@@ -25,6 +25,7 @@ struct RendezvousOptions {
         device;  // kind, model and driver of this rank's device; rank 0 warns of unlike ones
     PeerObserver observer;  // of the connections, once all ranks are there
     Lookup variable = process_variable;
+    LauncherLookup launcher = process_launcher;
     HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call
     double silence_s = -1;            // below 0: YOKE_COMM_SILENCE
 };

@@ -24,6 +24,8 @@ struct LauncherSource {
     bool agent_store = false;
     bool is_inner =
         false;  // was itself started by the ones behind it, whose ranks are none of this process's
+    Said<std::string> run = {};  // a name that each start of the launcher has for itself
+    bool is_outer = false;       // has started the one that has such a name: likewise
 };
 
 // A whole number from 0 on, of a variable. Raises YOKE_E_VALUE for what is none.
@@ -34,6 +36,6 @@ Said<std::vector<std::string>> said_host(const Lookup &variable, const char *nam
 Said<uint16_t> said_port(const Lookup &variable, const char *name);
 
 // Those that speak, the one that counts most first.
-std::vector<LauncherSource> launchers(const Lookup &variable);
+std::vector<LauncherSource> launchers(const Lookup &variable, const LauncherLookup &launcher);
 
 }  // namespace yoke

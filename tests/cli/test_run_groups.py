@@ -59,6 +59,22 @@ def test_ranks_are_one_group():
     assert sorted(done.stdout.splitlines()) == [f"[{rank}] [6.0, 6.0, 6.0] {rank} 3 {rank}" for rank in range(3)]
 
 
+MPI = "OMPI_COMM_WORLD_RANK={0} OMPI_COMM_WORLD_SIZE={1} PMIX_RANK={0} PMIX_NAMESPACE=7"
+
+
+def test_a_launcher_that_runs_within_yoke_run_contradicts_it():
+    inner = f"{MPI.format(1, 2)} {sys.executable} -c 'import yoke; yoke.comm.init(init_timeout=20.)'; true"
+    done = shell(inner, ranks=1)
+    assert "RANK says that the rank is 0, PMIX_RANK that it is 1; PMIx runs within yoke run" in done.stderr, done
+
+
+def test_a_launcher_that_has_started_yoke_run_is_not_compared():
+    variables = dict(each.split("=") for each in MPI.format(0, 2).split())
+    done = python(GROUP, ranks=2, **variables)
+    assert done.returncode == 0 and "[1] [3.0, 3.0, 3.0] 1 2 1" in done.stdout.splitlines(), done
+    assert "a job of 2 by yoke run, within a process of Open MPI, which has started 2 (OMPI_COMM_WORLD_SIZE)" in done.stderr, done
+
+
 def test_two_nodes_are_one_group_and_start_again_together():
     program = GROUP + "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n    if group.rank == 3: os._exit(9)\n    group.barrier()\nprint('again')\n"
     port = free_port()

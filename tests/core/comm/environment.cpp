@@ -14,10 +14,11 @@ using Variables = std::map<std::string, std::string>;
 
 Environment read(const Variables &variables, const InitArguments &arguments = {})
 {
-    return read_environment(arguments, [&](const char *name) -> const char * {
+    const auto variable = [&](const char *name) -> const char * {
         const auto found = variables.find(name);
         return found == variables.end() ? nullptr : found->second.c_str();
-    });
+    };
+    return read_environment(arguments, variable, [](auto &, auto &) { return std::nullopt; });
 }
 
 InitArguments url(const std::string &text)

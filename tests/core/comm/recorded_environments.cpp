@@ -21,10 +21,11 @@ Environment read(const std::string &name)
     }
     EXPECT_GT(variables.size(), 5u)
         << name << " cannot be read: tests run in the folder of the sources";
-    return read_environment({}, [&](const char *wanted) -> const char * {
+    const auto variable = [&](const char *wanted) -> const char * {
         const auto found = variables.find(wanted);
         return found == variables.end() ? nullptr : found->second.c_str();
-    });
+    };
+    return read_environment({}, variable, [](auto &, auto &) { return std::nullopt; });
 }
 
 // Alike under all of them; hosts and port differ by what a launcher tells.

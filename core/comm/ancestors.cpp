@@ -1,0 +1,71 @@
+// Which launcher has started which: variables of both alike come to a process, and do not tell. The launcher whose
+// ranks this process is one of is the first of those it comes from that has not been given what the launcher itself
+// sets.
+#include "core/base/text.h"
+#include "core/comm/environment.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace yoke {
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+// As the process was started. Nothing where the system does not tell: it is another user's, or has ended.
+std::optional<Variables> variables_of(pid_t process)
+{
+    const std::string all = file_text("/proc/" + std::to_string(process) + "/environ");
+    if (all.empty()) return std::nullopt;
+    Variables found;
+    for (std::string_view text = all; !text.empty();) {
+        const std::string_view entry = text.substr(0, text.find('\0'));
+        text.remove_prefix(std::min(entry.size() + 1, text.size()));
+        const size_t equals = entry.find('=');
+        if (equals != entry.npos) found.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    return found;
+}
+
+// "7 (name of the program) S 6 …": 6. 0 where nobody knows.
+pid_t parent_of(pid_t process)
+{
+    const std::string text = file_text("/proc/" + std::to_string(process) + "/stat");
+    constexpr size_t kToParent = 4;  // ") S "
+    const size_t end = text.rfind(')');
+    if (end == text.npos || text.size() < end + kToParent) return 0;
+    const std::string_view rest = std::string_view(text).substr(end + kToParent);
+    return parsed<pid_t>(rest.substr(0, rest.find(' '))).value_or(0);
+}
+
+bool has(const Variables &all, const std::string &name, const std::string &value)
+{
+    const auto found = all.find(name);
+    return found != all.end() && found->second == value;
+}
+
+// Slurm's daemon is another user's. Where what it has started had the launcher's variable already, that one was there
+// before the step, and had nothing of it.
+std::optional<Variables> before_step(const std::string &name, const std::string &value)
+{
+    const char *text = getenv("SLURM_TASK_PID");
+    const auto task = text ? parsed<pid_t>(text) : std::nullopt;
+    const std::optional<Variables> found = task ? variables_of(*task) : std::nullopt;
+    return found && has(*found, name, value) ? std::optional(Variables()) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Variables> process_launcher(const std::string &name, const std::string &value)
+{
+    for (pid_t process = getppid(); process > 0; process = parent_of(process)) {
+        std::optional<Variables> found = variables_of(process);
+        if (!found) break;
+        if (!has(*found, name, value)) return found;
+    }
+    return before_step(name, value);
+}
+
+}  // namespace yoke

@@ -1,0 +1,130 @@
+// Launchers that run within others: which of them counts, and which contradict each other.
+#include "core/comm/environment.h"
+#include "tests/core/expect_error.h"
+
+#include <gtest/gtest.h>
+
+namespace yoke {
+namespace {
+
+using test::expect_error;
+using Variables = std::map<std::string, std::string>;
+
+Variables operator+(Variables variables, const Variables &more)
+{
+    for (const auto &[name, value] : more) variables[name] = value;
+    return variables;
+}
+
+// In which `launcher` is what the launcher of the run itself was started with.
+Environment read(const Variables &variables, const std::optional<Variables> &launcher)
+{
+    const auto variable = [&](const char *name) -> const char * {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+    };
+    return read_environment({}, variable, [&](auto &name, auto &value) {
+        EXPECT_EQ(variables.at(name), value);
+        return launcher;
+    });
+}
+
+Variables ranks(const char *run, const char *id, int rank, int size, int local_size)
+{
+    return {{run, id},
+            {"RANK", std::to_string(rank)},
+            {"WORLD_SIZE", std::to_string(size)},
+            {"LOCAL_RANK", std::to_string(rank % local_size)},
+            {"LOCAL_WORLD_SIZE", std::to_string(local_size)},
+            {"MASTER_ADDR", "127.0.0.1"},
+            {"MASTER_PORT", "41213"}};
+}
+
+Variables mpirun(int rank, int size)
+{
+    return {{"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
+            {"OMPI_COMM_WORLD_SIZE", std::to_string(size)},
+            {"PMIX_RANK", std::to_string(rank)},
+            {"PMIX_NAMESPACE", "7"}};
+}
+
+Variables srun(int rank, int size)
+{
+    return {{"SLURM_PROCID", std::to_string(rank)},
+            {"SLURM_STEP_NUM_TASKS", std::to_string(size)},
+            {"SLURM_JOB_ID", "77"},
+            {"SLURM_STEP_ID", "0"},
+            {"SLURM_STEP_NODELIST", "node[01-02]"}};
+}
+
+constexpr const char *kYoke = "YOKE_RUN_ID", *kTorch = "TORCHELASTIC_RUN_ID";
+
+TEST(NestedLaunchers, OneThatYokeRunOrTorchrunHasStartedContradictsThem)
+{
+    for (const char *run : {kYoke, kTorch}) {
+        const Variables one = ranks(run, "7f", 0, 1, 1);
+        const Variables shell = {{"PATH", "/bin"}};
+        expect_error(YOKE_E_VALUE,
+                     {"RANK says that the rank is 0, PMIX_RANK that it is 1", "PMIx runs within ",
+                      run == kYoke ? "yoke run" : "torchrun"},
+                     [&] { read(one + mpirun(1, 2), shell); });
+        expect_error(YOKE_E_VALUE,
+                     {"WORLD_SIZE says that the size is 1, OMPI_COMM_WORLD_SIZE that it is 2",
+                      "Open MPI runs within "},
+                     [&] { read(one + mpirun(0, 2), shell); });
+        expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID that it is 1"},
+                     [&] { read(one + srun(1, 2), shell); });
+        EXPECT_EQ(read(one + mpirun(0, 1), shell).size, 1);
+    }
+}
+
+TEST(NestedLaunchers, OneThatHasStartedYokeRunOrTorchrunIsNotCompared)
+{
+    for (const char *run : {kYoke, kTorch})
+        for (const Variables &outer : {mpirun(1, 2), srun(1, 2), mpirun(1, 2) + srun(0, 1)}) {
+            const Environment found = read(outer + ranks(run, "7f", 6, 8, 4), outer);
+            EXPECT_EQ(found.rank, 6);
+            EXPECT_EQ(found.size, 8);
+            EXPECT_EQ(found.doubt, "");  // a node in each of its tasks
+        }
+}
+
+TEST(NestedLaunchers, MpirunBetweenAStepAndItsRanksIsComparedAlone)
+{
+    // srun has started yoke run, and that mpirun.
+    expect_error(YOKE_E_VALUE, {"RANK says", "PMIX_RANK that it is 1"},
+                 [] { read(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1) + mpirun(1, 2), srun(1, 2)); });
+}
+
+TEST(NestedLaunchers, AnotherStepWithinOfTheSameLauncherIsAnother)
+{
+    // A step that has one yoke run, which has a step of its own.
+    expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID that it is 1"},
+                 [] { read(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), srun(0, 1)); });
+}
+
+TEST(NestedLaunchers, WhereTheSystemDoesNotTellTheRunCounts)
+{
+    EXPECT_EQ(read(mpirun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), std::nullopt).rank, 0);
+}
+
+TEST(NestedLaunchers, AJobInEachOfSeveralProcessesIsDoubted)
+{
+    const Variables one = ranks(kYoke, "7f", 0, 1, 1);
+    const std::string by_mpi = read(mpirun(1, 2) + one, mpirun(1, 2)).doubt;
+    EXPECT_NE(by_mpi.find("a job of 1 by yoke run, within a process of Open MPI, which has started "
+                          "2 (OMPI_COMM_WORLD_SIZE)"),
+              std::string::npos)
+        << by_mpi;
+    EXPECT_EQ(read(mpirun(0, 1) + one, mpirun(0, 1)).doubt, "");
+    // What the outer one has set is hidden by the inner one, but its launcher has it.
+    const Variables outer = ranks(kTorch, "elastic", 1, 2, 2);
+    const std::string by_torch = read(one, outer).doubt;
+    EXPECT_NE(by_torch.find("within a process of torchrun, which has started 2 (WORLD_SIZE)"),
+              std::string::npos)
+        << by_torch;
+    EXPECT_EQ(read(ranks(kYoke, "7f", 1, 4, 2), outer).doubt, "");
+}
+
+}  // namespace
+}  // namespace yoke
