@@ -197,6 +197,15 @@ Staged::Uses uses_of(const Collective &call, RankOf at)
                 : (is_root || !(kind.out_at_root || is_reduce)) && call.op != YOKE_COMM_SEND};
 }
 
+bool overlaps_in_part(const yoke_tensor &in, const yoke_tensor &out, int32_t op, int32_t rank)
+{
+    if (!shares_memory(in, out)) return false;
+    if (in.data == out.data && in.numel == out.numel) return false;
+    const auto place = static_cast<uint64_t>(rank);
+    if (op == YOKE_COMM_ALL_GATHER) return in.data != out.data + place * in.nbytes();
+    return op != YOKE_COMM_REDUCE_SCATTER || out.data != in.data + place * out.nbytes();
+}
+
 void check_not_written(const Storage &storage, uint32_t version, const char *call)
 {
     if (storage.version.load(std::memory_order_relaxed) == version) return;

@@ -53,6 +53,9 @@ struct RankOf {
 // or peer that is none, tensors that are missing, of different dtypes or devices, or whose sizes do not divide or
 // agree, and for reductions that a dtype does not have.
 void check_collective(Collective &call, RankOf at);
+// Whether row-major `in` and `out` of it lie over each other in a way that engines do not take: neither in one place
+// nor the one as this rank's own part of the other.
+bool overlaps_in_part(const yoke_tensor &in, const yoke_tensor &out, int32_t op, int32_t rank);
 // Of a call that was checked: which of its tensors this rank's part of it reads and writes.
 Staged::Uses uses_of(const Collective &call, RankOf at);
 

@@ -95,8 +95,12 @@ try {
     const Collective &call = pending.call;
     if (call.staged.present()) [[unlikely]]
         return begin_staged(pending);
+    const bool is_one = call.in.get() == call.out.get(),
+               has_both = call.in.present() && call.out.present();
     pending.in = dense(call.in);
-    pending.out = call.in.get() == call.out.get() ? pending.in : dense(call.out);
+    pending.out = is_one ? pending.in : dense(call.out);
+    if (!is_one && has_both && overlaps_in_part(*pending.in, *pending.out, call.op, rank()))
+        pending.in = ops::clone(*pending.in);
     if (pending.out.present()) before_write(*pending.out->storage);
 } catch (const Error &error) {
     fail_alone(error.status(), error.what(), pending);

@@ -1,0 +1,70 @@
+// What groups make of tensors that share memory: core/comm/collective.cpp, group.cpp, group_run.cpp.
+#include "tests/core/comm/threads.h"
+
+namespace yoke::test {
+namespace {
+
+Tensor view_of(const Tensor &base, int64_t offset, int64_t count)
+{
+    const int64_t shape[] = {count}, strides[] = {1};
+    return make_view(*base, shape, strides, offset);
+}
+
+// ---- The tensors of one call ------------------------------------------------------------------------------------
+
+// How one call's tensors lie in 8 parts of `part` elements each.
+struct Place {
+    int32_t op, reduction, root;
+    int64_t in_parts, out_parts;
+};
+
+// Elements that no two ranks and no two places have alike; small enough that sums of them are exact.
+void number(const Tensor &base, int32_t rank)
+{
+    for (int64_t i = 0; i < base->numel; ++i)
+        reinterpret_cast<float *>(base->data)[i] = static_cast<float>(4 * (i % 100003) + rank);
+}
+
+void expect_as_apart(Group &group, const Place &place, int64_t part, int64_t in_at, int64_t out_at)
+{
+    const auto call = [&](const Tensor &in, const Tensor &out) {
+        group.run({place.op, place.reduction, place.root, in, out}, false);
+    };
+    const bool is_root = place.root < 0 || place.root == group.rank();
+    const bool gives = place.op != YOKE_COMM_SCATTER || is_root;
+    const bool takes = place.op != YOKE_COMM_GATHER || is_root;
+    const Tensor apart = filled(8 * part, 0), together = filled(8 * part, 0);
+    number(apart, group.rank());
+    number(together, group.rank());
+    const Tensor out = takes ? filled(place.out_parts * part, -1) : Tensor();
+    call(gives ? view_of(apart, in_at, place.in_parts * part) : Tensor(), out);
+    const Tensor to = takes ? view_of(together, out_at, place.out_parts * part) : Tensor();
+    call(gives ? view_of(together, in_at, place.in_parts * part) : Tensor(), to);
+    if (!takes) return;
+    const bool is_alike = values(out) == values(ops::contiguous(*to));
+    EXPECT_TRUE(is_alike) << collective_name(place.op) << " on rank " << group.rank() << " of "
+                          << part << " elements, 't' from " << in_at << ", 'out' from " << out_at;
+}
+
+// 'out' is what it would be elsewhere, whichever elements of 't' it takes the place of.
+TEST(GroupMemory, TensorsOfOneCallMayOverlapInAnyWay)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    const Place places[] = {{YOKE_COMM_ALL_GATHER, -1, -1, 1, 3},
+                            {YOKE_COMM_GATHER, -1, 1, 1, 3},
+                            {YOKE_COMM_SCATTER, -1, 1, 3, 1},
+                            {YOKE_COMM_REDUCE_SCATTER, YOKE_REDUCE_SUM, -1, 3, 1},
+                            {YOKE_COMM_ALL_TO_ALL, -1, -1, 3, 3}};
+    const auto told = each_rank(groups, [&](Group &group) {
+        for (const Place &place : places)
+            for (const int64_t part : {int64_t{5}, int64_t{4000}, int64_t{300000}})
+                for (const int64_t shift : {int64_t{0}, int64_t{1}, part, part + 1, 2 * part}) {
+                    expect_as_apart(group, place, part, 0, shift);
+                    expect_as_apart(group, place, part, shift, 0);
+                }
+    });
+    EXPECT_EQ(told, std::vector<std::string>(3));
+}
+
+}  // namespace
+}  // namespace yoke::test
