@@ -206,16 +206,6 @@ bool overlaps_in_part(const yoke_tensor &in, const yoke_tensor &out, int32_t op,
     return op != YOKE_COMM_REDUCE_SCATTER || out.data != in.data + place * out.nbytes();
 }
 
-void check_not_written(const Storage &storage, uint32_t version, const char *call)
-{
-    if (storage.version.load(std::memory_order_relaxed) == version) return;
-    const char *writer = storage.last_writer();
-    fail(
-        YOKE_E_STATE,
-        "%s: a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",
-        call, writer ? writer : "the host");
-}
-
 void check_collective(Collective &call, RankOf at)
 {
     check_peer(call, at);

@@ -41,9 +41,6 @@ inline uint32_t version_of(const Tensor &tensor) noexcept
     return tensor.present() ? tensor->storage->version.load(std::memory_order_relaxed) : 0;
 }
 
-// An asynchronous call reads and writes memory of which others know. Raises YOKE_E_STATE where it was written since.
-void check_not_written(const Storage &storage, uint32_t version, const char *call);
-
 // Where a rank stands in its group.
 struct RankOf {
     int32_t rank, size;

@@ -135,10 +135,9 @@ yoke_comm_signature Group::sign(const Collective &call)
 Group::Pending Group::number(Issued issued)
 {
     Pending made;
+    made.in_use = InUse(issued.call.in, issued.call.out, order_of(issued.call));
     made.signature = sign(issued.call);
     made.deadline = Deadline::after(options_.timeout_s);
-    made.versions[0] = version_of(issued.call.in);
-    made.versions[1] = version_of(issued.call.out);
     CallRecord record;
     record.signature = made.signature;
     record.queued_s = made.deadline.made_s();

@@ -12,6 +12,7 @@
 #include "core/comm/collective.h"
 #include "core/comm/dump_failure.h"
 #include "core/comm/engine.h"
+#include "core/comm/in_use.h"
 #include "core/comm/members.h"
 #include "core/comm/reunion.h"
 
@@ -107,10 +108,9 @@ private:
         yoke_comm_signature signature{};
         const ScriptLine *line = nullptr;
         Deadline deadline = Deadline::after(0);
-        uint64_t record = 0;        // its number among the records
-        Ref<Work> work = {};        // null: it blocks its caller
-        uint32_t versions[2] = {};  // of in and out when it was issued
-        bool has_written = false;   // the host's memory of out, from then on
+        uint64_t record = 0;  // its number among the records
+        Ref<Work> work = {};  // null: it blocks its caller
+        InUse in_use = {};    // the call's tensors, since it was issued
         Tensor in = {}, out = {};
 
         Doing doing() const
@@ -161,7 +161,7 @@ private:
     std::exception_ptr perform(Calls calls) noexcept;
     void execute(Calls calls);
     void note_ended(Calls calls, bool is_done) noexcept;
-    void carry_version(const Pending &ended) noexcept;
+    const void *order_of(const Collective &call) const noexcept;
     void *allocate(uint64_t bytes);
     void begin(Pending &pending);
     void end(Pending &pending);

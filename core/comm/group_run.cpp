@@ -12,11 +12,6 @@ namespace yoke {
 
 namespace {
 
-void check_not_written(const Tensor &tensor, uint32_t version, const char *call)
-{
-    if (tensor.present()) yoke::check_not_written(*tensor->storage, version, call);
-}
-
 Tensor dense(const Tensor &tensor)
 {
     return !tensor.present() || tensor->contiguous ? tensor : ops::contiguous(*tensor);
@@ -37,6 +32,7 @@ std::exception_ptr Group::perform(Calls calls) noexcept
         std::unique_ptr<Work::Tail> tail;
         if (each.call.staged.present()) [[unlikely]]
             tail = each.call.staged->end(failure, !each.work.present());
+        each.in_use = {};
         each.call.in = each.in = {}, each.call.out = each.out = {}, each.call.staged = {};
         if (each.work.present()) each.work->finish(failure, std::move(tail));
     }
@@ -49,10 +45,7 @@ void Group::execute(Calls calls)
     const NoGrad no_grad;
     for (Pending &each : calls) begin(each);
     call_engine(calls);
-    for (const Pending &each : calls) {
-        check_not_written(each.call.in, each.versions[0], each.call.name());
-        check_not_written(each.call.out, each.versions[1], each.call.name());
-    }
+    for (const Pending &each : calls) each.in_use.check(each.call.name());
     for (Pending &each : calls) end(each);
 }
 
@@ -66,28 +59,14 @@ void Group::note_ended(Calls calls, bool is_done) noexcept
             record->ended_s = now;
             record->state = is_done ? CallRecord::kDone : CallRecord::kFailed;
         }
-        if (!queue_.empty()) carry_version(each);
     }
     changed_.notify_all();
 }
 
-// With the lock held. What a call writes is no write amid those that wait behind it; but those of tensors of a device
-// have read theirs already.
-void Group::carry_version(const Pending &ended) noexcept
+// Tensors of a device have been read before the calls ahead of theirs write.
+const void *Group::order_of(const Collective &call) const noexcept
 {
-    if (!ended.has_written) return;
-    const Tensor &written = ended.call.out;
-    const auto carry = [&](const Tensor &tensor, uint32_t &version) {
-        if (tensor.present() && tensor->storage.get() == written->storage.get() &&
-            version == ended.versions[1])
-            version = version_of(written);
-    };
-    for (Batch &batch : queue_)
-        for (Pending &each : batch) {
-            if (each.call.staged.present()) continue;
-            carry(each.call.in, each.versions[0]);
-            carry(each.call.out, each.versions[1]);
-        }
+    return call.staged.present() ? nullptr : this;
 }
 
 void Group::begin(Pending &pending)
@@ -114,7 +93,7 @@ void Group::end(Pending &pending)
     if (call.staged.present()) [[unlikely]]
         return end_staged(pending);
     if (!pending.out.present() || call.op == YOKE_COMM_SEND) return;
-    pending.has_written = true;
+    const InUse::Writing writing(*call.out, order_of(call));
     if (pending.out.get() != call.out.get())
         ops::copy_(*call.out, *pending.out);
     else

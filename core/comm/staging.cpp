@@ -3,7 +3,7 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/immortal.h"
-#include "core/comm/collective.h"
+#include "core/comm/in_use.h"
 #include "core/device/inner_stream.h"
 #include "core/device/late.h"
 #include "core/ops/ops.h"
@@ -175,7 +175,7 @@ public:
     void note_result(const Tensor &out, const char *call, Ref<Fence> done)
     {
         out_ = out->storage;
-        version_ = version_of(out);
+        in_use_ = InUse({}, out, nullptr);
         call_ = call;
         done_ = std::move(done);
     }
@@ -218,7 +218,8 @@ private:
         Ref<Storage> left;
         const std::lock_guard lock(mutex_);
         if (!out_.present()) return;
-        check_not_written(*out_, version_, call_);
+        in_use_.check(call_);
+        in_use_ = {};
         std::swap(left, out_);
     }
 
@@ -229,7 +230,7 @@ private:
     Ref<Fence> done_;
     std::mutex mutex_;
     Ref<Storage> out_;  // null: it has been waited for
-    uint32_t version_ = 0;
+    InUse in_use_;
 };
 
 // ---- One call ---------------------------------------------------------------------------------------------------
@@ -284,6 +285,7 @@ void Staged::bring_back(const Tensor &out, const char *call)
 {
     if (!out.present() || !uses_.out) return;
     const OnStream on(*stream_);
+    const InUse::Writing writing(*out, nullptr);
     if (dense_.present()) {
         transfer(*dense_, *out_, true);
         ops::copy_(*out, *dense_);

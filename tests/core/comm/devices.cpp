@@ -66,6 +66,27 @@ TEST(GroupDevices, ARankReadsAndWritesWhatItsPartOfTheCallWants)
     });
 }
 
+TEST(GroupDevices, OtherPartsOfAStorageMayBeWrittenByLaterCallsBeforeAWorkIsWaitedFor)
+{
+    in_fresh_process_with_streams([](Device &device, Device &) {
+        std::vector<Ref<Group>> ones = init_threads(1, 0, kCall),
+                                others = init_threads(1, 0, kCall);
+        const Tensor base = filled_on(device, 8, 3);
+        const int64_t shape[] = {4}, strides[] = {1};
+        const Tensor halves[] = {make_view(*base, shape, strides, 0),
+                                 make_view(*base, shape, strides, 4)};
+        const Ref<Work> first = ones[0]->run(reduce_all(halves[0]), true);
+        EXPECT_TRUE(first->wait_for_end(-1));
+        for (const auto *groups : {&ones, &others})
+            (*groups)[0]->run(reduce_all(halves[1]), true)->wait(-1);
+        first->wait(-1);
+        const Ref<Work> second = ones[0]->run(reduce_all(halves[0]), true);
+        EXPECT_TRUE(second->wait_for_end(-1));
+        others[0]->run(reduce_all(halves[0]), true)->wait(-1);
+        expect_error(YOKE_E_STATE, {"all_reduce", "under way"}, [&] { second->wait(-1); });
+    });
+}
+
 TEST(GroupDevices, ADeviceThatDoesNotEndWhatItWasGivenBeforeIsNamedAtTheDeadline)
 {
     in_fresh_process_with_streams([](Device &device, Device &) {

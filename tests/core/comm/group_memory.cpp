@@ -66,5 +66,89 @@ TEST(GroupMemory, TensorsOfOneCallMayOverlapInAnyWay)
     EXPECT_EQ(told, std::vector<std::string>(3));
 }
 
+// ---- Calls of two groups on one storage --------------------------------------------------------------------------
+
+// What one rank does with a group of each kind.
+void in_two_groups(const std::function<void(Group &one, Group &other)> &body)
+{
+    std::vector<Ref<Group>> ones = init_threads(2, 0, kCall), others = init_threads(2, 0, kCall);
+    const auto told =
+        each_rank(ones, [&](Group &one) { body(one, *others[static_cast<size_t>(one.rank())]); });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+TEST(GroupMemory, PartsOfOneTensorMayBeInUseInTwoGroups)
+{
+    in_two_groups([](Group &one, Group &other) {
+        const Tensor base = filled(64, 1);
+        const Tensor halves[] = {view_of(base, 0, 32), view_of(base, 32, 32)};
+        const Ref<Work> waits = other.run(reduce_all(halves[1]), true);
+        for (int i = 0; i < 50; ++i) {
+            const Ref<Work> first = one.run(reduce_all(halves[0], YOKE_REDUCE_MAX), true);
+            const Ref<Work> second = other.run(reduce_all(halves[1], YOKE_REDUCE_MAX), true);
+            one.run(reduce_all(view_of(base, 0, 1), YOKE_REDUCE_MAX), false);
+            first->wait(-1);
+            second->wait(-1);
+        }
+        waits->wait(-1);
+        EXPECT_EQ(values(halves[0]), std::vector<float>(32, 1));
+        EXPECT_EQ(values(halves[1]), std::vector<float>(32, 2));
+    });
+}
+
+TEST(GroupMemory, ResultsOfAnyStridesMayBeWrittenInTwoGroups)
+{
+    in_two_groups([](Group &one, Group &other) {
+        const Tensor base = filled(64, 1);
+        const int64_t shape[] = {16}, strides[] = {2};
+        const Tensor halves[] = {make_view(*base, shape, strides, 0),
+                                 make_view(*base, shape, strides, 32)};
+        for (int i = 0; i < 50; ++i) {
+            const Ref<Work> first = one.run(reduce_all(halves[0], YOKE_REDUCE_MAX), true);
+            const Ref<Work> second = other.run(reduce_all(halves[1], YOKE_REDUCE_MAX), true);
+            first->wait(-1);
+            second->wait(-1);
+        }
+    });
+}
+
+// A call of rank 0's that waits for the other rank while `meanwhile` is done on the first half of its storage.
+void expect_error_after(
+    const std::function<void(std::vector<Ref<Group>> &, const Tensor &)> &meanwhile, int64_t offset,
+    const char *writer)
+{
+    std::vector<Ref<Group>> ones = init_threads(2, 0, kCall), others = init_threads(2, 0, kCall);
+    const Tensor base = filled(8, 1);
+    const Ref<Work> work = others[0]->run(reduce_all(view_of(base, offset, 4)), true);
+    meanwhile(ones, base);
+    others[1]->run(reduce_all(filled(4, 1)), false);
+    expect_error(YOKE_E_STATE, {"all_reduce", "written by", writer, "under way"},
+                 [&] { work->wait(-1); });
+}
+
+void reduce_first_half(std::vector<Ref<Group>> &groups, const Tensor &base)
+{
+    const auto told = each_rank(groups, [&](Group &group) {
+        group.run(reduce_all(group.rank() == 0 ? view_of(base, 0, 4) : filled(4, 1)), false);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+TEST(GroupMemory, AWriteOfTheScriptsIsFoundBesideThoseOfAnotherGroup)
+{
+    const auto write = [](std::vector<Ref<Group>> &groups, const Tensor &base) {
+        reduce_first_half(groups, base);
+        base->storage->note_written("fill_");
+        reduce_first_half(groups, base);
+    };
+    expect_error_after(write, 4, "");
+}
+
+TEST(GroupMemory, TheSameElementsInTwoGroupsAreAnError)
+{
+    expect_error_after(reduce_first_half, 2, "all_reduce");
+    expect_error_after(reduce_first_half, 0, "all_reduce");
+}
+
 }  // namespace
 }  // namespace yoke::test

@@ -1,0 +1,121 @@
+#include "core/comm/in_use.h"
+
+#include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace yoke {
+
+namespace {
+
+struct Registry {
+    Mutex mutex{LockRank::kOther};
+    std::condition_variable_any changed;
+    std::list<InUse::Entry> live, spare;  // spare ones save an allocation each call
+    InUse::Writing *writing = nullptr;
+};
+Registry &known = immortal<Registry>();
+
+uint32_t version_now(const Storage &storage) noexcept
+{
+    return storage.version.load(std::memory_order_relaxed);
+}
+
+bool overlap(const ByteRange &x, const ByteRange &y) noexcept
+{
+    return x.begin < y.begin + y.bytes && y.begin < x.begin + x.bytes;
+}
+
+void begin(InUse::Entry::Use &use, const Tensor &tensor) noexcept
+{
+    use.storage = tensor.present() ? tensor->storage.get() : nullptr;
+    if (!use.storage) return;
+    use.range = byte_range(*tensor);
+    use.version.store(version_now(*use.storage), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+InUse::InUse(const Tensor &in, const Tensor &out, const void *order)
+{
+    if (!in.present() && !out.present()) return;
+    const std::lock_guard lock(known.mutex);
+    if (known.spare.empty()) known.spare.emplace_front();
+    entry_ = known.spare.begin();
+    Entry &entry = **entry_;
+    entry.order = order;
+    begin(entry.uses[0], in);
+    begin(entry.uses[1], in.get() == out.get() ? Tensor() : out);
+    known.live.splice(known.live.begin(), known.spare, *entry_);
+}
+
+void InUse::end() noexcept
+{
+    if (!entry_) return;
+    const std::lock_guard lock(known.mutex);
+    known.spare.splice(known.spare.begin(), known.live, *std::exchange(entry_, std::nullopt));
+}
+
+// Where another call is about to write elsewhere in the storage it is that one's turn first.
+bool InUse::is_untouched(const Entry::Use &use)
+{
+    const auto is_as_known = [&] {
+        return version_now(*use.storage) == use.version.load(std::memory_order_relaxed);
+    };
+    if (!use.storage || is_as_known()) return true;
+    std::unique_lock lock(known.mutex);
+    known.changed.wait(lock, [&] {
+        for (const Writing *each = known.writing; each; each = each->next_)
+            if (&each->storage_ == use.storage) return is_as_known();
+        return true;
+    });
+    return is_as_known();
+}
+
+void InUse::check(const char *call) const
+{
+    if (!entry_) return;
+    for (const Entry::Use &use : (*entry_)->uses) {
+        if (is_untouched(use)) continue;
+        const char *writer = use.storage->last_writer();
+        fail(
+            YOKE_E_STATE,
+            "%s: a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",
+            call, writer ? writer : "the host");
+    }
+}
+
+InUse::Writing::Writing(const yoke_tensor &tensor, const void *order)
+    : storage_(*tensor.storage), range_(byte_range(tensor)), order_(order)
+{
+    std::unique_lock lock(known.mutex);
+    known.changed.wait(lock, [&] {  // for another part of the same storage
+        for (const Writing *each = known.writing; each; each = each->next_)
+            if (&each->storage_ == &storage_) return false;
+        return true;
+    });
+    before_ = version_now(storage_);
+    next_ = std::exchange(known.writing, this);
+}
+
+InUse::Writing::~Writing()
+{
+    const std::lock_guard lock(known.mutex);
+    Writing **at = &known.writing;
+    while (*at != this) at = &(*at)->next_;
+    *at = next_;
+    known.changed.notify_all();
+    if (version_now(storage_) == before_) return;  // it came to nothing
+    for (Entry &entry : known.live)
+        for (Entry::Use &use : entry.uses) {
+            const bool is_behind = order_ && entry.order == order_;
+            if (use.storage == &storage_ && use.version == before_ &&
+                (is_behind || !overlap(use.range, range_)))
+                use.version = before_ + 1;
+        }
+}
+
+}  // namespace yoke

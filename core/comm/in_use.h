@@ -1,0 +1,69 @@
+// in_use.h: the memory of calls that are under way, in all groups: whether somebody else has written it meanwhile.
+//
+// What a call writes steps the version of a whole storage. It is no write amid the calls that wait behind it in the
+// same group, nor amid those of any group that are at other parts of that storage.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+#include <atomic>
+#include <list>
+#include <optional>
+
+namespace yoke {
+
+class InUse {
+public:
+    InUse() = default;
+    // From now on. Calls of one `order` that is not null run one after the other, and each works on what those before
+    // it have written. Either tensor may be absent.
+    InUse(const Tensor &in, const Tensor &out, const void *order);
+    ~InUse() { end(); }
+    InUse(InUse &&other) noexcept : entry_(std::exchange(other.entry_, std::nullopt)) {}
+    InUse &operator=(InUse &&other) noexcept
+    {
+        end();
+        entry_ = std::exchange(other.entry_, std::nullopt);
+        return *this;
+    }
+    InUse(const InUse &) = delete;
+    InUse &operator=(const InUse &) = delete;
+
+    // Raises YOKE_E_STATE where one of the tensors, which still live, was written since.
+    void check(const char *call) const;
+
+    // In its scope a call of that order steps the version of the tensor's storage once, after its check.
+    class Writing {
+    public:
+        Writing(const yoke_tensor &tensor, const void *order);
+        ~Writing();
+        Writing(const Writing &) = delete;
+        Writing &operator=(const Writing &) = delete;
+
+    private:
+        friend class InUse;
+        const Storage &storage_;
+        const ByteRange range_;
+        const void *const order_;
+        uint32_t before_ = 0;
+        Writing *next_ = nullptr;  // of those that write just now
+    };
+
+    struct Entry {
+        struct Use {
+            const Storage *storage = nullptr;
+            ByteRange range{};
+            std::atomic<uint32_t> version{0};
+        };
+        Use uses[2];
+        const void *order = nullptr;
+    };
+
+private:
+    void end() noexcept;
+    static bool is_untouched(const Entry::Use &use);
+
+    std::optional<std::list<Entry>::iterator> entry_;
+};
+
+}  // namespace yoke
