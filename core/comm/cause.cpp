@@ -70,6 +70,11 @@ std::string number_of(const Doing &doing)
 std::string mismatch(const yoke_comm_fault &fault, const Doing &doing, const Arrival &self,
                      const Arrival &other)
 {
+    if (!doing.before.empty())
+        return format(
+            "%s: ranks do not agree on the order of their calls in coalesce: %s called %s before %s, and from %s there came first %s; all ranks make the same calls in the same order",
+            name(doing), describe(self).c_str(), told_as(doing).c_str(), doing.before.c_str(),
+            describe(other).c_str(), describe(fault.theirs).c_str());
     return format(
         "%s: ranks do not agree on %s: %s called %s, and %s called %s (%s); all ranks make the same calls in the same order",
         name(doing), difference(doing.signature, fault.theirs).c_str(), describe(self).c_str(),

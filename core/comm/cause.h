@@ -33,7 +33,8 @@ struct Doing {
     std::string line;   // "train.py:17 (step)"; "" where nobody tells
     int32_t from = -1;  // of a recv, whose signature is that of the send
     const char *making =
-        nullptr;  // "init", "split": what makes the group, in place of a call of it
+        nullptr;              // "init", "split": what makes the group, in place of a call of it
+    std::string before = {};  // of a coalesce: a later call of it, which the other rank made first
 };
 
 // Of a fault that an engine told: names the culprit and both calls.

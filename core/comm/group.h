@@ -245,6 +245,7 @@ private:
     // *can_agree becomes false where the table by which ranks agree is out of reach.
     Cause cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const;
     void keep_memory(Calls calls) const;
+    static Doing doing_of(const yoke_comm_fault &fault, Calls calls);
     static const Pending &met_by(const yoke_comm_fault &fault, Calls calls) noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);
     // What happened to this rank alone, where the others wait.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -71,6 +72,25 @@ const Group::Pending &Group::met_by(const yoke_comm_fault &fault, Calls calls) n
     return met == calls.end() ? calls[0] : *met;
 }
 
+// Where that rank's call is one of these, it came while this one was at a call before it: a message, where that is
+// none.
+Doing Group::doing_of(const yoke_comm_fault &fault, Calls calls)
+{
+    const Pending &met = met_by(fault, calls);
+    const bool is_alike = memcmp(&met.signature, &fault.theirs, sizeof met.signature) == 0;
+    if (fault.kind != YOKE_COMM_FAULT_MISMATCH || !is_alike) return met.doing();
+    const bool is_message = met.signature.op == YOKE_COMM_SEND;
+    for (const Pending *each = &met; each != calls.data(); --each) {
+        const Pending &before = each[-1];
+        if ((before.signature.op == YOKE_COMM_SEND) == is_message) continue;
+        if (!is_message && before.call.peer != fault.rank) continue;
+        Doing doing = before.doing();
+        doing.before = told_as(met.doing());
+        return doing;
+    }
+    return met.doing();
+}
+
 Cause Group::cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const
 {
     const yoke_comm_fault &fault = failure.fault;
@@ -87,16 +107,17 @@ Cause Group::cause_of_call(const EngineFailure &failure, const Doing &doing, boo
 void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     if (failure.fault.keeps_memory) keep_memory(calls);
-    const Pending &pending = met_by(failure.fault, calls);
+    const Doing doing = doing_of(failure.fault, calls);
+    const char *call = calls.front().call.name();
     bool can_agree = true;
-    const Cause mine = cause_of_call(failure, pending.doing(), &can_agree);
+    const Cause mine = cause_of_call(failure, doing, &can_agree);
     if (failure.fault.kind == YOKE_COMM_FAULT_DIED && !has_gone(server()) && is_half_made())
-        await_cause(pending.call.name());
+        await_cause(call);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
-    if (std::unique_lock lock(mutex_); is_aborted && cause_) raise_cause(lock, pending.call.name());
+    if (std::unique_lock lock(mutex_); is_aborted && cause_) raise_cause(lock, call);
     fail_with(can_agree ? agreed(mine) : mine);
     std::unique_lock lock(mutex_);
-    raise_cause(lock, pending.call.name());
+    raise_cause(lock, call);
 }
 
 void Group::fail_alone(const char *call, const Cause &cause)

@@ -181,6 +181,33 @@ TEST(Group, ShowsARecvAsOneThoughTheSendDiffers)
                      ") called send of 4 float32 to rank 0 (message 1 from the one to the other)"});
 }
 
+// What the other rank sends is met by a call that this one has not come to.
+TEST(Group, ShowsTheOrderOfCallsThatAreIssuedTogether)
+{
+    for (const bool has_barrier_first : {true, false}) {
+        std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+        const auto told = each_rank(groups, [&](Group &group) {
+            std::vector<Group::Issued> calls;
+            const bool is_sender = group.rank() == 0;
+            const Collective message = is_sender
+                                           ? Collective{YOKE_COMM_SEND, -1, 1, filled(3, 1), {}}
+                                           : Collective{YOKE_COMM_RECV, -1, 0, {}, filled(3, 0)};
+            calls.push_back({checked(message, group), nullptr});
+            const bool is_first = is_sender != has_barrier_first;
+            calls.insert(is_first ? calls.begin() : calls.end(),
+                         {checked(barrier(), group), nullptr});
+            group.run_together(std::move(calls), true);
+        });
+        const std::string own = has_barrier_first ? "barrier before recv of 3 float32 from rank 0"
+                                                  : "recv of 3 float32 from rank 0 before barrier";
+        expect_all_told(
+            {told[1]}, {"ranks do not agree on the order of their calls in coalesce: "
+                        "rank 1 (host",
+                        own.c_str(), "and from rank 0 (host", "there came first ",
+                        has_barrier_first ? "first send of 3 float32 to rank 1" : "first barrier"});
+    }
+}
+
 TEST(Group, NamesTheRankFromWhichARecvWaits)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 0.1, kCall);
