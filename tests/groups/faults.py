@@ -14,14 +14,18 @@ LARGE = "{op} 200000 float32 sum {root}"
 OPS = ("barrier", "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "ring")
 
 
-def told_all_alike(job, answers, victim, status, *words):
-    """Every living rank has the same error, soon, which has these words."""
+def told_all_alike(job, answers, victim, status, *words, calls=None):
+    """Every living rank has the same error, soon, which has these words; of no call, behind that of these calls in which it was told."""
     for answer in answers.values():
         assert answer.status == status and answer.seconds < SOON, answers
         for word in words:
             assert word in answer.text, (word, answers)
+    causes = {answer.text for answer in answers.values()}
+    if calls is not None:
+        assert {text.partition(": ")[0] for text in causes} <= calls, (calls, answers)
+        causes = {text.partition(": ")[2] for text in causes}
     # Who has lost rank 0 tells what it saw itself.
-    assert victim == 0 or len({answer.text for answer in answers.values()}) == 1, answers
+    assert victim == 0 or len(causes) == 1, answers
 
 
 class Fault:
@@ -34,7 +38,7 @@ class Fault:
     def strike(self, job, victim, call):
         raise NotImplementedError
 
-    def check(self, job, answers, victim):
+    def check(self, job, answers, victim, op):
         raise NotImplementedError
 
 
@@ -45,7 +49,7 @@ class Killed(Fault):
         job.ranks[victim].send(signal.SIGKILL)
         job.ranks[victim].process.wait()
 
-    def check(self, job, answers, victim):
+    def check(self, job, answers, victim, op):
         told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "died")
 
 
@@ -56,7 +60,7 @@ class Stopped(Fault):
     def strike(self, job, victim, call):
         stop(job.ranks[victim])
 
-    def check(self, job, answers, victim):
+    def check(self, job, answers, victim, op):
         told_all_alike(job, answers, victim, "timeout", job.ranks[victim].name, "did not come in time")
 
 
@@ -65,8 +69,9 @@ class Silent(Stopped):
     timeout = LONG
     variables = {"YOKE_COMM_SILENCE": str(SHORT)}
 
-    def check(self, job, answers, victim):
-        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "has not been heard for", "YOKE_COMM_SILENCE")
+    def check(self, job, answers, victim, op):
+        told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "has not been heard for", "YOKE_COMM_SILENCE",
+                       calls={"barrier", *({"send", "recv"} if op in ("send", "ring") else {op})})
 
 
 class Exits(Fault):
@@ -76,7 +81,7 @@ class Exits(Fault):
         job.ranks[victim].tell("exit 3")
         job.ranks[victim].process.wait()
 
-    def check(self, job, answers, victim):
+    def check(self, job, answers, victim, op):
         told_all_alike(job, answers, victim, "comm", job.ranks[victim].name)
 
 
@@ -84,7 +89,7 @@ class Leaves(Fault):
     def strike(self, job, victim, call):
         assert job.ranks[victim].ask("leave").status == "ok"
 
-    def check(self, job, answers, victim):
+    def check(self, job, answers, victim, op):
         told_all_alike(job, answers, victim, "comm", job.ranks[victim].name, "left")
 
 
@@ -94,7 +99,7 @@ class Raises(Fault):
     def strike(self, job, victim, call):
         assert job.ranks[victim].ask("abort out of data").status == "ok"
 
-    def check(self, job, answers, victim):
+    def check(self, job, answers, victim, op):
         told_all_alike(job, answers, victim, "cancelled", "abort()", job.ranks[victim].name, "out of data")
 
 
@@ -109,7 +114,7 @@ class OutOfMemory(Fault):
         own = rank.ask(call.replace("float32", "float32/2"))
         assert own.status == "oom" and rank.name in own.text, own
 
-    def check(self, job, answers, victim):
+    def check(self, job, answers, victim, op):
         told_all_alike(job, answers, victim, "oom", job.ranks[victim].name, "no memory")
 
 
@@ -141,7 +146,7 @@ def try_fault(fault, op, victim, when, size=3, shared=1):
         answers = job.answers({victim})
         if when == "amid":
             job.tell("call barrier", away={victim})
-        fault.check(job, first_failures(answers, job.answers({victim})), victim)
+        fault.check(job, first_failures(answers, job.answers({victim})), victim, op)
 
 
 # ---- Calls that do not fit -----------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def test_calls_that_do_not_fit_are_shown_to_all(kind):
 
 @pytest.mark.parametrize("fault, op, victim, when, shared", [
     ("killed", "all_reduce", 0, "amid", 1), ("killed", "broadcast", 0, "amid", 1), ("killed", "all_to_all", 1, "waiting", 0), ("killed", "reduce", 2, "idle", 1),
-    ("stopped", "broadcast", 1, "waiting", 1), ("silent", "gather", 2, "amid", 0), ("silent", "barrier", 0, "idle", 1),
+    ("stopped", "broadcast", 1, "waiting", 1), ("silent", "gather", 2, "amid", 0), ("silent", "barrier", 0, "idle", 1), ("silent", "ring", 1, "waiting", 1),
     ("exits", "scatter", 1, "idle", 1), ("leaves", "ring", 1, "waiting", 0),
     ("raises", "reduce_scatter", 1, "waiting", 1), ("memory", "all_gather", 2, "waiting", 1), ("memory", "all_reduce", 0, "idle", 0)])
 def test_a_rank_that_fails_is_named_on_all_others(fault, op, victim, when, shared):
