@@ -5,8 +5,10 @@
 #include "core/base/log.h"
 #include "core/base/signals.h"
 #include "core/comm/coalesce.h"
+#include "core/comm/ending.h"
 
 #include <iterator>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -36,6 +38,21 @@ bool Group::is_made() const noexcept
     return engine_ != nullptr;
 }
 
+bool Group::has_pending() const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return is_running_ || !queue_.empty();
+}
+
+// What a script that ended by an error has begun nobody waits for; the others are told why before they miss it.
+void Group::fail_as_ended() noexcept
+try {
+    if (const std::string why = ending(); !why.empty())
+        fail_with(agreed(cause_of_loss(
+            members_.self(), "has left the group: " + why + describe_running())));
+} catch (const std::bad_alloc &) {  // what was begun is waited for
+}
+
 Group::~Group()
 {
     const struct Farewell {
@@ -51,6 +68,7 @@ Group::~Group()
         link_->group = nullptr;
     }
     if (heard_by_) members_.store->forget(kCauseKey, heard_by_);
+    if (has_pending()) fail_as_ended();
     if (dumped_.valid()) dumped_.wait();
     {
         const std::lock_guard lock(mutex_);

@@ -251,6 +251,8 @@ private:
     // What happened to this rank alone, where the others wait.
     [[noreturn]] void fail_alone(const char *call, const Cause &cause);
     [[noreturn]] void fail_alone(yoke_status status, const char *text, const Pending &pending);
+    bool has_pending() const noexcept;  // calls that were begun
+    void fail_as_ended() noexcept;
     // A farewell, which tells the others that this rank has not died.
     void say_left() noexcept;
     // Why, as far as it told; nothing where it has not left.

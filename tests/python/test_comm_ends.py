@@ -82,6 +82,25 @@ told(lambda: (part if rank else group).barrier())
     assert all("its script raised ValueError: bad" in outs[rank] for rank in (0, 2)) and statuses == [0, 1, 0], (outs, errors)
 
 
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("end, status, why", [("raise ValueError('bad')", 1, "its script raised ValueError: bad"), ("sys.exit(3)", 3, "its process ended with exit code 3")])
+def test_an_end_amid_what_was_begun_is_told_at_once(end, status, why, victim):
+    other = (victim + 1) % 3
+    outs, statuses, errors = start(f"""
+group.barrier()
+if rank == {victim}:
+    given = yoke.ones(4)
+    works = [group.recv(given, src={other}, async_op=True), group.barrier(async_op=True)]
+    {end}
+told(lambda: group.recv(yoke.ones(4), src={other} if rank != {other} else {(victim + 2) % 3}))
+""", 3)
+    told = {out for rank, out in enumerate(outs) if rank != victim}
+    assert len(told) == 1 and statuses[victim] == status and statuses.count(0) == 2, (outs, statuses, errors)
+    line, = told
+    assert line.startswith(f"CollectiveError recv: rank {victim} (host ") and f"has left the group: {why}" in line, line
+    assert f"is in recv of 4 float32 from rank {other} at <string>:" in line, line
+
+
 def test_an_error_that_ends_a_lua_script_is_told_by_its_exit_code():
     program = """
 local yoke = require "yoke"

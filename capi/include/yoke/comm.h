@@ -97,8 +97,9 @@ YOKE_API yoke_status yoke_comm_note_raised(const char *what);
 YOKE_API yoke_group *yoke_group_retain(yoke_group *group);
 
 /* One reference less. With the last one the rank leaves, when what was begun is done: no failure, but who calls it
- * later is told. Rank 0 waits for the others to leave, at most 5 s, as it does at the end of the process. NULL is
- * ignored. [any-thread] */
+ * later is told. Behind yoke_comm_note_raised, and at an exit with another code than 0, what was begun ends, and the
+ * group fails with that. Rank 0 waits for the others to leave, at most 5 s, as it does at the end of the process. NULL
+ * is ignored. [any-thread] */
 YOKE_API void yoke_group_release(yoke_group *group);
 
 /* ---- What it is ------------------------------------------------------------------------------------------ */
