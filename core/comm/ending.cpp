@@ -9,7 +9,6 @@
 
 #include <cstdlib>
 #include <mutex>
-#include <new>
 
 namespace yoke {
 
@@ -23,6 +22,12 @@ struct Ending {
 };
 Ending &known = immortal<Ending>();
 
+// With the lock held.
+std::string as_raised()
+{
+    return std::string("its script raised ") + known.raised;
+}
+
 #ifdef __GLIBC__
 void note_exit_code(int code) noexcept
 {
@@ -30,32 +35,29 @@ void note_exit_code(int code) noexcept
     known.exit_code = code;
     if (code == 0) *known.raised = '\0';  // whoever was told of an error went on
 }
-
-// Of a group that has failed it knows already.
-void tell_what_was_raised() noexcept
-try {
-    std::string raised;
-    {
-        const std::lock_guard lock(known.mutex);
-        if (known.process == getpid()) raised = known.raised;
-    }
-    if (!raised.empty()) tell_launcher("its script raised " + raised);
-} catch (const std::bad_alloc &) {  // it sees the exit code
-}
 #endif
 
 }  // namespace
 
 void note_raised(std::string_view what)
 {
-    const std::lock_guard lock(known.mutex);
-    put(known.raised, what);
+    std::string cause;
+    bool was_raised = false, is_rank = false;
+    {
+        const std::lock_guard lock(known.mutex);
+        was_raised = *known.raised;
+        is_rank = known.process == getpid();
+        put(known.raised, what);
+        if (*known.raised) cause = as_raised();
+    }
+    if (is_rank && !cause.empty()) tell_launcher_of_end(cause);
+    if (is_rank && cause.empty() && was_raised) take_back_told();
 }
 
 std::string ending()
 {
     const std::lock_guard lock(known.mutex);
-    if (*known.raised) return std::string("its script raised ") + known.raised;
+    if (*known.raised) return as_raised();
     if (known.exit_code == 0) return "";
     return "its process ended with exit code " + std::to_string(known.exit_code);
 }
@@ -69,7 +71,6 @@ void leave_at_exit(void (*leave)())
 #ifdef __GLIBC__
     const auto told = [](int code, void *argument) {
         note_exit_code(code & 0xff);  // what the parent is told
-        tell_what_was_raised();
         reinterpret_cast<void (*)()>(argument)();
     };
     if (on_exit(told, reinterpret_cast<void *>(leave)) == 0) return;

@@ -48,8 +48,8 @@ bool Group::has_pending() const noexcept
 void Group::fail_as_ended() noexcept
 try {
     if (const std::string why = ending(); !why.empty())
-        fail_with(agreed(cause_of_loss(
-            members_.self(), "has left the group: " + why + describe_running())));
+        fail_with(agreed(
+            cause_of_loss(members_.self(), "has left the group: " + why + describe_running())));
 } catch (const std::bad_alloc &) {  // what was begun is waited for
 }
 

@@ -90,6 +90,13 @@ void leave_all()
     leave_meetings();
 }
 
+// From the first try on: what the script raises then is this rank's.
+void leave_all_at_exit()
+{
+    static std::once_flag registered;
+    std::call_once(registered, [] { leave_at_exit(leave_all); });
+}
+
 std::optional<Meeting> known_meeting(const InitArguments &arguments)
 {
     std::shared_ptr<const Rendezvous> met;  // it may end here, which takes time and locks
@@ -141,8 +148,6 @@ bool is_still_meant(const Meeting &last, const char *call)
 
 Meeting new_meeting(const InitOptions &options, Deadline deadline)
 {
-    static std::once_flag registered;
-    std::call_once(registered, [] { leave_at_exit(leave_all); });
     const double silence_s = configured_silence();
     const auto watcher = std::make_shared<Watcher>();
     RendezvousOptions how;
@@ -274,6 +279,7 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
 
 Ref<Group> init_group(const InitOptions &options, const char *call)
 try {
+    leave_all_at_exit();
     Ref<Group> group = met_group(options, call);
     take_back_told();
     const std::lock_guard lock(known.mutex);

@@ -1,6 +1,9 @@
 #include "core/launch/error_file.h"
 
+#include "core/base/descriptor.h"
 #include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 
@@ -9,13 +12,14 @@
 #endif
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 
 namespace yoke {
 
@@ -36,39 +40,106 @@ std::string quoted(const std::string &text)
     return out + '"';
 }
 
-std::atomic<pid_t> teller{0};  // who has written the file; a forked child has not
+// What this process has told; what a forked child has of it is its parent's.
+struct Told {
+    Mutex mutex{LockRank::kOther};
+    pid_t teller = 0;
+    std::string cause;
+    std::string inherited;  // the variable, as it was at the fork
+};
+Told &told = immortal<Told>();
 
-void write_once(const char *path, const std::string &text)
+std::string file_of_variable()
 {
-    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    const bool is_there_already = file < 0 && errno == EEXIST;
+    const char *path = getenv(kErrorFileVariable);
+    return path ? path : "";
+}
+
+void note_fork()
+{
+    told.inherited = file_of_variable();
+}
+[[maybe_unused]] const int is_noted = pthread_atfork(nullptr, nullptr, note_fork);
+
+// The file of this rank, or "".
+std::string own_file()
+{
+    const std::string path = file_of_variable();
+    const std::lock_guard lock(told.mutex);
+    return path == told.inherited ? "" : path;
+}
+
+void take_back_at_exit()
+{
+#ifdef __GLIBC__
+    static std::once_flag registered;
+    const auto end = [](int code, void *) {
+        if ((code & 0xff) == 0) take_back_told();  // what the parent is told
+    };
+    std::call_once(registered, [&] { (void)on_exit(end, nullptr); });
+#endif
+}
+
+void note_told(const std::string &cause)
+{
+    take_back_at_exit();
+    const std::lock_guard lock(told.mutex);
+    told.teller = getpid();
+    told.cause = cause;
+}
+
+std::string text_of(const std::string &cause)
+{
+    return format(R"({"message": {"message": %s, "extraInfo": {"timestamp": "%lld"}}})",
+                  quoted(cause).c_str(), static_cast<long long>(time(nullptr)));
+}
+
+void write_once(const std::string &path, const std::string &cause)
+{
+    const OwnedFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const bool is_there_already = !file.is_open() && errno == EEXIST;
     if (is_there_already) return;
-    if (file >= 0) teller = getpid();
-    const bool is_written =
-        file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    if (file.is_open()) note_told(cause);
+    const std::string text = text_of(cause);
+    const bool is_written = file.is_open() && write(file.get(), text.data(), text.size()) ==
+                                                  static_cast<ssize_t>(text.size());
     if (!is_written)
-        log(LogLevel::kWarn, "why this rank fails could not be written to %s (%s): %s", path,
-            kErrorFileVariable, strerror(errno));
-    if (file >= 0) close(file);
+        log(LogLevel::kWarn, "why this rank fails could not be written to %s (%s): %s",
+            path.c_str(), kErrorFileVariable, strerror(errno));
+}
+
+// Whether what was told is what ends the process: the text of an exception has that of the failure that it is of, which
+// may be cut; and a group that ends with its process tells why.
+bool is_what_was_told(const std::string &cause)
+{
+    constexpr size_t kEnough = 500;
+    const std::lock_guard lock(told.mutex);
+    return told.cause.find(cause) != std::string::npos ||
+           cause.find(told.cause.substr(0, kEnough)) != std::string::npos;
 }
 
 }  // namespace
 
 void tell_launcher(const std::string &cause) noexcept
 try {
-    const char *path = getenv(kErrorFileVariable);
-    if (!path || !*path) return;
-    write_once(path, format(R"({"message": {"message": %s, "extraInfo": {"timestamp": "%lld"}}})",
-                            quoted(cause).c_str(), static_cast<long long>(time(nullptr))));
+    if (const std::string path = own_file(); !path.empty()) write_once(path, cause);
 } catch (const std::exception &failure) {
     log(LogLevel::kWarn, "why this rank fails could not be told: %s", failure.what());
 }
 
+void tell_launcher_of_end(const std::string &cause) noexcept
+{
+    if (!is_what_was_told(cause)) take_back_told();
+    tell_launcher(cause);
+}
+
 void take_back_told() noexcept
 {
-    pid_t self = getpid();
     const char *path = getenv(kErrorFileVariable);
-    if (path && teller.compare_exchange_strong(self, 0)) unlink(path);
+    const std::lock_guard lock(told.mutex);
+    if (path && told.teller == getpid()) unlink(path);
+    told.teller = 0;
+    told.cause.clear();
 }
 
 #ifdef YOKE_WITHOUT_JSON

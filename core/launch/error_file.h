@@ -10,8 +10,12 @@ namespace yoke {
 inline constexpr const char *kErrorFileVariable = "TORCHELASTIC_ERROR_FILE";
 inline constexpr const char *kTraceSuffix = ".trace";
 
-// Nothing where the variable is not set, or the file is there already: what was told first stands.
+// Nothing where the variable is not set, or the file is there already: what was told first stands. Nor in a forked
+// child, which is no rank, unless whoever forked it has set the variable anew. A process that ends with the exit code 0
+// takes it back.
 void tell_launcher(const std::string &cause) noexcept;
+// What ends the process. It takes the place of what this process has told, unless it is that: the script went on.
+void tell_launcher_of_end(const std::string &cause) noexcept;
 // The script goes on: what this process has told is no cause of a later end.
 void take_back_told() noexcept;
 

@@ -106,17 +106,59 @@ def test_a_killed_rank_counts_before_those_that_miss_it():
     assert done.returncode == 137 and "rank 1 (process" in last(done), done
 
 
-def test_only_the_first_cause_is_written(tmp_path):
-    path = tmp_path / "cause.json"
-    program = """
-import yoke
+def told_by(program, path):
+    """The exit code of a script, and its message in the file of causes; None without one."""
+    done = subprocess.run([sys.executable, "-c", "import os, signal, sys, yoke\n" + program], env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(path)},
+                          timeout=PATIENCE, stderr=subprocess.DEVNULL, check=False)
+    return done.returncode, json.loads(path.read_text())["message"] if path.exists() else None
+
+
+FAILED = """
 group, = yoke.comm.init_all(["cpu"])
 group.abort('a "first"\\nreason')
-again, = yoke.comm.init_all(["cpu"])
-again.abort("another")
+try:
+    group.barrier()
+except yoke.Error as error:
+    caught = error
 """
-    before = time.time()
-    subprocess.run([sys.executable, "-c", program], env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(path)}, check=True, timeout=PATIENCE)
-    message = json.loads(path.read_text())["message"]
-    assert message["message"].endswith('a "first"\nreason') and int(message["extraInfo"]["timestamp"]) >= int(before)
+
+
+def test_only_the_first_cause_is_written(tmp_path):
+    path, before = tmp_path / "cause.json", time.time()
+    status, message = told_by(FAILED + "again, = yoke.comm.init_all(['cpu'])\nagain.abort('another')\nsys.exit(1)", path)
+    assert status == 1 and message["message"].endswith('a "first"\nreason') and int(message["extraInfo"]["timestamp"]) >= int(before)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("end, status, words", [
+    ("pass", 0, None), ("sys.exit(256)", 0, None), ("raise ValueError('bad')", 1, "its script raised ValueError: bad"),
+    ("raise caught", 1, 'reason'), ("raise KeyboardInterrupt", -signal.SIGINT, "its script raised KeyboardInterrupt"), ("sys.exit(3)", 3, "reason")])
+def test_a_failure_that_was_caught_is_no_cause_of_another_end(end, status, words, tmp_path):
+    ended, message = told_by(f"yoke.comm.init(init_method='file://{tmp_path}/meeting', rank=0, world_size=1)\n{FAILED}{end}", tmp_path / "cause.json")
+    assert ended == status and (message is None if words is None else message["message"].endswith(words)), (ended, message)
+
+
+def test_what_init_refused_is_no_cause_of_another_end(tmp_path):
+    refused = "try:\n    yoke.comm.init(init_method='nosuch://x', rank=0, world_size=1)\nexcept yoke.ValueError: pass\n"
+    assert told_by(refused, tmp_path / "cause.json") == (0, None)
+    status, message = told_by(refused + "raise KeyError('x')", tmp_path / "cause.json")
+    assert status == 1 and message["message"] == "its script raised KeyError: 'x'", message
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_forked_child_writes_no_cause_but_into_a_file_of_its_own(is_used, tmp_path):
+    program = f"""
+if {is_used}: group, = yoke.comm.init_all(["cpu"])
+for own in None, "{tmp_path}/own.json":
+    child = os.fork()
+    if child == 0:
+        if own: os.environ["TORCHELASTIC_ERROR_FILE"] = own
+        try:
+            yoke.comm.init(init_method='nosuch://x', rank=0, world_size=1)
+        except yoke.Error:
+            os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+sys.exit(4)
+"""
+    assert told_by(program, tmp_path / "cause.json") == (4, None)
+    assert "nosuch://x" in json.loads((tmp_path / "own.json").read_text())["message"]["message"]
