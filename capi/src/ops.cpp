@@ -904,6 +904,34 @@ yoke_status yoke_conv_transpose2d(yoke_tensor *x, yoke_tensor *weight, yoke_tens
     return call("yoke_conv_transpose2d", YOKE_OP_CONV_TRANSPOSE2D, args, out);
 }
 
+yoke_status yoke_max_pool2d(yoke_tensor *x, const int64_t *kernel_size,
+                                     int64_t kernel_size_count, const int64_t *stride,
+                                     int64_t stride_count, const int64_t *padding,
+                                     int64_t padding_count, const int64_t *dilation,
+                                     int64_t dilation_count, int32_t ceil_mode, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(kernel_size, kernel_size_count), to_optional_ints(stride, stride_count), to_optional_ints(padding, padding_count), to_optional_ints(dilation, dilation_count), to_bool(ceil_mode)};
+    return call("yoke_max_pool2d", YOKE_OP_MAX_POOL2D, args, out);
+}
+
+yoke_status yoke_avg_pool2d(yoke_tensor *x, const int64_t *kernel_size,
+                                     int64_t kernel_size_count, const int64_t *stride,
+                                     int64_t stride_count, const int64_t *padding,
+                                     int64_t padding_count, int32_t ceil_mode,
+                                     int32_t count_include_pad, const int64_t *divisor_override,
+                                     yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(kernel_size, kernel_size_count), to_optional_ints(stride, stride_count), to_optional_ints(padding, padding_count), to_bool(ceil_mode), to_bool(count_include_pad), to_optional_int(divisor_override)};
+    return call("yoke_avg_pool2d", YOKE_OP_AVG_POOL2D, args, out);
+}
+
+yoke_status yoke_adaptive_avg_pool2d(yoke_tensor *x, const int64_t *output_size,
+                                              int64_t output_size_count, yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_ints(output_size, output_size_count)};
+    return call("yoke_adaptive_avg_pool2d", YOKE_OP_ADAPTIVE_AVG_POOL2D, args, out);
+}
+
 yoke_status yoke_reshape(yoke_tensor *x, const int64_t *shape, int64_t shape_count,
                                   yoke_tensor **out)
 {

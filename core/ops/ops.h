@@ -1246,6 +1246,54 @@ struct ConvTranspose2dArgs : Args {
 };
 Tensor compose_conv_transpose2d(ConvTranspose2dArgs a);
 
+// max_pool2d: The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.
+struct MaxPool2dArgs : Args {
+    using Args::Args;
+    enum : int { kX, kKernelSize, kStride, kPadding, kDilation, kCeilMode };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList kernel_size() const { return Args::ints(kKernelSize); }
+    void set_kernel_size(IntList v) { Args::set_ints(kKernelSize, v); }
+    std::optional<IntList> stride() const { return Args::optional_ints(kStride); }
+    void set_stride(IntList v) { Args::set_ints(kStride, v); }
+    std::optional<IntList> padding() const { return Args::optional_ints(kPadding); }
+    void set_padding(IntList v) { Args::set_ints(kPadding, v); }
+    std::optional<IntList> dilation() const { return Args::optional_ints(kDilation); }
+    void set_dilation(IntList v) { Args::set_ints(kDilation, v); }
+    bool ceil_mode() const { return Args::boolean(kCeilMode); }
+};
+Tensor compose_max_pool2d(MaxPool2dArgs a);
+
+// avg_pool2d: The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.
+struct AvgPool2dArgs : Args {
+    using Args::Args;
+    enum : int { kX, kKernelSize, kStride, kPadding, kCeilMode, kCountIncludePad, kDivisorOverride };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList kernel_size() const { return Args::ints(kKernelSize); }
+    void set_kernel_size(IntList v) { Args::set_ints(kKernelSize, v); }
+    std::optional<IntList> stride() const { return Args::optional_ints(kStride); }
+    void set_stride(IntList v) { Args::set_ints(kStride, v); }
+    std::optional<IntList> padding() const { return Args::optional_ints(kPadding); }
+    void set_padding(IntList v) { Args::set_ints(kPadding, v); }
+    bool ceil_mode() const { return Args::boolean(kCeilMode); }
+    bool count_include_pad() const { return Args::boolean(kCountIncludePad); }
+    std::optional<int64_t> divisor_override() const { return Args::optional_integer(kDivisorOverride); }
+    void set_divisor_override(int64_t v) { Args::set_integer(kDivisorOverride, v); }
+};
+Tensor compose_avg_pool2d(AvgPool2dArgs a);
+
+// adaptive_avg_pool2d: The means of windows that share x [N, C, H, W], or [C, H, W], out evenly, as many as output_size names along height and width.
+struct AdaptiveAvgPool2dArgs : Args {
+    using Args::Args;
+    enum : int { kX, kOutputSize };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList output_size() const { return Args::ints(kOutputSize); }
+    void set_output_size(IntList v) { Args::set_ints(kOutputSize, v); }
+};
+Tensor compose_adaptive_avg_pool2d(AdaptiveAvgPool2dArgs a);
+
 // reshape: x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 struct ReshapeArgs : Args {
     using Args::Args;
@@ -2453,6 +2501,79 @@ struct ConvWeightArgs : Args {
 };
 void infer_conv_weight(ConvWeightArgs a, Plan &plan);
 
+// _max_pool: max_pool2d to a height and width of size; window is stride, padding and dilation, each for height and width. The second result is the number of the maximum in its window, if it is to be kept.
+struct MaxPoolArgs : Args {
+    using Args::Args;
+    enum : int { kX, kKernel, kWindow, kSize, kKeep };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList kernel() const { return Args::ints(kKernel); }
+    void set_kernel(IntList v) { Args::set_ints(kKernel, v); }
+    IntList window() const { return Args::ints(kWindow); }
+    void set_window(IntList v) { Args::set_ints(kWindow, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    bool keep() const { return Args::boolean(kKeep); }
+};
+void infer_max_pool(MaxPoolArgs a, Plan &plan);
+void vjp_max_pool(MaxPoolArgs a, Backward &b);
+
+// _max_pool_backward: The gradient of max_pool with respect to an x of height and width size.
+struct MaxPoolBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kPlace, kKernel, kWindow, kSize, kChannelsLast };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &place() const { return Args::tensor(kPlace); }
+    void set_place(const yoke_tensor &v) { Args::set_tensor(kPlace, v); }
+    IntList kernel() const { return Args::ints(kKernel); }
+    void set_kernel(IntList v) { Args::set_ints(kKernel, v); }
+    IntList window() const { return Args::ints(kWindow); }
+    void set_window(IntList v) { Args::set_ints(kWindow, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    bool channels_last() const { return Args::boolean(kChannelsLast); }
+};
+void infer_max_pool_backward(MaxPoolBackwardArgs a, Plan &plan);
+
+// _avg_pool: avg_pool2d to a height and width of size; a kernel of 0 shares x out.
+struct AvgPoolArgs : Args {
+    using Args::Args;
+    enum : int { kX, kKernel, kWindow, kSize, kIncludePad, kDivisor };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    IntList kernel() const { return Args::ints(kKernel); }
+    void set_kernel(IntList v) { Args::set_ints(kKernel, v); }
+    IntList window() const { return Args::ints(kWindow); }
+    void set_window(IntList v) { Args::set_ints(kWindow, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    bool include_pad() const { return Args::boolean(kIncludePad); }
+    int64_t divisor() const { return Args::integer(kDivisor); }
+    void set_divisor(int64_t v) { Args::set_integer(kDivisor, v); }
+};
+void infer_avg_pool(AvgPoolArgs a, Plan &plan);
+void vjp_avg_pool(AvgPoolArgs a, Backward &b);
+
+// _avg_pool_backward: The gradient of avg_pool with respect to an x of height and width size.
+struct AvgPoolBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kKernel, kWindow, kSize, kIncludePad, kDivisor, kChannelsLast };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    IntList kernel() const { return Args::ints(kKernel); }
+    void set_kernel(IntList v) { Args::set_ints(kKernel, v); }
+    IntList window() const { return Args::ints(kWindow); }
+    void set_window(IntList v) { Args::set_ints(kWindow, v); }
+    IntList size() const { return Args::ints(kSize); }
+    void set_size(IntList v) { Args::set_ints(kSize, v); }
+    bool include_pad() const { return Args::boolean(kIncludePad); }
+    int64_t divisor() const { return Args::integer(kDivisor); }
+    void set_divisor(int64_t v) { Args::set_integer(kDivisor, v); }
+    bool channels_last() const { return Args::boolean(kChannelsLast); }
+};
+void infer_avg_pool_backward(AvgPoolBackwardArgs a, Plan &plan);
+
 // _split3: split into three parts, whose gradients are joined in one pass: queries, keys and values.
 struct Split3Args : Args {
     using Args::Args;
@@ -2817,6 +2938,9 @@ Tensor scaled_mm(const yoke_tensor &x, const yoke_tensor &y, const yoke_tensor &
 Tensor conv1d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, int64_t stride = 1, int64_t padding = 0, int64_t dilation = 1, int64_t groups = 1);
 Tensor conv2d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, std::optional<IntList> dilation = std::nullopt, int64_t groups = 1);
 Tensor conv_transpose2d(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias = nullptr, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, std::optional<IntList> output_padding = std::nullopt, int64_t groups = 1, std::optional<IntList> dilation = std::nullopt);
+Tensor max_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, std::optional<IntList> dilation = std::nullopt, bool ceil_mode = false);
+Tensor avg_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride = std::nullopt, std::optional<IntList> padding = std::nullopt, bool ceil_mode = false, bool count_include_pad = true, std::optional<int64_t> divisor_override = std::nullopt);
+Tensor adaptive_avg_pool2d(const yoke_tensor &x, IntList output_size);
 Tensor reshape(const yoke_tensor &x, IntList shape);
 Tensor view(const yoke_tensor &x, IntList shape);
 Tensor transpose(const yoke_tensor &x, int64_t axis0, int64_t axis1);
@@ -2910,6 +3034,10 @@ std::array<Tensor, 3> attention_backward(const yoke_tensor &grad, const yoke_ten
 Tensor conv(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias, IntList window, int64_t groups);
 Tensor conv_data(const yoke_tensor &grad, const yoke_tensor &weight, const yoke_tensor *bias, IntList size, IntList window, int64_t groups);
 Tensor conv_weight(const yoke_tensor &grad, const yoke_tensor &x, IntList size, IntList window, int64_t groups);
+Tensor max_pool(const yoke_tensor &x, IntList kernel, IntList window, IntList size, bool keep);
+Tensor max_pool_backward(const yoke_tensor &grad, const yoke_tensor &place, IntList kernel, IntList window, IntList size, bool channels_last);
+Tensor avg_pool(const yoke_tensor &x, IntList kernel, IntList window, IntList size, bool include_pad, int64_t divisor);
+Tensor avg_pool_backward(const yoke_tensor &grad, IntList kernel, IntList window, IntList size, bool include_pad, int64_t divisor, bool channels_last);
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis);
 Tensor count_nonzero(const yoke_tensor &x);
 Tensor nonzero_internal(const yoke_tensor &x, int64_t count);

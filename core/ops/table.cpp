@@ -535,6 +535,27 @@ const ArgSpec kConvTranspose2dArgs[] = {
     {"groups", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
     {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
 };
+const ArgSpec kMaxPool2dArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel_size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"ceil_mode", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+};
+const ArgSpec kAvgPool2dArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel_size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"ceil_mode", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"count_include_pad", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"divisor_override", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAdaptiveAvgPool2dArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"output_size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
 const ArgSpec kReshapeArgs[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1049,6 +1070,38 @@ const ArgSpec kConvWeightArgs[] = {
     {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaxPoolArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keep", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kMaxPoolBackwardArgs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"place", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"channels_last", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAvgPoolArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"include_pad", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAvgPoolBackwardArgs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"include_pad", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"channels_last", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSplit3Args[] = {
     {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
@@ -3638,6 +3691,69 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "max_pool2d",
+        .signature = "max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, dilation: ints? = none, ceil_mode: bool = false) -> tensor",
+        .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.",
+        .family = "pool",
+        .args = kMaxPool2dArgs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_max_pool2d(MaxPool2dArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "avg_pool2d",
+        .signature = "avg_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, ceil_mode: bool = false, count_include_pad: bool = true, divisor_override: int? = none) -> tensor",
+        .doc = "The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.",
+        .family = "pool",
+        .args = kAvgPool2dArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_avg_pool2d(AvgPool2dArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "adaptive_avg_pool2d",
+        .signature = "adaptive_avg_pool2d(x: tensor, output_size: ints) -> tensor",
+        .doc = "The means of windows that share x [N, C, H, W], or [C, H, W], out evenly, as many as output_size names along height and width.",
+        .family = "pool",
+        .args = kAdaptiveAvgPool2dArgs,
+        .arg_count = 2,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_adaptive_avg_pool2d(AdaptiveAvgPool2dArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "reshape",
         .signature = "reshape(x: tensor, shape: ints) -> tensor",
         .doc = "x with another shape; one dimension may be -1; a view where strides allow, else a copy.",
@@ -5591,6 +5707,90 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_max_pool",
+        .signature = "_max_pool(x: tensor, kernel: ints, window: ints, size: ints, keep: bool) -> tensor, saved",
+        .doc = "max_pool2d to a height and width of size; window is stride, padding and dilation, each for height and width. The second result is the number of the maximum in its window, if it is to be kept.",
+        .family = "pool",
+        .args = kMaxPoolArgs,
+        .arg_count = 5,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x20000, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_max_pool(MaxPoolArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_max_pool(MaxPoolArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_max_pool_backward",
+        .signature = "_max_pool_backward(grad: tensor, place: tensor, kernel: ints, window: ints, size: ints, channels_last: bool) -> plain",
+        .doc = "The gradient of max_pool with respect to an x of height and width size.",
+        .family = "pool",
+        .args = kMaxPoolBackwardArgs,
+        .arg_count = 6,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_max_pool_backward(MaxPoolBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_avg_pool",
+        .signature = "_avg_pool(x: tensor, kernel: ints, window: ints, size: ints, include_pad: bool, divisor: int) -> tensor",
+        .doc = "avg_pool2d to a height and width of size; a kernel of 0 shares x out.",
+        .family = "pool",
+        .args = kAvgPoolArgs,
+        .arg_count = 6,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_avg_pool(AvgPoolArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_avg_pool(AvgPoolArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_avg_pool_backward",
+        .signature = "_avg_pool_backward(grad: tensor, kernel: ints, window: ints, size: ints, include_pad: bool, divisor: int, channels_last: bool) -> plain",
+        .doc = "The gradient of avg_pool with respect to an x of height and width size.",
+        .family = "pool",
+        .args = kAvgPoolBackwardArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kPlain},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_avg_pool_backward(AvgPoolBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_split3",
         .signature = "_split3(x: tensor, size: ints, axis: int) -> tensor, tensor, tensor",
         .doc = "split into three parts, whose gradients are joined in one pass: queries, keys and values.",
@@ -6716,6 +6916,24 @@ Tensor conv_transpose2d(const yoke_tensor &x, const yoke_tensor &weight, const y
     return run_one(YOKE_OP_CONV_TRANSPOSE2D, args);
 }
 
+Tensor max_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride, std::optional<IntList> padding, std::optional<IntList> dilation, bool ceil_mode)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(kernel_size), stride ? arg_ints(*stride) : arg_none(), padding ? arg_ints(*padding) : arg_none(), dilation ? arg_ints(*dilation) : arg_none(), arg_bool(ceil_mode)};
+    return run_one(YOKE_OP_MAX_POOL2D, args);
+}
+
+Tensor avg_pool2d(const yoke_tensor &x, IntList kernel_size, std::optional<IntList> stride, std::optional<IntList> padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(kernel_size), stride ? arg_ints(*stride) : arg_none(), padding ? arg_ints(*padding) : arg_none(), arg_bool(ceil_mode), arg_bool(count_include_pad), divisor_override ? arg_int(*divisor_override) : arg_none()};
+    return run_one(YOKE_OP_AVG_POOL2D, args);
+}
+
+Tensor adaptive_avg_pool2d(const yoke_tensor &x, IntList output_size)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(output_size)};
+    return run_one(YOKE_OP_ADAPTIVE_AVG_POOL2D, args);
+}
+
 Tensor reshape(const yoke_tensor &x, IntList shape)
 {
     yoke_arg args[] = {arg_tensor(x), arg_ints(shape)};
@@ -7272,6 +7490,30 @@ Tensor conv_weight(const yoke_tensor &grad, const yoke_tensor &x, IntList size, 
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_ints(size), arg_ints(window), arg_int(groups)};
     return run_one(YOKE_OP__CONV_WEIGHT, args);
+}
+
+Tensor max_pool(const yoke_tensor &x, IntList kernel, IntList window, IntList size, bool keep)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(kernel), arg_ints(window), arg_ints(size), arg_bool(keep)};
+    return run_one(YOKE_OP__MAX_POOL, args);
+}
+
+Tensor max_pool_backward(const yoke_tensor &grad, const yoke_tensor &place, IntList kernel, IntList window, IntList size, bool channels_last)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(place), arg_ints(kernel), arg_ints(window), arg_ints(size), arg_bool(channels_last)};
+    return run_one(YOKE_OP__MAX_POOL_BACKWARD, args);
+}
+
+Tensor avg_pool(const yoke_tensor &x, IntList kernel, IntList window, IntList size, bool include_pad, int64_t divisor)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_ints(kernel), arg_ints(window), arg_ints(size), arg_bool(include_pad), arg_int(divisor)};
+    return run_one(YOKE_OP__AVG_POOL, args);
+}
+
+Tensor avg_pool_backward(const yoke_tensor &grad, IntList kernel, IntList window, IntList size, bool include_pad, int64_t divisor, bool channels_last)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_ints(kernel), arg_ints(window), arg_ints(size), arg_bool(include_pad), arg_int(divisor), arg_bool(channels_last)};
+    return run_one(YOKE_OP__AVG_POOL_BACKWARD, args);
 }
 
 std::array<Tensor, 3> split3(const yoke_tensor &x, IntList size, int64_t axis)

@@ -66,6 +66,8 @@ local function call(name, x, n)
     if name == "embedding" then return op(yoke.tensor { 0, 2, 1 }, x) end
     if name == "where" then return op(mask(n), x, x) end
     if name == "conv1d" then return op(x, yoke.ones({ 2, ROWS, 3 })) end
+    if name == "max_pool2d" or name == "avg_pool2d" then return op(yoke.unsqueeze(x, 0), 1) end
+    if name == "adaptive_avg_pool2d" then return op(yoke.unsqueeze(x, 0), { ROWS, n }) end
     if name == "conv2d" or name == "conv_transpose2d" then return op(yoke.unsqueeze(x, 0), yoke.ones({ 1, 1, 2, 3 })) end
     if name == "outer" then return op(x[0], x[1]) end
     if name == "view" then x = yoke.clone(x) end -- it asks for strides that allow it

@@ -79,7 +79,7 @@ local cases = {
     randn_like = { function() return yoke.randn_like(t { 1., 2. }) end, has_shape(2) },
     randint_like = { function() return yoke.randint_like(t { 1, 2 }, 0, 3) end, all_below(3) },
 }
-for _, family in ipairs { "pointwise", "reduce", "norm", "loss", "matmul", "conv", "shape" } do
+for _, family in ipairs { "pointwise", "reduce", "norm", "loss", "matmul", "conv", "pool", "shape" } do
     for name, case in pairs(dofile("tests/lua/cases/" .. family .. ".lua")) do cases[name] = case end
 end
 

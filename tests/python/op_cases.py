@@ -8,6 +8,7 @@ import cases_loss
 import cases_matmul
 import cases_norm
 import cases_pointwise
+import cases_pool
 import cases_reduce
 import cases_shape
 from op_samples import (SHAPES, Case, along_axis, are_bools, axes_of, binary, call, indices, real, reduction, unary, values)
@@ -176,7 +177,7 @@ CASES = {
     "cast": Case(lambda x, dtype: x, [call(values(3, 5), "float64"), call(values(7), "float32")],
                  empty=[call(values(0, 3), "float32")], large=call(values(257, 273), "float64"), result="argument"),
 }
-for family in (cases_conv, cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_reduce, cases_shape):
+for family in (cases_conv, cases_loss, cases_matmul, cases_norm, cases_pointwise, cases_pool, cases_reduce, cases_shape):
     CASES.update(family.CASES)
 # dropout of the plain samples draws a mask; the calls that do not are what a reference can tell.
 CASES["dropout"].calls = CASES["dropout"].calls[len(SHAPES):]

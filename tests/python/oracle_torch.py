@@ -122,6 +122,14 @@ def _linear(x, weight, bias=None, activation="none"):
     return after[activation](F.linear(x, weight, bias))
 
 
+def _pool(operation, absent):
+    """Which knows no None for a number: those get their defaults, and no windows of empty batches for want of channels."""
+    def pool(x, kernel_size, *numbers, **named):
+        given = [d if n is None else n for n, d in zip(numbers, absent)]
+        return operation(x, kernel_size, *given, **{k: v for k, v in named.items() if v is not None})
+    return pool
+
+
 def _conv(operation):
     """Which knows no None for a number, and no channels that are none: those get one of zeros."""
     is_transposed, spatial = operation is F.conv_transpose2d, (0, 0) if operation is F.conv1d else (0, 0, 0, 0)
@@ -207,6 +215,8 @@ OPS = {
         F.batch_norm(x, mean, var, weight, bias, training, momentum, eps),
     "embedding": lambda index, weight, padding_idx=None: F.embedding(index, weight, padding_idx),
     # products
+    "max_pool2d": _pool(F.max_pool2d, [None, 0, 1, False]), "avg_pool2d": _pool(F.avg_pool2d, [None, 0, False, True, None]),
+    "adaptive_avg_pool2d": F.adaptive_avg_pool2d,
     "conv1d": _conv(F.conv1d), "conv2d": _conv(F.conv2d), "conv_transpose2d": _conv(F.conv_transpose2d),
     "matmul": torch.matmul, "outer": lambda x, y: torch.outer(x, y), "scaled_mm": lambda x, y, a, b: (x * a) @ (y * b), "linear": _linear,
     "einsum": lambda equation, tensors: torch.einsum(equation, *tensors), "scaled_dot_product_attention": _attention,

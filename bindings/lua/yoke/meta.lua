@@ -1493,6 +1493,63 @@ function yoke.conv_transpose2d(x, weight, bias, stride, padding, output_padding,
 ---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[] }): yoke.Tensor
 function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.
+---@param x yoke.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean }): yoke.Tensor
+function yoke.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode) end
+
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean }): yoke.Tensor
+function Tensor:max_pool2d(kernel_size, stride, padding, dilation, ceil_mode) end
+
+---The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.
+---@param x yoke.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param divisor_override? integer
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer }): yoke.Tensor
+function yoke.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
+
+---The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of padding are counted unless told otherwise. divisor_override divides the sum instead of their number.
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param divisor_override? integer
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer }): yoke.Tensor
+function Tensor:avg_pool2d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
+
+---The means of windows that share x [N, C, H, W], or [C, H, W], out evenly, as many as output_size names along height and width.
+---@param x yoke.Tensor
+---@param output_size integer|integer[]
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, ...: integer): yoke.Tensor
+function yoke.adaptive_avg_pool2d(x, output_size) end
+
+---The means of windows that share x [N, C, H, W], or [C, H, W], out evenly, as many as output_size names along height and width.
+---@param output_size integer|integer[]
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, ...: integer): yoke.Tensor
+function Tensor:adaptive_avg_pool2d(output_size) end
+
 ---x with another shape; one dimension may be -1; a view where strides allow, else a copy.
 ---@param x yoke.Tensor
 ---@param shape integer|integer[]

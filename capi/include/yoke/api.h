@@ -710,6 +710,16 @@ typedef struct yoke_api {
                                     const int64_t *output_padding, int64_t output_padding_count,
                                     int64_t groups, const int64_t *dilation, int64_t dilation_count,
                                     yoke_tensor **out);
+    yoke_status (*max_pool2d)(yoke_tensor *x, const int64_t *kernel_size, int64_t kernel_size_count,
+                              const int64_t *stride, int64_t stride_count, const int64_t *padding,
+                              int64_t padding_count, const int64_t *dilation,
+                              int64_t dilation_count, int32_t ceil_mode, yoke_tensor **out);
+    yoke_status (*avg_pool2d)(yoke_tensor *x, const int64_t *kernel_size, int64_t kernel_size_count,
+                              const int64_t *stride, int64_t stride_count, const int64_t *padding,
+                              int64_t padding_count, int32_t ceil_mode, int32_t count_include_pad,
+                              const int64_t *divisor_override, yoke_tensor **out);
+    yoke_status (*adaptive_avg_pool2d)(yoke_tensor *x, const int64_t *output_size,
+                                       int64_t output_size_count, yoke_tensor **out);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

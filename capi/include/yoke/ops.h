@@ -759,6 +759,42 @@ YOKE_API yoke_status yoke_conv_transpose2d(yoke_tensor *x, yoke_tensor *weight, 
                                            const int64_t *dilation, int64_t dilation_count,
                                            yoke_tensor **out);
 
+/* ---- pool ------------------------------------------------------------------------------------ */
+
+/* The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number
+ *     stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of
+ *     kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient
+ *     goes to the first of equal maxima.
+ * max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none,
+ *     dilation: ints? = none, ceil_mode: bool = false) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_max_pool2d(yoke_tensor *x, const int64_t *kernel_size,
+                                     int64_t kernel_size_count, const int64_t *stride,
+                                     int64_t stride_count, const int64_t *padding,
+                                     int64_t padding_count, const int64_t *dilation,
+                                     int64_t dilation_count, int32_t ceil_mode, yoke_tensor **out);
+
+/* The mean of each window of x [N, C, H, W], or [C, H, W], as max_pool2d has them; zeros of
+ *     padding are counted unless told otherwise. divisor_override divides the sum instead of
+ *     their number.
+ * avg_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none,
+ *     ceil_mode: bool = false, count_include_pad: bool = true, divisor_override: int? = none) ->
+ *     tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_avg_pool2d(yoke_tensor *x, const int64_t *kernel_size,
+                                     int64_t kernel_size_count, const int64_t *stride,
+                                     int64_t stride_count, const int64_t *padding,
+                                     int64_t padding_count, int32_t ceil_mode,
+                                     int32_t count_include_pad, const int64_t *divisor_override,
+                                     yoke_tensor **out);
+
+/* The means of windows that share x [N, C, H, W], or [C, H, W], out evenly, as many as
+ *     output_size names along height and width.
+ * adaptive_avg_pool2d(x: tensor, output_size: ints) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_adaptive_avg_pool2d(yoke_tensor *x, const int64_t *output_size,
+                                              int64_t output_size_count, yoke_tensor **out);
+
 /* ---- shape ----------------------------------------------------------------------------------- */
 
 /* x with another shape; one dimension may be -1; a view where strides allow, else a copy.

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/common/conv.h"
-#include "kernels/cpu/simd/run.h"
+#include "kernels/cpu/simd/halves.h"
 #include "kernels/cpu/simd/share.h"
 
 YOKE_SIMD_BEGIN
@@ -27,35 +27,6 @@ template <class C>
 yoke_status weight_tiles(const yoke_launch *launch, const Conv &conv);
 template <class C>
 yoke_status weight_depthwise(const yoke_launch *launch, const Conv &conv);
-
-// n elements, from number `at` on, of a dense array of a dtype that is computed in C.
-template <class C>
-inline void take_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *to)
-{
-    if constexpr (std::is_same_v<C, float>)
-        if (dtype != YOKE_F32)
-            return widen_run(dtype, static_cast<const uint16_t *>(array) + at, n, to);
-    __builtin_memcpy(to, static_cast<const C *>(array) + at, (size_t)n * sizeof(C));
-}
-
-// The way back.
-template <class C>
-inline void give_run(yoke_dtype dtype, const C *from, int64_t n, void *array, int64_t at)
-{
-    if constexpr (std::is_same_v<C, float>)
-        if (dtype != YOKE_F32)
-            return narrow_run(dtype, from, n, static_cast<uint16_t *>(array) + at);
-    __builtin_memcpy(static_cast<C *>(array) + at, from, (size_t)n * sizeof(C));
-}
-
-// The same n elements where they lie, or in the buffer.
-template <class C>
-inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *buffer)
-{
-    if (dtype == kernels::dtype_of<C>) return static_cast<const C *>(array) + at;
-    take_run(dtype, array, at, n, buffer);
-    return buffer;
-}
 
 // Whether taps side by side read pixels that lie side by side, so that a row of them is one run; no product of sizes
 // near their ends overflows then.

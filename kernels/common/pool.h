@@ -1,0 +1,145 @@
+// Pooling as kernels see it: windows along height and width, and which of them hold a pixel.
+//
+// Contract
+//  * x and out, and what belongs to either, are dense in one order: as [N, C, H, W] or as [N, H, W, C].
+//  * Taps of a window are numbered row by row; the place of a maximum is its tap's number.
+#pragma once
+
+#include "kernels/common/kernel.h"
+
+namespace yoke::kernels {
+
+// Height or width. A kernel of 0 is adaptive: windows that share the axis out, of sizes that differ by 1.
+struct PoolAxis {
+    int64_t in, out, kernel, stride, padding, dilation;
+};
+
+struct Pool {
+    yoke_dtype dtype;
+    bool is_nhwc, counts_padding;
+    int64_t n, c, divisor;  // 0: what a window has
+    PoolAxis y, x;
+    void *in, *out, *places;  // of x's size, and of out's; places may be null
+
+    YOKE_HD int64_t pixels_in() const { return n * y.in * x.in; }
+    YOKE_HD int64_t pixels_out() const { return n * y.out * x.out; }
+};
+
+// The taps of a window that meet no padding, [begin, end); tap t stands at `first` + t * dilation.
+struct Taps {
+    int64_t first, begin, end;
+};
+// The windows that may hold a position, [begin, end).
+struct Windows {
+    int64_t begin, end;
+};
+// Where an element is.
+struct PoolIndex {
+    int64_t n, c, y, x;
+};
+
+}  // namespace yoke::kernels
+
+YOKE_KERNELS_BEGIN
+
+// o / out of `in`, rounded down, without a product of all three.
+YOKE_HD int64_t share_of(int64_t in, int64_t o, int64_t out)
+{
+    return in / out * o + in % out * o / out;
+}
+
+YOKE_HD Taps taps_of(const PoolAxis &a, int64_t o)
+{
+    if (a.kernel == 0) {
+        const int64_t first = share_of(a.in, o, a.out);
+        return {first, 0, a.in - share_of(a.in, a.out - o - 1, a.out) - first};
+    }
+    const int64_t first = o * a.stride - a.padding,
+                  begin = first < 0 ? divide_up(-first, a.dilation) : 0,
+                  end = first < a.in ? min(a.kernel, divide_up(a.in - first, a.dilation)) : 0;
+    return {first, begin, max(begin, end)};
+}
+
+YOKE_HD Windows windows_of(const PoolAxis &a, int64_t i)
+{
+    if (a.kernel == 0)
+        return {share_of(a.out, i, a.in), a.out - share_of(a.out, a.in - i - 1, a.in)};
+    const int64_t last = i + a.padding, first = last - (a.kernel - 1) * a.dilation;
+    return {first > 0 ? divide_up(first, a.stride) : 0, min(a.out, last / a.stride + 1)};
+}
+
+// The tap of window o that stands at i, or -1.
+YOKE_HD int64_t tap_at(const PoolAxis &a, int64_t o, int64_t i)
+{
+    const int64_t from = i - (o * a.stride - a.padding);
+    return from % a.dilation ? -1 : from / a.dilation;
+}
+
+// By how much a window's sum is divided, along an axis.
+YOKE_HD int64_t counted(const Pool &p, const PoolAxis &a, int64_t o)
+{
+    const Taps taps = taps_of(a, o);
+    if (a.kernel == 0 || !p.counts_padding) return taps.end - taps.begin;
+    return min(taps.first + a.kernel, a.in + a.padding) - taps.first;
+}
+
+template <class C>
+YOKE_HD C divisor_of(const Pool &p, int64_t y, int64_t x)
+{
+    return p.divisor ? (C)p.divisor : (C)counted(p, p.y, y) * (C)counted(p, p.x, x);
+}
+
+YOKE_HD PoolIndex pool_index(const Pool &p, int64_t i, int64_t height, int64_t width)
+{
+    if (p.is_nhwc)
+        return {i / p.c / width / height, i % p.c, i / p.c / width % height, i / p.c % width};
+    return {i / width / height / p.c, i / width / height % p.c, i / width % height, i % width};
+}
+
+YOKE_HD int64_t pool_at(const Pool &p, const PoolIndex &i, int64_t height, int64_t width)
+{
+    return p.is_nhwc ? ((i.n * height + i.y) * width + i.x) * p.c + i.c
+                     : ((i.n * p.c + i.c) * height + i.y) * width + i.x;
+}
+
+// Whether v takes the place of the best so far: the first maximum stays, and the first NaN.
+template <class C>
+YOKE_HD bool is_better(C v, C best)
+{
+    return !(v <= best) && best == best;
+}
+
+// ---- host code ------------------------------------------------------------------------------------------------------
+
+inline bool lies_nhwc(const yoke_operand &x)
+{
+    return x.shape[1] > 1 && x.shape[2] * x.shape[3] > 1 && x.strides[1] == 1;
+}
+
+// Of x and out, and the parameters that all poolings begin with: kernel, and stride, padding, dilation.
+inline Pool pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out)
+{
+    const int64_t *kernel = launch->params[0].v.ints, *window = launch->params[1].v.ints;
+    const auto axis = [&](int i) {
+        return PoolAxis{x.shape[2 + i], out.shape[2 + i], kernel[i],
+                        window[i],      window[2 + i],    window[4 + i]};
+    };
+    Pool p = {};
+    p.dtype = x.dtype;
+    p.is_nhwc = lies_nhwc(x);
+    p.n = x.shape[0], p.c = x.shape[1];
+    p.y = axis(0), p.x = axis(1);
+    p.in = x.data, p.out = out.data;
+    return p;
+}
+
+// The same of means, which have two parameters more behind the size.
+inline Pool mean_pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out)
+{
+    Pool p = pool_of(launch, x, out);
+    p.counts_padding = launch->params[3].v.i != 0;
+    p.divisor = launch->params[4].v.i;
+    return p;
+}
+
+YOKE_KERNELS_END

@@ -1,0 +1,37 @@
+// Runs of a dense array of floats of any width, as what they are computed in: float, or double.
+#pragma once
+
+#include "kernels/cpu/simd/run.h"
+
+YOKE_SIMD_BEGIN
+
+// n elements, from number `at` on, of a dense array of a dtype that is computed in C.
+template <class C>
+inline void take_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *to)
+{
+    if constexpr (std::is_same_v<C, float>)
+        if (dtype != YOKE_F32)
+            return widen_run(dtype, static_cast<const uint16_t *>(array) + at, n, to);
+    __builtin_memcpy(to, static_cast<const C *>(array) + at, (size_t)n * sizeof(C));
+}
+
+// The way back.
+template <class C>
+inline void give_run(yoke_dtype dtype, const C *from, int64_t n, void *array, int64_t at)
+{
+    if constexpr (std::is_same_v<C, float>)
+        if (dtype != YOKE_F32)
+            return narrow_run(dtype, from, n, static_cast<uint16_t *>(array) + at);
+    __builtin_memcpy(static_cast<C *>(array) + at, from, (size_t)n * sizeof(C));
+}
+
+// The same n elements where they lie, or in the buffer.
+template <class C>
+inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t n, C *buffer)
+{
+    if (dtype == kernels::dtype_of<C>) return static_cast<const C *>(array) + at;
+    take_run(dtype, array, at, n, buffer);
+    return buffer;
+}
+
+YOKE_SIMD_END

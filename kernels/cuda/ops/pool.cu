@@ -1,0 +1,151 @@
+// Pooling over height and width, and its gradients: a thread an element, neighbours along memory. A gradient gathers
+// from the windows that hold its pixel.
+#include "kernels/common/pool.h"
+#include "kernels/cuda/ops/halves.cuh"
+
+YOKE_CUDA_BEGIN
+
+using kernels::Pool;
+using kernels::PoolIndex;
+using kernels::Taps;
+using kernels::Windows;
+
+// ---- max ------------------------------------------------------------------------------------------------------------
+
+template <class T, class P>
+__global__ void max_windows(Pool p, int64_t count)
+{
+    using C = compute_type<T>;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        PoolIndex at = pool_index(p, i, p.y.out, p.x.out);
+        const Taps down = taps_of(p.y, at.y), across = taps_of(p.x, at.x);
+        T best = store<T>(-(C)INFINITY);
+        int64_t place = -1;
+        for (int64_t k = down.begin; k < down.end; k++)
+            for (int64_t j = across.begin; j < across.end; j++) {
+                at.y = down.first + k * p.y.dilation, at.x = across.first + j * p.x.dilation;
+                const T v = ((const T *)p.in)[pool_at(p, at, p.y.in, p.x.in)];
+                if (place >= 0 && !kernels::is_better(widen<T>(v), widen<T>(best))) continue;
+                best = v;
+                place = k * p.x.kernel + j;
+            }
+        ((T *)p.out)[i] = best;
+        if (p.places) ((P *)p.places)[i] = (P)max(place, 0);
+    }
+}
+
+template <class T, class P>
+__global__ void max_gradients(Pool p, int64_t count)
+{
+    using C = compute_type<T>;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const PoolIndex here = pool_index(p, i, p.y.in, p.x.in);
+        const Windows down = windows_of(p.y, here.y), across = windows_of(p.x, here.x);
+        PoolIndex at = here;
+        C sum = C(0);
+        for (at.y = down.begin; at.y < down.end; at.y++)
+            for (at.x = across.begin; at.x < across.end; at.x++) {
+                const int64_t k = tap_at(p.y, at.y, here.y), j = tap_at(p.x, at.x, here.x),
+                              from = pool_at(p, at, p.y.out, p.x.out);
+                if (k < 0 || j < 0 || ((const P *)p.places)[from] != (P)(k * p.x.kernel + j))
+                    continue;
+                sum += widen<T>(((const T *)p.out)[from]);
+            }
+        ((T *)p.in)[i] = store<T>(sum);
+    }
+}
+
+// ---- means ----------------------------------------------------------------------------------------------------------
+
+template <class T>
+__global__ void mean_windows(Pool p, int64_t count)
+{
+    using C = compute_type<T>;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const PoolIndex here = pool_index(p, i, p.y.out, p.x.out);
+        const Taps down = taps_of(p.y, here.y), across = taps_of(p.x, here.x);
+        PoolIndex at = here;
+        C sum = C(0);
+        for (at.y = down.first + down.begin; at.y < down.first + down.end; at.y++)
+            for (at.x = across.first + across.begin; at.x < across.first + across.end; at.x++)
+                sum += widen<T>(((const T *)p.in)[pool_at(p, at, p.y.in, p.x.in)]);
+        ((T *)p.out)[i] = store<T>(sum / divisor_of<C>(p, here.y, here.x));
+    }
+}
+
+template <class T>
+__global__ void mean_gradients(Pool p, int64_t count)
+{
+    using C = compute_type<T>;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        const PoolIndex here = pool_index(p, i, p.y.in, p.x.in);
+        const Windows down = windows_of(p.y, here.y), across = windows_of(p.x, here.x);
+        PoolIndex at = here;
+        C sum = C(0);
+        for (at.y = down.begin; at.y < down.end; at.y++)
+            for (at.x = across.begin; at.x < across.end; at.x++)
+                sum += widen<T>(((const T *)p.out)[pool_at(p, at, p.y.out, p.x.out)]) /
+                       divisor_of<C>(p, at.y, at.x);
+        ((T *)p.in)[i] = store<T>(sum);
+    }
+}
+
+// ---- entries --------------------------------------------------------------------------------------------------------
+
+static yoke_status start_each(const yoke_launch *launch, void (*kernel)(Pool, int64_t),
+                              const Pool &p, int64_t count)
+{
+    const int threads = block_size(kThreads);
+    return start(launch, kernel, {blocks_for(launch, count, threads), threads}, p, count);
+}
+
+YOKE_KERNEL(_max_pool)
+{
+    const yoke_operand *o = launch->operands;
+    if (o[1].numel == 0) return YOKE_OK;
+    Pool p = kernels::pool_of(launch, o[0], o[1]);
+    p.places = o[2].numel ? o[2].data : nullptr;
+    return for_float(launch, "x", p.dtype, [&]<class T>() {
+        return start_each(launch,
+                          o[2].dtype == YOKE_U8 ? max_windows<T, uint8_t> : max_windows<T, int32_t>,
+                          p, o[1].numel);
+    });
+}
+
+YOKE_KERNEL(_max_pool_backward)
+{
+    const yoke_operand *o = launch->operands;
+    if (o[2].numel == 0) return YOKE_OK;
+    Pool p = kernels::pool_of(launch, o[2], o[0]);
+    p.places = o[1].data;
+    return for_float(launch, "grad", p.dtype, [&]<class T>() {
+        return start_each(
+            launch, o[1].dtype == YOKE_U8 ? max_gradients<T, uint8_t> : max_gradients<T, int32_t>,
+            p, o[2].numel);
+    });
+}
+
+YOKE_KERNEL(_avg_pool)
+{
+    const yoke_operand *o = launch->operands;
+    if (o[1].numel == 0) return YOKE_OK;
+    const Pool p = kernels::mean_pool_of(launch, o[0], o[1]);
+    return for_float(launch, "x", p.dtype,
+                     [&]<class T>() { return start_each(launch, mean_windows<T>, p, o[1].numel); });
+}
+
+YOKE_KERNEL(_avg_pool_backward)
+{
+    const yoke_operand *o = launch->operands;
+    if (o[1].numel == 0) return YOKE_OK;
+    const Pool p = kernels::mean_pool_of(launch, o[1], o[0]);
+    return for_float(launch, "grad", p.dtype, [&]<class T>() {
+        return start_each(launch, mean_gradients<T>, p, o[1].numel);
+    });
+}
+
+YOKE_CUDA_END
