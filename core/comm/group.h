@@ -67,7 +67,7 @@ public:
     // done then where `may_run_here`, or have one among the results, to be waited for.
     std::vector<Ref<Work>> run_together(std::vector<Issued> calls, bool may_run_here);
     // Each of them lists the ranks that did not come within `seconds`, or at once, as YOKE_E_COMM, those that have
-    // died. The group stays as it is.
+    // died. The group stays as it is, and the next one is that of all, whoever came to this one.
     void monitored_barrier(double seconds);
     // The ranks that gave the same color, in the order of their keys, then of their ranks; null for a negative color.
     // All ranks call it.
@@ -214,7 +214,18 @@ private:
     };
     BarrierWait open_barrier();
     Ref<Group> make_part(const Members &part);
-    bool await_barrier(uint64_t number, Deadline deadline);
+    uint64_t next_barrier();
+    uint64_t barrier_behind(uint64_t number);
+    std::vector<int32_t> end_of_barrier(uint64_t number, Deadline deadline);
+    std::optional<std::vector<int32_t>> await_barrier(uint64_t number, bool &has_come,
+                                                      Deadline deadline);
+    void come_to_barrier(uint64_t number, Deadline deadline);
+    std::vector<int32_t> give_up_barrier(uint64_t number, Deadline deadline) const;
+    std::vector<int32_t> missing_at(uint64_t barrier, Store &keys) const;
+    [[noreturn]] void fail_missing(const std::vector<int32_t> &missing, Deadline deadline) const;
+    // Of who has not come in time, for people.
+    [[noreturn]] void fail_late(const char *call, const std::string &missing,
+                                Deadline deadline) const;
     std::string describe_dead(uint64_t barrier, Store &keys) const;
     size_t count_dead() const;  // with the lock held
     bool has_lost_more(size_t dead) const;

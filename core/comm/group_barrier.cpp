@@ -1,6 +1,8 @@
 // Barriers that list who is missing.
+#include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/comm/group.h"
 
 #include <algorithm>
@@ -12,6 +14,35 @@ namespace yoke {
 namespace {
 
 constexpr const char *kBarriers = "monitored", *kMonitored = "monitored_barrier";
+// Of a barrier: how many have come, and how it has ended; "" where all had come, else the ranks that had not. And the
+// first that nobody has given up, or one before it.
+constexpr const char *kCome = "come", *kEnd = "end", *kNext = "next";
+
+std::string key_at(uint64_t barrier, const std::string &what)
+{
+    return std::to_string(barrier) + "/" + what;
+}
+
+std::string key_at(uint64_t barrier, int32_t rank)
+{
+    return key_at(barrier, std::to_string(rank));
+}
+
+std::string list_of(const std::vector<int32_t> &ranks)
+{
+    std::string list;
+    for (const int32_t rank : ranks) list += (list.empty() ? "" : ",") + std::to_string(rank);
+    return list;
+}
+
+std::vector<int32_t> ranks_in(const std::string &list)
+{
+    std::vector<int32_t> ranks;
+    if (list.empty()) return ranks;
+    for (const std::string &each : split_list(list))
+        if (const auto rank = parsed<int32_t>(each)) ranks.push_back(*rank);
+    return ranks;
+}
 
 }  // namespace
 
@@ -41,58 +72,130 @@ bool Group::has_lost_more(size_t dead) const
 // Those that have died and have not come, and who else is not there; "" where none has.
 std::string Group::describe_dead(uint64_t barrier, Store &keys) const
 {
-    constexpr double kPatience = 0.1;
-    const Deadline deadline = Deadline::after(kPatience);
     std::string dead, missing;
-    for (const Arrival &peer : members_.ranks) {
-        if (keys.try_get(format("%llu/%d", static_cast<unsigned long long>(barrier), peer.rank),
-                         deadline))
-            continue;
+    for (const int32_t peer : missing_at(barrier, keys)) {
         const std::lock_guard lock(mutex_);
-        const auto gone = has_left_.find(peer.rank);
+        const auto gone = has_left_.find(peer);
         std::string &list = gone != has_left_.end() && !gone->second ? dead : missing;
-        list += (list.empty() ? "" : ", ") + yoke::describe(peer);
+        list +=
+            (list.empty() ? "" : ", ") + yoke::describe(members_.ranks[static_cast<size_t>(peer)]);
     }
     return dead.empty() || missing.empty() ? dead : dead + "; not there yet: " + missing;
 }
 
+std::vector<int32_t> Group::missing_at(uint64_t barrier, Store &keys) const
+{
+    constexpr double kPatience = 0.1;
+    const Deadline deadline = Deadline::after(kPatience);
+    std::vector<int32_t> missing;
+    for (const Arrival &peer : members_.ranks)
+        if (!keys.try_get(key_at(barrier, peer.rank), deadline)) missing.push_back(peer.rank);
+    return missing;
+}
+
+// Each try has a number, and an end that stands for all: all have come to it, or the first whose patience ended tells
+// who had not. Then those that wait on, and those that come later, meet at the next one.
 void Group::monitored_barrier(double seconds)
 {
     const Deadline deadline = Deadline::after(seconds);
-    uint64_t number = 0;
-    {
-        std::unique_lock lock = lock_here();
-        check_usable(lock, kMonitored);
-        number = ++barriers_;
-    }
+    uint64_t number = next_barrier();
     const Meeting meeting(*this, kMonitored);
-    while (!await_barrier(number, deadline)) Interruptible::check_here();
-    forget_barriers(number);
+    std::vector<int32_t> never;  // of all tries of this call
+    for (bool is_first = true;; is_first = false) {
+        const std::vector<int32_t> missing = end_of_barrier(number, deadline);
+        if (missing.empty()) return forget_barriers(number);
+        std::erase_if(never, [&](int32_t rank) { return !std::ranges::count(missing, rank); });
+        if (is_first) never = missing;
+        if (deadline.has_passed()) fail_missing(never.empty() ? missing : never, deadline);
+        number = barrier_behind(number);
+    }
 }
 
-// False where another rank has died meanwhile, which may have come before.
-bool Group::await_barrier(uint64_t number, Deadline deadline)
+uint64_t Group::next_barrier()
+{
+    std::unique_lock lock = lock_here();
+    check_usable(lock, kMonitored);
+    return ++barriers_;
+}
+
+void Group::fail_missing(const std::vector<int32_t> &missing, Deadline deadline) const
+{
+    std::string list;
+    for (const int32_t rank : missing)
+        list +=
+            (list.empty() ? "" : ", ") + yoke::describe(members_.ranks[static_cast<size_t>(rank)]);
+    fail_late(kMonitored, list, deadline);
+}
+
+// Who has not come until it ended.
+std::vector<int32_t> Group::end_of_barrier(uint64_t number, Deadline deadline)
+{
+    bool has_come = false;
+    for (;;) {
+        if (const auto missing = await_barrier(number, has_come, deadline)) return *missing;
+        Interruptible::check_here();
+    }
+}
+
+// Nothing where another rank has died meanwhile, which may have come before.
+std::optional<std::vector<int32_t>> Group::await_barrier(uint64_t number, bool &has_come,
+                                                         Deadline deadline)
 {
     const auto [keys, dead] = open_barrier();
-    const std::string name = std::to_string(number);
     std::string absent;
     try {
-        keys->set(name + "/" + std::to_string(rank()), "", deadline);
-        if (dead > 0) absent = describe_dead(number, *keys);
-        if (absent.empty()) (void)gather(*keys, name, "", deadline, kMonitored);
+        if (!std::exchange(has_come, true)) come_to_barrier(number, deadline);
+        if (dead > 0 && !keys->try_get(key_at(number, kEnd), deadline))
+            absent = describe_dead(number, *keys);
+        if (absent.empty()) return ranks_in(keys->get(key_at(number, kEnd), deadline));
     } catch (const Interrupted &) {
         throw;
     } catch (const Error &error) {
-        if (error.status() == YOKE_E_TIMEOUT) throw;
-        if (have_all_come(number)) return true;
-        if (has_lost_more(dead)) return false;
+        if (error.status() == YOKE_E_TIMEOUT) return give_up_barrier(number, deadline);
+        if (have_all_come(number)) return std::vector<int32_t>();
+        if (has_lost_more(dead)) return std::nullopt;
         await_cause(kMonitored);
         throw;
     }
-    if (absent.empty()) return true;
     fail(YOKE_E_COMM,
          "monitored_barrier: it cannot end, since there died: %s; go on without them by shrink",
          absent.c_str());
+}
+
+// The last one ends it. By a view of its own, which goes on when a rank dies: nobody comes twice.
+void Group::come_to_barrier(uint64_t number, Deadline deadline)
+{
+    PrefixStore keys(members_.store, kBarriers);
+    const int64_t come = keys.add(key_at(number, kCome), 1, deadline);
+    if (come == size()) (void)keys.set_once(key_at(number, kEnd), "", deadline);
+    keys.set(key_at(number, rank()), "", deadline);
+}
+
+// Who is missing, unless another rank, or the last one that came, has ended it first.
+std::vector<int32_t> Group::give_up_barrier(uint64_t number, Deadline deadline) const
+try {
+    constexpr double kPatience = 0.1;
+    PrefixStore keys(members_.store, kBarriers);
+    const std::string mine = list_of(missing_at(number, keys));
+    const std::string stands =
+        keys.set_once(key_at(number, kEnd), mine, Deadline::after(kPatience));
+    if (stands == mine) keys.set(kNext, std::to_string(number + 1), Deadline::after(kPatience));
+    return ranks_in(stands);
+} catch (const Interrupted &) {
+    throw;
+} catch (const Error &) {  // it does not even answer for the table
+    fail_late(kMonitored, describe_server(), deadline);
+}
+
+// Whoever comes to a barrier for the first time need not look at all that were given up.
+uint64_t Group::barrier_behind(uint64_t number)
+{
+    constexpr double kPatience = 0.1;
+    PrefixStore keys(members_.store, kBarriers);
+    const auto told = keys.try_get(kNext, Deadline::after(kPatience));
+    const uint64_t next = std::max(told ? parsed<uint64_t>(*told).value_or(0) : 0, number + 1);
+    const std::lock_guard lock(mutex_);
+    return barriers_ = std::max(barriers_, next);
 }
 
 // To a barrier that has ended, though this rank is told of what failed behind it first.
@@ -100,10 +203,8 @@ bool Group::have_all_come(uint64_t barrier) const noexcept
 try {
     constexpr double kPatience = 0.1;
     PrefixStore keys(members_.store, kBarriers);
-    const Deadline deadline = Deadline::after(kPatience);
-    return std::ranges::all_of(
-        gather_keys(std::to_string(barrier), size()),
-        [&](const std::string &key) { return keys.try_get(key, deadline).has_value(); });
+    const auto end = keys.try_get(key_at(barrier, kEnd), Deadline::after(kPatience));
+    return end && end->empty();
 } catch (const std::exception &) {  // the table has gone
     return false;
 }
@@ -126,10 +227,12 @@ try {
         const std::lock_guard lock(mutex_);
         first = std::exchange(kept_barrier_, std::max(kept_barrier_, before));
     }
-    PrefixStore keys(members_.store, kBarriers);
-    for (uint64_t number = first; number < before; ++number)
-        keys.remove(std::to_string(number) + "/" + std::to_string(rank()),
-                    Deadline::after(kPatience));
+    Store::Keys all;
+    for (uint64_t number = first; number < before; ++number) {
+        all.push_back(key_at(number, rank()));
+        if (rank() == 0) all.insert(all.end(), {key_at(number, kCome), key_at(number, kEnd)});
+    }
+    PrefixStore(members_.store, kBarriers).remove_all(all, Deadline::after(kPatience));
 } catch (const std::exception &error) {
     log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
 }

@@ -65,6 +65,11 @@ try {
     } catch (const Error &) {  // it does not even answer for the table
         missing = describe_server();
     }
+    fail_late(call, missing, deadline);
+}
+
+void Group::fail_late(const char *call, const std::string &missing, Deadline deadline) const
+{
     fail(YOKE_E_TIMEOUT, "%s: within %g s there came not: %s; see whether they are stopped", call,
          deadline.given_s(), missing.c_str());
 }

@@ -313,6 +313,41 @@ TEST(Group, ListsAllThatAreMissingAtAMonitoredBarrier)
     EXPECT_EQ(after, std::vector<std::string>(4));
 }
 
+// Whoever came to one that ended in vain, and however often: the next one is that of all.
+TEST(Group, MeetsAtTheMonitoredBarrierBehindOneThatTimedOut)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 10, kCall);
+    std::atomic<int> come{0};
+    const auto all_come = [&](Group &group) {
+        ++come;
+        group.monitored_barrier(5);
+        EXPECT_GE(come.load(), 3);
+        group.run(barrier(), false);
+        come = 0;
+        group.run(barrier(), false);
+    };
+    for (const int tries : {1, 3}) {
+        for (int i = 0; i < tries; ++i)
+            expect_error(YOKE_E_TIMEOUT, {"rank 1 (host", "rank 2 (host"},
+                         [&] { groups[0]->monitored_barrier(0.02); });
+        expect_error(YOKE_E_TIMEOUT, {"rank 2 (host"}, [&] { groups[1]->monitored_barrier(0.02); });
+        for (int again = 0; again < 2; ++again)
+            EXPECT_EQ(each_rank(groups, all_come), std::vector<std::string>(3));
+    }
+}
+
+// One that still waits when another gives up waits on, also for that one.
+TEST(Group, WaitsAtAMonitoredBarrierForThoseThatComeAgain)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    auto waiting = std::async(std::launch::async, [&] { groups[0]->monitored_barrier(20); });
+    for (int i = 0; i < 3; ++i) EXPECT_THROW(groups[1]->monitored_barrier(0.05), Error);
+    std::vector<Ref<Group>> others{groups[1], groups[2]};
+    const auto told = each_rank(others, [](Group &group) { group.monitored_barrier(20); });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+    waiting.get();
+}
+
 TEST(Group, RefusesSizesThatNoProcessHas)
 {
     for (const int32_t size : {0, -1, 100000})

@@ -185,6 +185,7 @@ TEST(GroupWaits, AMonitoredBarrierEndsWellToWhichTheDeadHadCome)
     const auto store = std::make_shared<HashStore>();
     const auto watcher = std::make_shared<Watcher>();
     std::vector<Ref<Group>> groups = made(ranks_of(3, store, watcher));
+    store->add("monitored/1/come", 1, Deadline::after(0));
     store->set("monitored/1/2", "", Deadline::after(0));
     std::vector<Ref<Group>> first{groups[0]}, second{groups[1]};
     const auto come = [](Group &group) { group.monitored_barrier(20); };
