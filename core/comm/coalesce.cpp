@@ -86,6 +86,15 @@ bool Coalescing::is_open() noexcept
     return scope.depth > 0;
 }
 
+void Coalescing::check_closed(const char *call)
+{
+    if (is_open())
+        fail(
+            YOKE_E_STATE,
+            "%s: this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind",
+            call);
+}
+
 void Coalescing::begin()
 {
     ++scope.depth;

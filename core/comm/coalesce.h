@@ -11,6 +11,8 @@ namespace yoke {
 class Coalescing {
 public:
     static bool is_open() noexcept;
+    // Of a call that gives what it makes with other ranks: YOKE_E_STATE where it is open.
+    static void check_closed(const char *call);
     static void begin();
     // Raises the first failure; where its wait is interrupted all goes on; YOKE_E_STATE without a begin, and where the
     // outermost one ends behind a drop.

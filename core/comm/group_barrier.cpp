@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/group.h"
 
 #include <algorithm>
@@ -97,6 +98,7 @@ std::vector<int32_t> Group::missing_at(uint64_t barrier, Store &keys) const
 // who had not. Then those that wait on, and those that come later, meet at the next one.
 void Group::monitored_barrier(double seconds)
 {
+    Coalescing::check_closed(kMonitored);
     const Deadline deadline = Deadline::after(seconds);
     uint64_t number = next_barrier();
     const Meeting meeting(*this, kMonitored);

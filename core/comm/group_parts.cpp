@@ -1,6 +1,7 @@
 // What a group can beside its collectives: parts of it, and memory for them.
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/group.h"
 #include "core/device/room.h"
 #include "core/memory/memory.h"
@@ -161,6 +162,7 @@ Ref<Group> Group::make_part(const Members &part)
 
 Ref<Group> Group::split(int32_t color, int64_t key)
 {
+    Coalescing::check_closed("split");
     const std::vector<int64_t> given = or_fail("split", [&] {
         return exchange(kSplitCall, {color, key});
     });
@@ -276,6 +278,7 @@ void *Group::allocate(uint64_t bytes)
 
 Tensor Group::empty(IntList shape, yoke_dtype dtype)
 {
+    Coalescing::check_closed("empty");
     const int64_t numel = checked_numel(shape, "empty");
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
     const std::vector<int64_t> given = or_fail("empty", [&] {

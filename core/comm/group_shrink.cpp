@@ -1,6 +1,7 @@
 // The smaller group of the ranks that still live.
 #include "core/base/error.h"
 #include "core/base/signals.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/group.h"
 #include "core/launch/error_file.h"
 
@@ -59,6 +60,7 @@ Ref<Group> Group::shrink(double seconds)
     if (!(seconds > 0))
         fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
              seconds);
+    Coalescing::check_closed("shrink");
     check_not_shrunk();
     const Deadline deadline = Deadline::after(seconds);
     const Meeting meeting(*this, "shrink");

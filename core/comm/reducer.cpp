@@ -1,6 +1,7 @@
 #include "core/comm/reducer.h"
 
 #include "core/base/error.h"
+#include "core/comm/coalesce.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -65,6 +66,7 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
     const NoGrad no_grad;
     std::shared_ptr<Reducer> made;
     try {
+        Coalescing::check_closed(kCall);
         yoke::check_params(params);
         made.reset(new Reducer(group, std::move(params), std::move(buffers), options));
         made->check_unwatched();

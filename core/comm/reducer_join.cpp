@@ -1,5 +1,6 @@
 // What a rank does that has run out of data while others have not.
 #include "core/base/error.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/exchange.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
@@ -33,6 +34,7 @@ std::shared_ptr<Reducer> Reducer::of(Group &group, const char *call)
 
 void Reducer::begin_join()
 {
+    Coalescing::check_closed(kJoin);
     check();
     const std::lock_guard lock(mutex_);
     if (presence_ != Presence::kPlain)

@@ -1,6 +1,7 @@
 // Going on in another group, such as that of the ranks which still live.
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/exchange.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
@@ -89,6 +90,7 @@ void Reducer::retire()
 Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
 {
     const NoGrad no_grad;
+    Coalescing::check_closed(kRegroup);
     const Position at = position();  // before the group, which may be the same, is called
     retire();
     const std::shared_ptr<Reducer> made(new Reducer(group, params_, buffers_, options_));

@@ -1,6 +1,7 @@
 // One backward of a reducer.
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/numbers.h"
 #include "core/comm/reducer.h"
 #include "core/ops/ops.h"
@@ -58,6 +59,7 @@ void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t)
     claim();
     try {
         if (!step_.is_synced) return;
+        Coalescing::check_closed(kBackward);
         check_params();
         open_step(reached);
         share();

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/comm/coalesce.h"
 #include "core/comm/exchange.h"
 
 #include <algorithm>
@@ -226,6 +227,7 @@ void yoke_sampler::load(SamplerState state)
 
 void yoke_sampler::regroup(Group &group)
 {
+    Coalescing::check_closed("regroup");
     const SamplerState now = state();
     const double own =
         options_.shares.empty() ? 0 : options_.shares[static_cast<size_t>(options_.rank)];

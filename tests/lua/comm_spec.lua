@@ -60,6 +60,21 @@ describe("coalesce", function()
         return done
     end
 
+    it("refuses what is wanted at once", function()
+        local group <close> = group_of_one()
+        local calls = {
+            split = function() return group:split(0) end,
+            empty = function() return group:empty(2) end,
+            shrink = function() return group:shrink() end,
+            monitored_barrier = function() return group:monitored_barrier(1) end,
+            measure_shares = function() return comm.measure_shares(print, group) end,
+        }
+        assert(comm.coalesce(function()
+            for name, call in pairs(calls) do fails("state", { name .. ": ", "coalesce" }, call) end
+        end))
+        assert.same({ 1.0 }, comm.measure_shares(function() end, group))
+    end)
+
     it("refuses a function that yields, and leaves nothing coalescing", function()
         local group <close> = group_of_one()
         local x = yoke.ones { 2 }

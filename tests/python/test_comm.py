@@ -188,6 +188,22 @@ def test_what_failed_in_a_coalesce_is_not_waited_for_in_the_next_one():
         other.all_reduce(yoke.ones(2))
 
 
+def test_what_is_wanted_at_once_is_refused_in_a_coalesce():
+    group, = yoke.comm.init_all(["cpu"])
+    calls = {"split": lambda: group.split(0), "empty": lambda: group.empty(2), "shrink": group.shrink,
+             "monitored_barrier": lambda: group.monitored_barrier(1.), "measure_shares": lambda: yoke.comm.measure_shares(lambda: None, group),
+             "join": lambda: group.join().__enter__()}
+    net = yoke.nn.Linear(2, 2)
+    ddp = yoke.DistributedDataParallel(net, group=group)
+    with yoke.comm.coalesce():
+        for name, call in calls.items():
+            with pytest.raises(yoke.StateError, match=name + ".* coalesce"):
+                call()
+        group.barrier()
+    assert yoke.comm.measure_shares(lambda: None, group) == [1.]
+    del ddp
+
+
 def test_a_dead_rank_is_dead_though_a_forked_child_of_it_lives():
     outs, statuses, errors = start("""
 child = yoke.zeros(1, dtype=yoke.int64)

@@ -200,9 +200,12 @@ function comm.init(given)
         named.init_timeout, set, get))
 end
 
+local scopes = 0 -- of coalesce, that are open
+
 --- Collectives that `fn` calls are issued together when it returns: no send or receive among them waits for another
 --- one, so that two ranks may send to each other. They return at once, and their tensors are written when coalesce
---- returns: true, or nil and an error. What fn raises drops them, those of an outer coalesce too. It must not yield:
+--- returns: true, or nil and an error. What gives more than that, as split, empty, measure_shares or a backward of data
+--- parallel, raises inside. What fn raises drops them, those of an outer coalesce too. It must not yield:
 --- the thread would go on within it.
 function comm.coalesce(fn)
     if type(fn) ~= "function" then
@@ -210,7 +213,9 @@ function comm.coalesce(fn)
     end
     local inner = coroutine.create(fn)
     core._comm_coalesce("begin")
+    scopes = scopes + 1
     local is_fine, problem = coroutine.resume(inner)
+    scopes = scopes - 1
     local has_yielded = coroutine.status(inner) == "suspended"
     if is_fine and not has_yielded then return core._comm_coalesce("end") end
     core._comm_coalesce("drop")
@@ -231,6 +236,9 @@ function comm.measure_shares(step, group)
     end
     if type(group) ~= "table" or not group.handle then
         core.raise("type", "measure_shares", ("argument 'group' is %s; it takes a group"):format(options.shown(group)))
+    end
+    if scopes > 0 then
+        core.raise("state", "measure_shares", "this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind")
     end
     carried.guarded(group, step)
     local done, problem = group:barrier() -- those that are early would have the processors for themselves

@@ -244,8 +244,8 @@ void Group::dump(const py::object &path) const
     check(status);
 }
 
-// The host's store of one init: a _HostStore of yoke/comm.py, whose calls give how they ended and a text, the value or
-// what is wrong.
+// The host's store of one init: a HostStore of yoke/_host_store.py, whose calls give how they ended and a text, the
+// value or what is wrong.
 class StoreCalls {
 public:
     explicit StoreCalls(const py::object &store) : store_(store)

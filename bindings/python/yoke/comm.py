@@ -13,11 +13,9 @@ group that has failed stays so; init() makes another one in the same process.
 from __future__ import annotations
 
 import atexit
-import datetime
 import os
 import sys
 import threading
-import time
 import timeit
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +24,7 @@ from typing import Any, NamedTuple
 
 from yoke import _carried, _yoke
 from yoke._check import shown
+from yoke._host_store import HostStore
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
 __all__ = ["Group", "Variable", "coalesce", "env", "finalize", "hang", "init", "init_all", "measure_shares"]
@@ -233,55 +232,6 @@ class Group:
         return f"<yoke.comm.Group: {self._core.describe()}>"
 
 
-class _HostStore:
-    """What init() asks of a store of the program's. Each call gives how it ended, and the value or what is wrong."""
-
-    _OK, _LATE, _FAILED = range(3)
-    _EARLY = 0.01  # seconds by which a store's wait may end too early: PyTorch's count whole milliseconds
-
-    def __init__(self, store: Any) -> None:
-        for name in ("set", "get"):
-            if not callable(getattr(store, name, None)):
-                raise _yoke.TypeError(f"init(): argument 'store' is {shown(store)}, which has no method {name}(); give one with set(key, value) and get(key), like those of torch.distributed")
-        self._store = store
-        self.failure: BaseException | None = None
-
-    def set(self, key: str, value: str) -> tuple[int, str]:
-        try:
-            self._store.set(key, value)
-        except BaseException as error:  # which init() raises on
-            return self._failed(error, self._FAILED)
-        return self._OK, ""
-
-    def get(self, key: str, timeout: float) -> tuple[int, str]:
-        until = time.monotonic() + timeout
-        try:
-            value = self._awaited(key, until)
-        except BaseException as error:
-            is_late = isinstance(error, TimeoutError) or time.monotonic() >= until - self._EARLY
-            return self._failed(error, self._LATE if is_late else self._FAILED)
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return self._OK, bytes(value).decode(errors="replace")
-        if isinstance(value, str):
-            return self._OK, value
-        wrong = TypeError(f"it gave {shown(value)}, where bytes or a str are wanted")
-        return self._failed(wrong, self._FAILED) if value is not None else (self._LATE, "nobody set it in time")
-
-    def _awaited(self, key: str, until: float) -> object:
-        """Once it is there. A store whose get() does not wait gives None until then."""
-        if callable(getattr(self._store, "wait", None)):
-            self._store.wait([key], datetime.timedelta(seconds=max(until - time.monotonic(), 0.001)))
-        while True:
-            value = self._store.get(key)
-            if value is not None or time.monotonic() >= until:
-                return value
-            time.sleep(0.01)
-
-    def _failed(self, error: BaseException, status: int) -> tuple[int, str]:
-        self.failure = error
-        return status, f"{type(error).__name__}: {error}"
-
-
 def init(backend: str | None = None, init_method: str = "env://", rank: int | None = None, world_size: int | None = None,
          timeout: float = 600., init_timeout: float = 300., store: Any = None) -> Group:
     """The group of all ranks; each of them calls it. The first one of a process is its default group.
@@ -299,7 +249,7 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
     ValueError for what is missing or told twice in different ways; TimeoutError with the ranks that did not come;
     CollectiveError from what the store raised; DeviceUnavailableError where the backend's module is missing.
     """
-    calls = None if store is None else _HostStore(store)
+    calls = None if store is None else HostStore(store)
     try:
         return Group(_yoke._comm_init(backend, init_method, rank, world_size, timeout, init_timeout, calls))
     except _yoke.Error as error:
@@ -314,7 +264,8 @@ class coalesce:
     """Collectives of this thread that are issued together, at the end of `with yoke.comm.coalesce():`.
 
     No send or receive among them waits for another one, so that two ranks may send to each other. The calls return at
-    once, and their tensors are written behind the scope; works are waited for behind it. With an error inside nothing is
+    once, and their tensors are written behind the scope; works are waited for behind it. What gives more than that, as
+    split(), empty(), measure_shares() or a backward of data parallel, is a StateError inside. With an error inside nothing is
     issued, of the outermost scope neither, whose end is a StateError where the error has not left it.
     """
 
@@ -358,6 +309,8 @@ def measure_shares(step_fn: Callable[[], object], group: Group | None = None) ->
     """
     if not callable(step_fn):
         raise _yoke.TypeError(f"measure_shares(): argument 'step_fn' is {shown(step_fn)}; it is a function without arguments")
+    if _scopes.depth:
+        raise _yoke.StateError("measure_shares(): this thread is in a coalesce, at the end of which its collectives are issued, and this call gives what it makes with the other ranks at once; call it before or behind")
     held = Group(_yoke._comm_group()) if group is None else group
     with held:  # which the others wait in
         step_fn()

@@ -188,7 +188,8 @@ YOKE_API yoke_status yoke_group_monitored_barrier(yoke_group *group, double time
  * and its tensors are written when end returns; works are waited for behind it. Pairs may be nested: the outermost one
  * counts. drop stands in the place of an end, and forgets all that is kept to the outermost one's; works then fail as
  * CANCELLED, and the other ranks wait in vain. Errors of end and drop: STATE without a begin, and of the outermost end
- * where an inner pair was dropped; of end those of the calls. [any-thread] */
+ * where an inner pair was dropped; of end those of the calls. What gives more than works, as split, empty, shrink,
+ * monitored_barrier, and what data parallel does together, is STATE between them. [any-thread] */
 YOKE_API yoke_status yoke_comm_coalesce_begin(void);
 YOKE_API yoke_status yoke_comm_coalesce_end(void);
 YOKE_API yoke_status yoke_comm_coalesce_drop(void);

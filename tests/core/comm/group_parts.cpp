@@ -1,4 +1,5 @@
 // Parts of groups, those that live on, their memory and their end: core/comm/group_parts.cpp, reunion.cpp.
+#include "core/comm/coalesce.h"
 #include "tests/core/comm/threads.h"
 
 #include <set>
@@ -110,6 +111,26 @@ TEST(Group, IssuesPartsOfOneTensorTogether)
         expect_error(YOKE_E_STATE, {"coalesce", "all_reduce", "use the same memory"}, [&] {
             group.run_together({reduce_all_of(flat, group), reduce_all_of(halves[1], group)}, true);
         });
+        group.run(barrier(), false);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
+TEST(Group, RefusesInACoalesceWhatIsWantedAtOnce)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const int64_t shape[] = {4};
+        const std::pair<const char *, std::function<void()>> calls[] = {
+            {"split", [&] { (void)group.split(0, 0); }},
+            {"empty", [&] { (void)group.empty(shape, YOKE_F32); }},
+            {"shrink", [&] { (void)group.shrink(1); }},
+            {"monitored_barrier", [&] { group.monitored_barrier(1); }}};
+        Coalescing::begin();
+        for (const auto &[name, call] : calls)
+            expect_error(YOKE_E_STATE, {name, "in a coalesce", "before or behind"}, call);
+        group.run(barrier(), false);
+        Coalescing::end("coalesce");
         group.run(barrier(), false);
     });
     EXPECT_EQ(told, std::vector<std::string>(2));
