@@ -202,6 +202,11 @@ private:
     void lose(const Arrival &peer, const Cause &cause) noexcept;
     bool can_offer(const Arrival &lost, const Cause &cause) noexcept;
     void miss_server(const Arrival &peer) noexcept;
+    void note_outsider(const PeerEvent &event) noexcept;
+    // Raises what it has failed with where the table has gone with the rank that kept it; YOKE_E_COMM, and has not
+    // failed, where that is none of this group's.
+    void check_table(const char *call);
+    Cause cause_of_failed_making(const char *call);
     void check_not_shrunk() const;
     void end_by_shrink() noexcept;
     Members reunite(Deadline deadline);
@@ -298,7 +303,8 @@ private:
     uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
     std::vector<std::weak_ptr<Store>> barriers_under_way_;  // keys of monitored ones
     std::vector<std::weak_ptr<Store>> parts_under_way_;     // of those that are made
-    std::map<int32_t, bool> has_left_;  // of processes that have gone: with a farewell
+    std::map<int32_t, bool>
+        has_left_;  // of processes that have gone, and of server(): with a farewell
     int shrinks_ = 0;
     bool is_shrunk_ = false, has_left_reunion_ = false;
     ReunionPorts ports_;  // of processes

@@ -60,8 +60,8 @@ Group::BarrierWait Group::open_barrier()
 
 size_t Group::count_dead() const
 {
-    return static_cast<size_t>(
-        std::ranges::count(has_left_, false, [](const auto &each) { return each.second; }));
+    return static_cast<size_t>(std::ranges::count_if(
+        has_left_, [](const auto &each) { return each.first >= 0 && !each.second; }));
 }
 
 bool Group::has_lost_more(size_t dead) const
@@ -153,9 +153,10 @@ std::optional<std::vector<int32_t>> Group::await_barrier(uint64_t number, bool &
     } catch (const Interrupted &) {
         throw;
     } catch (const Error &error) {
-        if (error.status() == YOKE_E_TIMEOUT) return give_up_barrier(number, deadline);
+if (error.status() == YOKE_E_TIMEOUT) return give_up_barrier(number, deadline);
         if (have_all_come(number)) return std::vector<int32_t>();
         if (has_lost_more(dead)) return std::nullopt;
+        check_table(kMonitored);
         await_cause(kMonitored);
         throw;
     }

@@ -17,7 +17,7 @@
 
 namespace yoke {
 
-// The rank that keeps the table by which ranks agree, or -1 where none of this group does.
+// The rank that keeps the table by which ranks agree, or -1 where none of this group does: of a part, one of the job's.
 int32_t Group::server() const noexcept
 {
     const auto server = members_.met ? std::ranges::find(members_.met_as, members_.met->server_rank)
@@ -100,7 +100,9 @@ Cause Group::cause_of_call(const EngineFailure &failure, const Doing &doing, boo
         return cause_of_leaving(doing, arrival(fault.rank), *why);
     const std::optional<bool> server_left = has_gone(server());
     if (fault.kind == YOKE_COMM_FAULT_DIED && server_left && !has_gone(fault.rank))
-        return cause_of_parting(doing, arrival(server()), *server_left, arrival(fault.rank));
+        return cause_of_parting(doing,
+                                server() < 0 ? members_.met->arrivals.front() : arrival(server()),
+                                *server_left, arrival(fault.rank));
     return cause_of(fault, failure.status, failure.text, doing, members_.self(), members_.ranks);
 }
 
@@ -258,7 +260,7 @@ std::string Group::describe_running() const
 void Group::hear(const PeerEvent &event) noexcept
 {
     const auto met = std::ranges::find(members_.met_as, event.rank);
-    if (met == members_.met_as.end()) return;
+    if (met == members_.met_as.end()) return note_outsider(event);
     const Arrival &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
     if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded) {
         const std::lock_guard lock(mutex_);
@@ -283,6 +285,40 @@ void Group::hear(const PeerEvent &event) noexcept
     lose(peer, cause_of_loss(peer, event.kind == PeerEvent::kLeft
                                        ? "left while the group was made"
                                        : "died while the group was made: its connection ended"));
+}
+
+// One of a rank that is none of this group's matters where it keeps the table.
+void Group::note_outsider(const PeerEvent &event) noexcept
+{
+    const bool has_gone = event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
+    if (!has_gone || event.rank != members_.met->server_rank) return;
+    const std::lock_guard lock(mutex_);
+    has_left_[server()] = event.kind == PeerEvent::kLeft;
+    changed_.notify_all();
+}
+
+// A group that goes on without the table does not do what ranks do by it.
+void Group::check_table(const char *call)
+{
+    constexpr std::chrono::milliseconds kToAnswer{100}, kToBeHeard{1000};
+    if (!members_.met || members_.met->server) return;
+    try {
+        const Deadline deadline = Deadline::after(std::chrono::duration<double>(kToAnswer).count());
+        (void)members_.store->try_get(kCauseKey, deadline);
+        return;
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_COMM) return;
+    }
+    if (server() >= 0) return await_cause(call);
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, kToBeHeard, [this] { return has_left_.contains(server()); });
+    }
+    fail(
+        YOKE_E_COMM,
+        "%s: %s, the job's, which kept the table by which ranks meet, %s; collectives of this group go on without it, and shrink makes a group that has a table of its own",
+        call, yoke::describe(members_.met->arrivals.front()).c_str(),
+        has_gone(server()).value_or(false) ? "has left" : "died: its connection ended");
 }
 
 // With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What

@@ -75,9 +75,21 @@ Ref<Group> Group::make(const Members &members, const GroupOptions &options, Dead
     } catch (const EngineFailure &failure) {
         group->fail_making(failure, call);
     } catch (const std::exception &) {
-        group->fail_alone(call, cause_of_caught(members.self(), call));
+        group->fail_alone(call, group->cause_of_failed_making(call));
     }
     return group;
+}
+
+// Of what is being caught; where the table has gone that is its consequence.
+Cause Group::cause_of_failed_making(const char *call)
+{
+    Cause cause = cause_of_caught(members_.self(), call);
+    try {
+        check_table(call);
+    } catch (const Error &error) {
+        cause = {error.status(), error.what()};
+    }
+    return cause;
 }
 
 Ref<Group> Group::begin_making(const Members &members, const GroupOptions &options,

@@ -137,6 +137,7 @@ Members Group::part_of(int32_t color, const std::vector<int64_t> &given,
 Ref<Group> Group::make_part(const Members &part)
 {
     const Deadline deadline = Deadline::after(options_.init_timeout_s);
+    if (server() < 0) check_table("split");
     {
         std::unique_lock lock = lock_here();
         check_usable(lock, "split");
@@ -156,6 +157,7 @@ Ref<Group> Group::make_part(const Members &part)
         return make(part, options_, deadline, "split");
     } catch (const Error &) {
         check_running("split");
+        check_table("split");
         throw;
     }
 }

@@ -153,5 +153,99 @@ TEST(Deaths, OneIsToldToWhoMakesMemory)
     });
 }
 
+TEST(Deaths, ThatOfRankZeroIsToldToWhoSplits)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {1, 2})
+        ranks.push_back(member(rank, port.number(), [](Group &group) {
+            for (;;) (void)group.split(1, 0);
+            return std::string();
+        }));
+    RankProcess dying = member(0, port.number(), [](Group &group) -> std::string {
+        for (int i = 0; i < 3; ++i) (void)group.split(0, 0);
+        raise(SIGKILL);
+        return "";
+    });
+    for (const std::string &text : results(ranks))
+        expect_parts(text, {"YOKE_E_COMM split: rank 0 (host", process_of(dying), "died"});
+}
+
+// ---- In a part without the rank that keeps the table -------------------------------------------------------------
+
+// What `body` gives in a part of ranks 1 and 2, once rank 0 has died.
+std::vector<std::string> in_part_without_rank_0(const std::function<std::string(Group &)> &body,
+                                                std::string *dead)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {1, 2})
+        ranks.push_back(member(rank, port.number(), [&](Group &group) {
+            const Ref<Group> part = group.split(1, 0);
+            group.run({}, false);
+            try {
+                group.run({}, false);
+            } catch (const Error &) {  // of rank 0's death
+            }
+            return body(*part);
+        }));
+    RankProcess dying = member(0, port.number(), [](Group &group) -> std::string {
+        group.split(0, 0);
+        group.run({}, false);  // the others have made theirs
+        raise(SIGKILL);
+        return "";
+    });
+    *dead = process_of(dying);
+    return results(ranks);
+}
+
+std::string told_by(const std::function<void()> &call)
+{
+    try {
+        call();
+        return "nothing";
+    } catch (const Error &error) {
+        return std::string(status_name(error.status())) + " " + error.what() + "\n";
+    }
+}
+
+TEST(Deaths, APartTellsWhatItCannotDoWithoutRankZeroAndGoesOn)
+{
+    std::string dead;
+    const auto told = in_part_without_rank_0(
+        [](Group &part) {
+            std::string text = told_by([&] { (void)part.split(0, 0); });
+            text += told_by([&] { part.monitored_barrier(5); });
+            part.run({}, false);
+            const int64_t shape[] = {5};
+            (void)part.empty(shape, YOKE_F32);
+            const Ref<Group> smaller = part.shrink(10);
+            (void)smaller->split(0, 0);
+            smaller->monitored_barrier(10);
+            return text + format("and %d ranks went on", smaller->size());
+        },
+        &dead);
+    for (const std::string &text : told) {
+        expect_parts(text, {"YOKE_E_COMM split: rank 0 (host", dead, "died", "shrink",
+                            "YOKE_E_COMM monitored_barrier: rank 0 (host", "and 2 ranks went on"});
+        EXPECT_EQ(text, told[0]);
+    }
+}
+
+// Who waits for a rank that has given the part up is told, though ranks cannot agree.
+TEST(Deaths, APartWithoutRankZeroStillEndsForAll)
+{
+    std::string dead;
+    const auto told = in_part_without_rank_0(
+        [](Group &part) {
+            if (part.rank() == 0) part.abort("enough");
+            return told_by([&] { part.run({}, false); });
+        },
+        &dead);
+    expect_parts(told[0], {"YOKE_E_CANCELLED", "rank 0 (host", "enough"});
+    expect_parts(told[1], {"YOKE_E_COMM barrier: rank 0 (host", dead,
+                           "died, and then the connection to rank 0 (host"});
+}
+
 }  // namespace
 }  // namespace yoke
