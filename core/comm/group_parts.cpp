@@ -228,19 +228,19 @@ void check_room(const std::vector<int64_t> &given, const std::vector<Arrival> &r
     }
 }
 
-// All ranks see what all gave, and raise alike.
-void check_alike(const std::vector<int64_t> &given, const std::vector<Arrival> &ranks)
+// In what the first that differs does, alike on all ranks; "" where none does.
+std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<Arrival> &ranks)
 {
     for (size_t i = 0; i < ranks.size(); ++i) {
         const int64_t *ours = given.data(), *theirs = &given[3 * i];
         if (theirs[0] == ours[0] && theirs[1] == ours[1]) continue;
-        fail(
-            YOKE_E_COMM,
+        return format(
             "empty: %s asks for %lld elements of %s, and %s for %lld of %s; all ranks make the same calls in the same order",
             describe(ranks[0]).c_str(), static_cast<long long>(ours[0]),
             name(static_cast<yoke_dtype>(ours[1])), describe(ranks[i]).c_str(),
             static_cast<long long>(theirs[0]), name(static_cast<yoke_dtype>(theirs[1])));
     }
+    return "";
 }
 
 }  // namespace
@@ -286,7 +286,8 @@ Tensor Group::empty(IntList shape, yoke_dtype dtype)
     const std::vector<int64_t> given = or_fail("empty", [&] {
         return exchange(kEmptyCall, {numel, dtype, free_of_host()});
     });
-    check_alike(given, members_.ranks);
+    if (const std::string unlike = unlike_memory(given, members_.ranks); !unlike.empty())
+        fail_alone("empty", {YOKE_E_COMM, unlike});
     check_room(given, members_.ranks, bytes);
     void *memory = bytes ? or_fail("empty", [&] { return allocate(bytes); }) : nullptr;
     auto lent = std::make_unique<Lent>(engine_, memory, bytes);
