@@ -9,7 +9,6 @@
 #include "core/comm/hang.h"
 #include "core/comm/init.h"
 #include "core/comm/interfaces.h"
-#include "core/launch/run.h"
 
 #include <cmath>
 #include <optional>
@@ -32,14 +31,16 @@ Tensor optional_tensor(yoke_tensor *handle, const char *call, const char *argume
 
 // Runs a collective; every function below is one.
 template <typename Make>
-yoke_status collective(const char *call, yoke_group *group, yoke_work **work, const Make &make)
+yoke_status collective(const char *call, yoke_group *group, yoke_work **work, const Make &make,
+                       bool is_message = false)
 {
     return guard(call, [&] {
         if (work) *work = nullptr;
         const Ref<Group> held = need_group(group, call);
+        Collective given = held->or_refuse(make, is_message);
         std::optional<Interruptible> waits;  // what it waits for goes on
         if (!work) waits.emplace(said_name(call));
-        Ref<Work> begun = held->run(make(), work != nullptr);
+        Ref<Work> begun = held->run(std::move(given), work != nullptr);
         if (work) *work = hand_out<yoke_work>(std::move(begun));
     });
 }
@@ -57,10 +58,11 @@ yoke_status in_place(const char *call, int32_t op, yoke_group *group, yoke_tenso
 yoke_status between(const char *call, int32_t op, yoke_group *group, yoke_tensor *out,
                     yoke_tensor *t, int32_t reduction, int32_t root, yoke_work **work)
 {
-    return collective(call, group, work, [&] {
+    const auto make = [&] {
         return Collective{op, reduction, root, optional_tensor(t, call, "t"),
                           optional_tensor(out, call, "out")};
-    });
+    };
+    return collective(call, group, work, make, op == YOKE_COMM_SEND || op == YOKE_COMM_RECV);
 }
 
 }  // namespace
@@ -187,10 +189,23 @@ yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t nd
     constexpr const char *call = "yoke_group_empty";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        const IntList sizes = need_shape(shape, ndim, call);
-        check_dtype(dtype, said_name(call));
+        const Ref<Group> held = need_group(group, call);
+        const IntList sizes = held->or_refuse([&] {
+            check_dtype(dtype, said_name(call));
+            return need_shape(shape, ndim, call);
+        });
         const Interruptible waits(said_name(call));
-        place = hand_out<yoke_tensor>(waits.finished(need_group(group, call)->empty(sizes, dtype)));
+        place = hand_out<yoke_tensor>(waits.finished(held->empty(sizes, dtype)));
+    });
+}
+
+yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const char *why)
+{
+    constexpr const char *self = "yoke_group_note_refused";
+    return guard(self, [&] {
+        const std::string_view named = &need(call, self, "call");
+        const bool is_message = named == "send" || named == "recv";
+        need_group(group, self)->note_refused(&need(why, self, "why"), is_message);
     });
 }
 
@@ -349,39 +364,5 @@ yoke_status yoke_comm_variable_get(int32_t index, yoke_comm_variable *variable)
         out.text = found.says.c_str();
         out.word = effect_name(found.effect);
         write_struct(variable, out, call, "variable");
-    });
-}
-
-// ---- Starting ranks ---------------------------------------------------------------------------------------------
-
-yoke_status yoke_run(const yoke_run_options *options, yoke_run_result *out)
-{
-    constexpr const char *call = "yoke_run";
-    return guard(call, [&] {
-        const yoke_run_options given = read_struct(options, call, "options");
-        write_struct(out, yoke_run_result{}, call, "out");
-        RunOptions how;
-        for (const char *const *word = given.command; word && *word; ++word)
-            how.command.emplace_back(*word);
-        how.ranks = given.ranks;
-        if (given.nodes != 0) how.nodes = given.nodes;
-        how.node = given.node;
-        if (given.master) how.master = given.master;
-        how.restarts = given.restarts;
-        how.has_stdin = !given.no_stdin;
-        if (!given.input && given.input_bytes > 0)
-            fail(YOKE_E_VALUE, "run: argument 'input' is NULL, and 'input_bytes' is %llu",
-                 static_cast<unsigned long long>(given.input_bytes));
-        if (given.input)
-            how.input = std::string_view(static_cast<const char *>(given.input), given.input_bytes);
-        if (given.grace != 0) how.grace_s = given.grace;
-        thread_local RunResult result;
-        const Interruptible waits(short_name(call));
-        result = waits.finished(run_ranks(how));
-        write_struct(
-            out,
-            yoke_run_result{sizeof(yoke_run_result), result.exit_code, result.rank, result.signal,
-                            result.process, result.text.c_str(), result.trace.c_str()},
-            call, "out");
     });
 }

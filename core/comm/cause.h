@@ -12,8 +12,8 @@ namespace yoke {
 
 // In a group's store.
 inline constexpr const char *kCauseKey = "cause";
-inline constexpr const char *kRefusedKey =
-    "refused";  // and by rank, the last call that was refused there
+// And by rank, the last call that was refused there, and the last send or receive, as long as no other one was made.
+inline constexpr const char *kRefusedKey = "refused", *kRefusedMessageKey = "refused_message";
 
 struct Cause {
     yoke_status status = YOKE_E_COMM;

@@ -31,6 +31,7 @@ struct Collective {
     Ref<Staged> staged = {};  // of tensors of a device
 
     const char *name() const noexcept { return collective_name(called_as < 0 ? op : called_as); }
+    bool is_message() const noexcept { return op == YOKE_COMM_SEND || op == YOKE_COMM_RECV; }
     Device *device() const noexcept;  // null: of a barrier
     uint64_t bytes() const noexcept;  // of all that this rank gives and takes
 };

@@ -170,15 +170,16 @@ Group::Pending Group::number(Issued issued)
 
 Ref<Work> Group::run(Collective call, bool is_async)
 {
-    const bool is_between_two = call.op == YOKE_COMM_SEND || call.op == YOKE_COMM_RECV;
-    try {
+    const bool is_message = call.is_message();
+    const auto check = [&] {
         check_not_capturing(call.name());
         check_collective(call, {rank(), size()});
-    } catch (const Error &error) {
-        if (is_here() && !is_between_two) note_refused(error.what());
-        throw;
-    }
-    if (!is_between_two && !backwards_) ++asked_for_;
+    };
+    or_refuse(check, is_message);
+    if (is_message)
+        forget_refused_message();
+    else if (!backwards_)
+        ++asked_for_;
     if (Device *device = call.device(); device && !device->host) [[unlikely]]
         call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;

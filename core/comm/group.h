@@ -6,6 +6,7 @@
 // with the group is to leave it.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/work.h"
 #include "core/comm/cause.h"
@@ -81,8 +82,20 @@ public:
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Raises what it has failed with.
     void check_running(const char *call);
-    // Of what this rank was to call next: who waits for it in vain is told at its deadline.
-    void note_refused(const char *why) noexcept;
+    // Of what this rank was to call next, a send or receive or something that all ranks call: who waits for it in vain
+    // is told at its deadline.
+    void note_refused(const char *why, bool is_message = false) noexcept;
+    // A step before a call is one of the group's, which notes what that refuses.
+    template <class Step>
+    auto or_refuse(Step &&step, bool is_message = false)
+    {
+        try {
+            return step();
+        } catch (const Error &error) {
+            note_refused(error.what(), is_message);
+            throw;
+        }
+    }
     // Of the last calls, the newest last.
     std::vector<CallRecord> records() const;
     // What core/comm/dump.h tells, in a file that is whole or as it was. Also while a call hangs, and of a failed
@@ -149,6 +162,7 @@ private:
     void check_usable(std::unique_lock<std::mutex> &lock, const char *call);
     [[noreturn]] void raise_cause(std::unique_lock<std::mutex> &lock, const char *call);
     void name_cause(const char *call);
+    void forget_refused_message() noexcept;
     // With the lock held.
     yoke_comm_signature sign(const Collective &call);
     Pending number(Issued issued);
@@ -312,6 +326,7 @@ private:
     int64_t made_reducers_ = 0;
     std::atomic<int32_t> backwards_{0};
     std::atomic<int64_t> asked_for_{0};
+    std::atomic<bool> has_refused_message_{false};
     std::shared_ptr<GroupLink> link_;
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
 };

@@ -153,7 +153,7 @@ std::optional<std::vector<int32_t>> Group::await_barrier(uint64_t number, bool &
     } catch (const Interrupted &) {
         throw;
     } catch (const Error &error) {
-if (error.status() == YOKE_E_TIMEOUT) return give_up_barrier(number, deadline);
+        if (error.status() == YOKE_E_TIMEOUT) return give_up_barrier(number, deadline);
         if (have_all_come(number)) return std::vector<int32_t>();
         if (has_lost_more(dead)) return std::nullopt;
         check_table(kMonitored);

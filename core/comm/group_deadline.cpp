@@ -14,9 +14,9 @@ std::string missed_key(int32_t rank)
     return "misses/" + std::to_string(rank);
 }
 
-std::string refused_key(int32_t rank)
+std::string refused_key(int32_t rank, bool is_message)
 {
-    return std::string(kRefusedKey) + "/" + std::to_string(rank);
+    return std::string(is_message ? kRefusedMessageKey : kRefusedKey) + "/" + std::to_string(rank);
 }
 
 }  // namespace
@@ -69,29 +69,42 @@ Suspects Group::find_suspects(int32_t missed, const Doing &doing) const
 }
 
 // The others wait for a call that this rank has not made.
-void Group::note_refused(const char *why) noexcept
+void Group::note_refused(const char *why, bool is_message) noexcept
 try {
     constexpr double kPatience = 0.1;
-    if (size() == 1 || is_failed()) return;
-    uint64_t number = 0;
-    {
+    if (!is_here() || size() == 1 || is_failed()) return;
+    uint64_t number = 0;  // messages have one for each peer
+    if (!is_message) {
         const std::lock_guard lock(mutex_);
         number = sequence_ + 1;
     }
-    members_.store->set(refused_key(rank()), std::to_string(number) + " " + why,
+    members_.store->set(refused_key(rank(), is_message), std::to_string(number) + " " + why,
                         Deadline::after(kPatience));
+    if (is_message) has_refused_message_ = true;
 } catch (const std::exception &error) {
     log(LogLevel::kInfo, "the other ranks were not told of a call that was refused: %s",
         error.what());
+}
+
+// Another one is made instead.
+void Group::forget_refused_message() noexcept
+try {
+    constexpr double kPatience = 0.1;
+    if (has_refused_message_.exchange(false))
+        members_.store->remove(refused_key(rank(), true), Deadline::after(kPatience));
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "%s", error.what());
 }
 
 // What was wrong with that rank's call in this one's place; "" where nothing is known.
 std::string Group::refusal_of(int32_t rank, const Doing &doing) const
 {
     constexpr double kPatience = 0.1;
-    if (doing.making || doing.signature.op == YOKE_COMM_SEND) return "";
-    const auto text = members_.store->try_get(refused_key(rank), Deadline::after(kPatience));
-    const std::string front = std::to_string(doing.signature.sequence) + " ";
+    if (doing.making) return "";
+    const bool is_message = doing.signature.op == YOKE_COMM_SEND;
+    const auto text =
+        members_.store->try_get(refused_key(rank, is_message), Deadline::after(kPatience));
+    const std::string front = std::to_string(is_message ? 0 : doing.signature.sequence) + " ";
     return text && text->starts_with(front) ? text->substr(front.size()) : "";
 }
 

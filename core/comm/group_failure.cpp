@@ -79,11 +79,11 @@ Doing Group::doing_of(const yoke_comm_fault &fault, Calls calls)
     const Pending &met = met_by(fault, calls);
     const bool is_alike = memcmp(&met.signature, &fault.theirs, sizeof met.signature) == 0;
     if (fault.kind != YOKE_COMM_FAULT_MISMATCH || !is_alike) return met.doing();
-    const bool is_message = met.signature.op == YOKE_COMM_SEND;
+    const bool is_send = met.signature.op == YOKE_COMM_SEND;
     for (const Pending *each = &met; each != calls.data(); --each) {
         const Pending &before = each[-1];
-        if ((before.signature.op == YOKE_COMM_SEND) == is_message) continue;
-        if (!is_message && before.call.peer != fault.rank) continue;
+        if ((before.signature.op == YOKE_COMM_SEND) == is_send) continue;
+        if (!is_send && before.call.peer != fault.rank) continue;
         Doing doing = before.doing();
         doing.before = told_as(met.doing());
         return doing;
@@ -156,7 +156,8 @@ try {
     if (members_.store->add(kLeft, 1, deadline) != size()) return;
     Store::Keys all = gather_keys(kLeft, size());  // nobody is there who would ask
     all.emplace_back(kLeft);
-    std::ranges::copy(gather_keys(kRefusedKey, size()), std::back_inserter(all));
+    for (const char *key : {kRefusedKey, kRefusedMessageKey})
+        std::ranges::copy(gather_keys(key, size()), std::back_inserter(all));
     members_.store->remove_all(all, deadline);
 } catch (const std::exception &error) {
     log(LogLevel::kInfo, "a rank left its group, and could not tell the others: %s", error.what());

@@ -164,7 +164,7 @@ Ref<Group> Group::make_part(const Members &part)
 
 Ref<Group> Group::split(int32_t color, int64_t key)
 {
-    Coalescing::check_closed("split");
+    or_refuse([] { Coalescing::check_closed("split"); });
     const std::vector<int64_t> given = or_fail("split", [&] {
         return exchange(kSplitCall, {color, key});
     });
@@ -280,8 +280,10 @@ void *Group::allocate(uint64_t bytes)
 
 Tensor Group::empty(IntList shape, yoke_dtype dtype)
 {
-    Coalescing::check_closed("empty");
-    const int64_t numel = checked_numel(shape, "empty");
+    const int64_t numel = or_refuse([&] {
+        Coalescing::check_closed("empty");
+        return checked_numel(shape, "empty");
+    });
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
     const std::vector<int64_t> given = or_fail("empty", [&] {
         return exchange(kEmptyCall, {numel, dtype, free_of_host()});

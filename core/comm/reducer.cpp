@@ -71,7 +71,7 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
         made.reset(new Reducer(group, std::move(params), std::move(buffers), options));
         made->check_unwatched();
     } catch (const Error &error) {
-        if (group->is_here()) group->note_refused(error.what());
+        group->note_refused(error.what());
         throw;
     }
     made->number_ = made->group_->add_reducer(made);

@@ -720,6 +720,7 @@ typedef struct yoke_api {
                               const int64_t *divisor_override, yoke_tensor **out);
     yoke_status (*adaptive_avg_pool2d)(yoke_tensor *x, const int64_t *output_size,
                                        int64_t output_size_count, yoke_tensor **out);
+    yoke_status (*group_note_refused)(yoke_group *group, const char *call, const char *why);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

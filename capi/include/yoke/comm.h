@@ -131,6 +131,10 @@ YOKE_API yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_g
 YOKE_API yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t ndim,
                                       yoke_dtype dtype, yoke_tensor **out);
 
+/* For bindings: `call`, "all_reduce", was refused for `why` before it came to the library. A rank that waits for this
+ * one in its place is told at its deadline, as of what the library refuses. Returns at once. [any-thread] */
+YOKE_API yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const char *why);
+
 /* Ends the group, on all ranks: what is under way and what is called later fails as CANCELLED with this reason, which
  * may be NULL. Returns at once. Errors: FORKED in a forked child. [any-thread] */
 YOKE_API yoke_status yoke_group_abort(yoke_group *group, const char *reason);

@@ -3,6 +3,7 @@
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/store_hash.h"
+#include "core/comm/coalesce.h"
 #include "kernels/cpu/comm/descriptor.h"
 #include "tests/core/comm/threads.h"
 #include "tests/core/fresh_process.h"
@@ -137,16 +138,55 @@ TEST(GroupWaits, ACallThatOneRankRefusedIsToldOfAtTheDeadlineOfTheOthers)
                  [&] { groups[0]->run(barrier(), false); });
 }
 
+TEST(GroupWaits, SplitsAndMemoryThatOneRankRefusedAreToldOfToo)
+{
+    const int64_t negative[] = {-1};
+    const std::pair<const char *, std::function<void(Group &)>> calls[] = {
+        {"empty", [&](Group &group) { (void)group.empty(negative, YOKE_F32); }},
+        {"split", [&](Group &group) {
+             Coalescing::begin();
+             const struct Drop {
+                 ~Drop() { Coalescing::drop("coalesce"); }
+             } when_done;
+             (void)group.split(0, 0);
+         }}};
+    for (const auto &[name, call] : calls) {
+        const std::vector<Ref<Group>> groups =
+            made(ranks_of(2, std::make_shared<HashStore>(), nullptr), late_after(0.05));
+        try {
+            call(*groups[1]);
+            ADD_FAILURE() << name;
+        } catch (const Error &) {
+        }
+        const std::string refused = std::string("was refused: ") + name;
+        expect_error(YOKE_E_TIMEOUT, {refused.c_str()}, [&] { groups[0]->run(barrier(), false); });
+    }
+}
+
 // Sends and receives are counted apart.
-TEST(GroupWaits, ASendThatOneRankRefusedIsNotInThePlaceOfACollective)
+TEST(GroupWaits, ASendThatOneRankRefusedIsToldOfToWhoReceivesUntilItSendsAnother)
 {
     const auto store = std::make_shared<HashStore>();
     const std::vector<Ref<Group>> groups = made(ranks_of(2, store, nullptr), late_after(0.05));
-    expect_error(YOKE_E_VALUE, {"send", "this rank itself"}, [&] {
-        const Tensor t = filled(4, 0);
-        groups[1]->run({YOKE_COMM_SEND, -1, 1, t, {}}, false);
-    });
+    const Tensor t = filled(4, 0);
+    const auto refuse = [&] {
+        expect_error(YOKE_E_VALUE, {"send", "'dst' is 7"}, [&] {
+            groups[1]->run({YOKE_COMM_SEND, -1, 7, t, {}}, false);
+        });
+    };
+    refuse();
     EXPECT_FALSE(store->has("refused/1"));
+    EXPECT_TRUE(store->has("refused_message/1"));
+    groups[1]->run({YOKE_COMM_SEND, -1, 0, t, {}}, false);
+    EXPECT_FALSE(store->has("refused_message/1"));
+    groups[0]->run({YOKE_COMM_RECV, -1, 1, {}, t}, false);
+    refuse();
+    expect_error(YOKE_E_TIMEOUT,
+                 {"recv: rank 1 (host here, process 101) did not come in time to recv of 4",
+                  "was refused: send: argument 'dst' is 7"},
+                 [&] {
+                     groups[0]->run({YOKE_COMM_RECV, -1, 1, {}, t}, false);
+                 });
 }
 
 // It was there, and makes no group with those that were.
