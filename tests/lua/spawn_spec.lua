@@ -20,6 +20,21 @@ local function written(path, rank)
 end
 
 describe("spawn", function()
+    it("tells who waits in vain what the other rank's call was refused for", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group = assert(yoke.comm.init { backend = "cpu", timeout = 1.0 })
+            if group.rank == 1 then
+                local is_fine, problem = pcall(group.all_reduce, group, yoke.ones { 1 }, "mean")
+                assert(not is_fine and problem.code == "value")
+                group:monitored_barrier(20) -- until the group has failed
+                return
+            end
+            local done, problem = group:barrier()
+            assert(not done and problem.code == "timeout" and problem.message:find("was refused: all_reduce: argument 'op' is 'mean'", 1, true), tostring(problem))
+        end, 2))
+    end)
+
     it("runs a function in ranks of one group, with its arguments", function()
         local path = os.tmpname()
         local given = { path, nil, true, { x = { 1 / 0, -3, 0.1 }, [2] = "a\0\n\"" }, 1 << 62, n = 5 }

@@ -23,6 +23,23 @@ def refused(kind, call, argument, function):
     return str(error)
 
 
+@pytest.mark.parametrize("name, refuse, waits", [
+    ("all_reduce", lambda group: group.all_reduce(T, op="mean"), lambda group: group.barrier()),
+    ("broadcast", lambda group: group.broadcast([1.], 0), lambda group: group.barrier()),
+    ("barrier", lambda group: group.barrier(async_op=1), lambda group: group.barrier()),
+    ("split", lambda group: group.split("x"), lambda group: group.split(0)),
+    ("empty", lambda group: group.empty((-1,)), lambda group: group.empty(2)),
+    ("send", lambda group: group.send(T, 1 << 40), lambda group: group.recv(T, 1)),
+    ("send", lambda group: group.send(None, 0), lambda group: group.recv(T, 1))])
+def test_who_waits_in_vain_is_told_what_was_refused(name, refuse, waits):
+    first, second = comm.init_all(["cpu"], 2, timeout=0.1)
+    with pytest.raises(yoke.Error) as refused_here:
+        refuse(second)
+    with pytest.raises(yoke.TimeoutError) as caught:
+        waits(first)
+    assert f"was refused: {refused_here.value}" in str(caught.value) and name in str(refused_here.value), caught.value
+
+
 T = yoke.ones(2)
 WRONG = [
     ("monitored_barrier", "timeout", "5"), ("monitored_barrier", "timeout", None), ("monitored_barrier", "timeout", []),

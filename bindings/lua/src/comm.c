@@ -316,6 +316,17 @@ static int abort_group(lua_State *L)
     return 0;
 }
 
+/* group:note_refused(call, why): of an error that was raised before it came to the library. */
+static int note_refused(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_group *group = yl_need_self(L, &yl_group_class, "note_refused");
+    const char *call = yl_string_arg(L, b, 2, "note_refused", "call");
+    yl_check(L, b,
+             yoke_group_note_refused(group, call, yl_string_arg(L, b, 3, "note_refused", "why")));
+    return 0;
+}
+
 static int join_begin(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -358,11 +369,18 @@ void yl_open_comm(lua_State *L, Binding *b)
                                          {"_comm_coalesce", coalesce},
                                          {"_comm_tell_lines", yl_tell_lines},
                                          {NULL, NULL}};
-    static const luaL_Reg methods[] = {
-        {"about", about},       {"run", run},       {"monitored_barrier", monitored_barrier},
-        {"split", split},       {"shrink", shrink}, {"empty", empty},
-        {"abort", abort_group}, {"dump", dump},     {"join_begin", join_begin},
-        {"join_end", join_end}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"about", about},
+                                       {"run", run},
+                                       {"monitored_barrier", monitored_barrier},
+                                       {"split", split},
+                                       {"shrink", shrink},
+                                       {"empty", empty},
+                                       {"abort", abort_group},
+                                       {"dump", dump},
+                                       {"join_begin", join_begin},
+                                       {"join_end", join_end},
+                                       {"note_refused", note_refused},
+                                       {NULL, NULL}};
     yl_set_functions(L, b, functions);
     yl_open_class(L, b, &yl_group_class, methods, NULL);
 }

@@ -155,6 +155,21 @@ end
 --- has become of the others. Nil and an error in a rank that comes when the others have gone on.
 function Group:shrink(timeout) return made(self.handle:shrink(timeout == nil and 5.0 or timeout)) end
 
+-- Who waits for a call of this rank's is told what was wrong with it.
+local function finished(self, name, is_fine, ...)
+    if is_fine then return ... end
+    local problem = ...
+    local has_text, text = pcall(function() return problem.message end) -- not what a hook raises while it waits
+    if has_text and text then pcall(self.handle.note_refused, self.handle, name, text) end
+    error(problem, 0)
+end
+
+for _, name in ipairs { "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send",
+    "recv", "barrier", "split", "empty" } do
+    local call = Group[name]
+    Group[name] = function(self, ...) return finished(self, name, pcall(call, self, ...)) end
+end
+
 local comm = {}
 
 local OK, LATE, FAILED = 0, 1, 2

@@ -164,6 +164,12 @@ public:
         const char *text = need_text(reason, "abort", "reason");
         check(released([&] { return yoke_group_abort(handle_, text); }));
     }
+    void note_refused(const py::object &call, const py::object &why) const
+    {
+        const char *named = need_text(call, "note_refused", "call");
+        const char *text = need_text(why, "note_refused", "why");
+        check(released([&] { return yoke_group_note_refused(handle_, named, text); }));
+    }
     void dump(const py::object &path) const;
     void join_begin() const { check(yoke_group_join_begin(handle_)); }
     py::object join_end(const py::object &mine) const { return end_join(handle_, mine); }
@@ -363,6 +369,7 @@ void bind_comm(py::module_ &module)
         .def("shrink", &Group::shrink, py::arg("timeout"))
         .def("empty", &Group::empty, py::arg("shape"), py::arg("dtype"))
         .def("abort", &Group::abort, py::arg("reason"))
+        .def("note_refused", &Group::note_refused, py::arg("call"), py::arg("why"))
         .def("dump", &Group::dump, py::arg("path"))
         .def("join_begin", &Group::join_begin)
         .def("join_end", &Group::join_end, py::arg("mine"))

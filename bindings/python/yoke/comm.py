@@ -51,10 +51,28 @@ class _Scopes(threading.local):
 _scopes = _Scopes()
 
 
-def _run(core: Any, call: str, async_op: bool, *arguments: object) -> Work | None:
-    if not isinstance(async_op, bool):
-        raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it is True or False")
-    work: Work = getattr(core, call)(*arguments)
+def _made(core: Any, call: str, make: Callable[[], Any]) -> Any:
+    """What `make` gives. Who waits for a call of this rank's is told what was wrong with it."""
+    try:
+        return make()
+    except Exception as error:
+        core.note_refused(call, _text_of(error))
+        raise
+
+
+_NO_OP: Any = object()
+
+
+def _run(core: Any, call: str, async_op: bool, *arguments: object, op: str = _NO_OP) -> Work | None:
+    try:
+        if not isinstance(async_op, bool):
+            raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it is True or False")
+        if op is not _NO_OP:
+            arguments += (_reduction(op, call),)
+        work: Work = getattr(core, call)(*arguments)
+    except Exception as error:
+        core.note_refused(call, _text_of(error))
+        raise
     if async_op:
         return work
     if _scopes.depth:  # whose end waits
@@ -64,14 +82,18 @@ def _run(core: Any, call: str, async_op: bool, *arguments: object) -> Work | Non
     return None
 
 
-def _reason_of(error: BaseException) -> str:
-    """Its type and text, as far as it has one that others can be told."""
+def _text_of(error: BaseException) -> str:
+    """As far as it has one that others can be told."""
     try:
         text = str(error)
     except Exception:  # of a class of the script's
         text = "its text cannot be made"
-    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return told.replace("\0", "\\0").encode(errors="backslashreplace").decode()
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
+
+
+def _reason_of(error: BaseException) -> str:
+    text = _text_of(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _tell_raised() -> None:
@@ -117,11 +139,11 @@ class Group:
 
     def all_reduce(self, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
         """`t` of all ranks, reduced, is in `t` of each."""
-        return _run(self._core, "all_reduce", async_op, t, _reduction(op, "all_reduce"))
+        return _run(self._core, "all_reduce", async_op, t, op=op)
 
     def reduce(self, t: Tensor, root: int, op: str = "sum", async_op: bool = False) -> Work | None:
         """`t` of all ranks, reduced, is in `t` of rank `root`."""
-        return _run(self._core, "reduce", async_op, t, root, _reduction(op, "reduce"))
+        return _run(self._core, "reduce", async_op, t, root, op=op)
 
     def broadcast(self, t: Tensor, root: int, async_op: bool = False) -> Work | None:
         """`t` of rank `root` is in `t` of each."""
@@ -141,7 +163,7 @@ class Group:
 
     def reduce_scatter(self, out: Tensor, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
         """`out` is this rank's part of `t` of all ranks, reduced."""
-        return _run(self._core, "reduce_scatter", async_op, out, t, _reduction(op, "reduce_scatter"))
+        return _run(self._core, "reduce_scatter", async_op, out, t, op=op)
 
     def all_to_all(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
         """Part i of `out` is this rank's part of rank i's `t`."""
@@ -171,7 +193,7 @@ class Group:
 
         None for a color of None.
         """
-        part = self._core.split(-1 if color is None else color, key)
+        part = _made(self._core, "split", lambda: self._core.split(-1 if color is None else color, key))
         return None if part is None else Group(part)
 
     def shrink(self, timeout: float = 5.) -> Group:
@@ -185,7 +207,7 @@ class Group:
 
     def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None) -> Tensor:
         """A tensor of the host in memory that peers reach without a copy; all ranks call it alike."""
-        return self._core.empty(shape, dtype)
+        return _made(self._core, "empty", lambda: self._core.empty(shape, dtype))
 
     def abort(self, reason: str | None = None) -> None:
         """Ends the group on all ranks: what is under way, and what is called later, is a CancelledError."""
