@@ -93,11 +93,10 @@ void Group::end(Pending &pending)
     if (call.staged.present()) [[unlikely]]
         return end_staged(pending);
     if (!pending.out.present() || call.op == YOKE_COMM_SEND) return;
+    if (pending.out.get() == call.out.get())
+        return pending.in_use.end_written(*call.out, order_of(call), call.name());
     const InUse::Writing writing(*call.out, order_of(call));
-    if (pending.out.get() != call.out.get())
-        ops::copy_(*call.out, *pending.out);
-    else
-        pending.out->storage->note_written(call.name());
+    ops::copy_(*call.out, *pending.out);
 }
 
 yoke_collective Group::record_of(const Pending &pending) const

@@ -16,6 +16,7 @@ struct Registry {
     std::condition_variable_any changed;
     std::list<InUse::Entry> live, spare;  // spare ones save an allocation each call
     InUse::Writing *writing = nullptr;
+    int waiting = 0;  // for one of those
 };
 Registry &known = immortal<Registry>();
 
@@ -59,6 +60,51 @@ void InUse::end() noexcept
     known.spare.splice(known.spare.begin(), known.live, *std::exchange(entry_, std::nullopt));
 }
 
+bool InUse::Writing::is_amid(const Storage &storage) noexcept
+{
+    for (const Writing *each = known.writing; each; each = each->next_)
+        if (&each->storage_ == &storage) return true;
+    return false;
+}
+
+namespace {
+
+// Until no call is amid writing another part of it.
+void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
+{
+    if (!known.writing) [[likely]]
+        return;
+    ++known.waiting;
+    known.changed.wait(lock, [&] { return !InUse::Writing::is_amid(storage); });
+    --known.waiting;
+}
+
+}  // namespace
+
+// Calls that are at other parts of the storage, or behind this one, go on with what it has written.
+void InUse::carry(const Storage &storage, const ByteRange &range, const void *order,
+                  uint32_t before) noexcept
+{
+    for (Entry &entry : known.live)
+        for (Entry::Use &use : entry.uses) {
+            const bool is_behind = order && entry.order == order;
+            if (use.storage == &storage && use.version == before &&
+                (is_behind || !overlap(use.range, range)))
+                use.version = before + 1;
+        }
+}
+
+void InUse::end_written(const yoke_tensor &tensor, const void *order, const char *call) noexcept
+{
+    std::unique_lock lock(known.mutex);
+    await_turn(lock, *tensor.storage);
+    if (entry_)
+        known.spare.splice(known.spare.begin(), known.live, *std::exchange(entry_, std::nullopt));
+    const uint32_t before = version_now(*tensor.storage);
+    tensor.storage->note_written(call);
+    if (!known.live.empty()) carry(*tensor.storage, byte_range(tensor), order, before);
+}
+
 // Where another call is about to write elsewhere in the storage it is that one's turn first.
 bool InUse::is_untouched(const Entry::Use &use)
 {
@@ -67,11 +113,7 @@ bool InUse::is_untouched(const Entry::Use &use)
     };
     if (!use.storage || is_as_known()) return true;
     std::unique_lock lock(known.mutex);
-    known.changed.wait(lock, [&] {
-        for (const Writing *each = known.writing; each; each = each->next_)
-            if (&each->storage_ == use.storage) return is_as_known();
-        return true;
-    });
+    await_turn(lock, *use.storage);
     return is_as_known();
 }
 
@@ -92,11 +134,7 @@ InUse::Writing::Writing(const yoke_tensor &tensor, const void *order)
     : storage_(*tensor.storage), range_(byte_range(tensor)), order_(order)
 {
     std::unique_lock lock(known.mutex);
-    known.changed.wait(lock, [&] {  // for another part of the same storage
-        for (const Writing *each = known.writing; each; each = each->next_)
-            if (&each->storage_ == &storage_) return false;
-        return true;
-    });
+    await_turn(lock, storage_);
     before_ = version_now(storage_);
     next_ = std::exchange(known.writing, this);
 }
@@ -107,15 +145,8 @@ InUse::Writing::~Writing()
     Writing **at = &known.writing;
     while (*at != this) at = &(*at)->next_;
     *at = next_;
-    known.changed.notify_all();
-    if (version_now(storage_) == before_) return;  // it came to nothing
-    for (Entry &entry : known.live)
-        for (Entry::Use &use : entry.uses) {
-            const bool is_behind = order_ && entry.order == order_;
-            if (use.storage == &storage_ && use.version == before_ &&
-                (is_behind || !overlap(use.range, range_)))
-                use.version = before_ + 1;
-        }
+    if (known.waiting) known.changed.notify_all();
+    if (version_now(storage_) != before_) carry(storage_, range_, order_, before_);
 }
 
 }  // namespace yoke

@@ -32,16 +32,20 @@ public:
     // Raises YOKE_E_STATE where one of the tensors, which still live, was written since.
     void check(const char *call) const;
 
-    // In its scope a call of that order steps the version of the tensor's storage once, after its check.
+    // The end, after a check, of a call of that order which has written the tensor.
+    void end_written(const yoke_tensor &tensor, const void *order, const char *call) noexcept;
+
+    // In its scope a call of that order writes the tensor, after its check, by what steps the version itself, once.
     class Writing {
     public:
         Writing(const yoke_tensor &tensor, const void *order);
         ~Writing();
         Writing(const Writing &) = delete;
         Writing &operator=(const Writing &) = delete;
+        // With the lock held.
+        static bool is_amid(const Storage &storage) noexcept;
 
     private:
-        friend class InUse;
         const Storage &storage_;
         const ByteRange range_;
         const void *const order_;
@@ -62,6 +66,8 @@ public:
 private:
     void end() noexcept;
     static bool is_untouched(const Entry::Use &use);
+    static void carry(const Storage &storage, const ByteRange &range, const void *order,
+                      uint32_t before) noexcept;
 
     std::optional<std::list<Entry>::iterator> entry_;
 };
