@@ -32,6 +32,13 @@ bool read_number(std::string_view text, double *number, std::string *rest)
     return true;
 }
 
+std::string cut(std::string_view text, size_t most)
+{
+    if (text.size() <= most) return std::string(text);
+    const std::string end = " ... (cut: it has " + std::to_string(text.size()) + " bytes)";
+    return std::string(text.substr(0, whole_characters(text, most - end.size()))) + end;
+}
+
 std::vector<const char *> c_strings(const std::vector<std::string> &texts)
 {
     std::vector<const char *> strings;

@@ -45,15 +45,27 @@ inline bool is_continuation(char byte)
     return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
 }
 
+// As many bytes of UTF-8 as fit into `most` and end with a character.
+inline size_t whole_characters(std::string_view text, size_t most) noexcept
+{
+    size_t length = std::min(text.size(), most);
+    while (length > 0 && length < text.size() && is_continuation(text[length])) --length;
+    return length;
+}
+
 // Copies text into a field, cut at a whole character of UTF-8.
 template <size_t size>
 void put(char (&field)[size], std::string_view text) noexcept
 {
-    size_t length = std::min(text.size(), size - 1);
-    while (length > 0 && length < text.size() && is_continuation(text[length])) --length;
+    const size_t length = whole_characters(text, size - 1);
     text.copy(field, length);
     field[length] = '\0';
 }
+
+// For others, and for an error that names its call in front: as it is, or cut at a whole character of UTF-8, which it
+// says, so that it has at most so many bytes.
+inline constexpr size_t kMostTold = 4000;
+std::string cut(std::string_view text, size_t most = kMostTold);
 
 // The number that a text is, from its first character to its last.
 template <class Number>

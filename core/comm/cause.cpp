@@ -12,10 +12,10 @@ namespace yoke {
 
 // ---- In the store -----------------------------------------------------------------------------------------------
 
-// A planned end has a number below zero, one of no call a question mark behind it.
+// Its text may be a script's, of any length. A planned end has a number below zero, one of no call a question mark behind it.
 std::string Cause::encode() const
 {
-    return std::to_string(is_planned ? -status : status) + (is_of_no_call ? "? " : " ") + text;
+    return std::to_string(is_planned ? -status : status) + (is_of_no_call ? "? " : " ") + cut(text);
 }
 
 Cause Cause::decode(std::string_view line)

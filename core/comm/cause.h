@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/backend/comm.h"
+#include "core/base/text.h"
 #include "core/comm/rendezvous.h"
 
 #include <string>
@@ -48,7 +49,7 @@ struct Missing {
     int32_t rank = -1;  // whom it misses; -1 where it cannot tell
     std::string call;   // in which
 
-    std::string encode() const { return std::to_string(rank) + " " + call; }
+    std::string encode() const { return std::to_string(rank) + " " + cut(call); }
     static Missing decode(std::string_view text);
 };
 // Of a deadline one of these ranks is to blame; none where all came to the call. Those that wait for each other, each

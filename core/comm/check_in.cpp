@@ -182,7 +182,7 @@ try {
 
 void CheckIn::refuse(Store &store, const std::string &why, Deadline deadline)
 {
-    store.set_once(kVerdict, encode_verdict({YOKE_E_COMM, why}), deadline);
+    store.set_once(kVerdict, encode_verdict({YOKE_E_COMM, cut(why)}), deadline);
     add_to_list(store, std::string(1, kNote), deadline);  // whoever reads the list looks up
 }
 

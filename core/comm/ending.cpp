@@ -47,7 +47,7 @@ void note_raised(std::string_view what)
         const std::lock_guard lock(known.mutex);
         was_raised = *known.raised;
         is_rank = known.process == getpid();
-        put(known.raised, what);
+        put(known.raised, cut(what, sizeof known.raised - 1));
         if (*known.raised) cause = as_raised();
     }
     if (is_rank && !cause.empty()) tell_launcher_of_end(cause);

@@ -1,6 +1,7 @@
 // What a group's ranks tell each other when they have waited in vain.
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/comm/group.h"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ try {
         const std::lock_guard lock(mutex_);
         number = sequence_ + 1;
     }
-    members_.store->set(refused_key(rank(), is_message), std::to_string(number) + " " + why,
+    members_.store->set(refused_key(rank(), is_message), std::to_string(number) + " " + cut(why),
                         Deadline::after(kPatience));
     if (is_message) has_refused_message_ = true;
 } catch (const std::exception &error) {

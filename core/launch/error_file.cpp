@@ -122,7 +122,7 @@ bool is_what_was_told(const std::string &cause)
 
 void tell_launcher(const std::string &cause) noexcept
 try {
-    if (const std::string path = own_file(); !path.empty()) write_once(path, cause);
+    if (const std::string path = own_file(); !path.empty()) write_once(path, cut(cause));
 } catch (const std::exception &failure) {
     log(LogLevel::kWarn, "why this rank fails could not be told: %s", failure.what());
 }

@@ -1,4 +1,5 @@
 """How a script ends, as the other ranks are told: by an error that nobody caught, an exit code, a signal, or at its end."""
+import json
 import os
 import subprocess
 
@@ -31,9 +32,28 @@ def test_an_error_that_nobody_caught_is_told_with_its_type_and_text(victim):
 @pytest.mark.parametrize("end, words", [
     ("class Own(Exception): pass\nraise Own", "raised Own, while"), ("raise KeyError('\\0é')", "raised KeyError: '\\x00é', while"),
     ("class Mute(Exception):\n    def __str__(self): 1 / 0\nraise Mute", "raised Mute: its text cannot be made, while"),
-    ("raise ValueError('x' * 10000)", "raised ValueError: xxxx")])
+    ("sys.excepthook = lambda *_: None\nraise ValueError('x' * 20_000_000)", "xxxx ... (cut: it has 20000012 bytes), while")])
 def test_whatever_its_text(end, words):
     assert words in told(end, 1, 2)[0]
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_an_error_of_any_length_that_leaves_a_with_is_told_cut(victim, tmp_path):
+    outs, statuses, _ = start(f"""
+os.environ["TORCHELASTIC_ERROR_FILE"] = "{tmp_path}/cause" + str(rank)
+group.barrier()
+if rank == {victim}:
+    sys.excepthook = lambda *_: None  # nobody reads so much of this rank yet
+    with group: raise ValueError("x" * 20_000_000)
+told(lambda: group.barrier())
+sys.exit(3)
+""", 2)
+    line, = filter(None, outs)
+    assert line.startswith(f"CancelledError the group was ended by abort() on rank {victim} (host ") and statuses == ([1, 3] if victim == 0 else [3, 1]), line[:200]
+    assert "ValueError: xxxx" in line and "xxxx ... (cut: it has 20000" in line and len(line) < 4096, (line[:200], line[-200:])
+    for rank in range(2):
+        message = json.loads((tmp_path / f"cause{rank}").read_text())["message"]["message"]
+        assert "ValueError: xxxx" in message and "(cut: it has 20000" in message, message[:200]
 
 
 @pytest.mark.parametrize("end, status, words", [

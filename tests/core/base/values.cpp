@@ -47,6 +47,8 @@ TEST(Text, AFieldIsCutAtAWholeCharacter)
     EXPECT_STREQ(field, "añ");
     put(field, "añ12");
     EXPECT_STREQ(field, "añ12");
+    EXPECT_EQ(cut("añ", 3), "añ");
+    EXPECT_EQ(cut("12€" + std::string(40, '3'), 39), "12 ... (cut: it has 45 bytes)");
     put(field, "");
     EXPECT_STREQ(field, "");
 }
