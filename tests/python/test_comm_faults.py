@@ -154,6 +154,17 @@ def test_a_rank_without_memory_to_begin_with_is_named():
         assert all("rank 1" in answers[each].text or "ranks are missing: 1" in answers[each].text for each in (0, 2)), answers
 
 
+def test_a_limit_of_files_is_named_where_it_bounds_shared_memory():
+    limited = ("sh", "-c", 'ulimit -f 8; exec "$@"', "sh")  # 4 or 8 KiB; beyond it SIGXFSZ ends a program
+    with Job(2, numbers=(0,)) as job:
+        job.ranks[1] = Rank(1, 2, job.port.number, prefix=limited)
+        answers = job.ask("init env 60 30")
+        all_told(answers, ["oom"], job.ranks[1].name, "RLIMIT_FSIZE", "ulimit -f", "YOKE_COMM_SHM=0")
+    with Job(2, numbers=(), YOKE_COMM_SHM=0) as job:
+        job.ranks = {number: Rank(number, 2, job.port.number, prefix=limited, YOKE_COMM_SHM=0) for number in range(2)}
+        assert {answer.status for answer in job.meet().ask("call all_reduce 100000").values()} == {"ok"}
+
+
 # ---- Networks, strangers, and what is left -------------------------------------------------------------------------
 
 @pytest.mark.skipif(bool(networks.why_not()), reason=networks.why_not() or "there is a reason")

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace yoke::cpu::comm {
@@ -37,8 +38,22 @@ static Descriptor make_file()
         [] { return memfd_create("yoke-comm", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
 }
 
+// Beyond it the system would not only refuse the bytes, but end the process by SIGXFSZ.
+static yoke_status check_file_limit(size_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        bytes <= limit.rlim_cur)
+        return YOKE_OK;
+    return fail(
+        YOKE_E_OOM,
+        "cpu: ranks of this host are to share %zu bytes of memory, and RLIMIT_FSIZE, which bounds it as it bounds files, allows %llu; raise `ulimit -f`, or set YOKE_COMM_SHM=0, and they reach each other over TCP",
+        bytes, (unsigned long long)limit.rlim_cur);
+}
+
 yoke_status make_shared(size_t bytes, Descriptor *out)
 {
+    if (yoke_status status = check_file_limit(bytes)) return status;
     Descriptor fd = make_file();
     if (!fd)
         return fail_system(
