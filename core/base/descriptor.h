@@ -1,6 +1,8 @@
-// descriptor.h: a descriptor of the system that is closed with the object that has it.
+// descriptor.h: a descriptor of the system that is closed with the object that has it, and never has the number of a
+// standard stream: where that is closed, what the host prints would go there.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,11 +10,23 @@
 
 namespace yoke {
 
+// `file` under another number where it has that of a standard stream; -1 and errno where the system has none, or it is
+// not open. Objects below and Socket do it by themselves.
+inline int above_standard(int file) noexcept
+{
+    if (file < 0 || file > STDERR_FILENO) return file;
+    const int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int failure = errno;
+    ::close(file);
+    errno = failure;
+    return moved;
+}
+
 // `close_file` is the system's close(), or what stands for it in tests.
 template <int (*close_file)(int)>
 class OwnedDescriptor {
 public:
-    explicit OwnedDescriptor(int file = -1) noexcept : file_(file) {}
+    explicit OwnedDescriptor(int file = -1) noexcept : file_(above_standard(file)) {}
     ~OwnedDescriptor() { close(); }
     OwnedDescriptor(OwnedDescriptor &&other) noexcept : file_(other.release()) {}
     OwnedDescriptor &operator=(OwnedDescriptor &&other) noexcept

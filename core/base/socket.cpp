@@ -1,5 +1,6 @@
 #include "core/base/socket.h"
 
+#include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
@@ -95,8 +96,9 @@ Socket::Made::~Made()
     errno = failure;
 }
 
-int Socket::Made::keep(int descriptor) const
+int Socket::Made::keep(int made) const
 {
+    const int descriptor = above_standard(made);
     if (descriptor >= 0) list.open.push_back(descriptor);
     return descriptor;
 }

@@ -44,7 +44,7 @@ private:
     struct Made {
         Made();
         ~Made();
-        int keep(int descriptor) const;
+        int keep(int made) const;
     };
     explicit Socket(int fd);
 

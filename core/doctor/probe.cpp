@@ -1,5 +1,6 @@
 #include "core/doctor/probe.h"
 
+#include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
 #include "core/base/text.h"
@@ -256,6 +257,7 @@ Outcome run_bounded(const std::vector<std::string> &command, double seconds)
         outcome.problem = format("no pipe can be made: %s", strerror(errno));
         return outcome;
     }
+    for (int &each : ends) each = above_standard(each);
     pid_t pid = 0;
     const int error = Spawn(ends[1], ends[0]).start(command, pid);
     close(ends[1]);

@@ -15,14 +15,6 @@
 
 namespace yoke {
 
-// The numbers of standard streams are taken anew in a child, so nothing of ours stands there.
-OwnedFile above_standard(int fd)
-{
-    OwnedFile file(fd);
-    if (fd < 0 || fd > STDERR_FILENO) return file;
-    return OwnedFile(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-}
-
 void reap(pid_t process) noexcept
 {
     while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
@@ -42,14 +34,14 @@ Pipe make_pipe()
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) fail_descriptor();
-    Pipe made{above_standard(ends[0]), above_standard(ends[1])};
+    Pipe made{OwnedFile(ends[0]), OwnedFile(ends[1])};
     if (!made.read.is_open() || !made.write.is_open()) fail_descriptor();
     return made;
 }
 
 OwnedFile open_null()
 {
-    OwnedFile made = above_standard(open("/dev/null", O_RDWR | O_CLOEXEC));
+    OwnedFile made(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!made.is_open()) fail(YOKE_E_IO, "run: /dev/null cannot be opened: %s", strerror(errno));
     return made;
 }

@@ -14,10 +14,7 @@
 
 namespace yoke {
 
-// `fd` under a number that is none of a standard stream's, or `fd` where it is none; not is_open() with errno where it
-// is not open or the system has no number.
-OwnedFile above_standard(int fd);
-
+// Of descriptors whose numbers are none of the standard streams', which are taken anew in a child.
 struct Pipe {
     OwnedFile read = OwnedFile(), write = OwnedFile();
 };

@@ -28,7 +28,7 @@ OwnedFile opened_anew(int fd)
 {
     if (kind_of(fd) != S_IFIFO && !isatty(fd)) return OwnedFile();
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
-    return above_standard(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    return OwnedFile(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 // A terminal that takes something may take no more than a byte.

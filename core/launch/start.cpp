@@ -41,7 +41,7 @@ int Start::input_of(int32_t number, OwnedFile &own)
     if (number == 0 && scene_.input.empty() && scene_.options.has_stdin)
         return scene_.terminal.open();
     const char *path = scene_.input.empty() ? "/dev/null" : scene_.input.c_str();
-    own = above_standard(open(path, O_RDONLY | O_CLOEXEC));
+    own = OwnedFile(open(path, O_RDONLY | O_CLOEXEC));
     if (!own.is_open())
         fail(YOKE_E_IO, "run: the input of rank %d, %s, cannot be opened: %s", number, path,
              strerror(errno));

@@ -1,6 +1,7 @@
 #include "core/machine/files.h"
 
 #include "core/base/config.h"
+#include "core/base/descriptor.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,7 +24,8 @@ std::string read_at(int folder, const char *name, size_t limit)
 {
     std::string text(limit, '\0');  // before the file is open, which an exception would leave so
     // A fifo or a terminal in a hand-made root must not stop the snapshot.
-    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd =
+        above_standard(openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd < 0) return "";
     size_t length = 0;
     // Files of /proc come in pieces.
@@ -39,13 +41,14 @@ std::string read_at(int folder, const char *name, size_t limit)
 }  // namespace
 
 Folder::Folder(const std::string &path)
-    : fd_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    : fd_(above_standard(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
 {
 }
 
 Folder::Folder(const Folder &parent, const std::string &name)
     : fd_(parent.fd_ < 0 ? -1
-                         : openat(parent.fd_, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+                         : above_standard(openat(parent.fd_, name.c_str(),
+                                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
 {
 }
 
@@ -84,7 +87,8 @@ bool Folder::has(const std::string &name) const noexcept
 std::vector<std::string> Folder::names() const
 {
     std::vector<std::string> found;
-    const int copy = fd_ < 0 ? -1 : openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int copy =
+        fd_ < 0 ? -1 : above_standard(openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (copy < 0) return found;
     const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
     if (!stream) {

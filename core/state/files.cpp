@@ -26,7 +26,7 @@ namespace {
 int list(int folder, std::vector<std::string> *names)
 {
     // A descriptor of its own: that of the folder keeps its place, and is not closed.
-    const int file = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int file = above_standard(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (file < 0) return -1;
     names->clear();
     DIR *entries = fdopendir(file);

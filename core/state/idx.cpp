@@ -59,7 +59,7 @@ private:
 IdxFile::IdxFile(const char *path) : path_(path)
 {
     // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it is refused.
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = above_standard(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0) fail_io(kCall, "open", path, errno);
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {

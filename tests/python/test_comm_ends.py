@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -119,6 +120,30 @@ told(lambda: group.recv(yoke.ones(4), src={other} if rank != {other} else {(vict
     line, = told
     assert line.startswith(f"CollectiveError recv: rank {victim} (host ") and f"has left the group: {why}" in line, line
     assert f"is in recv of 4 float32 from rank {other} at <string>:" in line, line
+
+
+@pytest.mark.parametrize("shared", [1, 0])
+def test_closed_standard_streams_stay_closed(shared, tmp_path):
+    """Or what is printed there would go to a peer."""
+    program = """
+import os, yoke
+group = yoke.comm.init(timeout=60.)
+given = yoke.ones(100000)
+for work in [group.all_reduce(given, async_op=True) for _ in range(3)]: work.wait()
+group.empty((5000,), yoke.float32)
+half = group.split(0)
+half.barrier()
+taken = {}
+for number in range(3):
+    try: os.fstat(number); taken[number] = os.readlink(f"/proc/self/fd/{number}")
+    except OSError: pass
+open(os.environ["TOLD"] + str(group.rank), "w").write(f"{taken} {given[0].item()}")
+group = group.shrink()
+"""
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "YOKE_COMM_SHM": str(shared), "TOLD": f"{tmp_path}/told"}
+    ranks = [subprocess.Popen(["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", sys.executable, "-c", program], env={**common, "RANK": str(rank)}) for rank in range(2)]
+    assert [rank.wait(timeout=120) for rank in ranks] == [0, 0]
+    assert [(tmp_path / f"told{rank}").read_text() for rank in range(2)] == ["{} 8.0"] * 2
 
 
 def test_an_error_that_ends_a_lua_script_is_told_by_its_exit_code():

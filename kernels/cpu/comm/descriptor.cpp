@@ -1,6 +1,7 @@
 #include "kernels/cpu/comm/descriptor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -79,6 +80,17 @@ Descriptor &Descriptor::operator=(Descriptor &&other) noexcept
     return *this;
 }
 
+// What the program prints to a stream that it has closed is not to go to a peer.
+static int above_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int failure = errno;
+    close(fd);
+    errno = failure;
+    return moved;
+}
+
 void Descriptor::reset(int fd)
 {
     if (fd_ >= 0 && generation_ == generation()) {
@@ -86,9 +98,9 @@ void Descriptor::reset(int fd)
         mark(fd_, false);  // before the number can be somebody else's
         close(fd_);
     }
-    fd_ = fd;
+    fd_ = above_standard(fd);
     generation_ = generation();
-    mark(fd, true);
+    mark(fd_, true);
 }
 
 }  // namespace yoke::cpu::comm

@@ -4,6 +4,7 @@
 //  * A child that kept a copy of a rank's connection would make the rank look alive after its death. So every
 //    descriptor here is known to close_in_child, which ends all of them in the child; they close on exec by their
 //    flags.
+//  * None has the number of a standard stream.
 //  * What a child inherits it never touches again: objects made before a fork let go of nothing there, neither
 //    descriptors, whose numbers may be others' by then, nor mappings, which no child gets (MADV_DONTFORK).
 #pragma once
