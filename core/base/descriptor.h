@@ -22,11 +22,14 @@ inline int above_standard(int file) noexcept
     return moved;
 }
 
-// `close_file` is the system's close(), or what stands for it in tests.
-template <int (*close_file)(int)>
+// `close_file` is the system's close(), or what stands for it in tests; `is_hosts`: the host prints by the same table
+// of descriptors.
+template <int (*close_file)(int), bool is_hosts = true>
 class OwnedDescriptor {
 public:
-    explicit OwnedDescriptor(int file = -1) noexcept : file_(above_standard(file)) {}
+    explicit OwnedDescriptor(int file = -1) noexcept : file_(is_hosts ? above_standard(file) : file)
+    {
+    }
     ~OwnedDescriptor() { close(); }
     OwnedDescriptor(OwnedDescriptor &&other) noexcept : file_(other.release()) {}
     OwnedDescriptor &operator=(OwnedDescriptor &&other) noexcept

@@ -22,6 +22,8 @@ namespace {
 
 constexpr double kToTell = 1;  // seconds
 
+using OwnFile = OwnedDescriptor<::close, false>;  // of a table that has room for little else
+
 // A copy of the process's, in which nothing is held open but `kept` and stderr; where the system does not allow it, it
 // is the process's on.
 void take_own_descriptors(int kept)
@@ -90,7 +92,7 @@ void refuse_all(int listening, int32_t ranks, const PeerOptions &options, std::s
 {
     constexpr double kPause = 0.002, kToGreet = 0.25;
     for (const Deadline deadline = Deadline::after(kToTell); ranks > 0 && !deadline.has_passed();) {
-        const OwnedFile guest(accepted(listening));
+        const OwnFile guest(accepted(listening));
         if (!guest.is_open()) {
             sleep_until(deadline.within(kPause));
             continue;
@@ -114,7 +116,7 @@ try {
         format("rank %d (%s): %s", options.rank, options.about.c_str(), why.c_str());
     const std::string refusal = std::move(wire::Writer(wire::Kind::kRefused).text(told)).take();
     run_with_own_descriptors(door.listening, [&] {
-        const OwnedFile opened(door.listening < 0 ? open_one_of(door.ports) : -1);
+        const OwnFile opened(door.listening < 0 ? open_one_of(door.ports) : -1);
         refuse_all(opened.is_open() ? opened.get() : door.listening, ranks, options, refusal);
     });
 } catch (const std::exception &error) {
@@ -129,7 +131,7 @@ namespace {
 bool say_farewell(const SocketAddress &server, const PeerOptions &options, const std::string &why,
                   Deadline deadline)
 {
-    const OwnedFile socket(connected(server, deadline));
+    const OwnFile socket(connected(server, deadline));
     if (!socket.is_open()) return false;
     const std::string said =
         wire::hello(options) + std::move(wire::Writer(wire::Kind::kBye).text(why)).take();
