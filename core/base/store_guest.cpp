@@ -140,7 +140,7 @@ bool Guest::serve(wire::Reader &frame)
 {
     if (frame.kind() == Kind::kBye) {
         has_left_ = true;
-        if (!frame.is_at_end()) fault_ = frame.text();
+        fault_ = frame.is_at_end() ? "" : frame.text();
         return false;
     }
     if (frame.kind() == Kind::kPing)

@@ -132,8 +132,10 @@ StoreLog::~StoreLog()
 
 void StoreLog::fail_io(const char *what) const
 {
-    fail(YOKE_E_IO, "the store's file '%s' cannot be %s: %s; give a path that all ranks may write",
-         path_.c_str(), what, strerror(errno));
+    const int failure = errno;
+    fail(YOKE_E_IO, "the store's file '%s' cannot be %s: %s; %s", path_.c_str(), what,
+         strerror(failure),
+         is_shortage(failure) ? "see ulimit -n" : "give a path that all ranks may write");
 }
 
 bool StoreLog::read_on(const OnChange &on_change)

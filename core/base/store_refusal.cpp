@@ -157,4 +157,16 @@ try {
     log(LogLevel::kInfo, "rank 0 was not told why this rank fails: %s", error.what());
 }
 
+void call_off_each(const std::vector<SocketAddress> &servers, const PeerOptions &options,
+                   const std::string &why, Deadline deadline) noexcept
+try {
+    constexpr double kEach = 0.1;  // who does not answer reads it later
+    run_with_own_descriptors(-1, [&] {
+        for (const SocketAddress &each : servers)
+            (void)say_farewell(each, options, why, deadline.within(kEach));
+    });
+} catch (const std::exception &error) {
+    log(LogLevel::kInfo, "the other ranks were not told why this one fails: %s", error.what());
+}
+
 }  // namespace yoke

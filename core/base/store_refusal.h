@@ -6,6 +6,7 @@
 // descriptors the process has left.
 #pragma once
 
+#include "core/base/deadline.h"
 #include "core/base/socket_address.h"
 #include "core/base/store_peer.h"
 
@@ -28,5 +29,10 @@ void turn_away(const Door &door, int32_t ranks, const PeerOptions &options,
 // most.
 void call_off(const std::vector<SocketAddress> &servers, const PeerOptions &options,
               const std::string &why) noexcept;
+
+// By a rank to others that serve stores of their own, or will at a port that listens already: at each of these, as long
+// as there is time.
+void call_off_each(const std::vector<SocketAddress> &servers, const PeerOptions &options,
+                   const std::string &why, Deadline deadline) noexcept;
 
 }  // namespace yoke

@@ -12,7 +12,8 @@ namespace yoke {
 
 // ---- In the store -----------------------------------------------------------------------------------------------
 
-// Its text may be a script's, of any length. A planned end has a number below zero, one of no call a question mark behind it.
+// Its text may be a script's, of any length. A planned end has a number below zero, one of no call a question mark
+// behind it.
 std::string Cause::encode() const
 {
     return std::to_string(is_planned ? -status : status) + (is_of_no_call ? "? " : " ") + cut(text);

@@ -1,6 +1,7 @@
 // comers.h: the ranks that come to one that may lead a shrunk group.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/comm/watcher.h"
 
@@ -9,19 +10,29 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 
 namespace yoke {
 
 // Who has come to this rank's own store, and is there still.
 class Comers {
 public:
-    explicit Comers(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
+    // `self`: as what this rank's own store tells of itself begins.
+    Comers(const std::string &self, std::shared_ptr<Watcher> watcher)
+        : own_(self + ": "), watcher_(std::move(watcher))
+    {
+    }
 
     void tell(const PeerEvent &event)
     {
         {
             const std::lock_guard lock(mutex_);
             if (event.kind == PeerEvent::kJoined) there_.insert(event.rank);
+            if (event.kind == PeerEvent::kLeft && !event.how.empty() && refusal_.empty())
+                refusal_ =
+                    format("rank %d (%s): %s", event.rank, event.about.c_str(), event.how.c_str());
+            if (event.kind == PeerEvent::kRefused && event.how.starts_with(own_))
+                lack_ = event.how.substr(own_.size());
             if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded)
                 there_.erase(event.rank);
             changed_.notify_all();
@@ -39,6 +50,18 @@ public:
         (void)changed_.wait_for(lock, most);
         check_interrupt(lock);
     }
+    // Why a rank that calls shrink cannot come; "" where none has said so.
+    std::string refusal() const
+    {
+        const std::lock_guard lock(mutex_);
+        return refusal_;
+    }
+    // What this rank's own store lacks.
+    std::string lack() const
+    {
+        const std::lock_guard lock(mutex_);
+        return lack_;
+    }
     std::set<int32_t> there() const
     {
         const std::lock_guard lock(mutex_);
@@ -46,10 +69,12 @@ public:
     }
 
 private:
+    const std::string own_;
     const std::shared_ptr<Watcher> watcher_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::set<int32_t> there_;
+    std::string refusal_, lack_;
 };
 
 }  // namespace yoke

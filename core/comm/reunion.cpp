@@ -4,91 +4,45 @@
 #include "core/base/error.h"
 #include "core/base/store_client.h"
 #include "core/base/store_hash.h"
-#include "core/base/text.h"
+#include "core/base/store_refusal.h"
 #include "core/comm/comers.h"
+#include "core/comm/reunion_word.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <optional>
 #include <set>
-#include <sstream>
 
 namespace yoke {
 
-// ---- What the leader says ---------------------------------------------------------------------------------------
-
 namespace {
 
-constexpr const char *kWord = "word";
-
-// The key in its leader's store of a rank that follows.
-std::string here(int32_t rank)
-{
-    return format("here/%d", rank);
-}
-
-// Who is there, or that a lower rank leads.
-struct Word {
-    std::optional<int32_t> leader;
-    uint64_t number = 0;  // of the new group
-    std::vector<int32_t> ranks;
-
-    std::string encode() const
-    {
-        if (leader) return format("see %d", *leader);
-        std::string text = std::to_string(number);
-        for (const int32_t each : ranks) text += format(" %d", each);
-        return text;
-    }
-    static Word decode(const std::string &text)
-    {
-        Word word;
-        std::istringstream in(text);
-        int32_t rank = 0;
-        if (text.starts_with("see ")) {
-            in.ignore(4) >> rank;
-            word.leader = rank;
-            return word;
-        }
-        in >> word.number;
-        while (in >> rank) word.ranks.push_back(rank);
-        return word;
-    }
-};
-
-// The members of the group that the word is of, without a store.
-Members members_of(const Members &former, const Word &word)
-{
-    const auto own = std::ranges::find(word.ranks, former.rank);
-    if (own == word.ranks.end())
-        fail(
-            YOKE_E_COMM,
-            "shrink: %s came too late: the other ranks have gone on without it, as a group of %zu; give a longer timeout",
-            describe(former.self()).c_str(), word.ranks.size());
-    Members made;
-    made.number = word.number;
-    made.rank = static_cast<int32_t>(own - word.ranks.begin());
-    for (const int32_t each : word.ranks) {
-        made.ranks.push_back(former.ranks[static_cast<size_t>(each)]);
-        made.ranks.back().rank = static_cast<int32_t>(made.ranks.size()) - 1;
-        made.ranks.back().size = static_cast<int32_t>(word.ranks.size());
-    }
-    made.met_as = word.ranks;
-    return made;
-}
-
-// ---- Processes --------------------------------------------------------------------------------------------------
-
-// The others have gone on: no rank that is found gone meanwhile changes that.
-class TooLate final : public Error {
+// The others have gone on, or cannot: no rank that is found gone meanwhile changes that.
+class Over final : public Error {
 public:
     using Error::Error;
 };
+
+PeerOptions options_of(const Members &of, const ReunionPorts &ports, PeerObserver observer)
+{
+    PeerOptions made;
+    made.cookie = "shrink " + ports.secret();
+    made.rank = of.rank;
+    made.size = of.size();
+    made.silence_s = configured_silence();
+    made.observer = std::move(observer);
+    made.about = describe_process(of.self());
+    return made;
+}
 
 class Reunion {
 public:
     Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline, Deadline end);
     Members run();
+    // For those that follow this rank.
+    void set_refusal(const std::string &why) const;
+    void wait_for_readers() const;
 
 private:
     struct Leader {
@@ -96,7 +50,8 @@ private:
         std::shared_ptr<Watcher> watcher;
     };
 
-    PeerOptions options(PeerObserver observer) const;
+    void check() const;
+    [[noreturn]] void refuse(const std::string &why) const;
     StoreConnection reach(int32_t rank, double most_s, const std::shared_ptr<Watcher> &watcher);
     std::optional<Leader> find(int32_t rank, Deadline until);
     std::optional<Members> follow_a_lower();
@@ -117,7 +72,8 @@ private:
     const ReunionPorts &ports_;
     const Deadline deadline_, end_;  // for ranks to come, and in all
     const std::shared_ptr<Watcher> watcher_ = std::make_shared<Watcher>();
-    const std::shared_ptr<Comers> comers_ = std::make_shared<Comers>(watcher_);
+    const std::shared_ptr<Comers> comers_ =
+        std::make_shared<Comers>(describe(of_.self()), watcher_);
     const std::shared_ptr<StoreServer> server_;
     std::set<int32_t> gone_;
 };
@@ -128,21 +84,37 @@ Reunion::Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline
       deadline_(deadline),
       end_(end),
       server_(std::make_shared<StoreServer>(
-          ports.listening(),
-          options([comers = comers_](const PeerEvent &event) { comers->tell(event); })))
+          ports.listening(), options_of(of, ports, [comers = comers_](const PeerEvent &event) {
+              comers->tell(event);
+          })))
 {
 }
 
-PeerOptions Reunion::options(PeerObserver observer) const
+// Raises what keeps this rank from it, or another that came.
+void Reunion::check() const
 {
-    PeerOptions made;
-    made.cookie = "shrink " + ports_.secret();
-    made.rank = of_.rank;
-    made.size = of_.size();
-    made.silence_s = configured_silence();
-    made.observer = std::move(observer);
-    made.about = describe_process(of_.self());
-    return made;
+    const std::string lack = comers_->lack(), refusal = comers_->refusal();
+    if (!lack.empty()) throw Error(YOKE_E_IO, lack);
+    if (!refusal.empty()) refuse(refusal);
+}
+
+void Reunion::set_refusal(const std::string &why) const
+{
+    server_->table()->set(kWord, Word{{}, why, 0, {}}.encode(), Deadline::after(0));
+}
+
+void Reunion::wait_for_readers() const
+{
+    constexpr double kToRead = 0.5;
+    server_->wait_until_left(Deadline::after(kToRead));
+}
+
+// Who follows this rank is told first.
+void Reunion::refuse(const std::string &why) const
+{
+    set_refusal(why);
+    wait_for_readers();
+    throw Over(YOKE_E_COMM, "shrink: " + why);
 }
 
 StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_ptr<Watcher> &watcher)
@@ -153,7 +125,11 @@ StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_pt
         watcher->tell(event);
     };
     const Deadline soon = deadline_.within(most_s);
-    StoreConnection tried = connect_store(ports_.address(peer(rank), soon), options(tell), soon);
+    StoreConnection tried =
+        connect_store(ports_.address(peer(rank), soon), options_of(of_, ports_, tell), soon);
+    if (is_shortage(tried.error))
+        fail(YOKE_E_IO, "it cannot open a connection to rank %d: %s; see ulimit -n", rank,
+             tried.why.c_str());
     const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
     // Others have the port since its process has ended.
     if (is_free || tried.outcome == StoreConnection::kOtherJob) gone_.insert(rank);
@@ -163,7 +139,7 @@ StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_pt
 
 void Reunion::fail_late(const StoreConnection &tried) const
 {
-    throw TooLate(
+    throw Over(
         YOKE_E_COMM,
         format(
             "shrink: %s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
@@ -182,6 +158,7 @@ std::optional<Reunion::Leader> Reunion::find(int32_t rank, Deadline until)
 {
     constexpr double kPause = 0.02;
     while (!gone_.contains(rank)) {
+        check();
         const auto watcher = std::make_shared<Watcher>();
         StoreConnection tried = reach(rank, until.remaining_s(), watcher);
         if (tried.outcome == StoreConnection::kConnected)
@@ -203,12 +180,14 @@ Word Reunion::hear(int32_t &rank, Leader &leader)
     constexpr double kPause = 0.02;
     for (;;) {
         Word word = Word::decode(leader.store->get(kWord, end_));
+        if (!word.refusal.empty()) refuse(word.refusal);
+        check();
         if (!word.leader) return word;
         if (std::optional<Leader> lower = find(*word.leader, until_late())) {
             rank = *word.leader;
             leader = std::move(*lower);
             join(leader);
-            server_->table()->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
+            server_->table()->set(kWord, Word{rank, "", 0, {}}.encode(), Deadline::after(0));
         } else {
             sleep_until(end_.within(kPause));
         }
@@ -224,12 +203,12 @@ std::optional<Members> Reunion::follow(int32_t rank, Deadline until)
     std::optional<Leader> leader = find(rank, until);
     if (!leader) return {};
     const std::shared_ptr<HashStore> &table = server_->table();
-    table->set(kWord, Word{rank, 0, {}}.encode(), Deadline::after(0));
+    table->set(kWord, Word{rank, "", 0, {}}.encode(), Deadline::after(0));
     Word word;
     try {
         join(*leader);
         word = hear(rank, *leader);
-    } catch (const TooLate &) {
+    } catch (const Over &) {
         throw;
     } catch (const Error &error) {
         if (error.status() != YOKE_E_COMM) throw;
@@ -293,6 +272,7 @@ std::optional<Members> Reunion::lead()
 {
     constexpr std::chrono::duration<double> kPause{0.05};
     for (;;) {
+        check();
         const std::set<int32_t> there = comers_->there();
         const bool is_led =
             std::ranges::any_of(there, [&](int32_t each) { return each < of_.rank; });
@@ -303,6 +283,7 @@ std::optional<Members> Reunion::lead()
         if (has_all_but_gone() || deadline_.has_passed()) break;
         comers_->wait(kPause);
     }
+    check();
     server_->close_to_newcomers();
     Word word;
     word.number = unguessable_number();
@@ -343,36 +324,37 @@ Members Reunion::run()
     }
 }
 
+// This rank alone lacks something: the others hear of it where they wait for it, or once they do, and before they find
+// that it has left.
+[[noreturn]] void fail_short(const Members &of, const ReunionPorts &ports, const Reunion *reunion,
+                             const Error &error, Deadline deadline)
+{
+    const std::string why = describe(of.self()) + ": " + error.what();
+    std::vector<SocketAddress> others;
+    for (const Arrival &each : of.ranks)
+        if (each.rank != of.rank) others.push_back(ports.address(each, deadline));
+    if (reunion) reunion->set_refusal(why);
+    call_off_each(others, options_of(of, ports, {}), error.what(), deadline);
+    if (reunion) reunion->wait_for_readers();
+    throw Error(error.status(), "shrink: " + why);
+}
+
 }  // namespace
 
 Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline,
                           Deadline end)
 {
-    return Reunion(of, ports, deadline, end).run();
-}
-
-// ---- Threads ----------------------------------------------------------------------------------------------------
-
-Members reunite_threads(const Members &of, int attempt, Deadline deadline)
-{
-    PrefixStore store(of.store, format("shrink/%d", attempt));
-    const Deadline at_once = Deadline::after(0);
-    Store::Keys all;
-    for (int32_t each = 0; each < of.size(); ++each) all.push_back(format("here/%d", each));
-    store.set(all[static_cast<size_t>(of.rank)], "", at_once);
+    std::optional<Reunion> reunion;
+    const auto known = [&] { return reunion ? &*reunion : nullptr; };
     try {
-        store.wait(all, deadline);
+        reunion.emplace(of, ports, deadline, end);
+        return reunion->run();
     } catch (const Error &error) {
-        if (error.status() != YOKE_E_TIMEOUT) throw;
+        if (error.status() != YOKE_E_IO && error.status() != YOKE_E_OOM) throw;
+        fail_short(of, ports, known(), error, end);
+    } catch (const std::bad_alloc &) {
+        fail_short(of, ports, known(), Error(YOKE_E_OOM, kNoMemoryText), end);
     }
-    Word word;
-    word.number = unguessable_number();
-    for (int32_t each = 0; each < of.size(); ++each)
-        if (store.try_get(all[static_cast<size_t>(each)], at_once)) word.ranks.push_back(each);
-    word = Word::decode(store.set_once(kWord, word.encode(), at_once));
-    Members made = members_of(of, word);
-    made.store = std::make_shared<PrefixStore>(of.store, format("shrunk/%d", attempt));
-    return made;
 }
 
 }  // namespace yoke

@@ -45,7 +45,8 @@ private:
     std::string secret_;           // rank 0's
 };
 
-// The members of the smaller group, for its making. Raises YOKE_E_COMM where the others have gone on without this rank.
+// The members of the smaller group, for its making. Raises YOKE_E_COMM where the others have gone on without this rank,
+// and on all ranks where one of them lacks descriptors or memory for it, which raises YOKE_E_IO or YOKE_E_OOM itself.
 // Who is not there at `deadline` is left out; what those that are have to hear of each other has time until `end`.
 Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline,
                           Deadline end);

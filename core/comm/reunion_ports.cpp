@@ -43,8 +43,7 @@ Socket ReunionPorts::listening() const
 {
     Socket one = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
     if (!one.present())
-        fail(YOKE_E_IO, "shrink: cannot listen for the other ranks: %s; see ulimit -n",
-             strerror(errno));
+        fail(YOKE_E_IO, "it cannot listen for the other ranks: %s; see ulimit -n", strerror(errno));
     return one;
 }
 

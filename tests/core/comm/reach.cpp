@@ -90,5 +90,41 @@ TEST(Reach, ARankOfAnOlderStartEndsAtOnceAndTheNewerOneMeets)
     zero.result();
 }
 
+// Of three ranks the last one connects, and goes.
+std::vector<std::string> told_of_a_third(const std::function<void()> &go)
+{
+    const Port port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(start(options_of(test::variables_of(rank, 3, port.number()))));
+    RankProcess third([&]() -> std::string {
+        Environment environment;
+        environment.hosts = {"127.0.0.1"};
+        environment.port = port.number();
+        PeerOptions options;
+        options.cookie = job_cookie("");
+        options.rank = 2;
+        options.about = "host x, process 7";
+        const auto store = reach_rank_0(environment, "", options, Deadline::after(20));
+        go();
+        return "";
+    });
+    return test::results(ranks);
+}
+
+TEST(Reach, ARankThatDiesBeforeAllAreThereIsNamedAtOnce)
+{
+    for (const std::string &text : told_of_a_third([] { _exit(0); }))
+        expect_parts(text, {"YOKE_E_COMM", "rank 2 (host x, process 7) died", "closed"});
+}
+
+TEST(Reach, ARankThatLeavesBeforeAllAreThereIsNamedAtOnce)
+{
+    for (const std::string &text : told_of_a_third([] {}))
+        EXPECT_EQ(
+            text,
+            "YOKE_E_COMM comm.init: rank 2 (host x, process 7) left before all ranks were there");
+}
+
 }  // namespace
 }  // namespace yoke

@@ -5,7 +5,6 @@
 #include "core/base/store_client.h"
 #include "core/base/store_file.h"
 #include "core/comm/ports.h"
-#include "core/comm/reach.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/fresh_process.h"
 
@@ -251,27 +250,6 @@ TEST(Rendezvous, BuildsThatDifferAreNamedOnAll)
     }
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_COMM", "runs Yoke 1, rank 1 (host", "runs Yoke 2"});
-}
-
-TEST(Rendezvous, ARankThatDiesBeforeAllAreThereIsNamedAtOnce)
-{
-    const Port port;
-    std::vector<RankProcess> ranks;
-    for (const int rank : {0, 1})
-        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()))));
-    RankProcess dying([&]() -> std::string {
-        Environment environment;
-        environment.hosts = {"127.0.0.1"};
-        environment.port = port.number();
-        PeerOptions options;
-        options.cookie = job_cookie("");
-        options.rank = 2;
-        options.about = "host x, process 7";
-        const auto store = reach_rank_0(environment, "", options, Deadline::after(20));
-        _exit(0);
-    });
-    for (const std::string &text : results(ranks))
-        expect_parts(text, {"YOKE_E_COMM", "rank 2 (host x, process 7) died", "closed"});
 }
 
 TEST(Rendezvous, AnInterfaceThatIsAbsentOnOneRankIsNamedOnAll)

@@ -178,6 +178,9 @@ TEST(Shortage, OfDescriptorsByAFileIsToldToAll)
         expect_each_lack_to_be_told("comm.init", victim, 2, [&](int more) {
             return told_by("file://" + path, victim, [=] { allow_descriptors(more); });
         });
+    const auto none = told_by("file://" + path + "/none", 0, [] { allow_descriptors(0); });
+    expect_parts(none[0],
+                 {"YOKE_E_IO comm.init: rank 0 (host", "Too many open files", "ulimit -n"});
     unlink(path.c_str());
 }
 
@@ -204,6 +207,17 @@ TEST(Shortage, OfDescriptorsForAnyConnectionIsToldToAll)
     const std::string why = zero.result();
     expect_parts(why, {"rank 0 (host a, process 1)", "Too many open files", "ulimit -n"});
     for (const std::string &each : results(ranks)) EXPECT_EQ(each, "YOKE_E_COMM comm.init: " + why);
+}
+
+TEST(Shortage, OfDescriptorsAtShrinkIsToldToAll)
+{
+    for (const int victim : {0, 1, 2})
+        expect_each_lack_to_be_told("shrink", victim, 0, [=](int more) {
+            return told(-1, {}, [=](Group &group) {
+                if (group.rank() == victim) allow_descriptors(more);
+                group.shrink(20)->run(barrier(), false);
+            });
+        });
 }
 
 TEST(Shortage, OfDescriptorsAtSplitIsToldToAll)
