@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/store_hash.h"
 #include "core/comm/ending.h"
+#include "core/comm/last_meeting.h"
 #include "core/comm/node.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
@@ -61,29 +62,6 @@ std::string device_of_rank()
                   machine.driver.empty() ? "unknown" : machine.driver.c_str());
 }
 
-// Those who have met may make several groups of all ranks, one after the other or at once.
-std::string next_name(std::atomic<int> &groups)
-{
-    return "group/" + std::to_string(groups.fetch_add(1));
-}
-
-// Where the ranks of this process's groups have met, and who watches them.
-struct Meeting {
-    InitArguments arguments;
-    std::shared_ptr<const Rendezvous> met;
-    std::shared_ptr<Watcher> watcher;
-};
-
-// The last one, while a group of it lives: a further init of the same job meets there, at once.
-struct LastMeeting {
-    Mutex mutex{LockRank::kOther};
-    pid_t process = 0;
-    InitArguments arguments;
-    std::weak_ptr<const Rendezvous> met;
-    std::shared_ptr<Watcher> watcher;
-};
-LastMeeting &last_meeting = immortal<LastMeeting>();
-
 void leave_all()
 {
     finalize_groups();
@@ -97,30 +75,6 @@ void leave_all_at_exit()
     std::call_once(registered, [] { leave_at_exit(leave_all); });
 }
 
-std::optional<Meeting> known_meeting(const InitArguments &arguments)
-{
-    std::shared_ptr<const Rendezvous> met;  // it may end here, which takes time and locks
-    const std::lock_guard lock(last_meeting.mutex);
-    met = last_meeting.met.lock();
-    if (!met || last_meeting.process != getpid() || !(last_meeting.arguments == arguments))
-        return {};
-    return Meeting{arguments, std::move(met), last_meeting.watcher};
-}
-
-// Its ranks meet anew: rank 0's port is free for them.
-void give_up(const Meeting &meeting)
-{
-    std::shared_ptr<Watcher> dropped;
-    {
-        const std::lock_guard lock(last_meeting.mutex);
-        if (last_meeting.met.lock() == meeting.met) {
-            last_meeting.met.reset();
-            dropped.swap(last_meeting.watcher);
-        }
-    }
-    if (meeting.met->server) meeting.met->server->close();
-}
-
 // Whether the default group has failed; nothing where there is none.
 std::optional<bool> has_default_failed()
 {
@@ -130,7 +84,7 @@ std::optional<bool> has_default_failed()
 }
 
 // Whoever has changed the variables since means another job.
-bool is_still_meant(const Meeting &last, const char *call)
+bool is_still_meant(const JobMeeting &last, const char *call)
 {
     const std::string now =
         describe(read_environment(last.arguments, process_variable, process_launcher));
@@ -146,7 +100,7 @@ bool is_still_meant(const Meeting &last, const char *call)
     return false;
 }
 
-Meeting new_meeting(const InitOptions &options, Deadline deadline)
+JobMeeting new_meeting(const InitOptions &options, Deadline deadline)
 {
     const double silence_s = configured_silence();
     const auto watcher = std::make_shared<Watcher>();
@@ -158,7 +112,7 @@ Meeting new_meeting(const InitOptions &options, Deadline deadline)
     how.host_store = options.host_store;
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
-    Meeting made{options.arguments, hold(meet(how)), watcher};
+    JobMeeting made{options.arguments, hold(meet(how)), watcher};
     if (made.met->server)
         watcher->tell_in(made.met->store);
     else
@@ -166,12 +120,7 @@ Meeting new_meeting(const InitOptions &options, Deadline deadline)
     // By a file ranks meet anew each time, so that a fresh process meets one that has it open; what a store of the
     // host's says is no argument.
     if (options.arguments.init_method.starts_with("file://") || options.host_store) return made;
-    std::shared_ptr<Watcher> before;  // its end takes a lock that forks take first
-    const std::lock_guard lock(last_meeting.mutex);
-    last_meeting.process = getpid();
-    last_meeting.arguments = options.arguments;
-    last_meeting.met = made.met;
-    before = std::exchange(last_meeting.watcher, watcher);
+    remember(made);
     return made;
 }
 
@@ -188,36 +137,21 @@ std::string engine_of(const InitOptions &options, const char *call)
     return kHostKind;
 }
 
-Members members_of(const Meeting &meeting)
-{
-    Members members;
-    const Rendezvous &met = *meeting.met;
-    const std::string name = next_name(*met.groups);
-    members.rank = met.rank;
-    members.ranks = met.arrivals;
-    members.number = number_of_group(describe_process(met.arrivals[0]) + " " + name);
-    members.store = std::make_shared<PrefixStore>(met.store, name);
-    members.met = meeting.met;
-    members.watcher = meeting.watcher;
-    members.met_as.resize(members.ranks.size());
-    std::iota(members.met_as.begin(), members.met_as.end(), 0);
-    return members;
-}
-
-// Of the ranks that have met there, at once; null where they are not all there any more, and have to meet anew.
-Ref<Group> group_where_met(const Meeting &last, const GroupOptions &how, Deadline deadline,
+// Of the ranks that have met there, at once; null where they are not all there any more, and have to meet anew. A rank
+// that gave up before this one came, or gives up while this one still waits, has gone on to the next.
+Ref<Group> group_where_met(const JobMeeting &last, const GroupOptions &how, Deadline deadline,
                            const char *call)
 {
-    try {
-        if (!last.watcher->misses_any()) {
-            Members members = members_of(last);
+    while (!last.watcher->misses_any()) try {
+            Members members = members_where_met(last, deadline);
             members.is_again = true;
             return Group::make(std::move(members), how, deadline, call);
+        } catch (const Error &error) {
+            const bool is_late = error.status() == YOKE_E_TIMEOUT;
+            if (is_late ? deadline.has_passed() : error.status() != YOKE_E_COMM) throw;
+            log(LogLevel::kInfo, "%s: its ranks meet anew: %s", call, error.what());
+            if (!is_late) break;
         }
-    } catch (const Error &error) {
-        if (error.status() != YOKE_E_COMM) throw;
-        log(LogLevel::kInfo, "%s: its ranks meet anew: %s", call, error.what());
-    }
     give_up(last);
     return nullptr;
 }
@@ -248,12 +182,12 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     how.init_timeout_s = options.init_timeout_s;
     (void)Engine::find(how.engine, call);
     const Deadline deadline = Deadline::after(options.init_timeout_s);
-    const std::optional<Meeting> last =
+    const std::optional<JobMeeting> last =
         options.host_store ? std::nullopt : known_meeting(options.arguments);
     Ref<Group> group =
         last && is_still_meant(*last, call) ? group_where_met(*last, how, deadline, call) : nullptr;
     if (group.present()) return group;
-    const Meeting meeting = new_meeting(options, deadline);
+    const JobMeeting meeting = new_meeting(options, deadline);
     try {
         group = Group::make(members_of(meeting), how, deadline, call);
         log_how(*group, *meeting.met);
@@ -348,7 +282,8 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
         members.ranks.push_back(std::move(arrival));
     }
     static std::atomic<int> made{0};
-    members.number = number_of_group(describe_process(members.ranks[0]) + " " + next_name(made));
+    members.number = number_of_group(describe_process(members.ranks[0]) + " group/" +
+                                     std::to_string(made.fetch_add(1)));
     members.store = std::make_shared<HashStore>();
     return made_at_once(members, how, call);
 }

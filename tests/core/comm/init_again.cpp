@@ -1,0 +1,94 @@
+// An init that failed, tried again: however often each of the ranks has tried, they meet.
+#include "core/comm/init.h"
+#include "tests/core/comm/ranks.h"
+#include "tests/core/comm/threads.h"
+
+namespace yoke::test {
+namespace {
+
+Ref<Group> init(int rank, const std::string &url, double timeout_s)
+{
+    InitOptions options;
+    options.backend = "cpu";
+    options.arguments.init_method = url;
+    options.arguments.rank = rank;
+    options.arguments.size = 2;
+    options.init_timeout_s = timeout_s;
+    return init_group(options, "comm.init");
+}
+
+// All that are there have come to one call.
+std::string met(const Ref<Group> &group)
+{
+    const Tensor ones = filled(1, 1);
+    group->run(reduce_all(ones), false);
+    return format("%d of %g", group->rank(), static_cast<double>(values(ones)[0]));
+}
+
+// One behind the other, in two processes: rank 0's tries, then rank 1's, then what both do.
+class Turns {
+public:
+    Turns()
+    {
+        for (auto &ends : pipes_)
+            if (pipe(ends) != 0) abort();
+    }
+    void take(int rank, const std::function<void()> &turn) const
+    {
+        if (rank == 1) await(0);
+        turn();
+        tell(rank);
+        if (rank == 0) await(1);
+    }
+
+private:
+    void await(int rank) const
+    {
+        char byte = 0;
+        if (read(pipes_[rank][0], &byte, 1) != 1) abort();
+    }
+    void tell(int rank) const
+    {
+        if (write(pipes_[rank][1], "", 1) != 1) abort();
+    }
+    int pipes_[2][2];
+};
+
+void expect_to_meet_after(const std::string &url, int tries_of_0, int tries_of_1)
+{
+    const Turns turns;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            const Ref<Group> first = init(rank, url, 20);
+            turns.take(rank, [&] {
+                for (int i = 0; i < (rank ? tries_of_1 : tries_of_0); ++i)
+                    expect_error(YOKE_E_TIMEOUT, {"comm.init: "},
+                                 [&] { (void)init(rank, url, 0.2); });
+            });
+            const std::string again = met(init(rank, url, 10));
+            return again + ", and as before " + met(first);
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, and as before 0 of 2",
+                                                        "1 of 2, and as before 1 of 2"}))
+        << tries_of_0 << " tries of rank 0, and " << tries_of_1 << " of rank 1, by " << url;
+}
+
+TEST(InitAgain, MeetsAfterAnyNumberOfTriesThatTimedOut)
+{
+    for (const auto &[of_0, of_1] : {std::pair{1, 0}, {0, 1}, {1, 1}, {3, 1}, {1, 3}}) {
+        const Port port;
+        expect_to_meet_after(format("tcp://127.0.0.1:%u", port.number()), of_0, of_1);
+    }
+}
+
+TEST(InitAgain, ByAFileToo)
+{
+    const std::string path = testing::TempDir() + "yoke-init-again" + std::to_string(getpid());
+    for (const auto &[of_0, of_1] : {std::pair{2, 0}, {1, 2}})
+        expect_to_meet_after("file://" + path, of_0, of_1);
+    unlink(path.c_str());
+}
+
+}  // namespace
+}  // namespace yoke::test
