@@ -18,7 +18,10 @@ Said<std::vector<std::string>> said_host(const Lookup &variable, const char *nam
 {
     const Said<std::string> text = said_text(variable, name);
     if (!text) return {};
-    return {name, {text.value}};
+    std::string_view host = text.value;  // "[::1]" as in a URL
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+        host = host.substr(1, host.size() - 2);
+    return {name, {std::string(host)}};
 }
 
 Said<int32_t> said_number(const Lookup &variable, const char *name)

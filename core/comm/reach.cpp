@@ -63,6 +63,7 @@ public:
             log(LogLevel::kWarn, "comm.init: %s: %s; trying on", where.c_str(), how.c_str());
         known = how;
     }
+    bool has(const std::string &where) const { return answers_.contains(where); }
     // Of many ports that nobody listens at, one speaks for all.
     std::string text() const
     {
@@ -98,8 +99,8 @@ public:
         constexpr double kFirstPause = 0.005, kLongestPause = 0.25;
         for (double pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
             if (auto found = try_all()) return found;
+            if (!deadline_.has_passed()) sleep_until(deadline_.within(pause));
             if (deadline_.has_passed()) fail_late();
-            sleep_until(deadline_.within(pause));
         }
     }
 
@@ -149,7 +150,10 @@ private:
             throw;
         } catch (const Error &error) {
             if (error.status() == YOKE_E_OOM) throw;
-            attempts_.note("'" + host + "'", error.what(), true);
+            // Where the time ends amid a later try, what was answered before stands.
+            const std::string where = "'" + host + "'";
+            if (error.status() != YOKE_E_TIMEOUT || !attempts_.has(where))
+                attempts_.note(where, error.what(), true);
             return {};
         }
     }

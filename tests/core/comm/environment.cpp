@@ -112,6 +112,7 @@ TEST(Environment, FourVariablesSuffice)
     EXPECT_EQ(found.local_rank, -1);
     EXPECT_EQ(found.source, "RANK and WORLD_SIZE");
     EXPECT_FALSE(found.agent_store);
+    EXPECT_EQ(read(with(kFour, {{"MASTER_ADDR", "[::1]"}})).hosts, std::vector<std::string>{"::1"});
 }
 
 TEST(Environment, UnderTorchrunThePortIsTheAgentsAndTheRestartsAreTheEpoch)

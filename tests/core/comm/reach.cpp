@@ -56,6 +56,23 @@ TEST(Reach, AnAddressThatDoesNotAnswerCostsOneAttempt)
     EXPECT_FALSE(four_attempts.has_passed());
 }
 
+// A deadline that passes while it is asked once more is no answer.
+TEST(Reach, WhatTheResolverSaidOfAHostStands)
+{
+    Environment environment;
+    environment.hosts = {"no..host"};
+    environment.port = 1;
+    PeerOptions options;
+    options.rank = 1;
+    try {
+        (void)reach_rank_0(environment, "job", options, Deadline::after(0.4));
+        ADD_FAILURE() << "it has reached nobody";
+    } catch (const Error &error) {
+        EXPECT_EQ(std::string(error.what()).find("did not say"), std::string::npos) << error.what();
+        expect_parts(error.what(), {"'no..host': the host 'no..host' cannot be found: "});
+    }
+}
+
 Variables of_start(int start, int rank, uint16_t port)
 {
     Variables variables = test::variables_of(rank, 2, port);
