@@ -107,7 +107,9 @@ public:
         std::error_code problem;
         path_ = (std::filesystem::absolute(parent, problem) / "yoke-run-XXXXXX").string();
         if (!mkdtemp(path_.data()))
-            fail(YOKE_E_IO, "run: no folder can be made as %s: %s", path_.c_str(), strerror(errno));
+            fail(YOKE_E_IO,
+                 "run: no folder can be made as %s: %s; set TMPDIR to a folder that can be written",
+                 path_.c_str(), strerror(errno));
     }
     ~PrivateFolder()
     {

@@ -162,3 +162,8 @@ sys.exit(4)
 """
     assert told_by(program, tmp_path / "cause.json") == (4, None)
     assert "nosuch://x" in json.loads((tmp_path / "own.json").read_text())["message"]["message"]
+
+
+def test_a_folder_of_its_own_that_cannot_be_made_is_told_with_what_to_set():
+    done = run("-n", "1", "--", "true", TMPDIR="/nosuch/folder")
+    assert done.returncode != 0 and "/nosuch/folder" in done.stderr and "set TMPDIR to a folder that can be written" in done.stderr, done

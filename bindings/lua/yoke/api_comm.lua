@@ -123,7 +123,7 @@ function Group:barrier(options) end
 ---@param timeout number
 function Group:monitored_barrier(timeout) end
 
----False for a negative color.
+---False for a negative color: that rank is in none of them.
 ---@param color integer
 ---@param key? integer
 ---@return yoke.Group|false|nil group

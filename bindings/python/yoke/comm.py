@@ -191,7 +191,7 @@ class Group:
     def split(self, color: int | None, key: int = 0) -> Group | None:
         """The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it.
 
-        None for a color of None.
+        None for a color of None, or one below 0: that rank is in none of them.
         """
         part = _made(self._core, "split", lambda: self._core.split(-1 if color is None else color, key))
         return None if part is None else Group(part)

@@ -115,7 +115,7 @@ YOKE_API int32_t yoke_group_local_rank(yoke_group *group);
 YOKE_API const char *yoke_group_describe(yoke_group *group);
 
 /* The ranks that give the same `color`, in the order of their keys, then of their ranks, are a group of their own; all
- * ranks call it. NULL for a negative color. [any-thread] */
+ * ranks call it. NULL for a negative color: that rank is in none of them. [any-thread] */
 YOKE_API yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key,
                                       yoke_group **out);
 
