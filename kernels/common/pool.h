@@ -16,8 +16,8 @@ struct PoolAxis {
 
 struct Pool {
     yoke_dtype dtype;
-    bool is_nhwc, counts_padding;
-    int64_t n, c, divisor;  // 0: what a window has
+    bool is_nhwc, has_wide_places, counts_padding;  // places of four bytes, else of one
+    int64_t n, c, divisor;                          // 0: what a window has
     PoolAxis y, x;
     void *in, *out, *places;  // of x's size, and of out's; places may be null
 

@@ -12,7 +12,20 @@ using kernels::Windows;
 
 // ---- max ------------------------------------------------------------------------------------------------------------
 
-template <class T, class P>
+__device__ inline void write_place(const Pool &p, int64_t i, int64_t place)
+{
+    if (p.has_wide_places)
+        ((int32_t *)p.places)[i] = (int32_t)place;
+    else
+        ((uint8_t *)p.places)[i] = (uint8_t)place;
+}
+
+__device__ inline int64_t read_place(const Pool &p, int64_t i)
+{
+    return p.has_wide_places ? ((const int32_t *)p.places)[i] : ((const uint8_t *)p.places)[i];
+}
+
+template <class T>
 __global__ void max_windows(Pool p, int64_t count)
 {
     using C = compute_type<T>;
@@ -31,11 +44,11 @@ __global__ void max_windows(Pool p, int64_t count)
                 place = k * p.x.kernel + j;
             }
         ((T *)p.out)[i] = best;
-        if (p.places) ((P *)p.places)[i] = (P)max(place, 0);
+        if (p.places) write_place(p, i, max(place, 0));
     }
 }
 
-template <class T, class P>
+template <class T>
 __global__ void max_gradients(Pool p, int64_t count)
 {
     using C = compute_type<T>;
@@ -49,8 +62,7 @@ __global__ void max_gradients(Pool p, int64_t count)
             for (at.x = across.begin; at.x < across.end; at.x++) {
                 const int64_t k = tap_at(p.y, at.y, here.y), j = tap_at(p.x, at.x, here.x),
                               from = pool_at(p, at, p.y.out, p.x.out);
-                if (k < 0 || j < 0 || ((const P *)p.places)[from] != (P)(k * p.x.kernel + j))
-                    continue;
+                if (k < 0 || j < 0 || read_place(p, from) != k * p.x.kernel + j) continue;
                 sum += widen<T>(((const T *)p.out)[from]);
             }
         ((T *)p.in)[i] = store<T>(sum);
@@ -109,11 +121,9 @@ YOKE_KERNEL(_max_pool)
     if (o[1].numel == 0) return YOKE_OK;
     Pool p = kernels::pool_of(launch, o[0], o[1]);
     p.places = o[2].numel ? o[2].data : nullptr;
-    return for_float(launch, "x", p.dtype, [&]<class T>() {
-        return start_each(launch,
-                          o[2].dtype == YOKE_U8 ? max_windows<T, uint8_t> : max_windows<T, int32_t>,
-                          p, o[1].numel);
-    });
+    p.has_wide_places = o[2].dtype == YOKE_I32;
+    return for_float(launch, "x", p.dtype,
+                     [&]<class T>() { return start_each(launch, max_windows<T>, p, o[1].numel); });
 }
 
 YOKE_KERNEL(_max_pool_backward)
@@ -122,10 +132,9 @@ YOKE_KERNEL(_max_pool_backward)
     if (o[2].numel == 0) return YOKE_OK;
     Pool p = kernels::pool_of(launch, o[2], o[0]);
     p.places = o[1].data;
+    p.has_wide_places = o[1].dtype == YOKE_I32;
     return for_float(launch, "grad", p.dtype, [&]<class T>() {
-        return start_each(
-            launch, o[1].dtype == YOKE_U8 ? max_gradients<T, uint8_t> : max_gradients<T, int32_t>,
-            p, o[2].numel);
+        return start_each(launch, max_gradients<T>, p, o[2].numel);
     });
 }
 
