@@ -124,7 +124,8 @@ std::string Arrival::encode() const
     std::string text;
     for (const std::string &field :
          {std::to_string(rank), std::to_string(size), host, std::to_string(process), node, memory,
-          address, build, device, std::to_string(local_rank), std::to_string(local_size)}) {
+          address, build, device, std::to_string(local_rank), std::to_string(local_size),
+          silence}) {
         if (!text.empty()) text += kField;
         for (const char c : field) text += c == kField || c == kRecord ? '?' : c;
     }
@@ -134,11 +135,11 @@ std::string Arrival::encode() const
 std::optional<Arrival> Arrival::decode(std::string_view text)
 {
     const std::vector<std::string> fields = split(text, kField);
-    if (fields.size() != 11) return std::nullopt;
+    if (fields.size() != 12) return std::nullopt;
     const auto number = [&](size_t i) { return parsed<int32_t>(fields[i]).value_or(-1); };
-    Arrival made{number(0), number(1), fields[2], parsed<int64_t>(fields[3]).value_or(0),
-                 fields[4], fields[5], fields[6], fields[7],
-                 fields[8], number(9), number(10)};
+    Arrival made{number(0), number(1), fields[2],  parsed<int64_t>(fields[3]).value_or(0),
+                 fields[4], fields[5], fields[6],  fields[7],
+                 fields[8], number(9), number(10), fields[11]};
     return made.rank >= 0 ? std::optional(std::move(made)) : std::nullopt;
 }
 
@@ -166,6 +167,17 @@ std::string unlike_devices(const std::vector<Arrival> &all)
         "comm.init: %s has %s, as %zu of %d ranks have, and %s has %s, as %zu have: the slowest sets the pace of all, and the last bits of their results may differ",
         describe(all[0]).c_str(), all[0].device.c_str(), ranks[all[0].device], all[0].size,
         describe(*first).c_str(), first->device.c_str(), ranks[first->device]);
+}
+
+std::string unlike_silence(const std::vector<Arrival> &all)
+{
+    for (const Arrival &one : all)
+        if (one.silence != all[0].silence)
+            return format(
+                "comm.init: %s has YOKE_COMM_SILENCE of %s s, and %s of %s s: whoever has less ends the group first, for all; give all ranks the same",
+                describe(all[0]).c_str(), all[0].silence.c_str(), describe(one).c_str(),
+                one.silence.c_str());
+    return "";
 }
 
 bool CheckIn::is_over(Store &store, Deadline deadline)

@@ -25,6 +25,7 @@ struct Arrival {
     std::string device;        // of this rank: kind, model and driver
     // Among those of its node: the launcher's where every rank has them, else by rank. -1 until all are there.
     int32_t local_rank = -1, local_size = -1;
+    std::string silence = {};  // seconds after which it takes another for stopped
 
     std::string encode() const;
     // Nothing where it is none.
@@ -35,6 +36,8 @@ std::string describe_process(const Arrival &arrival);
 std::string describe(const Arrival &arrival);
 // What is unlike among the devices of all ranks, for people; "" where they are alike.
 std::string unlike_devices(const std::vector<Arrival> &all);
+// So of YOKE_COMM_SILENCE.
+std::string unlike_silence(const std::vector<Arrival> &all);
 
 class CheckIn {
 public:

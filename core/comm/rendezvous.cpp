@@ -133,6 +133,11 @@ Deadline deadline_of(const RendezvousOptions &options, const Environment &enviro
                                                : options.deadline.within(kToTell);
 }
 
+double silence_of(const RendezvousOptions &options)
+{
+    return options.silence_s < 0 ? configured_silence() : options.silence_s;
+}
+
 Meeting::Meeting(const RendezvousOptions &options)
     : options_(options),
       environment_(read_environment(arguments_of(options), options.variable, options.launcher)),
@@ -149,6 +154,7 @@ Meeting::Meeting(const RendezvousOptions &options)
     self_.memory = node.memory;
     self_.build = options.build;
     self_.device = options.device;
+    self_.silence = format("%g", silence_of(options));
     self_.local_rank = environment_.local_rank;
     self_.local_size = environment_.local_size;
 }
@@ -160,7 +166,7 @@ PeerOptions Meeting::peer_options() const
     peer.start = environment_.epoch;
     peer.rank = self_.rank;
     peer.size = self_.size;
-    peer.silence_s = options_.silence_s < 0 ? configured_silence() : options_.silence_s;
+    peer.silence_s = silence_of(options_);
     peer.observer = [relay = relay_](const PeerEvent &event) { relay->tell(event); };
     peer.about = describe_process(self_);
     return peer;
@@ -326,6 +332,8 @@ Rendezvous Meeting::meet_all()
         log(LogLevel::kWarn, "%s", environment_.doubt.c_str());
     const std::string unlike = self_.rank ? "" : unlike_devices(made.arrivals);
     if (!unlike.empty()) log(LogLevel::kWarn, "%s", unlike.c_str());
+    const std::string silences = self_.rank ? "" : unlike_silence(made.arrivals);
+    if (!silences.empty()) log(LogLevel::kWarn, "%s", silences.c_str());
     relay_->complete();
     made.rank = self_.rank;
     made.size = self_.size;

@@ -167,3 +167,8 @@ sys.exit(4)
 def test_a_folder_of_its_own_that_cannot_be_made_is_told_with_what_to_set():
     done = run("-n", "1", "--", "true", TMPDIR="/nosuch/folder")
     assert done.returncode != 0 and "/nosuch/folder" in done.stderr and "set TMPDIR to a folder that can be written" in done.stderr, done
+
+
+def test_ranks_that_differ_in_the_silence_that_they_bear_are_named():
+    done = python("import os\nif os.environ['RANK'] == '1': os.environ['YOKE_COMM_SILENCE'] = '7'\n" + GROUP)
+    assert done.returncode == 0 and "YOKE_COMM_SILENCE of 30 s, and rank 1 (host" in done.stderr and "of 7 s" in done.stderr, done
