@@ -49,11 +49,18 @@ struct Whereabouts {
             words.emplace_back(text.substr(0, text.find(' ')));
             text.remove_prefix(words.back().size());
         }
-        const auto port = words.size() < 3 ? std::nullopt : parsed<uint16_t>(words[0]);
+        const auto port = words.size() < 2 ? std::nullopt : parsed<uint16_t>(words[0]);
         if (!port) return std::nullopt;
         return Whereabouts{*port, words[1], {words.begin() + 2, words.end()}};
     }
 };
+
+[[noreturn]] void fail_without_network()
+{
+    fail(
+        YOKE_E_COMM,
+        "comm.init: the host of rank 0 has no network, not even loopback, by which others could reach it; bring one up (ip link set lo up), or start the ranks where there is one");
+}
 
 [[noreturn]] void fail_absent(const PeerOptions &self, Deadline deadline)
 {
@@ -67,11 +74,16 @@ Whereabouts read(HostStore &store, const std::string &key, const PeerOptions &se
                  Deadline deadline)
 try {
     const std::string text = store.get(key, deadline);
-    if (std::optional<Whereabouts> found = Whereabouts::decode(text)) return *found;
+    if (std::optional<Whereabouts> found = Whereabouts::decode(text)) {
+        if (found->hosts.empty()) fail_without_network();
+        return *found;
+    }
+    // Of another version it may hold a secret.
+    const bool is_yokes = text.starts_with(kMark.substr(0, kMark.find(' ')));
     fail(
         YOKE_E_COMM,
         "comm.init: the host's store holds '%.60s' as '%s', which Yoke has not put there; give the job a store of its own",
-        text.c_str(), key.c_str());
+        is_yokes ? "yoke ..." : text.c_str(), key.c_str());
 } catch (const Error &error) {
     if (error.status() != YOKE_E_TIMEOUT) throw;
     fail_absent(self, deadline);
@@ -129,9 +141,11 @@ std::string draw_secret()
 void publish_rank_0(HostStore &store, const std::string &key, uint16_t port,
                     const std::string &secret)
 {
-    std::string text = format("%s %u %s", kMark.data(), port, secret.c_str());
-    for (const std::string &host : own_addresses()) text += " " + host;
+    const std::vector<std::string> hosts = own_addresses();
+    std::string text = format("%s %u %s", kMark.data(), port, hosts.empty() ? "-" : secret.c_str());
+    for (const std::string &host : hosts) text += " " + host;
     store.set(key, text);
+    if (hosts.empty()) fail_without_network();
 }
 
 std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &key, PeerOptions self,

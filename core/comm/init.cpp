@@ -172,21 +172,17 @@ void end_groups_first()
     std::call_once(registered, [] { leave_at_exit(finalize_groups); });
 }
 
-Ref<Group> met_group(const InitOptions &options, const char *call)
+// Null where another thread met meanwhile, perhaps for this one too.
+Ref<Group> met_group(const InitOptions &options, const GroupOptions &how, Deadline deadline,
+                     const char *call)
 {
-    check_seconds(options.timeout_s, "timeout", call);
-    check_seconds(options.init_timeout_s, "init_timeout", call);
-    GroupOptions how;
-    how.engine = engine_of(options, call);
-    how.timeout_s = options.timeout_s;
-    how.init_timeout_s = options.init_timeout_s;
-    (void)Engine::find(how.engine, call);
-    const Deadline deadline = Deadline::after(options.init_timeout_s);
     const std::optional<JobMeeting> last =
         options.host_store ? std::nullopt : known_meeting(options.arguments);
     Ref<Group> group =
         last && is_still_meant(*last, call) ? group_where_met(*last, how, deadline, call) : nullptr;
     if (group.present()) return group;
+    const MeetingTurn turn(options.arguments, deadline, call);
+    if (turn.has_waited()) return nullptr;
     const JobMeeting meeting = new_meeting(options, deadline);
     try {
         group = Group::make(members_of(meeting), how, deadline, call);
@@ -198,6 +194,21 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
         leave_soon(meeting.met);
         throw;
     }
+}
+
+Ref<Group> met_group(const InitOptions &options, const char *call)
+{
+    check_seconds(options.timeout_s, "timeout", call);
+    check_seconds(options.init_timeout_s, "init_timeout", call);
+    GroupOptions how;
+    how.engine = engine_of(options, call);
+    how.timeout_s = options.timeout_s;
+    how.init_timeout_s = options.init_timeout_s;
+    (void)Engine::find(how.engine, call);
+    const Deadline deadline = Deadline::after(options.init_timeout_s);
+    for (;;)
+        if (Ref<Group> group = met_group(options, how, deadline, call); group.present())
+            return group;
 }
 
 // Also of what raises without a call's name: files of a store, settings.

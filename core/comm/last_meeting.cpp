@@ -1,12 +1,17 @@
 #include "core/comm/last_meeting.h"
 
 #include "core/base/immortal.h"
+#include "core/base/interrupt.h"
 #include "core/comm/cause.h"
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 namespace yoke {
 
@@ -18,6 +23,9 @@ struct LastMeeting {
     InitArguments arguments;
     std::weak_ptr<const Rendezvous> met;
     std::shared_ptr<Watcher> watcher;
+    std::condition_variable_any turn;
+    pid_t meeting_in = 0;                // a child has none of these threads
+    std::vector<InitArguments> meeting;  // whose threads are at it now
 };
 LastMeeting &last_meeting = immortal<LastMeeting>();
 
@@ -76,6 +84,34 @@ void give_up(const JobMeeting &meeting)
         }
     }
     if (meeting.met->server) meeting.met->server->close();
+}
+
+MeetingTurn::MeetingTurn(const InitArguments &arguments, Deadline deadline, const char *call)
+    : arguments_(arguments)
+{
+    std::unique_lock lock(last_meeting.mutex);
+    if (std::exchange(last_meeting.meeting_in, getpid()) != getpid()) last_meeting.meeting.clear();
+    while (std::ranges::count(last_meeting.meeting, arguments)) {
+        has_waited_ = true;
+        if (deadline.has_passed())
+            fail(
+                YOKE_E_TIMEOUT,
+                "%s: another thread of this process was within it, with the same arguments, for all of the %g s; call it in one thread, and share its group",
+                call, deadline.given_s());
+        last_meeting.turn.wait_for(lock, std::chrono::milliseconds(50));
+        lock.unlock();
+        Interruptible::check_here();
+        lock.lock();
+    }
+    last_meeting.meeting.push_back(arguments);
+}
+
+MeetingTurn::~MeetingTurn()
+{
+    const std::lock_guard lock(last_meeting.mutex);
+    const auto mine = std::ranges::find(last_meeting.meeting, arguments_);
+    if (mine != last_meeting.meeting.end()) last_meeting.meeting.erase(mine);
+    last_meeting.turn.notify_all();
 }
 
 Members members_of(const JobMeeting &meeting)

@@ -19,6 +19,23 @@ std::optional<JobMeeting> known_meeting(const InitArguments &arguments);
 // Its ranks meet anew: rank 0's port is free for them.
 void give_up(const JobMeeting &meeting);
 
+// Threads of a process meet one after the other where they have the same arguments: at once they would be one rank
+// twice.
+class MeetingTurn {
+public:
+    // Waits for the thread that is at it, until the deadline.
+    MeetingTurn(const InitArguments &arguments, Deadline deadline, const char *call);
+    ~MeetingTurn();
+    MeetingTurn(const MeetingTurn &) = delete;
+    MeetingTurn &operator=(const MeetingTurn &) = delete;
+    // Whether there was one, which may have met by now for this thread too.
+    bool has_waited() const { return has_waited_; }
+
+private:
+    const InitArguments &arguments_;
+    bool has_waited_ = false;
+};
+
 // Of the first group that is made there.
 Members members_of(const JobMeeting &meeting);
 // Of the next one, which no rank has given up because others did not come in time. Raises what one has failed with for

@@ -5,6 +5,8 @@
 #include "tests/core/comm/ranks.h"
 #include "tests/core/fresh_process.h"
 
+#include <sched.h>
+
 #include <atomic>
 #include <thread>
 
@@ -101,6 +103,32 @@ TEST(HostStore, OtherDataInItIsRefused)
         SharedTable strange;
         strange.table.set("yoke/start0/rank0", "a piano", Deadline::after(9));
         expect_parts(meet_in(strange, {1}, 2)[1], {"YOKE_E_COMM", "'a piano'", "store of its own"});
+    });
+}
+
+TEST(HostStore, OfAnotherVersionNothingIsShown)
+{
+    test::in_fresh_process([] {
+        SharedTable later;
+        later.table.set("yoke/start0/rank0", "yoke 2 00112233 x", Deadline::after(9));
+        const std::string text = meet_in(later, {1}, 2)[1];
+        expect_parts(text, {"YOKE_E_COMM", "'yoke ...'", "store of its own"});
+        EXPECT_EQ(text.find("00112233"), std::string::npos) << text;
+    });
+}
+
+TEST(HostStore, AHostWithoutAnyNetworkIsNamedOnAllRanks)
+{
+    test::in_fresh_process([] {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+            printf("skipped: this process may make no network of its own\n");
+            return;
+        }
+        SharedTable store;
+        for (const std::string &text : meet_in(store, {0, 1}, 2)) {
+            expect_parts(text, {"YOKE_E_COMM", "rank 0 has no network, not even loopback"});
+            EXPECT_EQ(text.find("yoke 1"), std::string::npos) << text;
+        }
     });
 }
 

@@ -3,6 +3,9 @@
 #include "tests/core/comm/ranks.h"
 #include "tests/core/comm/threads.h"
 
+#include <barrier>
+#include <thread>
+
 namespace yoke::test {
 namespace {
 
@@ -88,6 +91,31 @@ TEST(InitAgain, ByAFileToo)
     for (const auto &[of_0, of_1] : {std::pair{2, 0}, {1, 2}})
         expect_to_meet_after("file://" + path, of_0, of_1);
     unlink(path.c_str());
+}
+
+// Two threads of each of two processes at once: they meet one after the other.
+TEST(InitAgain, ThreadsOfAProcessTakeTurns)
+{
+    const Port port;
+    const std::string url = format("tcp://127.0.0.1:%u", port.number());
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            std::barrier<> both(2);
+            Ref<Group> groups[2];
+            const auto begin = [&](int i) {
+                both.arrive_and_wait();
+                groups[i] = init(rank, url, 20);
+            };
+            std::thread other(begin, 1);
+            begin(0);
+            other.join();
+            // Which of the two a thread has got is chance: by number all are alike on both.
+            if (groups[0]->number() > groups[1]->number()) std::swap(groups[0], groups[1]);
+            const std::string first = met(groups[0]);
+            return first + ", " + met(groups[1]);
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
 }
 
 }  // namespace
