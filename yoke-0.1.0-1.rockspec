@@ -32,6 +32,7 @@ build = {
         ["yoke.nn.loss"] = "bindings/lua/yoke/nn/loss.lua",
         ["yoke.nn.module"] = "bindings/lua/yoke/nn/module.lua",
         ["yoke.nn.norm"] = "bindings/lua/yoke/nn/norm.lua",
+        ["yoke.nn.conv"] = "bindings/lua/yoke/nn/conv.lua",
         ["yoke.nn.schemes"] = "bindings/lua/yoke/nn/schemes.lua",
         ["yoke.optim"] = "bindings/lua/yoke/optim.lua",
         ["yoke.options"] = "bindings/lua/yoke/options.lua",

@@ -16,7 +16,7 @@
 local base = require "yoke.nn.module"
 
 local nn = { Module = base.Module, Parameter = base.Parameter, init = require "yoke.nn.schemes" }
-for _, part in ipairs { "layers", "norm", "activation", "containers", "attention", "loss" } do
+for _, part in ipairs { "layers", "norm", "conv", "activation", "containers", "attention", "loss" } do
     for name, class in pairs(require("yoke.nn." .. part)) do nn[name] = class end
 end
 
