@@ -104,5 +104,4 @@ local function main()
     end
 end
 
-local done, err = pcall(main)
-if not done then fashion.fail(err) end
+fashion.try(main)

@@ -1,4 +1,6 @@
--- What fashion_mnist.lua and ddp_fashion.lua have in common: options, pictures, time and progress.
+-- What the programs that look at Fashion-MNIST have in common: options, pictures, time, progress, and training by one
+-- process.
+local SavedRun = require "saved_run"
 local yoke = require "yoke"
 
 local fashion = {}
@@ -19,27 +21,33 @@ usage: lua5.4 %s [option value]... [--losses]
   --losses         prints every loss to its last bit
   --save FOLDER    where the run is saved; it goes on from what is there
   --every 100      steps from one save to the next
-]]
+%s]]
 
 function fashion.fail(message)
     io.stderr:write(tostring(message), "\n")
     os.exit(1)
 end
 
-function fashion.read_options()
+-- `more` are another program's own: {name, default, least, what help says}.
+function fashion.read_options(more)
     local options = { device = "auto", epochs = 3, threads = 0, seed = 0, limit = math.maxinteger,
         data = "/usr/share/datasets/fashion-mnist", amp = "off", losses = false, save = false, every = false }
+    local ranges, help, names = { { "epochs", 1 }, { "limit", 1 }, { "threads", 0 } }, "", ""
+    for _, each in ipairs(more or {}) do
+        options[each[1]], ranges[#ranges + 1] = each[2], { each[1], each[3] }
+        help, names = help .. ("  --%-14s %s\n"):format(each[1] .. " " .. each[2], each[4]), names .. " --" .. each[1]
+    end
     local i = 1
     while arg[i] do
         if arg[i] == "--help" or arg[i] == "-h" then
-            io.write(HELP:format(arg[0]))
+            io.write(HELP:format(arg[0], help))
             os.exit(0)
         end
-        local name = arg[i]:match "^%-%-(%a+)$" or ""
+        local name = arg[i]:match "^%-%-([%a-]+)$" or ""
         local default, value = options[name], arg[i + 1]
         if name == "losses" then i, value = i - 1, true end
         if default == nil or value == nil then
-            fashion.fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp --save --every, each with its value, and --losses"):format(arg[i]))
+            fashion.fail(("cannot use '%s'; options are --device --epochs --threads --seed --limit --data --amp --save --every%s, each with its value, and --losses"):format(arg[i], names))
         end
         if name == "amp" and fashion.AMP[value] == nil then fashion.fail(("--amp is '%s'; it takes off, bf16 or f16"):format(value)) end
         if name == "every" or math.type(default) == "integer" then
@@ -47,7 +55,7 @@ function fashion.read_options()
         end
         options[name], i = value, i + 2
     end
-    for _, range in ipairs { { "epochs", 1 }, { "limit", 1 }, { "threads", 0 } } do
+    for _, range in ipairs(ranges) do
         local name, least = range[1], range[2]
         if options[name] < least then fashion.fail(("--%s is %d; it must be at least %d"):format(name, options[name], least)) end
     end
@@ -80,6 +88,94 @@ function fashion.show_progress(done, total)
     if not on_terminal then return end
     io.stderr:write(("\rlua    [%-40s] %3d %%"):format(("#"):rep(40 * done // total), 100 * done // total),
         done == total and "\n" or "")
+end
+
+local BATCH = 128
+
+-- The optimizer, and the schedule of its rate.
+local function descend(parameters, steps)
+    local optimizer = yoke.optim.SGD(parameters, { lr = 0.1, momentum = 0.9 })
+    return optimizer, yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
+end
+
+-- Returns the loss of each step.
+local function train(net, images, labels, epochs, amp, saved, descend)
+    local count = images.shape[1]
+    local batches = (count + BATCH - 1) // BATCH
+    local steps = epochs * batches
+    local optimizer, schedule = descend(net:parameters(), steps)
+    local scaler = yoke.GradScaler { enabled = amp == "f16" }
+    local order = yoke.arange(count) -- of the pictures, anew in each epoch
+    local losses = yoke.zeros { steps } -- on the device, which a number would be waited for
+    local parts = { net = net, optimizer = optimizer, schedule = schedule, scaler = scaler, order = order, losses = losses }
+    for step in saved:steps(steps, parts) do
+        local first = step % batches * BATCH
+        if first == 0 then order:copy_(yoke.randperm(count)) end
+        local rows = order:slice(0, first, first + BATCH)
+        local x = images:index_select(0, rows) / 255
+        local loss = yoke.autocast({ dtype = fashion.AMP[amp] or nil, enabled = amp ~= "off" }, function()
+            return net(x):cross_entropy(labels:index_select(0, rows))
+        end)
+        optimizer:zero_grad()
+        scaler:scale(loss):backward()
+        scaler:step(optimizer)
+        scaler:update()
+        schedule:step()
+        losses[step] = loss:detach()
+        fashion.show_progress(step + 1, steps)
+    end
+    return losses:tolist()
+end
+
+-- The share of pictures whose kind the network tells.
+local function accuracy(net, images, labels)
+    local _ <close> = yoke.no_grad()
+    net:eval()
+    local right, count = 0, images.shape[1]
+    for first = 0, count - 1, 1000 do
+        local guesses = net(images:slice(0, first, first + 1000) / 255):argmax(1):tolist()
+        for i, label in ipairs(labels:slice(0, first, first + 1000):tolist()) do
+            if guesses[i] == label then right = right + 1 end
+        end
+    end
+    return right / count
+end
+
+-- Trains, and tells what came of it; a saved run keeps the options that are `kept`. `how`, if given, takes the place of
+-- descend.
+function fashion.run(program, options, make_net, kept, how)
+    yoke.set_device(options.device)
+    yoke.set_num_threads(options.threads)
+    yoke.manual_seed(options.seed)
+    local images, labels = fashion.load_part(options, "train", options.limit)
+    local test_images, test_labels = fashion.load_part(options, "t10k")
+    if images.numel == 0 then fashion.fail(options.data .. " holds no pictures to train with") end
+    local net = make_net()
+
+    local begun_with = { amp = options.amp, epochs = options.epochs, seed = options.seed, limit = images.shape[1] }
+    for _, name in ipairs(kept or {}) do begun_with[name] = options[name] end
+    local saved = SavedRun(program, options.save, options.every, begun_with)
+    local start = fashion.now()
+    local losses = train(net, images, labels, options.epochs, options.amp, saved, how or descend)
+    local seconds = math.max(fashion.now() - start, 0.01) -- the clock tells no less
+
+    local device = yoke.current_device()
+    print(("device: %s (%s), %d threads, amp %s"):format(device, device.name, yoke.get_num_threads(), options.amp))
+    print("no GPU: " .. yoke.why_unavailable "cuda")
+    print(("images/s: %.0f"):format(images.shape[1] * options.epochs * (1 - saved.first / #losses) / seconds))
+    print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))
+    print(("test accuracy: %.4f"):format(accuracy(net, test_images, test_labels)))
+    print(("peak memory: %.1f MiB"):format(yoke.max_memory_allocated() / 2 ^ 20))
+    if options.losses then
+        for i, loss in ipairs(losses) do losses[i] = ("%a"):format(loss) end
+        print("losses: " .. table.concat(losses, " "))
+    end
+end
+
+-- Ends the program with the text of an error alone.
+function fashion.try(main)
+    local done, err = pcall(main)
+    if not done then fashion.fail(err) end
 end
 
 return fashion

@@ -19,8 +19,11 @@ BATCH = 128
 AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
 
 
-def read_options(description=__doc__):
+def read_options(description=__doc__, more=()):
+    """`more` are (name, what add_argument takes) of another program's own."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    for name, told in more:
+        parser.add_argument(name, **told)
     parser.add_argument("--device", default="auto", help='"auto", "cpu", "cuda:1" …')
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
     parser.add_argument("--epochs", type=int, default=3, help="times that every picture is seen")
@@ -56,13 +59,18 @@ def show_progress(done, total):
         print(f"\rpython [{bar:40}] {100 * done // total:3} %", end="\n" if done == total else "", file=sys.stderr)
 
 
-def train(net, images, labels, epochs, amp="off", saved=SavedRun()):
+def descend(parameters, steps):
+    """The optimizer, and the schedule of its rate."""
+    optimizer = yoke.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    return optimizer, yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
+
+
+def train(net, images, labels, epochs, amp="off", saved=SavedRun(), descend=descend):
     """Returns the loss of each step."""
     count = images.shape[0]
     batches = -(-count // BATCH)
     steps = epochs * batches
-    optimizer = yoke.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-    schedule = yoke.optim.schedule.linear(optimizer, 0.1, 0.0, steps)
+    optimizer, schedule = descend(net.parameters(), steps)
     scaler = yoke.GradScaler(enabled=amp == "f16")
     order = yoke.arange(count)  # of the pictures, anew in each epoch
     losses = yoke.zeros(steps)  # on the device, which a number would be waited for
@@ -88,6 +96,7 @@ def train(net, images, labels, epochs, amp="off", saved=SavedRun()):
 def accuracy(net, images, labels):
     """The share of pictures whose kind the network tells."""
     right, count = 0, images.shape[0]
+    net.eval()
     with yoke.no_grad():
         for first in range(0, count, 1000):
             guesses = net(images[first:first + 1000] / 255).argmax(1)
@@ -96,8 +105,12 @@ def accuracy(net, images, labels):
     return right / count
 
 
-def main():
-    options = read_options()
+def make_net():
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+def run(program, options, make_net, kept=(), descend=descend):
+    """Trains, and tells what came of it; a saved run keeps the options that are `kept`."""
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
     yoke.manual_seed(options.seed)
@@ -105,12 +118,12 @@ def main():
     test_images, test_labels = load(options.data, "t10k")
     if len(images) == 0:
         sys.exit(f"{options.data} holds no pictures to train with")
-    net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    net = make_net()
 
     begun_with = {"amp": options.amp, "epochs": options.epochs, "seed": options.seed, "limit": len(images)}
-    saved = SavedRun("fashion_mnist", options.save, options.every, begun_with)
+    saved = SavedRun(program, options.save, options.every, begun_with | {name: getattr(options, name) for name in kept})
     start = time.perf_counter()
-    losses = train(net, images, labels, options.epochs, options.amp, saved)
+    losses = train(net, images, labels, options.epochs, options.amp, saved, descend)
     seconds = time.perf_counter() - start
     seen = len(images) * options.epochs * (1 - saved.first / len(losses))
 
@@ -127,6 +140,6 @@ def main():
 
 if __name__ == "__main__":
     try:
-        main()
+        run("fashion_mnist", read_options(), make_net)
     except yoke.Error as error:
         sys.exit(str(error))

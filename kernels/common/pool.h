@@ -48,31 +48,40 @@ YOKE_HD int64_t share_of(int64_t in, int64_t o, int64_t out)
     return in / out * o + in % out * o / out;
 }
 
-YOKE_HD Taps taps_of(const PoolAxis &a, int64_t o)
+// Of windows that slide.
+YOKE_HD Taps sliding_taps(const PoolAxis &a, int64_t o)
 {
-    if (a.kernel == 0) {
-        const int64_t first = share_of(a.in, o, a.out);
-        return {first, 0, a.in - share_of(a.in, a.out - o - 1, a.out) - first};
-    }
     const int64_t first = o * a.stride - a.padding,
                   begin = first < 0 ? divide_up(-first, a.dilation) : 0,
                   end = first < a.in ? min(a.kernel, divide_up(a.in - first, a.dilation)) : 0;
     return {first, begin, max(begin, end)};
 }
 
-YOKE_HD Windows windows_of(const PoolAxis &a, int64_t i)
+YOKE_HD Windows sliding_windows(const PoolAxis &a, int64_t i)
 {
-    if (a.kernel == 0)
-        return {share_of(a.out, i, a.in), a.out - share_of(a.out, a.in - i - 1, a.in)};
     const int64_t last = i + a.padding, first = last - (a.kernel - 1) * a.dilation;
     return {first > 0 ? divide_up(first, a.stride) : 0, min(a.out, last / a.stride + 1)};
+}
+
+// Of any.
+YOKE_HD Taps taps_of(const PoolAxis &a, int64_t o)
+{
+    if (a.kernel) return sliding_taps(a, o);
+    const int64_t first = share_of(a.in, o, a.out);
+    return {first, 0, a.in - share_of(a.in, a.out - o - 1, a.out) - first};
+}
+
+YOKE_HD Windows windows_of(const PoolAxis &a, int64_t i)
+{
+    if (a.kernel) return sliding_windows(a, i);
+    return {share_of(a.out, i, a.in), a.out - share_of(a.out, a.in - i - 1, a.in)};
 }
 
 // The tap of window o that stands at i, or -1.
 YOKE_HD int64_t tap_at(const PoolAxis &a, int64_t o, int64_t i)
 {
-    const int64_t from = i - (o * a.stride - a.padding);
-    return from % a.dilation ? -1 : from / a.dilation;
+    const int64_t from = i - (o * a.stride - a.padding), tap = from / a.dilation;
+    return tap * a.dilation == from ? tap : -1;
 }
 
 // By how much a window's sum is divided, along an axis.
@@ -91,9 +100,12 @@ YOKE_HD C divisor_of(const Pool &p, int64_t y, int64_t x)
 
 YOKE_HD PoolIndex pool_index(const Pool &p, int64_t i, int64_t height, int64_t width)
 {
-    if (p.is_nhwc)
-        return {i / p.c / width / height, i % p.c, i / p.c / width % height, i / p.c % width};
-    return {i / width / height / p.c, i / width / height % p.c, i / width % height, i % width};
+    // The axes from the last one on; the rest of a division is taken from its quotient.
+    const int64_t last = p.is_nhwc ? p.c : width, middle = p.is_nhwc ? width : height,
+                  first = p.is_nhwc ? height : p.c;
+    const int64_t a = i / last, b = a / middle, n = b / first;
+    const int64_t x = i - a * last, y = a - b * middle, z = b - n * first;
+    return p.is_nhwc ? PoolIndex{n, x, z, y} : PoolIndex{n, z, y, x};
 }
 
 YOKE_HD int64_t pool_at(const Pool &p, const PoolIndex &i, int64_t height, int64_t width)

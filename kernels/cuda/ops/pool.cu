@@ -32,7 +32,7 @@ __global__ void max_windows(Pool p, int64_t count)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
         PoolIndex at = pool_index(p, i, p.y.out, p.x.out);
-        const Taps down = taps_of(p.y, at.y), across = taps_of(p.x, at.x);
+        const Taps down = sliding_taps(p.y, at.y), across = sliding_taps(p.x, at.x);
         T best = store<T>(-(C)INFINITY);
         int64_t place = -1;
         for (int64_t k = down.begin; k < down.end; k++)
@@ -55,16 +55,18 @@ __global__ void max_gradients(Pool p, int64_t count)
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex here = pool_index(p, i, p.y.in, p.x.in);
-        const Windows down = windows_of(p.y, here.y), across = windows_of(p.x, here.x);
+        const Windows down = sliding_windows(p.y, here.y), across = sliding_windows(p.x, here.x);
         PoolIndex at = here;
         C sum = C(0);
-        for (at.y = down.begin; at.y < down.end; at.y++)
-            for (at.x = across.begin; at.x < across.end; at.x++) {
-                const int64_t k = tap_at(p.y, at.y, here.y), j = tap_at(p.x, at.x, here.x),
+        for (at.y = down.begin; at.y < down.end; at.y++) {
+            const int64_t k = tap_at(p.y, at.y, here.y);
+            for (at.x = across.begin; k >= 0 && at.x < across.end; at.x++) {
+                const int64_t j = tap_at(p.x, at.x, here.x),
                               from = pool_at(p, at, p.y.out, p.x.out);
-                if (k < 0 || j < 0 || read_place(p, from) != k * p.x.kernel + j) continue;
-                sum += widen<T>(((const T *)p.out)[from]);
+                if (j >= 0 && read_place(p, from) == k * p.x.kernel + j)
+                    sum += widen<T>(((const T *)p.out)[from]);
             }
+        }
         ((T *)p.in)[i] = store<T>(sum);
     }
 }
