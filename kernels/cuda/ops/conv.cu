@@ -1,6 +1,7 @@
 // Convolution and its gradients by own kernels: products of matrices whose elements are gathered as tiles are filled.
 #include "kernels/common/conv.h"
 #include "kernels/cuda/ops/halves.cuh"
+#include "kernels/cuda/ops/tiles.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -10,31 +11,11 @@ using kernels::Pixel;
 using kernels::Sweep;
 using kernels::Tap;
 
-constexpr int kSide = 16,
-              kEach = 4;  // threads along a side of a block, elements of each thread along it
-constexpr int kTileSide = kSide * kEach, kDepth = 16;
 constexpr int64_t kFew = 8;  // channels of a group below which a thread computes an element
 
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
 
-// Adds what a step of a tile's depth has to the sums of a thread's elements.
-template <class C, class A, class B>
-__device__ inline void add_tile(A &a_tile, B &b_tile, int row, int column, C (&sums)[kEach][kEach])
-{
-    for (int d = 0; d < kDepth; d++) {
-        C from_a[kEach], from_b[kEach];
-        YOKE_UNROLL
-        for (int i = 0; i < kEach; i++) {
-            from_a[i] = a_tile[(row + i * kSide) * (kDepth + 1) + d];
-            from_b[i] = b_tile[d * (kTileSide + 1) + column + i * kSide];
-        }
-        YOKE_UNROLL
-        for (int i = 0; i < kEach * kEach; i++)
-            sums[i / kEach][i % kEach] += from_a[i / kEach] * from_b[i % kEach];
-    }
-}
-
-// The term that a thread has of each kDepth, and those before it: without a division a step.
+// The term that a thread has of each kTileDepth, and those before it: without a division a step.
 struct Term {
     Tap tap;
     int64_t channel;
@@ -53,21 +34,21 @@ struct Term {
 template <class T, class A, class B>
 __device__ inline void load_terms(const Sweep &s, int64_t group, const Term &term,
                                   int64_t first_row, int64_t first_column,
-                                  const Pixel (&pixels)[kEach], A &a_tile, B &b_tile)
+                                  const Pixel (&pixels)[kTileEach], A &a_tile, B &b_tile)
 {
     using C = compute_type<T>;
-    const int row = (int)threadIdx.x / kSide, column = (int)threadIdx.x % kSide;
+    const int row = (int)threadIdx.x / kSpread, column = (int)threadIdx.x % kSpread;
     const bool is_term = term.tap.y < s.y.taps;
     const T *from = (const T *)s.from + group * s.depth + term.channel,
             *weight = (const T *)s.weight + group * s.group_step + term.channel * s.depth_step;
     if (is_term) weight += window_at(s, term.tap);
-    for (int i = 0; i < kEach; i++) {
-        const int r = row + i * kSide;
+    for (int i = 0; i < kTileEach; i++) {
+        const int r = row + i * kSpread;
         const bool is_row = is_term && first_row + r < s.rows(),
                    is_column = is_term && first_column + r < s.columns;
         const int64_t at = is_row ? read_at(s, pixels[i], term.tap) : -1;
-        a_tile[r * (kDepth + 1) + column] = at < 0 ? C(0) : widen<T>(from[at]);
-        b_tile[column * (kTileSide + 1) + r] =
+        a_tile[r * kTileStepA + column] = at < 0 ? C(0) : widen<T>(from[at]);
+        b_tile[column * kTileStepB + r] =
             is_column ? widen<T>(weight[(first_column + r) * s.column_step]) : C(0);
     }
 }
@@ -83,33 +64,32 @@ __device__ inline void write_sum(const Sweep &s, const Pixel &pixel, int64_t cha
 
 // A tile of 64 positions by 64 channels of a group.
 template <class T>
-__global__ void __launch_bounds__(kSide *kSide, kFitting<2, kSide * kSide>)
+__global__ void __launch_bounds__(kTileThreads, kFitting<2, kTileThreads>)
     sweep_tiles(Sweep s, int64_t across)
 {
     using C = compute_type<T>;
-    YOKE_SHARED(C, a_tile, kTileSide * (kDepth + 1));
-    YOKE_SHARED(C, b_tile, kDepth * (kTileSide + 1));
-    const int row = (int)threadIdx.x / kSide, column = (int)threadIdx.x % kSide;
+    YOKE_SHARED(C, a_tile, kTileSizeA);
+    YOKE_SHARED(C, b_tile, kTileSizeB);
+    const int row = (int)threadIdx.x / kSpread, column = (int)threadIdx.x % kSpread;
     const int64_t first_row = blockIdx.x / across * kTileSide,
                   first_column = blockIdx.x % across * kTileSide;
-    Pixel pixels[kEach];
-    for (int i = 0; i < kEach; i++) pixels[i] = sweep_position(s, first_row + row + i * kSide);
+    Pixel pixels[kTileEach];
+    for (int i = 0; i < kTileEach; i++)
+        pixels[i] = sweep_position(s, first_row + row + i * kSpread);
     for (int64_t group = blockIdx.y; group < s.groups; group += gridDim.y) {
-        C sums[kEach][kEach] = {};
+        TileSums<C> sums = {};
         Term term(s, column);
-        for (int64_t depth = 0; depth < s.terms(); depth += kDepth, term.go_on_by(s, kDepth)) {
+        for (int64_t depth = 0; depth < s.terms();
+             depth += kTileDepth, term.go_on_by(s, kTileDepth)) {
             __syncthreads();
             load_terms<T>(s, group, term, first_row, first_column, pixels, a_tile, b_tile);
             __syncthreads();
             add_tile<C>(a_tile, b_tile, row, column, sums);
         }
-        for (int i = 0; i < kEach * kEach; i++) {
-            const int64_t r = first_row + row + i / kEach * kSide,
-                          q = first_column + column + i % kEach * kSide;
-            if (r < s.rows() && q < s.columns)
-                write_sum<T>(s, pixels[i / kEach], group * s.columns + q,
-                             sums[i / kEach][i % kEach]);
-        }
+        write_tile<C>(sums, first_row + row, first_column + column, s.rows(), s.columns,
+                      [&](int64_t, int64_t q, int i, C sum) {
+                          write_sum<T>(s, pixels[i], group * s.columns + q, sum);
+                      });
     }
 }
 
@@ -149,7 +129,7 @@ static yoke_status run_sweep(const yoke_launch *launch, const Sweep &s)
                      count);
     }
     const int64_t down = divide_up(s.rows(), kTileSide), across = divide_up(s.columns, kTileSide);
-    return start(launch, sweep_tiles<T>, {down * across, kSide * kSide, 0, min(s.groups, 65535)}, s,
+    return start(launch, sweep_tiles<T>, {down * across, kTileThreads, 0, min(s.groups, 65535)}, s,
                  across);
 }
 
@@ -178,43 +158,41 @@ __device__ inline void load_positions(const WeightSums &w, int64_t group, int64_
     const T *grad = (const T *)w.grad + group * w.columns + channel,
             *from = (const T *)s.from + group * s.depth + term % s.depth;
     const Tap tap = sweep_tap(s, term / s.depth);
-    for (int d = (int)threadIdx.x / kTileSide; d < kDepth; d += kSide * kSide / kTileSide) {
+    for (int d = (int)threadIdx.x / kTileSide; d < kTileDepth; d += kTileThreads / kTileSide) {
         const int64_t p = first + d;
         const bool is_grad = p < end && channel < w.columns, is_term = p < end && term < w.terms;
         const int64_t at = is_term ? read_at(s, sweep_position(s, p), tap) : -1;
-        a_tile[along * (kDepth + 1) + d] = is_grad ? widen<T>(grad[p * w.channels]) : C(0);
-        b_tile[d * (kTileSide + 1) + along] = at < 0 ? C(0) : widen<T>(from[at]);
+        a_tile[along * kTileStepA + d] = is_grad ? widen<T>(grad[p * w.channels]) : C(0);
+        b_tile[d * kTileStepB + along] = at < 0 ? C(0) : widen<T>(from[at]);
     }
 }
 
 // A tile of 64 output channels of a group by 64 terms, over one part of the positions.
 template <class T>
-__global__ void __launch_bounds__(kSide *kSide, kFitting<2, kSide * kSide>)
+__global__ void __launch_bounds__(kTileThreads, kFitting<2, kTileThreads>)
     weight_tiles(WeightSums w, int64_t down, int64_t across)
 {
     using C = compute_type<T>;
-    YOKE_SHARED(C, a_tile, kTileSide * (kDepth + 1));
-    YOKE_SHARED(C, b_tile, kDepth * (kTileSide + 1));
-    const int row = (int)threadIdx.x / kSide, column = (int)threadIdx.x % kSide;
+    YOKE_SHARED(C, a_tile, kTileSizeA);
+    YOKE_SHARED(C, b_tile, kTileSizeB);
+    const int row = (int)threadIdx.x / kSpread, column = (int)threadIdx.x % kSpread;
     const int64_t part = blockIdx.x / (down * across),
                   first_row = blockIdx.x / across % down * kTileSide,
                   first_column = blockIdx.x % across * kTileSide,
                   end = min(w.positions, (part + 1) * w.length);
     for (int64_t group = blockIdx.y; group < w.sweep.groups; group += gridDim.y) {
-        C sums[kEach][kEach] = {};
-        for (int64_t p = part * w.length; p < end; p += kDepth) {
+        TileSums<C> sums = {};
+        for (int64_t p = part * w.length; p < end; p += kTileDepth) {
             __syncthreads();
             load_positions<T>(w, group, p, end, first_row, first_column, a_tile, b_tile);
             __syncthreads();
             add_tile<C>(a_tile, b_tile, row, column, sums);
         }
-        for (int i = 0; i < kEach * kEach; i++) {
-            const int64_t r = first_row + row + i / kEach * kSide,
-                          q = first_column + column + i % kEach * kSide;
-            if (r < w.columns && q < w.terms)
-                ((C *)w.sums)[(part * w.terms + q) * w.channels + group * w.columns + r] =
-                    sums[i / kEach][i % kEach];
-        }
+        write_tile<C>(sums, first_row + row, first_column + column, w.columns, w.terms,
+                      [&](int64_t r, int64_t q, int, C sum) {
+                          ((C *)w.sums)[(part * w.terms + q) * w.channels + group * w.columns + r] =
+                              sum;
+                      });
     }
 }
 
@@ -266,7 +244,7 @@ static yoke_status sum_positions(const yoke_launch *launch, const WeightSums &w,
 {
     if (w.columns >= kFew)
         return start(launch, weight_tiles<T>,
-                     {down * across * w.parts, kSide * kSide, 0, min(w.sweep.groups, 65535)}, w,
+                     {down * across * w.parts, kTileThreads, 0, min(w.sweep.groups, 65535)}, w,
                      down, across);
     const int64_t count = w.parts * w.terms * w.channels;
     const int threads = block_size(kThreads);

@@ -1,6 +1,7 @@
 // matmul: products of floats go to cuBLASLt; those of integers, which wrap, are computed here in tiles.
 #include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/gemm.cuh"
+#include "kernels/cuda/ops/tiles.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -10,17 +11,13 @@ using kernels::run_batches;
 
 // ---- integers -------------------------------------------------------------------------------------------------------
 
-constexpr int kSide = 16,
-              kEach = 4;  // threads along a side of a block, elements of each thread along it
-constexpr int kTileSide = kSide * kEach, kDepth = 16;
-
 // A tile of 64 x 64; sums wrap, so unsigned words of the right size give the right low bits.
 template <class T, class C>
 __global__ void multiply_tiles(Product p, int64_t across)
 {
-    YOKE_SHARED(C, a_tile, kTileSide * (kDepth + 1));
-    YOKE_SHARED(C, b_tile, kDepth * (kTileSide + 1));
-    const int thread = (int)threadIdx.x, row = thread / kSide, column = thread % kSide;
+    YOKE_SHARED(C, a_tile, kTileSizeA);
+    YOKE_SHARED(C, b_tile, kTileSizeB);
+    const int thread = (int)threadIdx.x, row = thread / kSpread, column = thread % kSpread;
     const int64_t first_row = blockIdx.x / across * kTileSide,
                   first_column = blockIdx.x % across * kTileSide;
     // Threads run along whichever axis of a matrix is dense.
@@ -29,47 +26,34 @@ __global__ void multiply_tiles(Product p, int64_t across)
         const T *a = (const T *)p.a.data + batch * p.a.batch_stride,
                 *b = (const T *)p.b.data + batch * p.b.batch_stride;
         T *c = (T *)p.c.data + batch * p.c.batch_stride;
-        C sums[kEach][kEach] = {};
-        for (int64_t depth = 0; depth < p.k; depth += kDepth) {
+        TileSums<C> sums = {};
+        for (int64_t depth = 0; depth < p.k; depth += kTileDepth) {
             __syncthreads();
-            for (int i = thread; i < kTileSide * kDepth; i += kSide * kSide) {
-                const int r = a_down ? i % kTileSide : i / kDepth,
-                          d = a_down ? i / kTileSide : i % kDepth;
+            for (int i = thread; i < kTileSide * kTileDepth; i += kTileThreads) {
+                const int r = a_down ? i % kTileSide : i / kTileDepth,
+                          d = a_down ? i / kTileSide : i % kTileDepth;
                 const int64_t at = first_row + r;
-                a_tile[r * (kDepth + 1) + d] =
+                a_tile[r * kTileStepA + d] =
                     at < p.m && depth + d < p.k
                         ? (C)a[at * p.a.row_stride + (depth + d) * p.a.column_stride]
                         : C(0);
             }
-            for (int i = thread; i < kTileSide * kDepth; i += kSide * kSide) {
-                const int r = b_down ? i / kDepth : i % kTileSide,
-                          d = b_down ? i % kDepth : i / kTileSide;
+            for (int i = thread; i < kTileSide * kTileDepth; i += kTileThreads) {
+                const int r = b_down ? i / kTileDepth : i % kTileSide,
+                          d = b_down ? i % kTileDepth : i / kTileSide;
                 const int64_t at = first_column + r;
-                b_tile[d * (kTileSide + 1) + r] =
+                b_tile[d * kTileStepB + r] =
                     at < p.n && depth + d < p.k
                         ? (C)b[(depth + d) * p.b.row_stride + at * p.b.column_stride]
                         : C(0);
             }
             __syncthreads();
-            for (int d = 0; d < kDepth; d++) {
-                C from_a[kEach], from_b[kEach];
-                YOKE_UNROLL
-                for (int i = 0; i < kEach; i++) {
-                    from_a[i] = a_tile[(row + i * kSide) * (kDepth + 1) + d];
-                    from_b[i] = b_tile[d * (kTileSide + 1) + column + i * kSide];
-                }
-                YOKE_UNROLL
-                for (int i = 0; i < kEach * kEach; i++)
-                    sums[i / kEach][i % kEach] += from_a[i / kEach] * from_b[i % kEach];
-            }
+            add_tile<C>(a_tile, b_tile, row, column, sums);
         }
-        YOKE_UNROLL
-        for (int i = 0; i < kEach * kEach; i++) {
-            const int64_t r = first_row + row + i / kEach * kSide,
-                          q = first_column + column + i % kEach * kSide;
-            if (r < p.m && q < p.n)
-                c[r * p.c.row_stride + q * p.c.column_stride] = (T)sums[i / kEach][i % kEach];
-        }
+        write_tile<C>(sums, first_row + row, first_column + column, p.m, p.n,
+                      [&](int64_t r, int64_t q, int, C sum) {
+                          c[r * p.c.row_stride + q * p.c.column_stride] = (T)sum;
+                      });
     }
 }
 
@@ -79,7 +63,7 @@ static yoke_status multiply_integers(const yoke_launch *launch, const Product &p
     using C = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
     const int64_t down = divide_up(product.m, kTileSide), across = divide_up(product.n, kTileSide);
     return start(launch, multiply_tiles<T, C>,
-                 {down * across, kSide * kSide, 0, min(product.batch, 65535)}, product, across);
+                 {down * across, kTileThreads, 0, min(product.batch, 65535)}, product, across);
 }
 
 // ---- floats ---------------------------------------------------------------------------------------------------------
