@@ -10,7 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/store_hash.h"
 #include "core/comm/ending.h"
-#include "core/comm/last_meeting.h"
+#include "core/comm/known_meetings.h"
 #include "core/comm/node.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
@@ -227,8 +227,10 @@ try {
     leave_all_at_exit();
     Ref<Group> group = met_group(options, call);
     take_back_told();
+    Ref<Group> former;  // its end takes locks
     const std::lock_guard lock(known.mutex);
-    if (!known.group.present() || !known.group->is_here()) known.group = group;
+    if (!known.group.present() || !known.group->is_here() || known.group->is_failed())
+        former = std::exchange(known.group, group);
     return group;
 } catch (const Interrupted &error) {
     tell_launcher(error.what());

@@ -69,12 +69,12 @@ typedef struct yoke_comm_options {
         *store; /* by which ranks find rank 0, in place of its address; else NULL */
 } yoke_comm_options;
 
-/* The group of all ranks; each of them calls it. The first one of a process is its default group. Which rank this is,
- * of how many, and where rank 0 is, torchrun, mpirun, srun, Kubeflow and indexed Jobs tell in the environment; RANK,
- * WORLD_SIZE, MASTER_ADDR and MASTER_PORT suffice. Errors: VALUE for what is missing, or told twice in different ways;
- * TIMEOUT with the ranks that did not come; COMM where they are not of one version; UNSUPPORTED where the current
- * device's kind has no engine and `backend` is NULL; UNAVAILABLE where the module of the backend is missing or does not
- * load. [any-thread] */
+/* The group of all ranks; each of them calls it. The first one of a process is its default group, and where that has
+ * failed the next. Which rank this is, of how many, and where rank 0 is, torchrun, mpirun, srun, Kubeflow and indexed
+ * Jobs tell in the environment; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT suffice. Errors: VALUE for what is
+ * missing, or told twice in different ways; TIMEOUT with the ranks that did not come; COMM where they are not of one
+ * version; UNSUPPORTED where the current device's kind has no engine and `backend` is NULL; UNAVAILABLE where the
+ * module of the backend is missing or does not load. [any-thread] */
 YOKE_API yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out);
 
 /* `size` groups of one process, whose ranks are threads: each is to be used by one of its own. All places of `groups`

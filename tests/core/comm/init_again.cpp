@@ -118,5 +118,45 @@ TEST(InitAgain, ThreadsOfAProcessTakeTurns)
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
 }
 
+// A job by other arguments in between: the first one's ranks meet where they have met.
+TEST(InitAgain, OfOneJobBesideAnother)
+{
+    const Port first_port, second_port;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            const std::string first = format("tcp://127.0.0.1:%u", first_port.number());
+            const Ref<Group> one = init(rank, first, 10);
+            const Ref<Group> other =
+                init(rank, format("tcp://127.0.0.1:%u", second_port.number()), 10);
+            const Ref<Group> again = init(rank, first, 10);
+            return met(again) + ", " + met(other) + ", " + met(one);
+        }));
+    EXPECT_EQ(results(ranks),
+              (std::vector<std::string>{"0 of 2, 0 of 2, 0 of 2", "1 of 2, 1 of 2, 1 of 2"}));
+}
+
+TEST(InitAgain, BehindAFailureMakesTheDefaultGroup)
+{
+    const Port port;
+    const std::string url = format("tcp://127.0.0.1:%u", port.number());
+    const Turns turns;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            const Ref<Group> former = init(rank, url, 20);
+            const std::string before = met(former);
+            // Rank 0 waits for rank 1, which is done then with what came before.
+            turns.take(rank, [&] {
+                if (rank == 1) former->abort("the script had enough");
+            });
+            former->abort("the script had enough");
+            const Ref<Group> next = init(rank, url, 20);
+            return before + ", " + met(default_group("test")) +
+                   (default_group("test").get() == next.get() ? "" : ", not the next one");
+        }));
+    EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
+}
+
 }  // namespace
 }  // namespace yoke::test

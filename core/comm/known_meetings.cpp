@@ -1,4 +1,4 @@
-#include "core/comm/last_meeting.h"
+#include "core/comm/known_meetings.h"
 
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"
@@ -17,17 +17,37 @@ namespace yoke {
 
 namespace {
 
-struct LastMeeting {
-    Mutex mutex{LockRank::kOther};
-    pid_t process = 0;
+// A process may meet with several jobs, one by its variables and others by arguments.
+struct KnownMeeting {
+    pid_t process;
     InitArguments arguments;
     std::weak_ptr<const Rendezvous> met;
     std::shared_ptr<Watcher> watcher;
+};
+
+struct KnownMeetings {
+    Mutex mutex{LockRank::kOther};
+    std::vector<KnownMeeting> all;
     std::condition_variable_any turn;
     pid_t meeting_in = 0;                // a child has none of these threads
     std::vector<InitArguments> meeting;  // whose threads are at it now
 };
-LastMeeting &last_meeting = immortal<LastMeeting>();
+KnownMeetings &known = immortal<KnownMeetings>();
+
+// Those that match, which the caller drops behind the lock: their end takes one that forks take first.
+template <class F>
+std::vector<KnownMeeting> taken_out(const F &matches)
+{
+    std::vector<KnownMeeting> taken;
+    for (auto each = known.all.begin(); each != known.all.end();)
+        if (matches(*each)) {
+            taken.push_back(std::move(*each));
+            each = known.all.erase(each);
+        } else {
+            ++each;
+        }
+    return taken;
+}
 
 // Those who have met may make several groups of all ranks, one after the other or at once.
 std::string name_of(int number)
@@ -55,33 +75,35 @@ Members members_at(const JobMeeting &meeting, int number)
 
 void remember(const JobMeeting &meeting)
 {
-    std::shared_ptr<Watcher> before;  // its end takes a lock that forks take first
-    const std::lock_guard lock(last_meeting.mutex);
-    last_meeting.process = getpid();
-    last_meeting.arguments = meeting.arguments;
-    last_meeting.met = meeting.met;
-    before = std::exchange(last_meeting.watcher, meeting.watcher);
+    std::vector<KnownMeeting> dropped;
+    const std::lock_guard lock(known.mutex);
+    dropped = taken_out([&](const KnownMeeting &each) {
+        return each.met.expired() || each.process != getpid() ||
+               each.arguments == meeting.arguments;
+    });
+    known.all.push_back({getpid(), meeting.arguments, meeting.met, meeting.watcher});
 }
 
 std::optional<JobMeeting> known_meeting(const InitArguments &arguments)
 {
     std::shared_ptr<const Rendezvous> met;  // it may end here, which takes time and locks
-    const std::lock_guard lock(last_meeting.mutex);
-    met = last_meeting.met.lock();
-    if (!met || last_meeting.process != getpid() || !(last_meeting.arguments == arguments))
-        return {};
-    return JobMeeting{arguments, std::move(met), last_meeting.watcher};
+    const std::lock_guard lock(known.mutex);
+    for (const KnownMeeting &each : known.all) {
+        if (each.process != getpid() || !(each.arguments == arguments)) continue;
+        met = each.met.lock();
+        if (met) return JobMeeting{arguments, std::move(met), each.watcher};
+    }
+    return {};
 }
 
 void give_up(const JobMeeting &meeting)
 {
-    std::shared_ptr<Watcher> dropped;
     {
-        const std::lock_guard lock(last_meeting.mutex);
-        if (last_meeting.met.lock() == meeting.met) {
-            last_meeting.met.reset();
-            dropped.swap(last_meeting.watcher);
-        }
+        std::vector<KnownMeeting> dropped;
+        const std::lock_guard lock(known.mutex);
+        dropped = taken_out([&](const KnownMeeting &each) {
+            return !each.met.owner_before(meeting.met) && !meeting.met.owner_before(each.met);
+        });
     }
     if (meeting.met->server) meeting.met->server->close();
 }
@@ -89,29 +111,29 @@ void give_up(const JobMeeting &meeting)
 MeetingTurn::MeetingTurn(const InitArguments &arguments, Deadline deadline, const char *call)
     : arguments_(arguments)
 {
-    std::unique_lock lock(last_meeting.mutex);
-    if (std::exchange(last_meeting.meeting_in, getpid()) != getpid()) last_meeting.meeting.clear();
-    while (std::ranges::count(last_meeting.meeting, arguments)) {
+    std::unique_lock lock(known.mutex);
+    if (std::exchange(known.meeting_in, getpid()) != getpid()) known.meeting.clear();
+    while (std::ranges::count(known.meeting, arguments)) {
         has_waited_ = true;
         if (deadline.has_passed())
             fail(
                 YOKE_E_TIMEOUT,
                 "%s: another thread of this process was within it, with the same arguments, for all of the %g s; call it in one thread, and share its group",
                 call, deadline.given_s());
-        last_meeting.turn.wait_for(lock, std::chrono::milliseconds(50));
+        known.turn.wait_for(lock, std::chrono::milliseconds(50));
         lock.unlock();
         Interruptible::check_here();
         lock.lock();
     }
-    last_meeting.meeting.push_back(arguments);
+    known.meeting.push_back(arguments);
 }
 
 MeetingTurn::~MeetingTurn()
 {
-    const std::lock_guard lock(last_meeting.mutex);
-    const auto mine = std::ranges::find(last_meeting.meeting, arguments_);
-    if (mine != last_meeting.meeting.end()) last_meeting.meeting.erase(mine);
-    last_meeting.turn.notify_all();
+    const std::lock_guard lock(known.mutex);
+    const auto mine = std::ranges::find(known.meeting, arguments_);
+    if (mine != known.meeting.end()) known.meeting.erase(mine);
+    known.turn.notify_all();
 }
 
 Members members_of(const JobMeeting &meeting)

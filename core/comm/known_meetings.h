@@ -1,4 +1,4 @@
-// last_meeting.h: where the ranks of this process's last group have met, so that a further init of the same job makes
+// known_meetings.h: where this process has met with the ranks of each of its jobs, so that a further init of one makes
 // its group there, at once.
 #pragma once
 
@@ -14,7 +14,7 @@ struct JobMeeting {
 };
 
 void remember(const JobMeeting &meeting);
-// The last one, while a group of it lives that these arguments mean.
+// That of these arguments, while a group of it lives.
 std::optional<JobMeeting> known_meeting(const InitArguments &arguments);
 // Its ranks meet anew: rank 0's port is free for them.
 void give_up(const JobMeeting &meeting);
