@@ -285,6 +285,8 @@ private:
     void fail_as_ended() noexcept;
     // A farewell, which tells the others that this rank has not died.
     void say_left() noexcept;
+    friend void leave_living_groups() noexcept;
+    void leave_for_good() noexcept;
     // Why, as far as it told; nothing where it has not left.
     std::optional<std::string> why_it_left(const yoke_comm_fault &fault) const noexcept;
     std::optional<bool> has_gone(int32_t rank) const noexcept;
@@ -328,7 +330,11 @@ private:
     std::atomic<int64_t> asked_for_{0};
     std::atomic<bool> has_refused_message_{false};
     std::shared_ptr<GroupLink> link_;
+    std::atomic<bool> has_said_left_{false};
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
 };
+
+// Of those that something still holds as the process ends: what was begun ends first, within some seconds.
+void leave_living_groups() noexcept;
 
 }  // namespace yoke

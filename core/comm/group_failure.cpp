@@ -150,7 +150,7 @@ std::string left_key(int32_t rank)
 void Group::say_left() noexcept
 try {
     constexpr double kPatience = 0.1;
-    if (size() == 1 || !is_made() || is_failed()) return;
+    if (size() == 1 || !is_made() || is_failed() || has_said_left_.exchange(true)) return;
     const Deadline deadline = Deadline::after(kPatience);
     members_.store->set(left_key(rank()), ending(), deadline);
     if (members_.store->add(kLeft, 1, deadline) != size()) return;

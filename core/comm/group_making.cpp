@@ -135,6 +135,7 @@ void Group::listen()
     };
     heard_by_ = members_.store->when_set(kCauseKey, take).value_or(0);
     if (members_.watcher) members_.watcher->watch(link_);
+    note_living(link_);
 }
 
 namespace {

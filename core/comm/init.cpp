@@ -65,6 +65,7 @@ std::string device_of_rank()
 void leave_all()
 {
     finalize_groups();
+    leave_living_groups();
     leave_meetings();
 }
 

@@ -22,6 +22,9 @@ struct GroupLink {
     Group *group = nullptr;
 };
 
+// Of a group that leave_living_groups is to know.
+void note_living(const std::shared_ptr<GroupLink> &link);
+
 // Acts on a group after some seconds, in the watch thread, if it is there still. Called in that thread.
 void act_later(const std::shared_ptr<GroupLink> &link, double seconds,
                std::function<void(Group &)> act);

@@ -1,6 +1,7 @@
 """How a script ends, as the other ranks are told: by an error that nobody caught, an exit code, a signal, or at its end."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -160,3 +161,39 @@ print(select(2, group:barrier()).message)
     done = [rank.communicate(timeout=120) for rank in ranks]
     assert ranks[1].returncode == 1 and "no table" in done[1][1], done
     assert "barrier: rank 1 (host " in done[0][0] and "its process ended with exit code 1" in done[0][0], done
+
+
+HELD = """
+import threading
+holding, never = threading.Event(), threading.Event()
+def hold(group):
+    holding.set()
+    never.wait()
+threading.Thread(target=hold, args=(group,), daemon=True).start()
+holding.wait()
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("end, words, status", [("raise ValueError('gone')", "its script raised ValueError: gone", 1), ("sys.exit(4)", "ended with exit code 4", 4)])
+def test_a_group_that_a_thread_still_holds_says_how_the_process_ends(end, words, status, victim):
+    line, ended, _ = told(f"{HELD}{end}", victim, 2)
+    assert words in line and "died" not in line and ended == status, line
+
+
+@pytest.mark.parametrize("end, words", [("os.exit(5)", "ended with exit code 5"), ("os.exit(0)", "has left the group"), ("os.exit(5, true)", "ended with exit code 5")])
+def test_so_does_one_of_a_lua_script_that_calls_exit(end, words):
+    script = f"""
+local yoke = require "yoke"
+local group = assert(yoke.comm.init {{ timeout = 20 }})
+assert(group:barrier())
+if group.rank == 0 then {end} end
+local work, err = group:all_reduce(yoke.ones {{ 3 }})
+print(tostring(err))
+os.exit(err and 0 or 1)
+"""
+    port, lua = str(free_port()), shutil.which("lua5.4")
+    ranks = [subprocess.Popen([lua, "-e", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in (0, 1)]
+    outs = [rank.communicate(timeout=60) for rank in ranks]
+    assert words in outs[1][0] and "died" not in outs[1][0], outs
