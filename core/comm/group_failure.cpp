@@ -339,9 +339,9 @@ void Group::miss_server(const Arrival &peer) noexcept
 bool Group::can_offer(const Arrival &lost, const Cause &cause) noexcept
 {
     constexpr double kPatience = 1;
-    if (lost.rank == server()) return false;
     try {
         if (!heard_by_ || !members_.store->offer(kCauseKey, cause.encode())) return false;
+        if (lost.rank == server()) return false;  // it hears it where it was only stopped
         act_later(link_, kPatience, [cause](Group &group) { group.fail_with(cause); });
         return true;
     } catch (const std::exception &) {  // the table is out of reach
