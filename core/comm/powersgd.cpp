@@ -21,8 +21,9 @@ struct Batch {
     size_t first;  // the number, in the bucket, of the first
     int64_t count;
     Tensor matrices,
-        errors;  // views of the bucket's memory and of its errors: [count, rows, columns]
-    Tensor q;    // [count, columns, rank]
+        errors;    // views of the bucket's memory and of its errors: [count, rows, columns]
+    Tensor q;      // [count, columns, rank]
+    Tensor fresh;  // what q begins with, and each column of it that comes out as 0 begins with anew
     // Within a step: [count, rows, rank] and as q, and whether the errors have the matrices in them.
     Tensor p, next_q;
     bool holds_all = false;
@@ -51,11 +52,13 @@ public:
     void load(const CompressionState &state) override;
 
 private:
+    int64_t rank_of(const yoke_tensor &view) const;
     bool is_worth(const yoke_tensor &view) const;
     bool compresses() const { return steps_ >= options_.start; }
     void prepare();
     Compressed prepared(const Bucket &bucket);
     void place(const Bucket &bucket, const Tensor &errors, Batch &batch) const;
+    void draw(const Bucket &bucket, Batch &batch) const;
     void fill(const Bucket &bucket, const Compressed &compressed) const;
     void put_out_of(Batch &batch);
     void send_plain(Compressed &compressed, size_t index);
@@ -72,12 +75,19 @@ private:
 
 // ---- What is compressed -----------------------------------------------------------------------------------------
 
+// A matrix of fewer rows or columns has no more.
+int64_t PowerSgd::rank_of(const yoke_tensor &view) const
+{
+    const int64_t rows = view.shape()[0];
+    return std::min({options_.rank, rows, view.numel / rows});
+}
+
 bool PowerSgd::is_worth(const yoke_tensor &view) const
 {
     const bool is_wide = view.dtype == YOKE_F32 || view.dtype == YOKE_F64;
     if (!is_wide || view.shape().size() < 2 || view.numel == 0) return false;
     const int64_t rows = view.shape()[0], columns = view.numel / rows;
-    return static_cast<double>((rows + columns) * options_.rank) * options_.rate <
+    return static_cast<double>((rows + columns) * rank_of(view)) * options_.rate <
            static_cast<double>(view.numel);
 }
 
@@ -140,9 +150,21 @@ void PowerSgd::place(const Bucket &bucket, const Tensor &errors, Batch &batch) c
     const int64_t shape[] = {batch.count, rows, columns}, strides[] = {apart, columns, 1};
     batch.matrices = make_view(*bucket.memory, shape, strides, offset);
     batch.errors = make_view(*errors, shape, strides, offset);
-    batch.q = normal_numbers(*first.device, first.dtype, {batch.count, columns, options_.rank},
-                             bucket.params[batch.first]);
-    orthogonalize(batch.q);
+    draw(bucket, batch);
+}
+
+// By parameter, so that it is the same however they are batched.
+void PowerSgd::draw(const Bucket &bucket, Batch &batch) const
+{
+    const yoke_tensor &first = *bucket.views[batch.first];
+    const int64_t columns = first.numel / first.shape()[0];
+    const int64_t all[] = {batch.count, columns, rank_of(first)}, one[] = {columns, rank_of(first)};
+    batch.fresh = make_tensor(*first.device, first.dtype, all, kCall);
+    for (int64_t k = 0; k < batch.count; ++k)
+        ops::copy_(*make_view(*batch.fresh, one, nullptr, k * batch.fresh->strides()[0]),
+                   *normal_numbers(*first.device, first.dtype, {columns, rank_of(first)},
+                                   bucket.params[batch.first + static_cast<size_t>(k)]));
+    batch.q = ops::clone(*batch.fresh);
 }
 
 // ---- A step -----------------------------------------------------------------------------------------------------
@@ -154,6 +176,7 @@ void PowerSgd::begin(Bucket &bucket, size_t index, bool)
     prepare();
     Compressed &compressed = buckets_[index];
     for (Batch &each : compressed.batches) {
+        orthogonalize(each.q, each.fresh);
         each.p = take_in(each.errors, each.matrices, each.q);
         each.holds_all = true;
         works_.add(index, group_->run(detail::mean_of(each.p), true));
@@ -180,7 +203,7 @@ void PowerSgd::go_on(Bucket &, size_t index)
     if (!compresses()) return;
     works_.wait(index);
     for (Batch &each : buckets_[index].batches) {
-        orthogonalize(each.p);
+        orthogonalize(each.p, nullptr);
         each.next_q = ops::matmul(*transposed(each.errors), *each.p);
         works_.add(index, group_->run(detail::mean_of(each.next_q), true));
     }
@@ -293,7 +316,7 @@ void PowerSgd::load(const CompressionState &state)
             (kind == "error" ? same(tensor->shape(), view->shape())
                              : kind == "q" && tensor->shape().size() == 2 &&
                                    tensor->shape()[0] == view->numel / view->shape()[0] &&
-                                   tensor->shape()[1] == options_.rank);
+                                   tensor->shape()[1] == rank_of(*view));
         if (!fits)
             fail(
                 YOKE_E_VALUE,

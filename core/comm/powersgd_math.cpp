@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace yoke {
@@ -14,7 +15,6 @@ namespace yoke {
 namespace {
 
 constexpr const char *kName = "DistributedDataParallel";
-constexpr double kEpsilon = 1e-8;
 
 // Rows of one matrix, or all of a batch.
 struct Block {
@@ -85,24 +85,62 @@ Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_
     return there;
 }
 
-// By Gram and Schmidt.
-void orthogonalize(const Tensor &matrices)
+namespace {
+
+// Those of columns [count, rows, 1] whose length is 0 stay.
+Tensor of_length_1(const Tensor &columns)
+{
+    const int64_t axis[] = {1};
+    return ops::div(*columns, *ops::maximum(*ops::norm(*columns, 2, axis, true),
+                                            std::numeric_limits<float>::min()));
+}
+
+// What of the columns is at right angles to `others`, which are so to each other.
+Tensor beside(const Tensor &columns, const Tensor &others)
+{
+    const Tensor along = ops::matmul(*transposed(others), *columns);
+    return ops::sub(*columns, *ops::matmul(*others, *along));
+}
+
+// The largest number of each column becomes 1, so that no square is out of a float's range.
+void scale_columns(const Tensor &matrices)
+{
+    const int64_t axis[] = {1};
+    const Tensor largest = ops::amax(*ops::abs(*matrices), axis, true);
+    ops::div_(*matrices, *ops::where(*ops::eq(*largest, 0.0), 1.0, *largest));
+}
+
+double least_part(yoke_dtype dtype)
+{
+    constexpr double kRoundings = 16;
+    return kRoundings * (dtype == YOKE_F64 ? std::numeric_limits<double>::epsilon()
+                                           : std::numeric_limits<float>::epsilon());
+}
+
+}  // namespace
+
+// By Gram and Schmidt, each column twice: the first time may leave little but roundings.
+void orthogonalize(const Tensor &matrices, const Tensor &fresh)
 {
     const int64_t count = matrices->shape()[0], rows = matrices->shape()[1],
                   rank = matrices->shape()[2];
-    const auto columns = [&](int64_t from, int64_t to) {
+    const auto columns = [&](const Tensor &of, int64_t from, int64_t to) {
         const int64_t shape[] = {count, rows, to - from}, strides[] = {rows * rank, rank, 1};
-        return make_view(*matrices, shape, strides, from);
+        return make_view(*of, shape, strides, from);
     };
     const int64_t axis[] = {1};
+    scale_columns(matrices);
     for (int64_t i = 0; i < rank; ++i) {
-        const Tensor column = columns(i, i + 1);
-        const Tensor length = ops::sqrt(*ops::sum(*ops::mul(*column, *column), axis, true));
-        ops::div_(*column, *ops::add(*length, kEpsilon));
-        if (i + 1 == rank) break;
-        const Tensor rest = columns(i + 1, rank);
-        const Tensor along = ops::sum(*ops::mul(*rest, *column), axis, true);
-        ops::sub_(*rest, *ops::mul(*along, *column));
+        const Tensor column = columns(matrices, i, i + 1), others = columns(matrices, 0, i);
+        const Tensor part = i > 0 ? beside(column, others) : column;
+        const Tensor least =
+            ops::mul(*ops::norm(*column, 2, axis, true), least_part(matrices->dtype));
+        const Tensor is_nothing = ops::le(*ops::norm(*part, 2, axis, true), *least);
+        Tensor made = fresh.present() ? ops::where(*is_nothing, *columns(fresh, i, i + 1), *part)
+                                      : ops::where(*is_nothing, 0.0, *part);
+        made = of_length_1(made);
+        if (i > 0) made = of_length_1(beside(made, others));
+        ops::copy_(*column, *made);
     }
 }
 

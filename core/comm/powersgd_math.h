@@ -16,8 +16,9 @@ namespace yoke {
 Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_t> &shape,
                       uint64_t seed);
 
-// The columns of each matrix, one after the other.
-void orthogonalize(const Tensor &matrices);
+// The columns of each matrix, one after the other, whatever their scale is. One that is 0, or that those before it make
+// up, becomes that of `fresh`, and 0 where that is null; one that is not finite stays so.
+void orthogonalize(const Tensor &matrices, const Tensor &fresh);
 
 // Waits for the device.
 bool is_finite(const yoke_tensor &tensor);

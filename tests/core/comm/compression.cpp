@@ -1,5 +1,6 @@
 // Buckets that pass in fewer bytes: core/comm/compression.cpp, powersgd.cpp.
 #include "core/autograd/backward.h"
+#include "core/comm/powersgd_math.h"
 #include "core/comm/reducer.h"
 #include "tests/core/comm/threads.h"
 
@@ -102,6 +103,75 @@ TEST(PowerSgd, GivesTheMeanOfMatricesOfItsRank)
         for (int step = 0; step < 6; ++step)
             expect_near(model.go_back(Matrix::outer(own), own), mean(2, 2), 1e-5);
         EXPECT_EQ(state_of(model).steps, 6);
+    });
+}
+
+// The sum of `rank` products of a column and a row, all of them of the scale.
+Tensor of_rank(int rank, int seed, double scale)
+{
+    Tensor sum = Matrix::outer(0);
+    for (int i = 0; i < rank; ++i) {
+        const Tensor columns = normal_numbers(*sum->device, YOKE_F32, {24, 1}, uint64_t(seed + i));
+        const Tensor rows = normal_numbers(*sum->device, YOKE_F32, {1, 32}, uint64_t(seed - 1 - i));
+        sum = ops::add(*sum, *ops::matmul(*columns, *rows));
+    }
+    return ops::mul(*sum, scale);
+}
+
+// The largest difference, by the largest number of what is expected.
+double relative_error(const std::vector<float> &found, const Tensor &expected)
+{
+    const std::vector<float> all = values(expected);
+    double error = 0, largest = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+        error = std::max(error, std::abs(double(found[i]) - double(all[i])));
+        largest = std::max(largest, std::abs(double(all[i])));
+    }
+    return error / largest;
+}
+
+// Of matrices that have nothing to do with those of the step before.
+TEST(PowerSgd, GivesWhatIsOfItsRankWhateverItsScale)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        for (const double scale : {1., 1e-3, 1e-6, 1e-30, 1e3, 1e30})
+            for (const int rank : {1, 2, 3}) {
+                Matrix model(group, "powersgd:rank=3,start=2,rate=1");
+                for (int step = 0; step < 5; ++step) {
+                    const Tensor gradient = of_rank(rank, 100 * step + 7, scale);
+                    EXPECT_LT(relative_error(model.go_back(gradient, 1), gradient), 1e-4)
+                        << "scale " << scale << " rank " << rank << " step " << step;
+                }
+            }
+    });
+}
+
+TEST(PowerSgd, HasNoMoreColumnsThanAMatrix)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Matrix model(group, "powersgd:rank=300,start=2,rate=0.5");
+        for (int step = 0; step < 6; ++step) {
+            const Tensor gradient = of_rank(24, 100 * step + 50, 1);
+            EXPECT_LT(relative_error(model.go_back(gradient, 1), gradient), 1e-4) << step;
+        }
+        EXPECT_EQ(state_of(model).tensors.at("q/weight")->shape()[1], 24);
+    });
+}
+
+// As of a head that nobody uses at first: what it comes to does not stay 0, and is the same in another process.
+TEST(PowerSgd, BeginsAnewBehindAGradientOfZero)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        const std::string kind = "powersgd:rank=2,start=2,rate=1";
+        Matrix model(group, kind), after(group, kind);
+        for (int step = 0; step < 4; ++step) model.go_back(Matrix::outer(0), 1);
+        after.reducer->load_comm_state(*model.reducer->comm_state());
+        for (int step = 4; step < 7; ++step) {
+            const Tensor gradient = of_rank(2, 100 * step, 1);
+            const std::vector<float> found = model.go_back(gradient, 1);
+            EXPECT_LT(relative_error(found, gradient), 1e-4) << step;
+            EXPECT_EQ(after.go_back(gradient, 1), found);
+        }
     });
 }
 
