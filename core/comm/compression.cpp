@@ -108,9 +108,13 @@ protected:
 class Cast final : public Plain {
 public:
     Cast(Ref<Group> group, yoke_dtype dtype) : Plain(std::move(group)), dtype_(dtype) {}
+    yoke_dtype passes(yoke_dtype dtype) const override
+    {
+        return item_size(dtype) > item_size(dtype_) ? dtype_ : dtype;
+    }
     void begin(Bucket &bucket, size_t index, bool is_last) override
     {
-        if (item_size(bucket.memory->dtype) <= item_size(dtype_))
+        if (passes(bucket.memory->dtype) == bucket.memory->dtype)
             return Plain::begin(bucket, index, is_last);
         const Tensor sent = sent_[index] = ops::cast(*bucket.memory, dtype_);
         works_.add(index, group_->run(detail::mean_of(sent), true));

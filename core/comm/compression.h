@@ -30,6 +30,8 @@ CompressionState read_compression_state(const State &state, const char *call);
 class Compression {
 public:
     virtual ~Compression() = default;
+    // What passes of a bucket of this dtype.
+    virtual yoke_dtype passes(yoke_dtype dtype) const { return dtype; }
     virtual void begin(Bucket &bucket, size_t index, bool is_last) = 0;
     virtual void go_on(Bucket &, size_t) {}
     // The bucket's memory holds the mean when it returns.

@@ -103,6 +103,8 @@ private:
         Tensor shared;                // the small all_reduce, and its work
         Ref<Work> sharing;
         std::vector<double> sums;  // what it came to
+        double heaviest = 0;       // of the ranks' weights
+        bool is_even = false;      // all weights are equal
         int32_t root = -1;         // the first rank that is not out; -1: all are
         const char *call() const { return presence == Presence::kOut ? "join" : "backward"; }
     };
@@ -124,8 +126,10 @@ private:
     void open_step(const std::vector<Ref<LeafNode>> &reached);
     void share();
     const std::vector<double> &shared();
-    double factor();
+    double factor(double weight);
+    double room_above(const Bucket &bucket);
     void store_unreached();
+    void take_weights(std::vector<double> &shared);
     void take_numbers(std::vector<double> &shared) const;
     void check_presences(const std::vector<double> &shared) const;
     // What a rank that is out does for a backward of the others; false where all are out.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <utility>
 
 namespace yoke {
@@ -97,14 +98,17 @@ void Reducer::store_unreached()
 
 constexpr int64_t kPresences = 4;  // room for as many in a place, below the number
 
-// Which parameters this rank uses, its weight, and, in a place of each rank's own, where it is and in which module.
+// Which parameters this rank uses, its weight, and, in places of each rank's own, where it is and in which module, and
+// its weight again.
 void Reducer::share()
 {
+    const auto size = static_cast<size_t>(group_->size());
     std::vector<double> mine(step_.is_reached.begin(), step_.is_reached.end());
     mine.push_back(step_.weight);
-    mine.resize(mine.size() + static_cast<size_t>(group_->size()));
-    mine[params_.size() + 1 + static_cast<size_t>(group_->rank())] =
-        static_cast<double>(number_ * kPresences + static_cast<int64_t>(step_.presence));
+    const size_t place = mine.size() + static_cast<size_t>(group_->rank());
+    mine.resize(mine.size() + 2 * size);
+    mine[place] = static_cast<double>(number_ * kPresences + static_cast<int64_t>(step_.presence));
+    mine[place + size] = step_.weight;
     const Tensor &shared = step_.shared = tensor_of(mine, kBackward);
     step_.sharing = group_->run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared, shared}, true);
 }
@@ -116,6 +120,7 @@ const std::vector<double> &Reducer::shared()
     const Interruptible waits(kBackward);
     step_.sharing->wait(-1);
     std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
+    take_weights(sums);
     take_numbers(sums);
     check_presences(sums);
     for (size_t rank = sums.size(); rank-- > params_.size() + 1;)
@@ -124,9 +129,9 @@ const std::vector<double> &Reducer::shared()
     return step_.sums = std::move(sums);
 }
 
-// What makes this rank's gradient its part of the mean: before it is compressed, so that what a compression keeps, and
-// what a 16-bit float holds, does not hang on the unit of weights.
-double Reducer::factor()
+// What makes the gradient of a rank of that weight its part of the mean: before it is compressed, so that what a
+// compression keeps, and what a 16-bit float holds, does not hang on the unit of weights.
+double Reducer::factor(double weight)
 {
     const double all = shared()[params_.size()];
     if (!std::isfinite(all))
@@ -134,7 +139,25 @@ double Reducer::factor()
             YOKE_E_VALUE,
             "%s: the weights of all ranks make %g together, of this one %g; weigh all by smaller numbers",
             kBackward, all, step_.weight);
-    return step_.weight / all * group_->size();
+    return step_.is_even ? 1 : weight / all * group_->size();
+}
+
+// The factor of the heaviest rank, up to a power of 2, where float16 passes: by as much less passes, and the mean is
+// made larger by it, so that nothing on the way to a mean that a float16 holds is larger than gradients are.
+double Reducer::room_above(const Bucket &bucket)
+{
+    if (compression_->passes(bucket.memory->dtype) != YOKE_F16) return 1;
+    return std::exp2(std::ceil(std::log2(factor(step_.heaviest))));
+}
+
+// Off the end.
+void Reducer::take_weights(std::vector<double> &shared)
+{
+    const auto size = static_cast<size_t>(group_->size());
+    const auto [least, most] = std::ranges::minmax(std::span(shared).last(size));
+    step_.heaviest = most;
+    step_.is_even = least == most;
+    shared.resize(shared.size() - size);
 }
 
 // Of one module on all ranks. What is left in each place is where that rank is.
@@ -176,7 +199,8 @@ void Reducer::store(LeafNode &leaf, size_t param, Tensor gradient)
         ops::add_(*view, *gradient);
     }
     if (!step_.is_synced) return;
-    if (const double part = factor(); part != 1) ops::mul_(*view, part);
+    const double part = factor(step_.weight) / room_above(buckets_[places_[param].bucket]);
+    if (part != 1) ops::mul_(*view, part);
 }
 
 void Reducer::arrive(LeafNode &leaf, Tensor gradient)
@@ -219,6 +243,8 @@ void Reducer::finish_step()
     for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
     for (size_t i = 0; i < buckets_.size(); ++i) {
         compression_->end(buckets_[i], i);
+        if (const double room = room_above(buckets_[i]); room != 1)
+            ops::mul_(*buckets_[i].memory, room);
         settle(i);
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();

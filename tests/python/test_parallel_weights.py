@@ -56,3 +56,34 @@ def test_weights_that_are_not_finite_together_are_told_on_all():
         return str(caught.value)
     for told in on_ranks(2, body):
         assert "the weights of all ranks make inf together, of this one 1.7e+308" in told
+
+
+def mean_of_constants(group, weight, gradient, compression, dtype):
+    layer = nn.Linear(8, 4, bias=False).to(dtype)
+    ddp = yoke.DistributedDataParallel(layer, group, compression=compression)
+    ddp.set_weight(weight)
+    (ddp(yoke.ones(1, 8, dtype=dtype)).sum() * gradient).backward()
+    return np.array(layer.weight.grad.tolist())
+
+
+def mean(bucket, group):
+    return group.all_reduce(bucket.tensor, op="avg", async_op=True)
+
+
+@pytest.mark.parametrize("compression, dtype", [("fp16", yoke.float32), (None, yoke.float16), ("bf16", yoke.float16), (mean, yoke.float16)])
+@pytest.mark.parametrize("weights", [(1000, 1, 1, 1), (3, 1, 2, 2), (1, 1e-30, 1e-30, 1e-30)])
+def test_no_weight_takes_a_float16_beyond_the_mean(compression, dtype, weights):
+    def body(group):
+        mine = weights[group.rank]
+        large = mean_of_constants(group, mine, 60000.0, compression, dtype)
+        return large, mean_of_constants(group, mine, 2.0**-10 * (group.rank + 1), compression, dtype)
+    small = sum(2.0**-10 * (rank + 1) * each for rank, each in enumerate(weights)) / sum(weights)
+    for large, found in on_ranks(4, body):
+        assert abs(large / 60000 - 1).max() < 2e-3 and abs(found / small - 1).max() < 2e-3
+
+
+def test_equal_weights_of_five_ranks_change_no_bit():
+    def body(group):
+        return gradients(group, [1.0] * 3, dtype=yoke.float64)[0], gradients(group, [21.9, 86.6, 11.7], dtype=yoke.float64)[0]
+    for plain, weighed in on_ranks(5, body):
+        assert plain == weighed
