@@ -13,8 +13,8 @@ RINGING = """
 class Rang(Exception): pass
 def ring(*_): raise Rang()
 signal.signal(signal.SIGALRM, ring)
-def rung(call):
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
+def rung(call, after=0.3):
+    signal.setitimer(signal.ITIMER_REAL, after)
     try:
         call()
         print("fine")
@@ -49,6 +49,75 @@ group = yoke.comm.init(init_method="tcp://127.0.0.1:{free_port()}", rank=0, worl
 print(group.size)
 """)
     assert out == ["rang", "rang", "1"] and status == 0, error
+
+
+# A wait looks for signals 0.1 s after it began. Where the handler runs sooner, before the wait, it rings as well.
+SOON = 0.02
+
+
+def waiting(port, after=SOON):
+    return f'rung(lambda: yoke.comm.init(init_method="tcp://127.0.0.1:{port}", rank=0, world_size=2), {after})'
+
+
+def test_a_wait_hears_what_came_before_its_first_look():
+    out, status, error = one("\n".join(waiting(free_port()) for _ in range(3)))
+    assert out == ["rang"] * 3 and status == 0, error
+
+
+@pytest.mark.parametrize("call", ["group.all_reduce(yoke.ones(3))", "group.barrier()", "group.split(color=0)", "loss.backward()"])
+def test_a_call_of_all_ranks_hears_what_came_before_its_first_look(call):
+    outs, statuses, errors = start(RINGING + f"""
+layer = yoke.nn.Linear(2, 1)
+ddp = yoke.DistributedDataParallel(layer, group)
+loss = ddp(yoke.ones(3, 2)).sum()
+has_rung = os.path.join(os.environ["YOKE_TEST_MEETING"], "rung")
+if rank == 0:
+    rung(lambda: {call}, {SOON})
+    open(has_rung, "w").close()
+else:
+    while not os.path.exists(has_rung): time.sleep(0.01)  # it never comes to the call
+""", 2)
+    assert statuses == [0, 0] and outs == ["rang\n", ""], (outs, errors)
+
+
+def test_python_says_which_thread_is_the_main_one():
+    program = f"""
+import os, signal, sys
+thread = sys.argv[1] == "thread"
+if thread:  # the first that reads the module threading, so that this takes it for the main one, up to Python 3.12
+    import _thread, time
+    assert "threading" not in sys.modules
+    done = []
+    def read():
+        import yoke
+        done.append(yoke)
+    _thread.start_new_thread(read, ())
+    while not done: time.sleep(0.01)
+import yoke
+{RINGING}
+{waiting(free_port(), 0.3)}
+"""
+    for way in "thread", "main":
+        done = subprocess.run([sys.executable, "-S", "-c", program, way], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                              capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "rang\n"), (way, done.stderr)
+
+
+def test_a_child_forked_by_another_thread_hears_its_signals():
+    out, status, error = one(f"""
+def fork():
+    child = os.fork()
+    if child == 0:
+        {waiting(free_port(), 0.3)}
+        sys.stdout.flush()
+        os._exit(0)
+    print("child", os.waitpid(child, 0)[1])
+import sys
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+""")
+    assert out == ["rang", "child 0"] and status == 0, error
 
 
 def test_a_thread_beside_the_main_one_waits_on():

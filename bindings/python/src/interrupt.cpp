@@ -2,7 +2,10 @@
 
 #include "yoke/runtime.h"
 
+#include <atomic>
 #include <utility>
+
+#include <pthread.h>
 
 namespace yoke_python {
 
@@ -10,13 +13,26 @@ namespace {
 
 thread_local Waiting *waiting = nullptr;
 
-// As Python sees it: a forked child's only thread is its main one.
-bool is_main_thread()
-try {
-    const py::object ident = py::module_::import("threading").attr("main_thread")().attr("ident");
-    return !ident.is_none() && py::cast<unsigned long>(ident) == PyThread_get_thread_ident();
-} catch (const py::error_already_set &) {  // the interpreter ends
-    return false;
+// Whose signals Python handles, as it says itself; 0: not known yet, and any thread asks. Python code, such as
+// threading's, would run a handler that is due.
+std::atomic<unsigned long> main_thread{0};
+
+int note_main_thread(void *)
+{
+    main_thread = PyThread_get_thread_ident();
+    return 0;
+}
+
+// A forked child's only thread is its main one.
+void note_after_fork()
+{
+    note_main_thread(nullptr);
+}
+
+bool is_other_thread()
+{
+    const unsigned long known = main_thread;
+    return known && known != PyThread_get_thread_ident();
 }
 
 }  // namespace
@@ -45,21 +61,24 @@ void Waiting::check(yoke_status status)
 void Waiting::run_handlers()
 {
     PyEval_RestoreThread(state_);
-    if (!std::exchange(is_known_, true)) is_main_ = is_main_thread();
-    if (is_main_ && PyErr_CheckSignals() != 0) PyErr_Fetch(&kind_, &error_, &trace_);
+    if (PyErr_CheckSignals() != 0) PyErr_Fetch(&kind_, &error_, &trace_);
     PyEval_SaveThread();
 }
 
 int32_t Waiting::hear(void *)
 {
     Waiting *const here = waiting;
-    if (!here || (here->is_known_ && !here->is_main_)) return 0;
+    if (!here || is_other_thread()) return 0;
     if (!here->kind_) here->run_handlers();
     return here->kind_ != nullptr;
 }
 
 bool init_interrupts()
 {
+    static const int guarded = pthread_atfork(nullptr, nullptr, note_after_fork);
+    if (guarded) return PyErr_NoMemory() != nullptr;
+    main_thread = 0;  // a host may have started Python anew, in another thread
+    Py_AddPendingCall(note_main_thread, nullptr);  // which the main thread makes; never, if full
     return yoke_set_interrupt_hook(Waiting::hear, nullptr, nullptr) == YOKE_OK ||
            raise_last_error() != nullptr;
 }

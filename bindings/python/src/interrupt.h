@@ -26,8 +26,6 @@ private:
     void run_handlers();
 
     PyThreadState *const state_;
-    bool is_known_ = false,
-         is_main_ = false;  // which costs some of Python's steps: looked at once it counts
     Waiting *const outer_;
     PyObject *kind_ = nullptr, *error_ = nullptr, *trace_ = nullptr;  // what it raised
 };
