@@ -62,8 +62,8 @@ public:
     static std::shared_ptr<Reducer> of(Group &group, const char *call);
     // All ranks are in a join, or none is, or each backward raises YOKE_E_STATE on all of them.
     void begin_join();
-    // Returns when all ranks have come here, with the values of one that came last, and what that one gave as `mine`,
-    // which may be null. Raises YOKE_E_STATE where none of them had a backward since.
+    // Returns when all ranks have come here, with the values and gradients of one that came last, and what that one
+    // gave as `mine`, which may be null. Raises YOKE_E_STATE where none of them had a backward since.
     Ref<State> end_join(const Ref<State> &mine);
 
     // In the place of this one, which leaves its leaves: the same for another group, whose ranks all call it. All get
@@ -139,6 +139,7 @@ private:
     bool answer_step();
     void open_answer();
     void take_values(int32_t root);
+    void take_gradients(int32_t root);
     // How far this rank is, in the order of these numbers.
     enum Progress : int64_t { kSome, kNone, kAll };  // of a step: its midst is where nobody goes on
     struct Position {

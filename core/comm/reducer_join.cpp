@@ -75,6 +75,7 @@ Ref<State> Reducer::end_join(const Ref<State> &mine)
 Ref<State> Reducer::state_of_last(const Ref<State> &mine)
 try {
     take_values(joined_root_);
+    take_gradients(joined_root_);
     Ref<State> told =
         state_from(*group_, joined_root_, mine.present() ? mine : State::make(), kJoin);
     const std::lock_guard lock(mutex_);
@@ -83,6 +84,24 @@ try {
 } catch (const Error &error) {
     group_->abort(format("its %s failed: ", kJoin) + error.what());
     throw;
+}
+
+// Mostly none, as steps end with zero_grad; what has been added up for a step behind the join is alike on all.
+void Reducer::take_gradients(int32_t root)
+{
+    std::vector<int64_t> has(params_.size());
+    for (size_t i = 0; i < has.size(); ++i) has[i] = leaf_of(i).grad().present();
+    has = from_rank(*group_, root, has, kJoin);
+    std::vector<Named> told;
+    for (size_t i = 0; i < has.size(); ++i) {
+        LeafNode &leaf = leaf_of(i);
+        if (!has[i])
+            leaf.set_grad(nullptr);
+        else if (!leaf.grad().present())
+            leaf.set_grad(alias(*view_of(i)));
+        if (has[i]) told.push_back({params_[i].name, leaf.grad()});
+    }
+    send(told, root);
 }
 
 // The others wait for a rank that cannot leave.

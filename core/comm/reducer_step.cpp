@@ -245,7 +245,7 @@ void Reducer::finish_step()
         compression_->end(buckets_[i], i);
         if (const double room = room_above(buckets_[i]); room != 1)
             ops::mul_(*buckets_[i].memory, room);
-        settle(i);
+        if (step_.presence != Presence::kOut) settle(i);  // who is out gets its at the join's end
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
     send(buffers_, step_.root);

@@ -1,4 +1,5 @@
 """group.join(): ranks with unlike numbers of batches. Ranks are threads."""
+import contextlib
 import time
 
 import numpy as np
@@ -67,6 +68,68 @@ def test_all_end_alike_with_buffers_and_whatever_the_way(counts, compression):
     first, *others = on_ranks(len(counts), lambda group: joined(group, counts, norm=True, compression=hook if compression == "a function" else compression))
     assert all(each == first for each in others)
     assert first[-1] == max(counts), "the count of batches that the last rank's norm has seen"
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (0, 3), (2, 0, 1)])
+def test_epochs_of_joins_are_those_of_one_process(counts):
+    def epochs(forward, model, xs_of, join):
+        optimizer = yoke.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+        left = []
+        for _ in range(3):
+            with join(optimizer):
+                for xs in xs_of:
+                    forward(xs).pow(2).mean().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+            left.append([each.grad for each in model.parameters()])
+        return left, values(model)
+
+    def run(group):
+        model = net()
+        ddp = yoke.DistributedDataParallel(model, group, bucket_mb=0.0002)
+        return epochs(ddp, model, batches(group.rank, counts[group.rank]), group.join)
+    data = [batches(rank, count) for rank, count in enumerate(counts)]
+    whole = [yoke.cat([each[step] for each in data if step < len(each)]) for step in range(max(counts))]
+    model = net()
+    _, expected = epochs(model, model, whole, contextlib.nullcontext)
+    for left, found in on_ranks(len(counts), run):
+        assert left == [[None] * 4] * 3
+        assert all(np.abs(np.array(a) - np.array(b)).max() < 1e-12 for a, b in zip(found, expected))
+
+
+def test_all_have_the_gradients_of_one_that_came_last():
+    class Two(nn.Module):
+        def __init__(self):
+            self.first, self.late = nn.Parameter(yoke.ones(1)), nn.Parameter(yoke.ones(1))
+
+        def forward(self, x, is_late):
+            return (x * self.first + (x * self.late if is_late else 0)).sum()
+
+    def run(group):
+        model = Two()
+        ddp = yoke.DistributedDataParallel(model, group, bucket_mb=0.0002)
+        with group.join():
+            for step in range(1 + 2 * group.rank):
+                model.zero_grad()
+                ddp(yoke.full((1,), 10. ** step + group.rank), step > 0).backward()
+        ended = [each.grad and each.grad.item() for each in model.parameters()]
+        ddp(yoke.ones(1), False).backward()
+        return ended, model.first.grad.item()
+    assert on_ranks(2, run) == [([101., 101.], 102.)] * 2
+
+
+def test_what_is_added_up_over_a_join_is_alike_on_all():
+    def run(group):
+        layer = nn.Linear(1, 1, bias=False)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        seen = []
+        for _ in range(2):
+            with group.join():
+                for step in range(3 - group.rank):
+                    ddp(yoke.full((1, 1), 10. ** step * (group.rank + 1))).sum().backward()
+            seen.append(layer.weight.grad.item())
+        return seen
+    assert on_ranks(3, run) == [[2 + 15 + 100., 2 * (2 + 15 + 100.)]] * 3
 
 
 def test_states_of_those_that_came_last_are_handed_on():

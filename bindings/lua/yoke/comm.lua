@@ -98,10 +98,10 @@ function Group:empty(shape, dtype)
 end
 
 --- Around the loops of ranks with unlike numbers of batches, as fn: a rank whose fn has returned answers the others'
---- backwards with weight 0 until all have. Then all have the parameters and buffers of one that came last, and of its
---- `objects`, a list such as {optimizer}, which have made more steps, the states. True, or nil and an error. Each rank
---- calls it, or each backward raises on all, and it raises where none had a backward. What fn raises ends the group, on
---- all ranks with its reason.
+--- backwards with weight 0 until all have. Then all have the parameters, buffers and gradients of one that came last,
+--- and of its `objects`, a list such as {optimizer}, which have made more steps, the states. True, or nil and an error.
+--- Each rank calls it, or each backward raises on all, and it raises where none had a backward. What fn raises ends the
+--- group, on all ranks with its reason.
 function Group:join(fn, objects)
     if type(fn) ~= "function" then
         core.raise("type", "join", ("argument 'fn' is %s; it takes a function"):format(options.shown(fn)))

@@ -226,7 +226,7 @@ class Group:
         """Around the loops of ranks with unlike numbers of batches: with group.join(optimizer): for x in batches: ddp(x)…
 
         A rank that has come to the end answers the others' backwards with weight 0 until all are there. Then all have the
-        parameters and buffers of one that came last, and of its `objects`, which have made more steps, the states. Each rank
+        parameters, buffers and gradients of one that came last, and of its `objects`, which have made more steps, the states. Each rank
         has such a block, or each backward is a StateError on all; so is the end where none had a backward, and a group that not
         one DistributedDataParallel has. An exception that leaves the block ends the group, on all ranks with its reason.
         """

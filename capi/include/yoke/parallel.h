@@ -78,12 +78,13 @@ YOKE_API int32_t yoke_reducer_get_sync(yoke_reducer *reducer);
 YOKE_API yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double weight);
 
 /* Ranks with unlike numbers of batches: between the two this rank has its backwards, and in the second one it answers
- * those of the others with weight 0, until all ranks are there. Then all have the parameters and buffers of one that
- * came last, and in *last what that one gave as `mine`, such as the state of its optimizer, whose tensors lie on the
- * CPU elsewhere; both are NULL where nothing is given, as on all ranks alike. All ranks are in a join when one has a
- * backward, or each backward is an error on all of them. Of the one reducer of the group. Errors: STATE where there is
- * none, or several; for a rank within no_sync, or with gradients that it has added up there and not reduced; and on all
- * ranks where none had a backward; what the group has failed with. [any-thread] */
+ * those of the others with weight 0, until all ranks are there. Then all have the parameters, buffers and
+ * gradients of one that came last, no gradient where that one has none, and in *last what it gave as `mine`, such as
+ * the state of its optimizer, whose tensors lie on the CPU elsewhere; both are NULL where nothing is given, as on all
+ * ranks alike. All ranks are in a join when one has a backward, or each backward is an error on all of them. Of the one
+ * reducer of the group. Errors: STATE where there is none, or several; for a rank within no_sync, or with gradients
+ * that it has added up there and not reduced; and on all ranks where none had a backward; what the group has failed
+ * with. [any-thread] */
 YOKE_API yoke_status yoke_group_join_begin(yoke_group *group);
 YOKE_API yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state **last);
 
