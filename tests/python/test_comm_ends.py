@@ -197,3 +197,23 @@ os.exit(err and 0 or 1)
                               env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in (0, 1)]
     outs = [rank.communicate(timeout=60) for rank in ranks]
     assert words in outs[1][0] and "died" not in outs[1][0], outs
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_one_that_was_stopped_is_told_so_as_it_goes_on(victim):
+    # It is continued once the others have given it up, and is within a collective then.
+    outs, statuses, errors = start(f"""
+import os, signal
+if rank == {victim}:
+    if os.fork() == 0:
+        parent = os.getppid()
+        os.kill(parent, signal.SIGSTOP)
+        import time; time.sleep(2.5); os.kill(parent, signal.SIGCONT); os._exit(0)
+def loop():
+    while True: group.all_reduce(yoke.ones(3))
+told(loop)
+if rank != {victim}: import time; time.sleep(3)
+""", 2, YOKE_COMM_SILENCE="1")
+    assert statuses == [0, 0], errors
+    for out in outs:
+        assert f"rank {victim} (host " in out and "has not been heard for" in out, outs

@@ -216,23 +216,3 @@ def test_a_rank_that_cannot_begin_tells_why(tmp_path):
     with Job(2, numbers=()) as job:
         rank = job.start(0, TORCHELASTIC_ERROR_FILE=path, OMPI_COMM_WORLD_RANK=1)
         assert rank.ask("init env").status == "value" and "OMPI_COMM_WORLD_RANK" in message_of(path)
-
-
-@pytest.mark.parametrize("victim", [0, 1])
-def test_one_that_was_stopped_is_told_so_as_it_goes_on(victim):
-    # It is continued once the others have given it up, and is within a collective then.
-    outs, statuses, errors = start(f"""
-import os, signal
-if rank == {victim}:
-    if os.fork() == 0:
-        parent = os.getppid()
-        os.kill(parent, signal.SIGSTOP)
-        import time; time.sleep(2.5); os.kill(parent, signal.SIGCONT); os._exit(0)
-def loop():
-    while True: group.all_reduce(yoke.ones(3))
-told(loop)
-if rank != {victim}: import time; time.sleep(3)
-""", 2, YOKE_COMM_SILENCE="1")
-    assert statuses == [0, 0], errors
-    for out in outs:
-        assert f"rank {victim} (host " in out and "has not been heard for" in out, outs
