@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace yoke {
 
@@ -34,29 +35,41 @@ double number(const std::string &text, const char *key, const std::string &all)
     return value;
 }
 
+void take(PowerSgdOptions &options, const std::string &key, const std::string &value,
+          const std::string &all)
+{
+    // Before it the buckets are laid out anew, and errors belong to a bucket.
+    constexpr int64_t kFirstStart = 2;
+    if (key == "rank")
+        options.rank = whole(value, "rank", 1, all);
+    else if (key == "start")
+        options.start = whole(value, "start", kFirstStart, all);
+    else if (key == "rate")
+        options.rate = number(value, "rate", all);
+    else
+        fail(
+            YOKE_E_VALUE,
+            "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; there are rank, start and rate",
+            kCall, key.c_str(), all.c_str());
+}
+
 }  // namespace
 
 PowerSgdOptions read_powersgd_options(const std::string &text)
 {
-    // Before it the buckets are laid out anew, and errors belong to a bucket.
-    constexpr int64_t kFirstStart = 2;
     PowerSgdOptions options;
+    std::set<std::string> seen;
     for (size_t at = 0; at < text.size();) {
         const size_t end = std::min(text.find(',', at), text.size());
         const std::string one = text.substr(at, end - at);
         const size_t sign = std::min(one.find('='), one.size());
         const std::string key = one.substr(0, sign),
                           value = sign < one.size() ? one.substr(sign + 1) : "";
-        if (key == "rank")
-            options.rank = whole(value, "rank", 1, text);
-        else if (key == "start")
-            options.start = whole(value, "start", kFirstStart, text);
-        else if (key == "rate")
-            options.rate = number(value, "rate", text);
-        else
+        take(options, key, value, text);
+        if (!seen.insert(key).second)
             fail(
                 YOKE_E_VALUE,
-                "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; there are rank, start and rate",
+                "%s: argument 'compression' has the key '%s' twice in 'powersgd:%s'; give each once",
                 kCall, key.c_str(), text.c_str());
         at = end + 1;
     }

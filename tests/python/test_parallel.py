@@ -218,6 +218,7 @@ def test_values_that_were_unlike_are_told_of_by_rank_0():
 @pytest.mark.parametrize("arguments, error, words", [
     (("a text",), yoke.TypeError, "'module' is 'a text'"), ((nn.Linear(1, 1), 5), yoke.TypeError, "'group' is 5"),
     ((nn.Linear(1, 1), None, -1), yoke.ValueError, "'bucket_mb' is -1"), ((nn.Linear(1, 1), None, 25, "fp8"), yoke.ValueError, "'compression' is 'fp8'"),
+    ((nn.Linear(1, 1), None, 0), yoke.ValueError, "'bucket_mb' is 0; it takes the MiB of a bucket, above 0"),
     ((nn.Linear(1, 1), None, 25, "powersgd:speed=2"), yoke.ValueError, "the key 'speed'"), ((nn.Linear(1, 1), None, 25, 4), yoke.TypeError, "'compression' is 4"),
     ((nn.ReLU(),), yoke.ValueError, "no parameter")])
 def test_wrong_arguments_are_refused(arguments, error, words):

@@ -177,6 +177,10 @@ py::object make_reducer(yoke_group *group, const ReducerArguments &given)
     yoke_reducer_options options{};
     options.struct_size = sizeof options;
     options.bucket_mb = need_float(given.bucket_mb, call, "bucket_mb");
+    if (options.bucket_mb == 0)  // which stands for the default in C
+        require(raise_error(YOKE_E_VALUE, call,
+                            "argument 'bucket_mb' is %R; it takes the MiB of a bucket, above 0",
+                            given.bucket_mb.ptr()) != nullptr);
     options.compression =
         given.compression.is_none() ? nullptr : need_text(given.compression, call, "compression");
     yoke_bucket_hook hook{};

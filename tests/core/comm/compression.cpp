@@ -235,6 +235,8 @@ TEST(Compression, RefusesWhatItDoesNotKnow)
     };
     refused("fp8", {"'compression' is 'fp8'", "'fp16', 'bf16' and 'powersgd"});
     refused("powersgd:speed=2", {"the key 'speed'", "rank, start and rate"});
+    refused("powersgd:rank=4,rank=2", {"the key 'rank' twice in 'powersgd:rank=4,rank=2'"});
+    refused("powersgd:start=3,rank=2,start=3", {"the key 'start' twice"});
     refused("powersgd:rank=0", {"rank=0", "1 or more"});
     refused("powersgd:rank=two", {"rank=two"});
     refused("powersgd:rank", {"rank="});
