@@ -19,10 +19,23 @@ constexpr const char *kCall = "DistributedDataParallel";
 
 // ---- Making and leaving -----------------------------------------------------------------------------------------
 
-Reducer::Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named> buffers,
+namespace {
+
+std::vector<Reducer::Named> trained(const std::vector<Reducer::Named> &params)
+{
+    std::vector<Reducer::Named> some;
+    std::ranges::copy_if(params, std::back_inserter(some),
+                         [](const Reducer::Named &each) { return !each.is_frozen; });
+    return some;
+}
+
+}  // namespace
+
+Reducer::Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
                  const ReducerOptions &options)
     : group_(std::move(group)),
-      params_(std::move(params)),
+      all_params_(std::move(all_params)),
+      params_(trained(all_params_)),
       buffers_(std::move(buffers)),
       options_(options),
       compression_(options.hook ? make_hook(options.hook, group_)
@@ -38,18 +51,18 @@ namespace {
 
 void check_params(const std::vector<Reducer::Named> &params)
 {
-    std::unordered_map<const yoke::Node *, const std::string *> seen;
-    if (params.empty())
+    std::unordered_map<const void *, const std::string *> seen;
+    if (std::ranges::all_of(params, &Reducer::Named::is_frozen))
         fail(YOKE_E_VALUE,
              "DistributedDataParallel: the module has no parameter that requires a gradient");
     for (const Reducer::Named &each : params) {
-        if (!each.tensor->requires_grad() || !is_leaf(*each.tensor))
+        if (!is_leaf(*each.tensor))
             fail(
                 YOKE_E_VALUE,
-                "DistributedDataParallel: the parameter '%s', %s, %s; a parameter is a leaf that requires a gradient",
-                each.name.c_str(), describe(*each.tensor).c_str(),
-                is_leaf(*each.tensor) ? "requires none" : "was made by an op");
-        const auto [place, is_new] = seen.emplace(node_of(*each.tensor), &each.name);
+                "DistributedDataParallel: the parameter '%s', %s, was made by an op; a parameter is a leaf",
+                each.name.c_str(), describe(*each.tensor).c_str());
+        const void *const node = node_of(*each.tensor);
+        const auto [place, is_new] = seen.emplace(node ? node : each.tensor.get(), &each.name);
         if (!is_new)
             fail(
                 YOKE_E_VALUE,
@@ -67,6 +80,7 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
     std::shared_ptr<Reducer> made;
     try {
         Coalescing::check_closed(kCall);
+        for (Named &each : params) each.is_frozen = !each.tensor->requires_grad();
         yoke::check_params(params);
         made.reset(new Reducer(group, std::move(params), std::move(buffers), options));
         made->check_unwatched();

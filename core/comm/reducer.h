@@ -35,11 +35,12 @@ public:
     struct Named {
         std::string name;
         Tensor tensor;
+        bool is_frozen = false;  // a parameter that required no gradient when it was given
     };
 
-    // All ranks call it alike. Parameters are leaves that require a gradient; where their values or those of buffers
-    // differ, all take rank 0's. Raises YOKE_E_VALUE where the ranks have unlike parameters, with the first that
-    // differs.
+    // All ranks call it alike. Parameters are leaves; what is said of gradients is of those that require one. Where
+    // values of parameters or buffers differ, all take rank 0's. Raises YOKE_E_VALUE where the ranks have unlike
+    // parameters, with the first that differs.
     static std::shared_ptr<Reducer> make(const Ref<Group> &group, std::vector<Named> params,
                                          std::vector<Named> buffers, const ReducerOptions &options);
     ~Reducer() override;
@@ -109,7 +110,7 @@ private:
         const char *call() const { return presence == Presence::kOut ? "join" : "backward"; }
     };
 
-    Reducer(Ref<Group> group, std::vector<Named> params, std::vector<Named> buffers,
+    Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
             const ReducerOptions &options);
     bool is_live();
     void check_unwatched() const;
@@ -171,7 +172,7 @@ private:
     LeafNode &leaf_of(size_t param) const;
 
     const Ref<Group> group_;
-    const std::vector<Named> params_, buffers_;
+    const std::vector<Named> all_params_, params_, buffers_;  // params_: those that are not frozen
     const ReducerOptions options_;
     int64_t number_ = 0;  // among those of the group
     std::unordered_map<const LeafNode *, size_t> numbers_;

@@ -93,7 +93,7 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
     Coalescing::check_closed(kRegroup);
     const Position at = position();  // before the group, which may be the same, is called
     retire();
-    const std::shared_ptr<Reducer> made(new Reducer(group, params_, buffers_, options_));
+    const std::shared_ptr<Reducer> made(new Reducer(group, all_params_, buffers_, options_));
     try {
         if (group->size() > 1) made->compare_models();
         const int32_t from = furthest(*group, at);
@@ -117,7 +117,7 @@ Ref<State> Reducer::values(const Ref<State> &mine) const
 {
     const Ref<State> all = State::make(StateDict());
     all->put("done", State::make(done_), kRegroup);
-    all->put("params", list_of(params_), kRegroup);
+    all->put("params", list_of(all_params_), kRegroup);
     all->put("buffers", list_of(buffers_), kRegroup);
     all->put("compression", state_of(compression_->state().common()), kRegroup);
     all->put("mine", mine.present() ? mine : State::make(), kRegroup);
@@ -127,7 +127,7 @@ Ref<State> Reducer::values(const Ref<State> &mine) const
 // What each rank's compression lacked stays its own.
 void Reducer::take_over(const Reducer &before, State &values)
 {
-    copy_into(params_, values.at("params", kRegroup));
+    copy_into(all_params_, values.at("params", kRegroup));
     copy_into(buffers_, values.at("buffers", kRegroup));
     done_ = *values.at("done", kRegroup).get_if<int64_t>();
     weight_ = before.weight_;

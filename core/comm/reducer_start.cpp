@@ -29,29 +29,37 @@ int64_t hash_of(std::string_view bytes)
     return static_cast<int64_t>(std::hash<std::string_view>()(bytes));
 }
 
-std::string line_of(const Reducer::Named &param)
-{
-    return format("'%s' is %s", param.name.c_str(), describe(*param.tensor).c_str());
-}
+constexpr std::string_view kBuffer = "the buffer";
 
-std::string lines_of(const std::vector<Reducer::Named> &params)
+std::string lines_of(const std::vector<Reducer::Named> &tensors, std::string_view kind)
 {
     std::string text;
-    for (const Reducer::Named &each : params) text += line_of(each) + "\n";
+    for (const Reducer::Named &each : tensors)
+        text += std::string(kind) + " '" + each.name + "' is " + describe(*each.tensor) +
+                (each.is_frozen ? " and frozen\n" : "\n");
     return text;
 }
 
-// The first line of ours that theirs has otherwise, and that one; "none" where one has fewer.
+// In their order; who has come to a later kind lacks what others have of the former one.
+int kind_of(const std::string &line)
+{
+    return line.empty() ? 2 : line.starts_with(kBuffer) ? 1 : 0;
+}
+
+// The first line of ours that theirs has otherwise, and that one; "there is none" where one has fewer.
 std::string first_difference(const std::string &ours, const std::string &theirs)
 {
     const auto next = [](const std::string &text, size_t &at) {
         const size_t begin = std::min(at, text.size()), end = text.find('\n', begin);
         at = end == text.npos ? text.size() : end + 1;
-        return begin == text.size() ? "there is none" : text.substr(begin, end - begin);
+        return text.substr(begin, end - begin);
+    };
+    const auto shown = [](const std::string &line, const std::string &beside) {
+        return kind_of(line) > kind_of(beside) ? "there is none" : line;
     };
     for (size_t i = 0, k = 0; i < ours.size() || k < theirs.size();) {
         const std::string mine = next(ours, i), other = next(theirs, k);
-        if (mine != other) return other + " on rank 0, " + mine;
+        if (mine != other) return shown(other, mine) + " on rank 0, " + shown(mine, other);
     }
     return "";
 }
@@ -74,7 +82,7 @@ int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
 void Reducer::compare_models() const
 {
     constexpr size_t kLength = 64;  // of a difference that is told, in numbers
-    const std::string mine = lines_of(params_) + "buffers\n" + lines_of(buffers_);
+    const std::string mine = lines_of(all_params_, "the parameter") + lines_of(buffers_, kBuffer);
     const Numbers about = gathered(*group_, {hash_of(mine), std::ssize(mine)}, kCall);
     if (are_alike(about, 2)) return;
     const auto length = static_cast<size_t>(about[1]) / sizeof(int64_t) + 1;
@@ -85,23 +93,22 @@ void Reducer::compare_models() const
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
         const std::string told = unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
         if (told.empty()) continue;
-        yoke::fail(
-            YOKE_E_VALUE,
-            "%s: the ranks have unlike modules: the parameter or buffer %s on %s; give all ranks one module",
-            kCall, told.c_str(), describe(group_->ranks()[static_cast<size_t>(rank)]).c_str());
+        yoke::fail(YOKE_E_VALUE,
+                   "%s: the ranks have unlike modules: %s on %s; give all ranks one module", kCall,
+                   told.c_str(), describe(group_->ranks()[static_cast<size_t>(rank)]).c_str());
     }
 }
 
 void Reducer::take_values(int32_t root)
 {
-    send(params_, root);
+    send(all_params_, root);
     send(buffers_, root);
 }
 
 void Reducer::take_values_of_rank_0()
 {
     const Numbers hashes =
-        gathered(*group_, {hash_of_values(params_), hash_of_values(buffers_)}, kCall);
+        gathered(*group_, {hash_of_values(all_params_), hash_of_values(buffers_)}, kCall);
     if (are_alike(hashes, 2)) return;
     take_values(0);
     if (group_->rank() == 0)

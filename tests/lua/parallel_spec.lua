@@ -134,6 +134,25 @@ describe("DistributedDataParallel", function()
         end
     end)
 
+    it("takes frozen parameters of rank 0", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local layer = yoke.nn.Linear(2, 1)
+            layer.weight:requires_grad_(false)
+            layer.weight:fill_(group.rank + 1.0)
+            local ddp = yoke.DistributedDataParallel(layer, { group = group })
+            assert(layer.weight:tolist()[1][2] == 1)
+            ddp(yoke.ones { 1, 2 }):sum():backward()
+            assert(layer.weight.grad == nil and layer.bias.grad:tolist()[1] == 1)
+            assert(group:monitored_barrier(30.0)) -- nobody fails before all have come here
+            if group.rank == 1 then layer.weight:requires_grad_() end
+            local done, problem = pcall(function() ddp(yoke.ones { 1, 2 }):sum():backward() end)
+            assert(not done and tostring(problem):find("'weight' was frozen, and requires a gradient now", 1, true), tostring(problem))
+            ddp:close()
+        end, 2))
+    end)
+
     it("leaves a prefix that is the module's own", function()
         local group <close> = group_of_one()
         local Holder = nn.Module:extend("Holder")

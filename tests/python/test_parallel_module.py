@@ -46,8 +46,41 @@ def test_unlike_modules_are_refused_alike_on_all_ranks():
     assert "'1.weight'" in str(told[0]) and "[4, 3]" in str(told[0]) and "[5, 3]" in str(told[0]) and "rank 2 (host" in str(told[0]), told[0]
 
 
+def test_frozen_parameters_are_those_of_rank_0_and_the_same_on_all_ranks():
+    def frozen(net, names):
+        for name, each in net.named_parameters():
+            each.requires_grad_(name not in names)
+        return net
+
+    def run(group):
+        net = frozen(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2)), ("0.weight", "0.bias"))
+        with yoke.no_grad():
+            for each in net.parameters():
+                each.fill_(group.rank + 5.)
+        ddp = yoke.DistributedDataParallel(net, group)
+        for _ in range(3):
+            net.zero_grad()
+            ddp(yoke.full((1, 2), group.rank + 1.)).sum().backward()
+        return [(each.tolist()[0], each.grad is None) for each in (*net[0].parameters(), net[1].bias)]
+    assert on_ranks(2, run) == [[([5., 5.], True), (5., True), (5., False)]] * 2
+    for names, shape in ((("0.weight",), 3), ((), 4)):  # where one is frozen on one rank, and another shape where it is on all
+        def unlike(group):
+            net = frozen(nn.Sequential(nn.Linear(2, 3 + (group.rank and shape - 3))), ("0.weight",) if group.rank or shape == 4 else ())
+            yoke.DistributedDataParallel(net, group)
+        for told in on_ranks(2, unlike):
+            assert isinstance(told, yoke.ValueError) and "'0.weight' is [3, 2] float32 on cpu" in str(told) and f"'0.weight' is [{shape}, 2] float32 on cpu and frozen on rank 1" in str(told), told
+
+
 def freeze(net):
     net[0].weight.requires_grad_(False)
+
+
+def unfreeze(net):
+    net.frozen.requires_grad_(True)
+
+
+def replace_frozen(net):
+    net.frozen = nn.Parameter(yoke.ones(1), requires_grad=False)
 
 
 def add(net):
@@ -77,11 +110,13 @@ def take_buffer_away(net):
 @pytest.mark.parametrize("is_training", [True, False])
 @pytest.mark.parametrize("change, words", [(assign_buffer, "'2.running_mean' is another tensor than when it was wrapped; write into it in place, buf.copy_(...)"),
                                            (add_buffer, "'seen' came to it"), (take_buffer_away, "'2.running_var' was taken away"),
-                                           (freeze, "'0.weight' was frozen"), (add, "'extra' came to it"), (take_away, "'1.bias' was taken away"),
+                                           (freeze, "'0.weight' was frozen; "), (unfreeze, "'frozen' was frozen, and requires a gradient now"),
+                                           (replace_frozen, "'frozen' was moved, or another one"), (add, "'extra' came to it"), (take_away, "'1.bias' was taken away"),
                                            (move, "'1.weight' was moved")])
 def test_a_module_that_changed_on_one_rank_is_told_on_all(change, words, is_training):
     def run(group):
         net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.BatchNorm1d(2))
+        net.frozen = nn.Parameter(yoke.ones(1), requires_grad=False)
         ddp = yoke.DistributedDataParallel(net, group).train(is_training)
         group.monitored_barrier(30.)
         if group.rank == 1:

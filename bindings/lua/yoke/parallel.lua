@@ -26,16 +26,12 @@ local function handle_of(group, call, kind)
     return handle
 end
 
--- Names and tensors of those that are wanted.
-local function listed(iterator, is_wanted)
+-- Names and tensors.
+local function listed(iterator)
     local names, tensors = {}, {}
-    for name, tensor in iterator do
-        if is_wanted(tensor) then names[#names + 1], tensors[#tensors + 1] = name, tensor end
-    end
+    for name, tensor in iterator do names[#names + 1], tensors[#tensors + 1] = name, tensor end
     return names, tensors
 end
-
-local function trains(tensor) return tensor.requires_grad end
 
 --- {group =, bucket_mb = 25, compression =}: MiB of gradients that are reduced together; "fp16" or "bf16" send 16-bit
 --- floats, "powersgd:rank=4,start=10,rate=2" sends matrices as thin products.
@@ -46,16 +42,17 @@ function Parallel:init(module, given)
     local named = options.named(NAME, given, { group = options.none, bucket_mb = 25, compression = options.none })
     local handle = handle_of(named.group, NAME, "option")
     self.module = module
-    local names, params = listed(module:named_parameters(), trains)
-    local buffer_names, buffers = listed(module:named_buffers(), function() return true end)
+    local names, params = listed(module:named_parameters())
+    local buffer_names, buffers = listed(module:named_buffers())
     local compression = named.compression or nil
-    local known, broadcast = {}, {}
-    for _, name in ipairs(names) do known[name] = true end
+    local known, trained, broadcast = {}, {}, {}
+    for i, name in ipairs(names) do known[name], trained[i] = true, params[i].requires_grad end
     for i, name in ipairs(buffer_names) do broadcast[name] = buffers[i] end
     rawset(self, "broadcast", broadcast)
     rawset(self, "group", named.group)
     rawset(self, "known", known)
     rawset(self, "names", names)
+    rawset(self, "trained", trained)
     rawset(self, "wrapped", params)
     rawset(self, "reducer", core._reducer(handle, params, names, buffers, buffer_names, named.bucket_mb, compression))
 end
@@ -68,17 +65,19 @@ local function set_of(tensors)
 end
 
 local function change_of_parameters(self)
-    local names, params = listed(self.module:named_parameters(), function() return true end)
+    local names, params = listed(self.module:named_parameters())
     local was, is = set_of(self.wrapped), set_of(params)
     for i, each in ipairs(params) do
-        if trains(each) and not was[each] then
+        if not was[each] then
             local what = self.known[names[i]] and "was moved, or another one has its name" or "came to it"
             return ("the parameter '%s' %s"):format(names[i], what)
         end
     end
     for i, each in ipairs(self.wrapped) do
-        if not (is[each] and trains(each)) then
-            return ("the parameter '%s' was %s"):format(self.names[i], is[each] and "frozen" or "taken away")
+        if not is[each] then return ("the parameter '%s' was taken away"):format(self.names[i]) end
+        if each.requires_grad ~= self.trained[i] then
+            local what = self.trained[i] and "frozen" or "frozen, and requires a gradient now"
+            return ("the parameter '%s' was %s"):format(self.names[i], what)
         end
     end
 end

@@ -82,14 +82,14 @@ class DistributedDataParallel(Module):
             raise _yoke.TypeError(f"{_NAME}(): argument 'compression' is {shown(compression)}; it is a text, a function, or None")
         self.module = module
         held = Group(_yoke._comm_group()) if group is None else group
-        named = [(name, each) for name, each in module.named_parameters() if each.requires_grad]
+        named = list(module.named_parameters())
         buffers = list(module.named_buffers())
         groups = [held]  # which a hook sees change
         hook = None if compression is None or isinstance(compression, str) else _hook(compression, groups)
         text = compression if isinstance(compression, str) else None
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_hook", hook)  # held here alone
-        object.__setattr__(self, "_wrapped", dict(named))
+        object.__setattr__(self, "_wrapped", {name: (each, each.requires_grad) for name, each in named})
         object.__setattr__(self, "_broadcast", dict(buffers))
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
@@ -123,14 +123,15 @@ class DistributedDataParallel(Module):
 
     def _change_of_parameters(self) -> str | None:
         every = list(self.module.named_parameters())
-        was, now = {id(each) for each in self._wrapped.values()}, {id(each) for _, each in every if each.requires_grad}
-        came = now - was
+        was, now = {id(each): trains for each, trains in self._wrapped.values()}, {id(each): each.requires_grad for _, each in every}
         for name, each in every:
-            if id(each) in came:
+            if id(each) not in was:
                 return f"the parameter '{name}' " + ("was moved, or another one has its name" if name in self._wrapped else "came to it")
-        for name, each in self._wrapped.items():
+        for name, (each, trained) in self._wrapped.items():
             if id(each) not in now:
-                return f"the parameter '{name}' was " + ("frozen" if any(each is other for _, other in every) else "taken away")
+                return f"the parameter '{name}' was taken away"
+            if now[id(each)] != trained:
+                return f"the parameter '{name}' was " + ("frozen" if trained else "frozen, and requires a gradient now")
         return None
 
     def _change_of_buffers(self) -> str | None:

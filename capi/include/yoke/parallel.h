@@ -45,15 +45,16 @@ typedef struct yoke_reducer_options {
 
 /* From now on each backward that leads to one of these leaves, and so does on all ranks, leaves the mean over the ranks
  * in the gradients of all of them: of a parameter that this rank did not use, too, where another one did; one that no
- * rank used keeps none. All ranks call it alike, with as many parameters of the same names, shapes and dtypes; where
- * their values, or those of the buffers, differ, all take rank 0's, and rank 0 logs that. After each such backward all
+ * rank used keeps none. A parameter that requires no gradient when it is given takes no part in that. All ranks call it
+ * alike, with as many parameters of the same names, shapes and dtypes, of which the same require none; where their
+ * values, or those of the buffers, differ, all take rank 0's, and rank 0 logs that. After each such backward all
  * ranks have the buffers of rank 0. `options` may be NULL. In a group of one nothing is done.
  *
  * While a backward runs no other call of the group may be made. A backward that fails, or is refused, ends the group
  * for all ranks, with the reason; backward then leaves gradients of this rank alone.
  *
- * Errors: VALUE where the ranks have unlike parameters, with the first that differs, for a tensor that is no leaf or
- * requires no gradient, for a parameter that stands twice, and for an unknown compression; STATE
+ * Errors: VALUE where the ranks have unlike parameters, with the first that differs, for a tensor that is no leaf,
+ * where none requires a gradient, for a parameter that stands twice, and for an unknown compression; STATE
  * for one that another reducer has, whose group has not failed: release that one before. [any-thread]
  *
  * Source: S. Li et al., "PyTorch Distributed: Experiences on accelerating data parallel training", 2020. */

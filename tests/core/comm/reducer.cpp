@@ -156,6 +156,31 @@ TEST(Reducer, TakesTheValuesOfRankZero)
     });
 }
 
+TEST(Reducer, TakesFrozenParametersOfRankZeroAndReducesTheOthers)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3, 4, 5});
+        set_requires_grad(*model.params[1], false);
+        const Tensor never = filled(2, static_cast<float>(group->rank() + 7));
+        {
+            const NoGrad no_grad;
+            ops::fill_(*model.params[1], group->rank() + 5.);
+        }
+        model.reducer = Reducer::make(group,
+                                      {{"p0", model.params[0]},
+                                       {"p1", model.params[1]},
+                                       {"never", never},
+                                       {"p2", model.params[2]}},
+                                      {}, {kSmall, "", nullptr});
+        EXPECT_EQ(reinterpret_cast<const double *>(model.params[1]->data)[3], 5);
+        EXPECT_EQ(values(never), (std::vector<float>{7, 7}));
+        EXPECT_EQ(model.reducer->bucket_names(),
+                  (std::vector<std::vector<std::string>>{{"p0", "p2"}}));
+        model.go_back({group->rank() + 1., 9, 4});
+        EXPECT_EQ(model.grads(), (Values{1.5, -1, 4}));
+    });
+}
+
 // What broadcasts the group has made since its records were so many.
 int64_t broadcasts_since(const Group &group, size_t before)
 {
@@ -211,16 +236,45 @@ TEST(Reducer, RefusesUnlikeModelsAlikeOnAllRanks)
         EXPECT_NE(told[0].find(part), std::string::npos) << part << " in " << told[0];
 }
 
+TEST(Reducer, RefusesParametersThatAreUnlikeFrozenAndFewer)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
+    const auto frozen = each_rank(groups, [](Group &group) {
+        Model model({3, 4});
+        if (group.rank() == 1) set_requires_grad(*model.params[0], false);
+        model.join(Ref<Group>::share(&group));
+    });
+    groups = init_threads(2, 20, kCall);
+    const auto fewer = each_rank(groups, [](Group &group) {
+        Model model({3, 4});
+        const Tensor buffer = filled(2, 0.F);
+        std::vector<Reducer::Named> params{{"p0", model.params[0]}};
+        if (group.rank() == 1) params.push_back({"p1", model.params[1]});
+        Reducer::make(Ref<Group>::share(&group), params, {{"mean", buffer}}, {});
+    });
+    for (const std::string &each : frozen)
+        EXPECT_NE(
+            each.find("on rank 0, the parameter 'p0' is [3] float64 on cpu and frozen on rank 1"),
+            std::string::npos)
+            << each;
+    for (const std::string &each : fewer)
+        EXPECT_NE(
+            each.find(
+                "there is none on rank 0, the parameter 'p1' is [4] float64 on cpu on rank 1"),
+            std::string::npos)
+            << each;
+}
+
 TEST(Reducer, WhatOneRankIsRefusedIsToldToThoseThatWaitForIt)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 0.5, kCall);
     const auto told = each_rank(groups, [](Group &group) {
         Model model({3});
-        if (group.rank() == 1) set_requires_grad(*model.params[0], false);
+        if (group.rank() == 1) model.params[0] = ops::mul(*model.params[0], 2.0);
         model.join(Ref<Group>::share(&group));
     });
     EXPECT_NE(told[1].find("'p0'"), std::string::npos) << told[1];
-    for (const char *part : {"YOKE_E_TIMEOUT", "rank 1 (", "'p0'", "requires none"})
+    for (const char *part : {"YOKE_E_TIMEOUT", "rank 1 (", "'p0'", "made by an op"})
         EXPECT_NE(told[0].find(part), std::string::npos) << part << " in " << told[0];
 }
 
