@@ -1,5 +1,6 @@
 #include "core/comm/group.h"
 
+#include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
@@ -123,7 +124,14 @@ void Group::raise_cause(std::unique_lock<std::mutex> &lock, const char *call)
     const std::shared_future<void> dumped = dumped_;
     lock.unlock();
     if (dumped.valid()) dumped.wait();
+    note_told();
     cause.raise();
+}
+
+void Group::note_told() noexcept
+{
+    uint64_t before = UINT64_MAX;
+    told_at_.compare_exchange_strong(before, next_sequence_number());
 }
 
 // With the lock held.

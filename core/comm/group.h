@@ -82,6 +82,13 @@ public:
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Raises what it has failed with.
     void check_running(const char *call);
+    // Whether this rank had been told that it has failed, by a call that raised it or as it called abort, when the node
+    // of this number was recorded.
+    bool was_told_before(uint64_t sequence) const noexcept
+    {
+        const uint64_t told = told_at_;
+        return told != UINT64_MAX && sequence >= told;
+    }
     // Of what this rank was to call next, a send or receive or something that all ranks call: who waits for it in vain
     // is told at its deadline.
     void note_refused(const char *why, bool is_message = false) noexcept;
@@ -162,6 +169,7 @@ private:
     void check_usable(std::unique_lock<std::mutex> &lock, const char *call);
     [[noreturn]] void raise_cause(std::unique_lock<std::mutex> &lock, const char *call);
     void name_cause(const char *call);
+    void note_told() noexcept;
     void forget_refused_message() noexcept;
     // With the lock held.
     yoke_comm_signature sign(const Collective &call);
@@ -329,6 +337,7 @@ private:
     std::atomic<int32_t> backwards_{0};
     std::atomic<int64_t> asked_for_{0};
     std::atomic<bool> has_refused_message_{false};
+    std::atomic<uint64_t> told_at_{UINT64_MAX};
     std::shared_ptr<GroupLink> link_;
     std::atomic<bool> has_said_left_{false};
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause

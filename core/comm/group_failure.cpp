@@ -365,6 +365,7 @@ void Group::abort(const std::string &reason)
                                       yoke::describe(members_.self()) +
                                       (reason.empty() ? "" : ": " + reason)};
     fail_with(agreed(std::move(cause)));
+    note_told();
 }
 
 }  // namespace yoke

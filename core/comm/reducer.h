@@ -55,7 +55,8 @@ public:
     bool is_sync() const;
     // How much this rank's gradients count: the mean is the sum of weight times gradient by the sum of weights.
     void set_weight(double weight);
-    // Raises what the group has failed with; backward then leaves gradients of this rank alone.
+    // Raises what the group has failed with; backward then leaves gradients of this rank alone, as it does of what was
+    // recorded after any call had told this rank of the failure.
     void check();
     std::vector<std::vector<std::string>> bucket_names() const;
 
@@ -121,7 +122,7 @@ private:
     void lay_out(const BucketPlan &plan);
     Bucket move_into_bucket(const std::vector<size_t> &which);
 
-    void claim();
+    void claim(uint64_t oldest);
     void release() noexcept;
     void check_params() const;
     void open_step(const std::vector<Ref<LeafNode>> &reached);

@@ -122,7 +122,7 @@ void Reducer::leave()
 
 bool Reducer::answer()
 {
-    claim();
+    claim(0);
     try {
         const bool goes_on = answer_step();
         release();

@@ -20,7 +20,7 @@ constexpr const char *kBackward = "backward";
 
 }  // namespace
 
-void Reducer::claim()
+void Reducer::claim(uint64_t oldest)
 {
     const std::lock_guard lock(mutex_);
     if (is_walking_)
@@ -31,8 +31,8 @@ void Reducer::claim()
     group_->begin_backward();
     step_ = Step();
     has_gone_on_ = true;
-    step_.is_alone = is_over_;
-    step_.is_synced = is_sync_ && !is_over_;
+    step_.is_alone = is_over_ || group_->was_told_before(oldest);
+    step_.is_synced = is_sync_ && !step_.is_alone;
     step_.presence = presence_;
     step_.weight = presence_ == Presence::kOut ? 0 : weight_;
 }
@@ -55,9 +55,9 @@ void Reducer::check_params() const
                 each.name.c_str(), group_->size());
 }
 
-void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t)
+void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
 {
-    claim();
+    claim(oldest);
     try {
         if (!step_.is_synced) return;
         Coalescing::check_closed(kBackward);

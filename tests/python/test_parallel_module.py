@@ -191,6 +191,57 @@ def test_whose_group_has_failed_leaves_gradients_to_each_rank():
     assert on_ranks(2, body) == [[[1.] * 2] * 2] * 2
 
 
+def change_the_module(group, net, ddp):
+    net[0].weight.requires_grad_(False)
+    with pytest.raises(yoke.Error, match="was frozen"):
+        ddp(yoke.ones((1, 2)))
+    net[0].weight.requires_grad_(True)
+
+
+def call_unlike(group, net, ddp):
+    with pytest.raises(yoke.Error):
+        group.all_reduce(yoke.ones(2 + group.rank))
+
+
+def abort(group, net, ddp):
+    group.abort("enough")
+
+
+def leave_by_an_error(group, net, ddp):
+    with pytest.raises(KeyError), group:
+        raise KeyError("no such batch")
+
+
+@pytest.mark.parametrize("failing", [change_the_module, call_unlike, abort, leave_by_an_error])
+def test_the_module_goes_on_alone_from_its_first_backward_on(failing):
+    def run(group):
+        net = nn.Sequential(nn.Linear(2, 1, bias=False))
+        ddp = yoke.DistributedDataParallel(net, group)
+        group.monitored_barrier(30.)
+        failing(group, net, ddp)
+        net(yoke.full((1, 2), group.rank + 1.)).sum().backward()
+        assert net[0].weight.grad.tolist() == [[group.rank + 1.] * 2]
+        return True
+    assert on_ranks(2, run) == [True, True]
+
+
+def test_a_failure_amid_a_forward_is_told_by_it():
+    class Fails(nn.Linear):
+        def forward(self, x):
+            group.abort("enough")
+            return super().forward(x)
+    group, _ = groups = yoke.comm.init_all(["cpu"], size=2)
+    ranks = [(Fails if each.rank == 0 else nn.Linear)(2, 1) for each in groups]
+
+    def run(one):
+        ddp = yoke.DistributedDataParallel(ranks[one.rank], one)
+        if one.rank == 0:
+            with pytest.raises(yoke.CancelledError, match="enough"):
+                ddp(yoke.ones((1, 2)))
+        return True
+    assert on_ranks(2, run, groups) == [True, True]
+
+
 def of_no_scalar(ddp, made):
     made.backward()
 

@@ -106,15 +106,15 @@ end
 
 -- The module itself may assign what backward would not reduce.
 local function checked(self, ...)
-    check_module(self)
+    if core.is_grad_enabled() then check_module(self) end
+    self.reducer:check() -- of what is recorded after a failure gradients are this rank's alone
     return ...
 end
 
 --- What module(...) gives.
 function Parallel:forward(...)
     self.reducer:check()
-    if not core.is_grad_enabled() then return self.module(...) end
-    check_module(self)
+    if core.is_grad_enabled() then check_module(self) end
     return checked(self, self.module(...))
 end
 

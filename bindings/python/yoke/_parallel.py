@@ -106,10 +106,12 @@ class DistributedDataParallel(Module):
         self._reducer.check()
         is_recorded = _yoke.is_grad_enabled()
         try:
-            return self.module(*args, **kwargs)
+            given = self.module(*args, **kwargs)
         finally:  # the module itself may assign what backward would not reduce, and may fail for what is gone
             if is_recorded:
                 self._check_module()
+        self._reducer.check()  # of what is recorded after a failure gradients are this rank's alone
+        return given
 
     def _check_module(self) -> None:
         if self.group.size == 1:

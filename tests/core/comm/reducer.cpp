@@ -294,6 +294,37 @@ TEST(Reducer, OfAGroupIsOneAlone)
     EXPECT_EQ(of(), one.reducer);
 }
 
+TEST(Reducer, WhatIsRecordedAfterAFailureWasToldIsThisRanksAlone)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
+    std::vector<std::string> told = each_rank(groups, [](Group &group) {
+        Model model({3});
+        model.join(Ref<Group>::share(&group));
+        Tensor before = ops::sum(*model.params[0]);
+        EXPECT_THROW(group.run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1,
+                                filled(2 + group.rank(), 0.F), filled(2 + group.rank(), 0.F)},
+                               false),
+                     Error);
+        model.go_back({2});
+        EXPECT_EQ(model.grads(), (Values{2}));
+        yoke_tensor *root = before.get();
+        backward({&root, 1}, {}, false);
+    });
+    for (const std::string &each : told)
+        EXPECT_NE(each.find("all_reduce"), std::string::npos)
+            << "what was recorded before: " << each;
+    groups = init_threads(2, 20, kCall);
+    told = each_rank(groups, [](Group &group) {
+        Model model({3});
+        model.join(Ref<Group>::share(&group));
+        if (group.rank() == 0) group.abort("enough");
+        model.go_back({2});
+        EXPECT_EQ(model.grads(), (Values{2}));
+    });
+    EXPECT_EQ(told[0], "");
+    EXPECT_NE(told[1].find("enough"), std::string::npos) << told[1];
+}
+
 TEST(Reducer, ABackwardThatFailsEndsThoseOfTheOthers)
 {
     std::vector<Ref<Group>> groups = init_threads(3, 20, kCall);
