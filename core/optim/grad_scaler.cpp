@@ -154,6 +154,7 @@ void yoke_grad_scaler::set_state(const ScalerOptions &state)
              state.init_scale);
     options_ = state;
     options_.enabled = true;
+    iterations_.clear();
     if (!scale_.present()) return;
     NoGrad no_grad;
     ops::fill_(scale_, state.init_scale);
@@ -170,7 +171,7 @@ yoke_grad_scaler::Iteration &yoke_grad_scaler::iteration_of(yoke_optimizer &opti
     return iterations_.back();
 }
 
-// One launch for each device. No gradient has changed if one of them is refused.
+// One launch for each device. No gradient has changed if one of them is refused, or memory runs out.
 std::vector<Tensor> yoke_grad_scaler::unscale_gradients(const yoke_optimizer &optimizer) const
 {
     NoGrad no_grad;
@@ -192,12 +193,13 @@ std::vector<Tensor> yoke_grad_scaler::unscale_gradients(const yoke_optimizer &op
                 .grads.push_back(grad.get());
             held.push_back(std::move(grad));
         }
-    std::vector<Tensor> found_infs;
+    std::vector<Tensor> found_infs, scales;
     for (const OnDevice &part : parts) {
-        Tensor &found =
-            found_infs.emplace_back(make_tensor(*part.device, YOKE_F32, {}, "GradScaler.unscale_"));
-        ops::unscale(part.grads, found, on_device(scale_, *part.device));
+        found_infs.push_back(make_tensor(*part.device, YOKE_F32, {}, "GradScaler.unscale_"));
+        scales.push_back(on_device(scale_, *part.device));
     }
+    for (size_t i = 0; i < parts.size(); ++i)
+        ops::unscale(parts[i].grads, found_infs[i], scales[i]);
     return found_infs;
 }
 

@@ -104,7 +104,10 @@ static void the_scaler_skips_steps_on_overflow_and_follows_its_rule(void)
     FAILS(yoke_grad_scaler_update(scaler), YOKE_E_STATE, "no gradients have been looked at");
     OK(yoke_grad_scaler_set_rule(scaler, 4, 0.25, 9));
     state.scale = 8;
+    scaled_backward(scaler, x, 1);
+    OK(yoke_grad_scaler_step(scaler, sgd));
     OK(yoke_grad_scaler_set_state(scaler, &state));
+    OK(yoke_grad_scaler_unscale(scaler, sgd)); /* of another iteration */
     yoke_tensor_release(x);
     yoke_optimizer_release(sgd);
     yoke_grad_scaler_release(scaler);

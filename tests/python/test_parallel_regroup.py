@@ -197,6 +197,33 @@ def test_a_failed_step_leaves_the_state_of_a_compression():
                 assert difference <= 1e-4 * name.startswith("error/"), name  # the gradient was added and taken away again
 
 
+@pytest.mark.parametrize("begun", ["unscale_", "step"])
+def test_a_scaler_that_was_amid_a_step_begins_it_anew_on_all_ranks(begun):
+    def body(group):
+        net = nn.Linear(4, 2)
+        ddp, scaler = yoke.DistributedDataParallel(net, group), yoke.GradScaler(init_scale=8.)
+        optimizer = yoke.optim.AdamW(net.parameters(), lr=0.1)
+
+        def step():
+            scaler.scale(ddp(yoke.full((2, 4), group.rank + 1.)).sum()).backward()
+            scaler.unscale_(optimizer)
+            grad = net.weight.grad.tolist()
+            scaler.step(optimizer)
+            scaler.update()
+            return grad
+        step()
+        optimizer.zero_grad()
+        scaler.scale(ddp(yoke.ones((2, 4))).sum()).backward()
+        getattr(scaler, begun)(optimizer)
+        smaller = lost(group, 2)
+        if smaller is None:
+            return None
+        ddp.regroup(smaller, optimizer, scaler)
+        return step(), net.weight.tolist(), scaler.get_scale()
+    first, second = done(on_ranks(3, body))
+    assert first == second and first[0] == [[3.] * 4] * 2 and first[2] == 8.
+
+
 def test_weights_go_on_and_so_does_no_sync():
     def body(group):
         layer = nn.Linear(1, 1, bias=False)

@@ -46,6 +46,7 @@ end
 function GradScaler:unscale_(optimizer) self.handle:unscale(handle_of(optimizer, "unscale_")) end
 
 --- Unscales, unless that was done, and steps unless a gradient is not finite.
+--- One that raised for want of memory may be made again; to go on with other gradients call update() before.
 function GradScaler:step(optimizer) self.handle:step(handle_of(optimizer, "step")) end
 
 --- Ends an iteration after the steps of all its optimizers; new_scale (a number or tensor) overrides the rule.
@@ -72,7 +73,7 @@ end
 --- Everything that load_state_dict needs, after update(); an empty table if disabled.
 function GradScaler:state_dict() return tree.value(self.handle:state()) end
 
---- Goes on from what state_dict gave; does nothing if disabled. An error where it does not fit.
+--- Goes on from what state_dict gave, with a new iteration; does nothing if disabled. An error where it does not fit.
 function GradScaler:load_state_dict(dict)
     if self.enabled then self.handle:load_state(tree.of(dict, "load_state_dict", "dict")) end
 end

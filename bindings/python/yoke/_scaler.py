@@ -56,7 +56,10 @@ class GradScaler(Named):
             self._core.unscale(core)
 
     def step(self, optimizer: Optimizer) -> None:
-        """Unscales, unless that was done, and steps unless a gradient is not finite."""
+        """Unscales, unless that was done, and steps unless a gradient is not finite.
+
+        One that raised OutOfMemoryError may be made again; to go on with other gradients call update() before.
+        """
         core = self._core_of(optimizer, "step")
         if self._enabled:
             self._core.step(core)
@@ -118,7 +121,7 @@ class GradScaler(Named):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on from what state_dict() gave; does nothing if disabled. ValueError or TypeError where it does not fit."""
+        """Goes on from what state_dict() gave, with a new iteration; does nothing if disabled. ValueError or TypeError where it does not fit."""
         if not self._enabled:
             return
         self._core.load_state(state_dict)

@@ -104,7 +104,8 @@ YOKE_API yoke_status yoke_grad_scaler_unscale(yoke_grad_scaler *scaler, yoke_opt
 
 /* Unscales, if that was not done yet, and steps unless a gradient was not finite. Errors: STATE if nothing
  * was scaled, this optimizer has stepped since the last update, or no parameter has a gradient; TYPE as
- * above. [any-thread] */
+ * above. After another error the step may be made again, with the same gradients; whoever goes on with
+ * other ones calls update before. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_step(yoke_grad_scaler *scaler, yoke_optimizer *optimizer);
 
 /* Ends an iteration, after the steps of all its optimizers: works out the next scale.
@@ -119,8 +120,8 @@ YOKE_API yoke_status yoke_grad_scaler_update_to(yoke_grad_scaler *scaler, yoke_t
 YOKE_API yoke_status yoke_grad_scaler_get_state(yoke_grad_scaler *scaler,
                                                 yoke_grad_scaler_options *state);
 
-/* Takes over such a state; `disabled` stays as it was made. Errors: as yoke_grad_scaler_create, but a scale
- * that overflows have brought to 0 is taken. [any-thread] */
+/* Takes over such a state, and begins an iteration; `disabled` stays as it was made. Errors: as
+ * yoke_grad_scaler_create, but a scale that overflows have brought to 0 is taken. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_set_state(yoke_grad_scaler *scaler,
                                                 const yoke_grad_scaler_options *state);
 
