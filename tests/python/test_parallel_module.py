@@ -1,4 +1,6 @@
 """What module DistributedDataParallel takes: names and prefixes of its states, and changes that are refused on all ranks."""
+import traceback
+
 import pytest
 
 import yoke
@@ -280,3 +282,31 @@ def test_a_backward_that_is_refused_within_no_sync_is_the_rank_s_own():
         ddp(yoke.ones((1, 2))).sum().backward()
         return net.weight.grad.tolist()
     assert on_ranks(2, run) == [[[1., 1.]] * 2] * 2
+
+
+class Untold(Exception):
+    def __str__(self):
+        raise KeyboardInterrupt("in its text")
+
+
+@pytest.mark.parametrize("kind, left", [(KeyboardInterrupt, None), (SystemExit, None), (GeneratorExit, None), (KeyError, yoke.CancelledError), (Untold, KeyboardInterrupt)])
+def test_what_a_function_raises_leaves_backward_or_is_the_cause(kind, left):
+    raised = kind(7)  # not the parameter itself: its traceback keeps tensors
+    def run(group):
+        def hook(bucket, group):
+            if group.rank == 1:
+                raise raised
+            return group.all_reduce(bucket.tensor, async_op=True)
+        ddp = yoke.DistributedDataParallel(nn.Linear(2, 1), group, compression=hook)
+        group.monitored_barrier(30.)
+        try:
+            ddp(yoke.ones((1, 2))).sum().backward()
+        except BaseException as error:
+            return [error]  # which on_ranks passes on
+    (other,), (own,) = on_ranks(2, run)
+    assert isinstance(other, yoke.CancelledError) and "rank 1" in str(other), other
+    assert ("an error whose text cannot be made" if kind is Untold else kind.__name__) in str(other)
+    if left is None:
+        assert own is raised and "hook" in [each.name for each in traceback.extract_tb(own.__traceback__)]
+    else:
+        assert type(own) is left and (left is KeyboardInterrupt or own.__cause__ is raised)

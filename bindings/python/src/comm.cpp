@@ -294,7 +294,7 @@ private:
             constexpr yoke_status kEnds[] = {YOKE_OK, YOKE_E_TIMEOUT, YOKE_E_COMM};
             return kEnds[py::cast<size_t>(told[0])];
         } catch (const std::exception &error) {
-            text_ = error.what();
+            text_ = Waiting::keep(error);
             return YOKE_E_COMM;
         }
     }

@@ -34,21 +34,10 @@ public:
                         ? nullptr
                         : yoke_work_retain(work_in(given, "backward", "the hook's result"));
             return YOKE_OK;
-        } catch (const py::error_already_set &error) {
-            self.text_ = told(error);
-            return YOKE_E_CANCELLED;
         } catch (const std::exception &error) {
-            self.text_ = error.what();
+            self.text_ = Waiting::keep(error);
             return YOKE_E_CANCELLED;
         }
-    }
-    // "ValueError: its text", without the traceback.
-    static std::string told(const py::error_already_set &error)
-    try {
-        return py::cast<std::string>(error.type().attr("__name__")) + ": " +
-               py::cast<std::string>(py::str(error.value()));
-    } catch (const std::exception &) {
-        return "an error whose text cannot be made";
     }
     static const char *problem(void *user)
     {

@@ -21,12 +21,12 @@ class HostStore:
             if not callable(getattr(store, name, None)):
                 raise _yoke.TypeError(f"init(): argument 'store' is {shown(store)}, which has no method {name}(); give one with set(key, value) and get(key), like those of torch.distributed")
         self._store = store
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = None
 
     def set(self, key: str, value: str) -> tuple[int, str]:
         try:
             self._store.set(key, value)
-        except BaseException as error:  # which init() raises on
+        except Exception as error:  # Ctrl-C leaves init() as it is
             return self._failed(error, self._FAILED)
         return self._OK, ""
 
@@ -34,7 +34,7 @@ class HostStore:
         until = time.monotonic() + timeout
         try:
             value = self._awaited(key, until)
-        except BaseException as error:
+        except Exception as error:
             is_late = isinstance(error, TimeoutError) or time.monotonic() >= until - self._EARLY
             return self._failed(error, self._LATE if is_late else self._FAILED)
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -54,6 +54,6 @@ class HostStore:
                 return value
             time.sleep(0.01)
 
-    def _failed(self, error: BaseException, status: int) -> tuple[int, str]:
+    def _failed(self, error: Exception, status: int) -> tuple[int, str]:
         self.failure = error
         return status, f"{type(error).__name__}: {error}"

@@ -277,8 +277,6 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
     except _yoke.Error as error:
         if calls is None or calls.failure is None:
             raise
-        if not isinstance(calls.failure, Exception):  # Ctrl-C
-            raise calls.failure
         raise error from calls.failure
 
 
