@@ -1,4 +1,4 @@
-"""group.join(): ranks with unlike numbers of batches. Ranks are threads."""
+"""group.join(): ranks with unlike numbers of batches. Ranks are threads, and processes."""
 import contextlib
 import time
 
@@ -7,6 +7,7 @@ import pytest
 
 import yoke
 from yoke import nn
+from rank_scripts import start
 from test_parallel import on_ranks
 
 
@@ -357,3 +358,15 @@ def test_a_measured_step_that_raises_is_told_on_all():
         return str(caught.value)
     told = on_ranks(2, body)
     assert all("division by zero" in each for each in told), told
+
+
+def test_a_failed_join_names_the_line_of_the_script():
+    outs, statuses, errors = start("""
+ddp = yoke.DistributedDataParallel(yoke.nn.Linear(2, 1), group)
+def joined():
+    with group.join():
+        ddp(yoke.ones(1, 2)).sum().backward()
+        if rank == 1: os._exit(0)
+told(joined)
+""", 2)
+    assert statuses == [0, 0] and " at <string>:" in outs[0] and "(joined)" in outs[0] and "contextlib" not in outs[0], (outs, errors)

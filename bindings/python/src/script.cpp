@@ -1,5 +1,7 @@
 #include "script.h"
 
+#include "bind.h"
+
 #include "yoke/runtime.h"
 
 #include <cstring>
@@ -15,8 +17,9 @@ struct Noted {
 };
 thread_local Noted noted;
 
-// "/…/yoke/"; never destroyed: other threads may ask while the process ends.
-std::string &package = *new std::string;
+// "/…/yoke/", and the file of the standard library's contextlib, whose frames stand between the package's and a `with`
+// of the script's; never destroyed: other threads may ask while the process ends.
+std::string &package = *new std::string, &contextlib = *new std::string;
 
 int32_t tell(void *, const char **file, int32_t *line, const char **function)
 {
@@ -41,10 +44,22 @@ PyCodeObject *code_of(PyFrameObject *frame) noexcept
     return code;
 }
 
-bool is_in_package(PyCodeObject *code) noexcept
+bool is_passed_over(PyCodeObject *code) noexcept
 {
     const char *const file = utf8_of(code->co_filename);
-    return file && strncmp(file, package.c_str(), package.size()) == 0;
+    return file && (strncmp(file, package.c_str(), package.size()) == 0 || file == contextlib);
+}
+
+// As its code names it, which is what frames have.
+bool find_contextlib()
+try {
+    const py::object code =
+        py::module_::import("contextlib").attr("contextmanager").attr("__code__");
+    contextlib = py::cast<std::string>(code.attr("co_filename"));
+    return true;
+} catch (py::error_already_set &error) {
+    error.restore();
+    return false;
 }
 
 }  // namespace
@@ -53,7 +68,7 @@ ScriptLine::ScriptLine() noexcept
 {
     PyFrameObject *frame = PyEval_GetFrame();
     Py_XINCREF(frame);
-    while (frame && is_in_package(code_of(frame))) {
+    while (frame && is_passed_over(code_of(frame))) {
         PyFrameObject *const outer = PyFrame_GetBack(frame);
         Py_DECREF(frame);
         frame = outer;
@@ -78,6 +93,7 @@ bool init_script(PyObject *file)
                    static_cast<size_t>(strrchr(path, '/') ? strrchr(path, '/') + 1 - path : 0));
     if (package.empty()) package = path;  // frozen into a program
     if (is_set) return true;
+    if (!find_contextlib()) return false;
     is_set = yoke_set_stack_provider(tell, nullptr, nullptr) == YOKE_OK;
     return is_set || raise_last_error() != nullptr;
 }

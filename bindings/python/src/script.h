@@ -5,8 +5,8 @@
 
 namespace yoke_python {
 
-// While it lives, the calling thread tells the innermost line outside of the package yoke. The lock is held where it is
-// made; the frames stay where they are until the call has returned.
+// While it lives, the calling thread tells the innermost line outside of the package yoke and of contextlib. The lock
+// is held where it is made; the frames stay where they are until the call has returned.
 class ScriptLine {
 public:
     ScriptLine() noexcept;
