@@ -1,6 +1,8 @@
 """Bad input from Python: every misuse is one clear error, the host lives on and nothing is lost."""
 
 import builtins
+import subprocess
+import sys
 
 import pytest
 
@@ -291,3 +293,25 @@ def test_many_failures_leak_nothing():
             yoke.cat([x, yoke.ones((2, 2))])
         with pytest.raises(yoke.Error):
             yoke.zeros(2, dtype=yoke.int64, requires_grad=True)
+
+
+def test_an_interrupt_within_what_the_library_says_is_heard():
+    """Nobody called who could take it: the line comes between two steps of the script."""
+    program = """
+import ctypes, os, warnings, yoke
+yoke.zeros(1)
+os.environ["YOKE_DEVICE"] = "cuda:7"
+library, device = ctypes.CDLL("libyoke.so.0"), ctypes.c_void_p()
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+warnings.showwarning = interrupted
+warnings.simplefilter("always")
+try:
+    library.yoke_device_open(b"cpu", ctypes.byref(device))
+    for _ in range(1000): pass
+except KeyboardInterrupt:
+    print("heard")
+library.yoke_device_release(device)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "heard\n"), done.stderr

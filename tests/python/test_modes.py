@@ -142,6 +142,25 @@ def test_a_block_may_end_in_another_context_or_thread(block, ask, outside, monke
     assert ask() is outside
 
 
+def test_an_interrupt_while_ended_blocks_are_taken_out_is_heard(monkeypatch):
+    def late():
+        with yoke.no_grad():
+            yield
+
+    def interrupted():
+        raise KeyboardInterrupt
+    generator = late()
+    next(generator)
+    contextvars.copy_context().run(generator.close)
+    monkeypatch.setattr(_modes, "prune", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        yoke.ones(1)
+        for _ in range(1000):
+            pass
+    monkeypatch.undo()
+    assert yoke.is_grad_enabled()
+
+
 @MODES
 def test_an_asynchronous_generator_that_is_left_leaves_nothing(block, ask, outside):
     async def items():

@@ -57,8 +57,9 @@ bool take(Line *out)
 
 int drain_from_main_thread(void *)
 {
-    // There is no caller here to take an exception.
-    if (!drain_log()) PyErr_WriteUnraisable(nullptr);
+    if (drain_log()) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;  // Ctrl-C, which the script gets
+    PyErr_WriteUnraisable(nullptr);                           // there is no caller here to take it
     return 0;
 }
 

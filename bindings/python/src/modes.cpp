@@ -1,6 +1,7 @@
 #include "modes.h"
 
 #include "checkpoint.h"
+#include "interrupt.h"
 #include "stream.h"
 
 #include "yoke/amp.h"
@@ -289,6 +290,8 @@ void sync_modes_now()
     try {
         // What cannot be put in force fails again in the call that follows, which says why.
         in_force.change(present_modes());
+    } catch (const py::error_already_set &error) {
+        raise_later(error);
     } catch (
         const std::exception &) {  // no memory for the list of blocks: the thread keeps what it has
         PyErr_Clear();
