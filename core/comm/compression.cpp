@@ -98,6 +98,7 @@ public:
     }
     void end(Bucket &, size_t index) override { works_.wait(index); }
     void abandon() noexcept override { works_.abandon(); }
+    std::string text() const override { return "none"; }
 
 protected:
     const Ref<Group> group_;
@@ -130,6 +131,7 @@ public:
         works_.abandon();
         sent_.clear();
     }
+    std::string text() const override { return dtype_ == YOKE_F16 ? "'fp16'" : "'bf16'"; }
 
 private:
     const yoke_dtype dtype_;
@@ -143,6 +145,7 @@ public:
     {
         works_.add(index, hook_({bucket.memory, index, is_last, *group_}));
     }
+    std::string text() const override { return "a function"; }
 
 private:
     const BucketHook hook_;

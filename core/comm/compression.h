@@ -42,6 +42,8 @@ public:
     // Of buckets that have been laid out anew, with the names of all parameters. Between two steps, as what follows.
     virtual void lay_out(const std::vector<Bucket> &, const std::vector<std::string> &) {}
     virtual CompressionState state() const { return {}; }
+    // As the option 'compression' has it, every part of it told: alike on all ranks, or their calls differ.
+    virtual std::string text() const = 0;
     // Raises YOKE_E_VALUE for that of another model or kind.
     virtual void load(const CompressionState &state);
 };

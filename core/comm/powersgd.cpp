@@ -50,6 +50,7 @@ public:
                  const std::vector<std::string> &names) override;
     CompressionState state() const override;
     void load(const CompressionState &state) override;
+    std::string text() const override { return text_of(options_); }
 
 private:
     int64_t rank_of(const yoke_tensor &view) const;

@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -74,6 +75,14 @@ PowerSgdOptions read_powersgd_options(const std::string &text)
         at = end + 1;
     }
     return options;
+}
+
+std::string text_of(const PowerSgdOptions &options)
+{
+    char rate[32];
+    const auto end = std::to_chars(rate, rate + sizeof rate, options.rate);
+    return "'powersgd:rank=" + std::to_string(options.rank) +
+           ",start=" + std::to_string(options.start) + ",rate=" + std::string(rate, end.ptr) + "'";
 }
 
 }  // namespace yoke

@@ -14,5 +14,7 @@ struct PowerSgdOptions {
 
 // Each may be missing. Raises YOKE_E_VALUE with what it does not know.
 PowerSgdOptions read_powersgd_options(const std::string &text);
+// All of them, "'powersgd:rank=4,start=10,rate=2'".
+std::string text_of(const PowerSgdOptions &options);
 
 }  // namespace yoke

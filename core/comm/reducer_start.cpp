@@ -40,6 +40,14 @@ std::string lines_of(const std::vector<Reducer::Named> &tensors, std::string_vie
     return text;
 }
 
+// What the order and the kind of calls hang on.
+std::string lines_of(const BucketSizes &sizes, const Compression &compression)
+{
+    const auto bytes = static_cast<double>(sizes.other);
+    return format("the option 'bucket_mb' is %g, %.0f bytes,\nthe option 'compression' is %s\n",
+                  bytes / (1 << 20), bytes, compression.text().c_str());
+}
+
 // In their order; who has come to a later kind lacks what others have of the former one.
 int kind_of(const std::string &line)
 {
@@ -82,7 +90,8 @@ int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
 void Reducer::compare_models() const
 {
     constexpr size_t kLength = 64;  // of a difference that is told, in numbers
-    const std::string mine = lines_of(all_params_, "the parameter") + lines_of(buffers_, kBuffer);
+    const std::string mine = lines_of(options_.sizes, *compression_) +
+                             lines_of(all_params_, "the parameter") + lines_of(buffers_, kBuffer);
     const Numbers about = gathered(*group_, {hash_of(mine), std::ssize(mine)}, kCall);
     if (are_alike(about, 2)) return;
     const auto length = static_cast<size_t>(about[1]) / sizeof(int64_t) + 1;
@@ -93,9 +102,10 @@ void Reducer::compare_models() const
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
         const std::string told = unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
         if (told.empty()) continue;
-        yoke::fail(YOKE_E_VALUE,
-                   "%s: the ranks have unlike modules: %s on %s; give all ranks one module", kCall,
-                   told.c_str(), describe(group_->ranks()[static_cast<size_t>(rank)]).c_str());
+        yoke::fail(
+            YOKE_E_VALUE,
+            "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
+            kCall, told.c_str(), describe(group_->ranks()[static_cast<size_t>(rank)]).c_str());
     }
 }
 

@@ -50,6 +50,7 @@ function Parallel:init(module, given)
     for i, name in ipairs(buffer_names) do broadcast[name] = buffers[i] end
     rawset(self, "broadcast", broadcast)
     rawset(self, "group", named.group)
+    rawset(self, "size", named.group.size) -- the script may close the group
     rawset(self, "known", known)
     rawset(self, "names", names)
     rawset(self, "trained", trained)
@@ -97,6 +98,7 @@ local function change_of_buffers(self)
 end
 
 local function check_module(self)
+    if self.size == 1 then return end -- nothing is reduced
     local change = change_of_parameters(self) or change_of_buffers(self)
     if not change then return end
     local text = ("the module has changed since it was wrapped: %s; wrap it anew on all ranks"):format(change)
@@ -142,6 +144,7 @@ function Parallel:regroup(group, objects)
     carried.guarded(group, function()
         local told = self.reducer:regroup(handle, carried.states(objects, "regroup"))
         rawset(self, "group", group)
+        rawset(self, "size", group.size)
         for _, each in ipairs(objects) do
             if carried.has(each, "regroup") then each:regroup(group) end
         end

@@ -236,6 +236,42 @@ TEST(Reducer, RefusesUnlikeModelsAlikeOnAllRanks)
         EXPECT_NE(told[0].find(part), std::string::npos) << part << " in " << told[0];
 }
 
+TEST(Reducer, RefusesUnlikeOptionsAlikeOnAllRanks)
+{
+    struct Option {
+        const char *name, *first, *second;
+        ReducerOptions of[2];
+    };
+    const BucketHook hook = [](const FullBucket &) { return Ref<Work>(); };
+    const Option options[] = {
+        {"bucket_mb", "0.00012207, 128 bytes", "25, 26214400 bytes", {{kSmall, "", {}}, {}}},
+        {"compression", "none", "'fp16'", {{}, {{}, "fp16", {}}}},
+        {"compression", "a function", "'bf16'", {{{}, "", hook}, {{}, "bf16", {}}}},
+        {"compression",
+         "'powersgd:rank=4,start=2,rate=2'",
+         "'powersgd:rank=4,start=3,rate=2'",
+         {{{}, "powersgd:rank=4,start=2", {}}, {{}, "powersgd:start=3,rank=4", {}}}}};
+    for (const Option &each : options) {
+        std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
+        const auto told = each_rank(groups, [&](Group &group) {
+            Model model({3});
+            Reducer::make(Ref<Group>::share(&group), {{"p", model.params[0]}}, {},
+                          each.of[group.rank()]);
+        });
+        for (const std::string &one : told)
+            for (const std::string &part :
+                 {std::string("YOKE_E_VALUE"),
+                  std::string("option '") + each.name + "' is " + each.first,
+                  std::string("on rank 0, "), std::string(each.second), std::string("on rank 1 (")})
+                EXPECT_NE(one.find(part), std::string::npos) << part << " in " << one;
+    }
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3});
+        model.compression = group->rank() ? "powersgd:rank=1,start=10" : "powersgd";
+        model.join(group);
+    });
+}
+
 TEST(Reducer, RefusesParametersThatAreUnlikeFrozenAndFewer)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
