@@ -51,10 +51,11 @@ typedef struct yoke_reducer_options {
  * ranks have the buffers of rank 0. `options` may be NULL. In a group of one nothing is done.
  *
  * While a backward runs no other call of the group may be made. A backward that fails, or is refused, ends the group
- * for all ranks, with the reason; backward then leaves gradients of this rank alone.
+ * for all ranks, with the reason; backward then leaves gradients of this rank alone. So it does, without an error, of
+ * what was recorded after any call had told this rank of the failure.
  *
- * Errors: VALUE where the ranks have unlike parameters, with the first that differs, for a tensor that is no leaf,
- * where none requires a gradient, for a parameter that stands twice, and for an unknown compression; STATE
+ * Errors: VALUE where the ranks have unlike parameters or options, with the first that differs, for a tensor that is no
+ * leaf, where none requires a gradient, for a parameter that stands twice, and for an unknown compression; STATE
  * for one that another reducer has, whose group has not failed: release that one before. [any-thread]
  *
  * Source: S. Li et al., "PyTorch Distributed: Experiences on accelerating data parallel training", 2020. */
