@@ -145,6 +145,16 @@ inline Pool pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke
     return p;
 }
 
+// The same of maxima, and where their places are: of no elements where none are kept.
+inline Pool max_pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out,
+                        const yoke_operand &places)
+{
+    Pool p = pool_of(launch, x, out);
+    p.places = places.numel ? places.data : nullptr;
+    p.has_wide_places = places.dtype == YOKE_I32;
+    return p;
+}
+
 // The same of means, which have two parameters more behind the size.
 inline Pool mean_pool_of(const yoke_launch *launch, const yoke_operand &x, const yoke_operand &out)
 {

@@ -3,7 +3,7 @@
 // Contract
 //  * Pixels lie NHWC. The weight lies as oneDNN wants it: what is read of it is packed first, what is written is packed
 //    and goes to the caller's layout behind that. Of bf16 the packed gradient by weight is float.
-//  * An implementation named "ref..." is never taken: plain weights beside NHWC would give one, a hundred times slower.
+//  * An implementation named "ref..." is never taken: plain weights beside NHWC would give one.
 #pragma once
 
 #include "kernels/cpu/conv.h"

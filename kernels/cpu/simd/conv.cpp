@@ -185,7 +185,7 @@ static void add_bias(const Conv &c)
     });
 }
 
-// Below this many multiplications oneDNN's set-up costs more than our own loops take.
+// Below as many multiplications as of products our own loops are taken (product.h).
 constexpr double kSmall = 16 * 16 * 16;
 
 static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)
@@ -199,16 +199,8 @@ static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)
         if (done && kind == ConvKind::kData && conv.bias) add_bias(conv);
         if (done) return YOKE_OK;
     }
-    switch (conv.dtype) {
-        case YOKE_F64:
-            return compute_in<double>(launch, conv);
-        case YOKE_F32:
-        case YOKE_F16:
-        case YOKE_BF16:
-            return compute_in<float>(launch, conv);
-        default:
-            return bad_dtype(launch, "x", conv.dtype);
-    }
+    return in_floats(launch, "x", conv.dtype,
+                     [&]<class C>() { return compute_in<C>(launch, conv); });
 }
 
 YOKE_KERNEL(_conv)

@@ -76,21 +76,4 @@ inline yoke_status each_part(const yoke_launch *launch, const Pool &p, int64_t h
     return YOKE_OK;
 }
 
-// run.operator()<C>() with what a dtype is computed in.
-template <class F>
-inline yoke_status in_floats(const yoke_launch *launch, const char *argument, yoke_dtype dtype,
-                             const F &run)
-{
-    switch (dtype) {
-        case YOKE_F64:
-            return run.template operator()<double>();
-        case YOKE_F32:
-        case YOKE_F16:
-        case YOKE_BF16:
-            return run.template operator()<float>();
-        default:
-            return bad_dtype(launch, argument, dtype);
-    }
-}
-
 YOKE_SIMD_END

@@ -67,7 +67,7 @@ static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t ox = pixel % p.x.out, oy = pixel / p.x.out % p.y.out,
                   image = pixel / p.x.out / p.y.out;
-    const Taps down = taps_of(p.y, oy), across = taps_of(p.x, ox);
+    const Taps down = sliding_taps(p.y, oy), across = sliding_taps(p.x, ox);
     Best<C> best(n);
     C buffer[kLanes];
     for (int64_t i = down.begin; i < down.end; i++)
@@ -85,7 +85,7 @@ template <class C>
 static void max_row(const Pool &p, int64_t row, C *room)
 {
     const int64_t plane = row / p.y.out;
-    const Taps down = taps_of(p.y, row % p.y.out);
+    const Taps down = sliding_taps(p.y, row % p.y.out);
     each_piece(p.x.out, [&](int64_t first, int64_t n) {
         const Windows across = taps_of_lanes(p.x, first, n);
         Best<C> best(n);
@@ -121,7 +121,7 @@ template <class C>
 static void max_gradient_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t x = pixel % p.x.in, y = pixel / p.x.in % p.y.in, image = pixel / p.x.in / p.y.in;
-    const Windows down = windows_of(p.y, y), across = windows_of(p.x, x);
+    const Windows down = sliding_windows(p.y, y), across = sliding_windows(p.x, x);
     C sums[kLanes] = {}, buffer[kLanes];
     int32_t places[kLanes];
     for (int64_t oy = down.begin; oy < down.end; oy++)
@@ -140,7 +140,7 @@ template <class C>
 static void max_gradient_row(const Pool &p, int64_t row, C *room)
 {
     const int64_t plane = row / p.y.in, y = row % p.y.in;
-    const Windows down = windows_of(p.y, y), across = taps_of_lanes(p.x, 0, p.x.out);
+    const Windows down = sliding_windows(p.y, y), across = taps_of_lanes(p.x, 0, p.x.out);
     C *sums = room, *buffer = room + p.x.in;
     int32_t *place_room = reinterpret_cast<int32_t *>(buffer + p.x.out);
     for (int64_t i = 0; i < p.x.in; i++) sums[i] = (C)0;
@@ -166,9 +166,7 @@ YOKE_KERNEL(_max_pool)
 {
     const yoke_operand *o = launch->operands;
     if (o[1].numel == 0) return YOKE_OK;
-    Pool p = kernels::pool_of(launch, o[0], o[1]);
-    p.places = o[2].numel ? o[2].data : nullptr;
-    p.has_wide_places = o[2].dtype == YOKE_I32;
+    const Pool p = kernels::max_pool_of(launch, o[0], o[1], o[2]);
     return in_floats(launch, "x", p.dtype, [&]<class C>() {
         return each_part<C>(
             launch, p, p.y.out, p.x.out,
@@ -181,9 +179,7 @@ YOKE_KERNEL(_max_pool_backward)
 {
     const yoke_operand *o = launch->operands;
     if (o[2].numel == 0) return YOKE_OK;
-    Pool p = kernels::pool_of(launch, o[2], o[0]);
-    p.places = o[1].data;
-    p.has_wide_places = o[1].dtype == YOKE_I32;
+    const Pool p = kernels::max_pool_of(launch, o[2], o[0], o[1]);
     return in_floats(launch, "grad", p.dtype, [&]<class C>() {
         return each_part<C>(
             launch, p, p.y.in, p.x.in,

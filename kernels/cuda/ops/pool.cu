@@ -121,9 +121,7 @@ YOKE_KERNEL(_max_pool)
 {
     const yoke_operand *o = launch->operands;
     if (o[1].numel == 0) return YOKE_OK;
-    Pool p = kernels::pool_of(launch, o[0], o[1]);
-    p.places = o[2].numel ? o[2].data : nullptr;
-    p.has_wide_places = o[2].dtype == YOKE_I32;
+    const Pool p = kernels::max_pool_of(launch, o[0], o[1], o[2]);
     return for_float(launch, "x", p.dtype,
                      [&]<class T>() { return start_each(launch, max_windows<T>, p, o[1].numel); });
 }
@@ -132,9 +130,7 @@ YOKE_KERNEL(_max_pool_backward)
 {
     const yoke_operand *o = launch->operands;
     if (o[2].numel == 0) return YOKE_OK;
-    Pool p = kernels::pool_of(launch, o[2], o[0]);
-    p.places = o[1].data;
-    p.has_wide_places = o[1].dtype == YOKE_I32;
+    const Pool p = kernels::max_pool_of(launch, o[2], o[0], o[1]);
     return for_float(launch, "grad", p.dtype, [&]<class T>() {
         return start_each(launch, max_gradients<T>, p, o[2].numel);
     });
