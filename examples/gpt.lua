@@ -1,6 +1,7 @@
--- Trains a small GPT on the bytes of a text, and lets it write.
+-- Trains a GPT on the bytes of a text, or on the tokens of a file, and lets it write.
 --
 --     lua5.4 gpt.lua [--amp bf16] [--steps 300] [--text FILE] [--seed 0] [--threads N] [--losses] …
+--     lua5.4 gpt.lua --preset gpt2 --tokens FILE --amp bf16
 --
 -- The text is the GNU General Public License, which every Debian has. gpt.py does the same, tells what the
 -- options mean, and gives the same losses bit for bit. With --save FOLDER each goes on from what the other has left in
@@ -13,12 +14,15 @@ local AMP = { off = false, bf16 = "bfloat16", f16 = "float16" }
 local CHECKPOINT = { off = false, full = "full", matmul = "matmul" }
 local on_terminal = os.execute "test -t 2"
 
+local PRESETS = {
+    small = { layers = 6, width = 256, heads = 4, context = 256, vocabulary = 256, tied = false },
+    gpt2 = { layers = 12, width = 768, heads = 12, context = 1024, vocabulary = 50304, tied = true } }
 local at_least = { [0] = { 0, math.huge }, { 1, math.huge } }
-local RANGES = { threads = at_least[0], sample = at_least[0], temperature = at_least[0], ["top-k"] = { 1, 256 },
+local RANGES = { threads = at_least[0], sample = at_least[0], temperature = at_least[0], vocabulary = { 256, 1 << 16 },
     layers = at_least[1], width = at_least[1], heads = at_least[1], context = at_least[1], batch = at_least[1],
     steps = at_least[1] }
 -- What a run keeps to its end.
-local BEGUN_WITH = { "amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "width" }
+local BEGUN_WITH = { "amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "tied", "vocabulary", "width" }
 
 -- A whole number where the default is one.
 local function read_number(name, text, default)
@@ -35,9 +39,10 @@ local function check_range(name, value, range)
 end
 
 local HELP = { device = 'where to train, such as "cpu" or "cuda:1"', threads = "CPU threads; 0: as many as there are",
-    seed = "of the weights and of what is written", layers = "blocks of attention", width = "numbers that stand for a byte",
-    heads = "of attention; they divide the width", context = "bytes that it sees at once", batch = "parts of the text in a step",
-    steps = "of training", lr = "learning rate at its highest", sample = "bytes to write in the end",
+    seed = "of the weights and of what is written", layers = "blocks of attention", width = "numbers that stand for a byte or token",
+    heads = "of attention; they divide the width", context = "bytes or tokens that it sees at once", vocabulary = "kinds of tokens, 256 or more",
+    preset = "the network's size, where these do not say it: small or gpt2", tokens = "a file of tokens, to learn in place of a text", batch = "parts of the text in a step",
+    steps = "of training", lr = "learning rate at its highest", sample = "bytes or tokens to write in the end",
     temperature = "0 always writes the likeliest byte", ["top-k"] = "bytes to choose from", prompt = "what it goes on from",
     text = "the file to learn", amp = "mixed precision: off, bf16 or f16",
     checkpoint = "what is dropped for backward to make again: off, full or matmul of each block; or a budget, 0.5 or 2GiB" }
@@ -55,64 +60,99 @@ local function show_help(options)
     for name in pairs(HELP) do names[#names + 1] = name end
     table.sort(names)
     print "usage: lua5.4 gpt.lua [option value]... [--losses]\n"
-    for _, name in ipairs(names) do print(("  --%-12s %s (%s)"):format(name, HELP[name], options[name])) end
+    for _, name in ipairs(names) do print(("  --%-12s %s (%s)"):format(name, HELP[name], options[name] or PRESETS.small[name] or "none")) end
     print(("  --%-12s prints every loss to its last bit"):format "losses")
     print(("  --%-12s where the run is saved; it goes on from what is there"):format "save")
     print(("  --%-12s steps from one save to the next (100)"):format "every")
     os.exit(0)
 end
 
-local function read_options()
-    local options = { device = "auto", threads = 0, seed = 0, layers = 6, width = 256, heads = 4, context = 256, batch = 8,
-        steps = 300, lr = 1e-3, sample = 200, temperature = 0.8, ["top-k"] = 20, prompt = "You may ",
-        text = "/usr/share/common-licenses/GPL-3", amp = "off", checkpoint = "off", losses = false, save = false,
-        every = false }
-    local i = 1
-    while arg[i] do
-        if arg[i] == "--help" or arg[i] == "-h" then show_help(options) end
-        local name, value = arg[i]:match "^%-%-([%a-]+)$" or "", arg[i + 1]
-        local default = options[name]
-        if name == "losses" then i, value = i - 1, true end
-        if default == nil or value == nil then
-            error(("cannot use '%s'; options are --device --threads --seed --layers --width --heads --context --batch --steps --lr --sample --temperature --top-k --prompt --text --amp --checkpoint --save --every, each with its value, and --losses"):format(arg[i]),
-                0)
-        end
-        if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end
-        if name == "checkpoint" then value = read_policy(value) end
-        if name == "every" then default = 100 end
-        options[name], i = type(default) == "number" and read_number(name, value, default) or value, i + 2
-    end
+-- What --NAME VALUE gives; nil where there is no such option, or no value.
+local function read_value(name, value, options)
+    local default = options[name]
+    if name == "losses" then return true end
+    if default == nil or value == nil then return nil end
+    if name == "amp" and AMP[value] == nil then error(("--amp is '%s'; it takes off, bf16 or f16"):format(value), 0) end
+    if name == "preset" and not PRESETS[value] then error(("--preset is '%s'; it takes small or gpt2"):format(value), 0) end
+    if name == "checkpoint" then return read_policy(value) end
+    if name == "every" or PRESETS.small[name] then default = 100 end
+    return type(default) == "number" and read_number(name, value, default) or value
+end
+
+-- What the preset says where nothing else does, and that all lies in its range.
+local function complete(options)
+    for name, value in pairs(PRESETS[options.preset]) do options[name] = options[name] or value end
+    options.kinds = options.tokens and options.vocabulary or 256 -- what may be written
     for name, range in pairs(RANGES) do check_range(name, options[name], range) end
+    check_range("top-k", options["top-k"], { 1, options.kinds })
     if options.prompt == "" then
         error("--prompt is ''; it must have one byte or more, which the first that is written follows", 0)
     end
     return options
 end
 
+local function read_options()
+    local options = { device = "auto", threads = 0, seed = 0, preset = "small", layers = false, width = false, heads = false,
+        context = false, vocabulary = false, batch = 8, steps = 300, lr = 1e-3, sample = 200, temperature = 0.8, ["top-k"] = 20,
+        prompt = "You may ", text = "/usr/share/common-licenses/GPL-3", tokens = false, amp = "off", checkpoint = "off",
+        losses = false, save = false, every = false }
+    local i = 1
+    while arg[i] do
+        if arg[i] == "--help" or arg[i] == "-h" then show_help(options) end
+        local name = arg[i]:match "^%-%-([%a-]+)$" or ""
+        local value = read_value(name, arg[i + 1], options)
+        if value == nil then
+            error(("cannot use '%s'; options are --device --threads --seed --preset --layers --width --heads --context --vocabulary --batch --steps --lr --sample --temperature --top-k --prompt --text --tokens --amp --checkpoint --save --every, each with its value, and --losses"):format(arg[i]),
+                0)
+        end
+        options[name], i = value, i + (name == "losses" and 1 or 2)
+    end
+    return complete(options)
+end
+
 local function indices(text) return yoke.frombuffer(text, #text, "uint8"):to(yoke.current_device(), "int64") end
 
-local function load_text(path, context)
+local function read_file(path, option)
     local file <close>, err = io.open(path, "rb")
-    if not file then error(err .. "\nThe text to learn: name another file with --text.", 0) end
-    local text = file:read "a"
+    local text = file and file:read "a"
+    return text or error(("%s\nThe %s to learn: name another file with --%s."):format(err or path, option, option), 0)
+end
+
+local function load_text(path, context)
+    local text = read_file(path, "text")
     if #text <= context then error(("%s has %d bytes; more than --context %d are needed"):format(path, #text, context), 0) end
     return indices(text)
 end
 
+-- The tokens of a file, each two bytes, the lower one first.
+local function load_tokens(path, context, vocabulary)
+    local text = read_file(path, "tokens")
+    if #text % 2 ~= 0 or #text // 2 <= context then
+        error(("%s has %d bytes; two for each token, and more tokens than --context %d, are needed"):format(path, #text, context), 0)
+    end
+    local halves = yoke.frombuffer(text, #text, "uint8"):to(yoke.current_device(), "int32")
+    local tokens = halves:slice(0, 0, #text, 2) + halves:slice(0, 1, #text, 2) * 256
+    local largest = tokens:amax():item()
+    if largest < vocabulary then return tokens end
+    error(("%s has the token %d; it must be below --vocabulary %d"):format(path, largest, vocabulary), 0)
+end
+
 -- Tells one text from another, wherever the file lies.
-local function content(text)
-    return ("of %d bytes with the sum %d"):format(text.numel, (text * (yoke.arange(text.numel) + 1)):sum():item())
+local function content(text, items)
+    return ("of %d %s with the sum %d"):format(text.numel, items, (text * (yoke.arange(text.numel) + 1)):sum():item())
 end
 
 local GPT = nn.Module:extend "GPT"
-function GPT:init(layers, width, heads, context)
+-- With `tied` the head's weights are those of the bytes (or tokens).
+function GPT:init(layers, width, heads, context, vocabulary, tied)
     self.context = context
-    self.byte = nn.Embedding(256, width)
+    self.byte = nn.Embedding(vocabulary, width)
     self.place = nn.Embedding(context, width)
     self.blocks = nn.ModuleList()
     for _ = 1, layers do self.blocks:append(nn.TransformerBlock(width, heads, { causal = true })) end
     self.norm = nn.LayerNorm(width)
-    self.head = nn.Linear(width, 256, { bias = false })
+    self.head = nn.Linear(width, vocabulary, { bias = false })
+    if tied then self.head.weight = self.byte.weight end
     for name, parameter in self:named_parameters() do
         if parameter.ndim == 2 then -- what adds to the stream starts smaller, the deeper the network
             local deep = name:find "out%.weight$" or name:find "down%.weight$"
@@ -156,7 +196,7 @@ local function train(net, text, o, saved)
     for step in saved:steps(o.steps, parts) do
         local x, target = draw_batch(text, o.batch, o.context)
         local loss = yoke.autocast({ dtype = AMP[o.amp] or nil, enabled = o.amp ~= "off" }, function()
-            return net(x):reshape { -1, 256 }:cross_entropy(target)
+            return net(x):reshape { -1, o.vocabulary }:cross_entropy(target)
         end)
         optimizer:zero_grad()
         scaler:scale(loss):backward()
@@ -171,17 +211,17 @@ local function train(net, text, o, saved)
     return losses:tolist()
 end
 
--- `text` [length] and `count` bytes more, each drawn from the likeliest by Gumbel's trick.
+-- `text` [length] and o.sample more, each drawn from the likeliest by Gumbel's trick.
 local function write(net, text, o)
     local _ <close> = yoke.no_grad()
     for _ = 1, o.sample do
         local window = text:slice(0, math.max(text.numel - net.context, 0))
-        local logits = net(window:unsqueeze(0))[0][window.numel - 1]
+        local logits = net(window:unsqueeze(0))[0][window.numel - 1]:slice(0, 0, o.kinds)
         local values, kinds = yoke.topk(logits, o["top-k"])
         if o.temperature > 0 then values = values / o.temperature - yoke.log(-yoke.log(yoke.rand(o["top-k"]))) end
         text = yoke.cat { text, kinds:index_select(0, values:argmax():reshape { 1 }) }
     end
-    return text:to("uint8"):tobytes()
+    return text
 end
 
 -- Seconds on the wall, which Lua itself tells by whole seconds only.
@@ -195,7 +235,8 @@ local function main()
     yoke.set_device(o.device)
     yoke.set_num_threads(o.threads)
     yoke.manual_seed(o.seed)
-    local text, net = load_text(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
+    local text = o.tokens and load_tokens(o.tokens, o.context, o.vocabulary) or load_text(o.text, o.context)
+    local net = GPT(o.layers, o.width, o.heads, o.context, o.vocabulary, o.tied)
     if type(o.checkpoint) == "userdata" then
         net:checkpoint_(o.checkpoint)
     else
@@ -203,7 +244,7 @@ local function main()
     end
     local begun_with = {}
     for _, name in ipairs(BEGUN_WITH) do begun_with[name] = o[name] end
-    begun_with.text = content(text)
+    begun_with.text = content(text, o.tokens and "tokens" or "bytes")
     local saved = SavedRun("gpt", o.save, o.every, begun_with)
     local start, losses = now(), train(net, text, o, saved)
     if on_terminal then io.stderr:write "\n" end
@@ -214,7 +255,11 @@ local function main()
     print(("loss: %.4f to %.4f in %d steps"):format(losses[1], losses[#losses], #losses))
     for i, loss in ipairs(losses) do losses[i] = ("%a"):format(loss) end
     if o.losses then print("losses: " .. table.concat(losses, " ")) end
-    print("text: " .. write(net, indices(o.prompt), o))
+    if o.tokens then
+        print("tokens: " .. table.concat(write(net, text:slice(0, 0, 1):to "int64", o):tolist(), " "))
+    else
+        print("text: " .. write(net, indices(o.prompt), o):to("uint8"):tobytes())
+    end
 end
 
 local done, err = pcall(main)

@@ -1,9 +1,11 @@
-"""Trains a small GPT on the bytes of a text, and lets it write.
+"""Trains a GPT on the bytes of a text, or on the tokens of a file, and lets it write.
 
     python gpt.py [--amp bf16] [--steps 300] [--text FILE] [--seed 0] [--threads N] [--losses] … (--help lists all)
+    python gpt.py --preset gpt2 --tokens FILE --amp bf16
 
-The text is the GNU General Public License, which every Debian has. gpt.lua does the same, and gives the same
-losses bit for bit. With --save FOLDER each goes on from what the other has left in the folder.
+The text is the GNU General Public License, which every Debian has. A file of tokens has a number of 16 bits, its lower
+byte first, for each, and nothing else. The preset gpt2 is GPT-2's network of 124 million parameters. gpt.lua does the
+same, and gives the same losses bit for bit. With --save FOLDER each goes on from what the other has left in the folder.
 """
 
 import argparse
@@ -15,31 +17,44 @@ from saved_run import SavedRun
 from yoke import nn
 
 AMP = {"off": None, "bf16": yoke.bfloat16, "f16": yoke.float16}
-RANGES = {"threads": (0, float("inf")), "sample": (0, float("inf")), "temperature": (0, float("inf")), "top-k": (1, 256),
+PRESETS = {"small": {"layers": 6, "width": 256, "heads": 4, "context": 256, "vocabulary": 256, "tied": False},
+           "gpt2": {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocabulary": 50304, "tied": True}}
+RANGES = {"threads": (0, float("inf")), "sample": (0, float("inf")), "temperature": (0, float("inf")), "vocabulary": (256, 2**16),
           **dict.fromkeys(("layers", "width", "heads", "context", "batch", "steps"), (1, float("inf")))}
-BEGUN_WITH = ("amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "width")  # what a run keeps to the end
+BEGUN_WITH = ("amp", "batch", "context", "heads", "layers", "lr", "seed", "steps", "text", "tied", "vocabulary", "width")  # what a run keeps
 
 
-def read_options(arguments=None):
+def make_parser():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default, meaning in [
             ("device", "auto", '"auto", "cpu", "cuda:1" …'), ("threads", 0, "CPU threads (0: all that are granted)"),
-            ("seed", 0, "of the weights, the batches and what is written"), ("layers", 6, "transformer blocks"),
-            ("width", 256, "numbers for each byte"), ("heads", 4, "attention heads in a block"),
-            ("context", 256, "bytes that are looked back at"), ("batch", 8, "pieces of text in a step"),
+            ("seed", 0, "of the weights, the batches and what is written"), ("batch", 8, "pieces of text in a step"),
             ("steps", 300, "steps of training"), ("lr", 1e-3, "the largest learning rate"),
-            ("sample", 200, "bytes to write at the end"), ("temperature", 0.8, "how freely to write; 0: always the likeliest"),
+            ("sample", 200, "bytes or tokens to write at the end"), ("temperature", 0.8, "how freely to write; 0: always the likeliest"),
             ("top-k", 20, "of so many likeliest bytes one is drawn"),
             ("prompt", "You may ", "how what is written begins"), ("text", "/usr/share/common-licenses/GPL-3", "the file to learn")]:
         parser.add_argument(f"--{name}", type=type(default), default=default, help=meaning)
+    parser.add_argument("--preset", choices=PRESETS, default="small", help="the network's size, where the next five do not say it")
+    for name, meaning in [("layers", "transformer blocks"), ("width", "numbers for each byte or token"), ("heads", "attention heads in a block"),
+                          ("context", "bytes or tokens that are looked back at"), ("vocabulary", "kinds of tokens, 256 or more")]:
+        parser.add_argument(f"--{name}", type=int, help=f"{meaning} ({PRESETS['small'][name]}; gpt2: {PRESETS['gpt2'][name]})")
+    parser.add_argument("--tokens", metavar="FILE", help="learn these tokens of 16 bits in place of a text, and write numbers")
     parser.add_argument("--amp", choices=AMP, default="off", help="mixed precision; f16 with a scaled loss")
     parser.add_argument("--checkpoint", type=read_policy, default="off",
                         help="what is dropped for backward to make again: off, full or matmul of each block; or a memory budget, 0.5 or 2GiB")
     parser.add_argument("--losses", action="store_true", help="print the loss of every step, in hexadecimal")
     parser.add_argument("--save", metavar="FOLDER", help="where the run is saved; it goes on from what is there")
     parser.add_argument("--every", type=int, metavar="N", help="steps from one save to the next (100)")
-    options = parser.parse_args(arguments)
-    for name, (least, most) in RANGES.items():
+    return parser
+
+
+def read_options(arguments=None):
+    options = make_parser().parse_args(arguments)
+    for name, value in PRESETS[options.preset].items():
+        if getattr(options, name, None) is None:
+            setattr(options, name, value)
+    options.kinds = options.vocabulary if options.tokens else 256  # what may be written
+    for name, (least, most) in {**RANGES, "top-k": (1, options.kinds)}.items():
         value = getattr(options, name.replace("-", "_"))
         if not least <= value <= most:
             allowed = f"at least {least}" if most == float("inf") else f"{least} to {most}"
@@ -59,29 +74,50 @@ def read_policy(text):
         raise argparse.ArgumentTypeError(f"--checkpoint is '{text}'; it takes off, full, matmul, or a budget such as 0.5 or 2GiB") from None
 
 
-def load(path, context):
-    """The bytes of a file as indices on the current device."""
+def read_file(path, option):
     try:
         with open(path, "rb") as file:
-            text = file.read()
+            return file.read()
     except OSError as error:
-        sys.exit(f"{error}\nThe text to learn: name another file with --text.")
+        sys.exit(f"{error}\nThe {option} to learn: name another file with --{option}.")
+
+
+def load(path, context):
+    """The bytes of a file as indices on the current device."""
+    text = read_file(path, "text")
     if len(text) <= context:
         sys.exit(f"{path} has {len(text)} bytes; more than --context {context} are needed")
     return yoke.tensor(list(text), dtype=yoke.int64)
 
 
-def content(text):
+def load_tokens(path, context, vocabulary):
+    """The tokens of a file, each two bytes, the lower one first, as indices on the current device."""
+    text = read_file(path, "tokens")
+    if len(text) % 2 or len(text) // 2 <= context:
+        sys.exit(f"{path} has {len(text)} bytes; two for each token, and more tokens than --context {context}, are needed")
+    halves = yoke.tensor(memoryview(text), dtype=yoke.int32)
+    tokens = halves[::2] + halves[1::2] * 256
+    largest = tokens.amax().item()
+    if largest >= vocabulary:
+        sys.exit(f"{path} has the token {largest}; it must be below --vocabulary {vocabulary}")
+    return tokens
+
+
+def content(text, items):
     """Tells one text from another, wherever the file lies."""
-    return f"of {text.numel} bytes with the sum {(text * (yoke.arange(text.numel) + 1)).sum().item()}"
+    return f"of {text.numel} {items} with the sum {(text * (yoke.arange(text.numel) + 1)).sum().item()}"
 
 
 class GPT(nn.Module):
-    def __init__(self, layers, width, heads, context):
+    """With `tied` the head's weights are those of the bytes (or tokens)."""
+
+    def __init__(self, layers, width, heads, context, vocabulary=256, tied=False):
         self.context = context
-        self.byte, self.place = nn.Embedding(256, width), nn.Embedding(context, width)
+        self.byte, self.place = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.blocks = nn.ModuleList(nn.TransformerBlock(width, heads, causal=True) for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 256, bias=False)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+        if tied:
+            self.head.weight = self.byte.weight
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:  # what adds to the stream starts smaller, the deeper the network
                 deep = name.endswith(("out.weight", "down.weight"))
@@ -120,7 +156,8 @@ def make_step(net, text, steps, batch, lr=1e-3, amp="off"):
     def step():
         x, target = draw_batch(text, batch, net.context)
         with yoke.autocast(AMP[amp], enabled=amp != "off"):
-            loss = yoke.cross_entropy(net(x).reshape((-1, 256)), target)
+            logits = net(x)
+            loss = yoke.cross_entropy(logits.reshape((-1, logits.shape[-1])), target)
         optimizer.zero_grad()
         scaler.scale(loss).backward()
         scaler.unscale_(optimizer)
@@ -144,16 +181,16 @@ def train(net, text, o, saved):
 
 
 @yoke.no_grad()
-def write(net, text, count, temperature, top_k):
-    """`text` [length] and `count` bytes more, each drawn from the likeliest by Gumbel's trick."""
-    for _ in range(count):
-        logits = net(text[-net.context:].unsqueeze(0))[0, -1]
-        values, kinds = yoke.topk(logits, top_k)
-        if temperature > 0:
-            values = values / temperature - yoke.log(-yoke.log(yoke.rand(top_k)))
+def write(net, text, o):
+    """`text` [length] and o.sample more, each drawn from the likeliest by Gumbel's trick, as a list."""
+    for _ in range(o.sample):
+        logits = net(text[-net.context:].unsqueeze(0))[0, -1, :o.kinds]
+        values, kinds = yoke.topk(logits, o.top_k)
+        if o.temperature > 0:
+            values = values / o.temperature - yoke.log(-yoke.log(yoke.rand(o.top_k)))
         best = values.argmax()
         text = yoke.cat([text, kinds.index_select(0, best.reshape(1))])
-    return bytes(text.tolist()).decode(errors="replace")
+    return text.tolist()
 
 
 def show_progress(step, steps, loss):
@@ -170,10 +207,11 @@ def main():
     yoke.set_device(o.device)
     yoke.set_num_threads(o.threads)
     yoke.manual_seed(o.seed)
-    text, net = load(o.text, o.context), GPT(o.layers, o.width, o.heads, o.context)
+    text = load_tokens(o.tokens, o.context, o.vocabulary) if o.tokens else load(o.text, o.context)
+    net = GPT(o.layers, o.width, o.heads, o.context, o.vocabulary, o.tied)
     for module in [net] if isinstance(o.checkpoint, yoke.MemoryBudget) else net.blocks:
         module.checkpoint_(o.checkpoint if o.checkpoint != "off" else False)
-    begun_with = {**{name: getattr(o, name) for name in BEGUN_WITH}, "text": content(text)}
+    begun_with = {**{name: getattr(o, name) for name in BEGUN_WITH}, "text": content(text, "tokens" if o.tokens else "bytes")}
     saved = SavedRun("gpt", o.save, o.every, begun_with)
     start = time.perf_counter()
     losses = train(net, text, o, saved)
@@ -184,7 +222,10 @@ def main():
     print(f"loss: {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps")
     if o.losses:
         print("losses:", *(loss.hex() for loss in losses))
-    print("text:", write(net, yoke.tensor(list(o.prompt.encode())), o.sample, o.temperature, o.top_k))
+    if o.tokens:
+        print("tokens:", *write(net, text[:1].to(yoke.int64), o))
+    else:
+        print("text:", bytes(write(net, yoke.tensor(list(o.prompt.encode())), o)).decode(errors="replace"))
 
 
 if __name__ == "__main__":

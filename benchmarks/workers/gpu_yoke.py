@@ -176,38 +176,10 @@ def measure_kernel(name, arguments, count):
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
-class GPT2(gpt.GPT):
-    """The example's network with GPT-2's vocabulary, the embedding serving as the head too."""
-
-    def __init__(self):
-        super().__init__(S.gpt2.layers, S.gpt2.width, S.gpt2.heads, S.gpt2.context)
-        self.byte, self.head = nn.Embedding(S.gpt2.vocabulary, S.gpt2.width), None
-        nn.init.normal_(self.byte.weight, std=0.02)
-
-    def forward(self, index):
-        x = self.byte(index) + self.place(yoke.arange(index.shape[1]))
-        for block in self.blocks:
-            x = block(x)
-        return yoke.linear(self.norm(x), self.byte.weight)
-
-
 def gpt2_step(amp):
-    net = GPT2()
+    net = gpt.GPT(S.gpt2.layers, S.gpt2.width, S.gpt2.heads, S.gpt2.context, S.gpt2.vocabulary, tied=True)
     text = drawn(yoke.randint, 0, S.gpt2.vocabulary, (S.gpt2.batch * S.gpt2.context * 4,))
-    optimizer, _ = gpt.make_optimizer(net, 1e-3, 10**6)
-    lower = gpt.AMP.get(amp)
-
-    def step():
-        x, target = gpt.draw_batch(text, S.gpt2.batch, S.gpt2.context)
-        with yoke.autocast(lower, enabled=lower is not None):
-            loss = yoke.cross_entropy(net(x).reshape((-1, S.gpt2.vocabulary)), target)
-        optimizer.zero_grad()
-        loss.backward()
-        yoke.clip_grad_norm_(net.parameters(), 1.0)
-        optimizer.step()
-        return loss.detach()
-
-    return step
+    return gpt.make_step(net, text, 10**6, S.gpt2.batch, amp=amp if amp in gpt.AMP else "off")[0]
 
 
 def gpt_step(amp):

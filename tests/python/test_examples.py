@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -127,6 +128,56 @@ def test_gpt_gives_the_same_losses_and_text_in_both_languages(amp):
     assert losses["Lua"][-1] < losses["Lua"][0]
 
 
+@pytest.fixture
+def tokens(tmp_path):
+    """A file of 3,000 tokens of three kinds, each followed by the same one."""
+    path = tmp_path / "tokens.bin"
+    path.write_bytes(struct.pack("<3H", 5, 50256, 300) * 1000)
+    return path
+
+
+def test_gpt2_learns_the_same_tokens_in_both_languages(tokens):
+    losses, written = {}, {}
+    for language, command in GPT.items():
+        done = run(command, *TINY, "--preset", "gpt2", "--tokens", tokens, "--losses", "--steps", "8", "--lr", "0.02", "--top-k", "1")
+        assert done.returncode == 0, done.stdout + done.stderr
+        told, written[language] = done.stdout.split("tokens: ")
+        losses[language] = [float.fromhex(x) for x in told.split("losses: ")[1].split()]
+    assert losses["Python"] == losses["Lua"] and written["Python"] == written["Lua"]
+    assert losses["Lua"][0] == pytest.approx(10.83, abs=0.2) and losses["Lua"][-1] < losses["Lua"][0] - 1
+    first, *others = map(int, written["Lua"].split())
+    assert first == 5 and len(others) == 20 and all(0 <= token < 50304 for token in others)
+
+
+def test_the_preset_gpt2_has_124_million_parameters_and_a_head_that_is_tied():
+    sys.path.insert(0, str(EXAMPLES))
+    import gpt
+
+    o = gpt.read_options(["--preset", "gpt2"])
+    assert (o.layers, o.width, o.heads, o.context, o.vocabulary, o.tied) == (12, 768, 12, 1024, 50304, True)
+    net = gpt.GPT(1, o.width, o.heads, o.context, o.vocabulary, o.tied)
+    assert net.head.weight is net.byte.weight and "head.weight" not in dict(net.named_parameters())
+    block = sum(p.numel for p in net.blocks.parameters())
+    assert sum(p.numel for p in net.parameters()) + 11 * block == 124_475_904
+    assert gpt.read_options(["--preset", "gpt2", "--layers", "3"]).layers == 3
+
+
+@pytest.mark.parametrize("language", GPT)
+@pytest.mark.parametrize("content, options, said", [
+    (b"\0" * 99, [], "has 99 bytes; two for each token"),
+    (b"\0" * 32, [], "more tokens than --context 16"),
+    (b"\0\1" * 20, [], "has the token 256; it must be below --vocabulary 256"),
+    (b"\0\0" * 20, ["--vocabulary", "65537"], "--vocabulary is 65537; it must be 256 to 65536"),
+    (None, [], "name another file with --tokens"),
+])
+def test_gpt_tells_bad_tokens(tmp_path, language, content, options, said):
+    if content is not None:
+        (tmp_path / "bad.bin").write_bytes(content)
+    done = run(GPT[language], *TINY, "--tokens", tmp_path / "bad.bin", *options)
+    assert done.returncode == 1 and said in done.stderr
+    assert "Traceback" not in done.stderr and "stack traceback" not in done.stderr
+
+
 def test_gpt_gives_the_same_losses_whatever_it_drops():
     losses, peaks = set(), {}
     for language, dropped in (("Python", "off"), ("Python", "full"), ("Python", "matmul"), ("Python", "0.5"), ("Lua", "full"), ("Lua", "matmul"),
@@ -157,6 +208,7 @@ def test_gpt_gives_the_same_losses_whatever_it_drops():
     (["--lr", "fast"], "'fast'"),
     (["--heads", "3"], "num_heads"),
     (["--amp", "f8"], "bf16"),
+    (["--preset", "gpt9"], "gpt2"),
     (["--checkpoint", "some"], "matmul"),
     (["--wheels", "4"], "--"),
 ])
