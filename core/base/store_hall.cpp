@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -242,8 +243,30 @@ std::string StoreHall::reached_at()
 bool StoreHall::wait_until_left(Deadline deadline, int32_t at_least)
 {
     std::unique_lock lock(mutex_);
-    return left_.wait_until(lock, deadline.at(),
-                            [&] { return count_ranks() == 0 && gone_ >= at_least; });
+    return left_.wait_until(lock, deadline.at(), [&] {
+        return gone_ >= at_least && std::ranges::none_of(guests_, [this](const auto &each) {
+                   return is_awaited(*each);
+               });
+    });
+}
+
+bool StoreHall::is_awaited(const Guest &guest) const
+{
+    const int32_t rank = guest.rank();
+    return rank != Guest::kStranger && !excused_.contains(rank);
+}
+
+void StoreHall::excuse(const std::vector<int32_t> &ranks)
+{
+    const std::lock_guard lock(mutex_);
+    excused_.insert(ranks.begin(), ranks.end());
+    left_.notify_all();
+}
+
+void StoreHall::expect_all()
+{
+    const std::lock_guard lock(mutex_);
+    excused_.clear();
 }
 
 void StoreHall::tell(PeerEvent::Kind kind, int32_t rank, const std::string &about,
@@ -291,6 +314,16 @@ std::string StoreServer::reached_at() const
 bool StoreServer::wait_until_left(Deadline deadline, int32_t at_least)
 {
     return hall_->wait_until_left(deadline, at_least);
+}
+
+void StoreServer::excuse(const std::vector<int32_t> &ranks)
+{
+    hall_->excuse(ranks);
+}
+
+void StoreServer::expect_all()
+{
+    hall_->expect_all();
 }
 
 }  // namespace yoke

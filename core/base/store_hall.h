@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <list>
 #include <optional>
+#include <set>
 
 namespace yoke {
 
@@ -34,6 +35,8 @@ public:
     bool is_complete() const noexcept { return is_complete_.load(); }
     std::string reached_at();
     bool wait_until_left(Deadline deadline, int32_t at_least);
+    void excuse(const std::vector<int32_t> &ranks);
+    void expect_all();
 
 private:
     using Guests = std::list<std::shared_ptr<Guest>>;
@@ -45,7 +48,8 @@ private:
     void look_for_silence(Guest &guest);
     std::shared_ptr<Guest> other_of(const Guest &guest, int32_t rank);
     Guests all();
-    size_t count_ranks() const;  // under the lock
+    size_t count_ranks() const;                 // under the lock
+    bool is_awaited(const Guest &guest) const;  // so
     void log_stranger(const Guest &guest, const std::string &how);
 
     Socket listening_;
@@ -66,6 +70,7 @@ private:
     std::condition_variable left_;
     Guests guests_;
     int32_t gone_ = 0;  // ranks that have left or died
+    std::set<int32_t> excused_;
 };
 
 }  // namespace yoke

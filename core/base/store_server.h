@@ -12,6 +12,8 @@
 #include "core/base/store_hash.h"
 #include "core/base/store_peer.h"
 
+#include <vector>
+
 namespace yoke {
 
 class StoreServer {
@@ -31,8 +33,12 @@ public:
     void close_to_newcomers() noexcept;
     // This host's address as ranks have reached it, one that other hosts have used if there is one; "" before any has.
     std::string reached_at() const;
-    // Until every rank that joined has left or died, and at least so many have; false where the deadline passes before.
+    // Until every rank that joined, and is not excused, has left or died, and at least so many have; false where the
+    // deadline passes before.
     bool wait_until_left(Deadline deadline, int32_t at_least = 0);
+    // Who has gone on to another table may stay here, and is not waited for; nobody is excused any more.
+    void excuse(const std::vector<int32_t> &ranks);
+    void expect_all();
 
 private:
     const std::shared_ptr<class StoreHall> hall_;

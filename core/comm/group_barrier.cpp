@@ -51,6 +51,7 @@ std::vector<int32_t> ranks_in(const std::string &list)
 Group::BarrierWait Group::open_barrier()
 {
     auto keys = std::make_shared<PrefixStore>(members_.store, kBarriers);
+    if (members_.met) come_back_to(*members_.met);
     std::unique_lock lock = lock_here();
     check_usable(lock, kMonitored);
     std::erase_if(barriers_under_way_, [](const auto &each) { return each.expired(); });

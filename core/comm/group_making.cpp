@@ -97,6 +97,7 @@ Ref<Group> Group::begin_making(const Members &members, const GroupOptions &optio
 {
     (void)Engine::find(options.engine, call);
     (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when the group fails
+    if (members.met) come_back_to(*members.met);
     Ref<Group> group = Ref<Group>::adopt(new Group(members, options));
     group->listen();
     return group;

@@ -68,6 +68,8 @@ Ref<Group> Group::shrink(double seconds)
     end_by_shrink();
     const Ref<Group> made = make(std::move(members), options_, deadline, "shrink");
     take_back_told();
+    // All that are in it have heard of its end, and have let go of its calls.
+    if (members_.met) go_on_from(*members_.met, members_.met_as);
     const std::lock_guard lock(mutex_);
     is_shrunk_ = true;
     return made;

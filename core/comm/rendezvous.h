@@ -52,6 +52,10 @@ struct Rendezvous {
 // What ranks still read of rank 0's table, such as the end of a split, they read before it goes: who lets go last waits
 // for them to leave, some seconds at most, since who goes on without its groups may never do.
 std::shared_ptr<const Rendezvous> hold(Rendezvous met);
+// By ranks of a group that was shrunk: they read nothing more there, and are not waited for; until a group is made or
+// meets there again.
+void go_on_from(const Rendezvous &met, const std::vector<int32_t> &ranks);
+void come_back_to(const Rendezvous &met);
 // Of a group that was not made, if nobody else holds it: its ranks have read the cause, or are late themselves.
 void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
 // All that are held, at the end of the process.

@@ -48,6 +48,16 @@ std::shared_ptr<const Rendezvous> hold(Rendezvous met)
     return {new Rendezvous(std::move(met)), Leave()};
 }
 
+void go_on_from(const Rendezvous &met, const std::vector<int32_t> &ranks)
+{
+    if (met.server) met.server->excuse(ranks);
+}
+
+void come_back_to(const Rendezvous &met)
+{
+    if (met.server) met.server->expect_all();
+}
+
 void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept
 {
     constexpr double kSoon = 0.15;

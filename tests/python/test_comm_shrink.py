@@ -78,3 +78,36 @@ smaller.split(0).barrier()
         first, second, third = outs[rank].splitlines()
         assert first.startswith("CancelledError ") and "shrink() on rank 0" in first
         assert second == f"{rank} 3" and third.startswith("StateError ") and "shrunk already" in third
+
+
+# Rank 0 keeps the table by which the former group met; it is no longer read.
+def test_rank_0_goes_on_while_others_hold_the_group_that_was_shrunk():
+    outs, statuses, errors = start("""
+if rank == 2: os.kill(os.getpid(), signal.SIGKILL)
+told(lambda: group.barrier())
+smaller = group.shrink()
+if rank == 0: del group
+told(lambda: smaller.monitored_barrier(timeout=3.))
+""", 3)
+    assert statuses == [0, 0, -9], errors
+    assert [out.splitlines()[1:] for out in outs[:2]] == [["fine"], ["fine"]], outs
+
+
+@pytest.mark.parametrize("way", ["a group that is made there", "a barrier there"])
+def test_rank_0_stays_where_ranks_have_met_again(way):
+    outs, statuses, errors = start(f"""
+again = yoke.comm.init() if {way == "a barrier there"} else None
+smaller = group.shrink()
+if again: again.monitored_barrier(timeout=60.)
+else: again = yoke.comm.init()
+again.barrier()
+if rank == 0:
+    del group, again
+else:
+    time.sleep(0.5)  # rank 0 would have gone long before
+    told(lambda: again.monitored_barrier(timeout=0.1))
+    del group, again
+smaller.barrier()
+""", 2)
+    assert statuses == [0, 0], errors
+    assert outs[1].startswith("TimeoutError ") and "there came not: rank 0" in outs[1], outs

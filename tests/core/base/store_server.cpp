@@ -261,6 +261,19 @@ TEST(StoreServer, AFarewellIsNoDeath)
     EXPECT_FALSE(served.events.has(PeerEvent::kEnded));
 }
 
+TEST(StoreServer, WhoIsExcusedIsNotWaitedFor)
+{
+    Served served;
+    const StoreConnection first = served.connect(options_of(1));
+    StoreConnection second = served.connect(options_of(2));
+    served.server->excuse({1});
+    EXPECT_FALSE(served.server->wait_until_left(Deadline::after(0)));
+    second.store.reset();
+    EXPECT_TRUE(served.server->wait_until_left(soon()));
+    served.server->expect_all();
+    EXPECT_FALSE(served.server->wait_until_left(Deadline::after(0)));
+}
+
 TEST(StoreServer, ADeathIsToldWithWhoItWas)
 {
     Served served;
