@@ -42,6 +42,7 @@ StoreConnection connect_store(const SocketAddress &server, const PeerOptions &op
     const std::string text = welcome->reader().text();
     if (kind == Kind::kOtherJob) return failed(StoreConnection::kOtherJob, text);
     if (kind == Kind::kComplete) return failed(StoreConnection::kComplete, text);
+    if (kind == Kind::kFormer) return failed(StoreConnection::kFormer, text);
     if (kind == Kind::kRefused) return failed(StoreConnection::kRefused, text);
     if (kind != Kind::kWelcome)
         return failed(StoreConnection::kNoStore, "it answered in a language of its own");

@@ -16,7 +16,8 @@ struct StoreConnection {
         kNoStore,   // what listens is no store of Yoke's, or did not answer
         kOtherJob,  // it is, of another job
         kComplete,  // it is of this job, whose ranks are all there
-        kRefused,   // it is of this job, and will not have this rank
+        kFormer,  // it is of this job as this process has met it before; there may be another start of it soon
+        kRefused,  // it is of this job, and will not have this rank
     };
     Outcome outcome = kNobody;
     std::string why;  // unless kConnected: "Connection refused"

@@ -90,8 +90,18 @@ bool Guest::refuse(Kind kind, const std::string &why)
     answer(std::move(wire::Writer(kind).text(why)));
     fault_ = kind == Kind::kOtherJob   ? "it is of another job"
              : kind == Kind::kComplete ? "all ranks are there"
+             : kind == Kind::kFormer   ? "it has met here before"
                                        : "it was refused as a rank";
     return false;
+}
+
+// Who has left its groups is back before rank 0 has let go of its own, and comes again.
+bool Guest::refuse_late(const std::string &about)
+{
+    is_former_ = hall_.has_met(about);
+    return is_former_
+               ? refuse(Kind::kFormer, hall_.options().about)
+               : refuse(Kind::kComplete, hall_.options().about + ", whose ranks are all there");
 }
 
 // Whoever started the older one starts it again, as often as the other one, until all are of one start.
@@ -128,8 +138,7 @@ bool Guest::greet(wire::Reader &frame)
     if (cookie != hall_.options().cookie) return refuse(Kind::kOtherJob, hall_.options().about);
     if (start != hall_.options().start)
         return refuse_start(start, static_cast<int32_t>(rank), about);
-    if (hall_.is_complete())
-        return refuse(Kind::kComplete, hall_.options().about + ", whose ranks are all there");
+    if (hall_.is_complete()) return refuse_late(about);
     const std::string why = hall_.admit(*this, static_cast<int32_t>(rank), about);
     if (!why.empty()) return refuse(Kind::kRefused, why);
     answer(wire::Writer(Kind::kWelcome));

@@ -27,6 +27,8 @@ public:
     const std::string &address() const noexcept { return address_; }
     // Our end of the connection, and whether that is on this host alone.
     const std::string &reached_at() const noexcept { return reached_at_; }
+    // Whether it was told that it has met here before: then it is no stranger, though no rank either.
+    bool is_former() const noexcept { return is_former_; }
     bool is_local() const noexcept { return is_loopback(reached_at_); }
     double age_s() const;
     double silent_s() const;
@@ -53,6 +55,7 @@ private:
     bool take(wire::Reader &frame);
     bool greet(wire::Reader &frame);
     bool refuse(wire::Kind kind, const std::string &why);
+    bool refuse_late(const std::string &about);
     bool refuse_start(int64_t start, int32_t rank, const std::string &about);
     bool serve(wire::Reader &frame);
     void fail_request(uint64_t request, yoke_status status, const char *why);
@@ -76,7 +79,7 @@ private:
     const Deadline::Clock::time_point since_ = Deadline::Clock::now();
     std::atomic<int32_t> rank_{kStranger};
     std::string about_;
-    bool has_left_ = false;
+    bool has_left_ = false, is_former_ = false;
     std::string fault_ = "what it sent was no request";  // where it is dropped for that
     std::atomic<bool> is_overrun_{false};
     std::mutex mutex_;

@@ -178,6 +178,7 @@ std::string StoreHall::admit(Guest &guest, int32_t rank, const std::string &abou
         return why;
     }
     guest.be_rank(rank, about);
+    met_.insert(about);
     tell(PeerEvent::kJoined, rank, about, guest.address());
     return "";
 }
@@ -194,9 +195,17 @@ void StoreHall::end(Guest &guest, PeerEvent::Kind kind, const std::string &how) 
         left_.notify_all();
     }
     if (rank == Guest::kStranger)
-        log_stranger(guest, how);
+        log_dropped(guest, how);
     else if (!other_of(guest, rank))
         tell(kind, rank, guest.about(), how);
+}
+
+void StoreHall::log_dropped(const Guest &guest, const std::string &how)
+{
+    if (!guest.is_former()) return log_stranger(guest, how);
+    log(LogLevel::kInfo,
+        "the store of rank 0 sent a rank away that has left this job, and is to meet anew: %s",
+        guest.address().c_str());
 }
 
 // Who waits for its own job comes again and again.
@@ -216,6 +225,11 @@ void StoreHall::log_stranger(const Guest &guest, const std::string &how)
     log(LogLevel::kWarn,
         "the store of rank 0 dropped a connection from %s%s, which is none of a rank of this job: %s",
         guest.address().c_str(), more.c_str(), how.c_str());
+}
+
+bool StoreHall::has_met(const std::string &about) const
+{
+    return about == options_.about || met_.contains(about);
 }
 
 StoreHall::Guests StoreHall::all()

@@ -22,6 +22,8 @@ public:
 
     // For guests, in the watch thread.
     const PeerOptions &options() const noexcept { return options_; }
+    // Whether a process of this description was a rank here.
+    bool has_met(const std::string &about) const;
     // Lets a guest be a rank; "", or why not.
     std::string admit(Guest &guest, int32_t rank, const std::string &about);
     void tell(PeerEvent::Kind kind, int32_t rank, const std::string &about, const std::string &how,
@@ -50,6 +52,7 @@ private:
     Guests all();
     size_t count_ranks() const;                 // under the lock
     bool is_awaited(const Guest &guest) const;  // so
+    void log_dropped(const Guest &guest, const std::string &how);
     void log_stranger(const Guest &guest, const std::string &how);
 
     Socket listening_;
@@ -62,8 +65,9 @@ private:
         size_t untold = 0;  // since
     };
     std::map<std::string, Logged>
-        logged_;              // strangers, by why they were dropped; in the watch thread
-    bool is_paused_ = false;  // no descriptor was left; accepts again at the next tick
+        logged_;                 // strangers, by why they were dropped; in the watch thread
+    std::set<std::string> met_;  // processes that were admitted; in the watch thread
+    bool is_paused_ = false;     // no descriptor was left; accepts again at the next tick
     std::optional<Deadline::Clock::time_point> short_since_;
     std::string told_shortage_;
     std::mutex mutex_;

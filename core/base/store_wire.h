@@ -15,7 +15,7 @@
 
 namespace yoke::wire {
 
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr size_t kLongestHello = 640;            // a cookie and a line about the process
 inline constexpr size_t kLongestWelcome = 4096;         // or why not
 inline constexpr uint64_t kMagic = 0x31524f54534b4f59;  // "YOKSTOR1", the number of every kHello
@@ -42,6 +42,7 @@ enum class Kind : uint32_t {
     kFailed,          // status, text
     kPong,
     kComplete,  // to kHello: who serves; all ranks of the job are there
+    kFormer,    // so, and the process that greets was among them
 };
 
 struct Header {

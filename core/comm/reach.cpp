@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <utility>
 
 namespace yoke {
 
@@ -35,6 +36,8 @@ std::string holder_of(uint16_t port, const PeerOptions &self)
         case StoreConnection::kOtherJob:
         case StoreConnection::kComplete:
             return "there is rank 0 of another job: " + tried.why;
+        case StoreConnection::kFormer:
+            return "there is rank 0 of a job that this process is in already: " + tried.why;
         case StoreConnection::kRefused:
             return tried.why;
         default:
@@ -51,25 +54,34 @@ public:
         if (tried.outcome == StoreConnection::kOtherJob ||
             tried.outcome == StoreConnection::kComplete)
             how = "rank 0 of another job listens there, " + tried.why;
+        if (tried.outcome == StoreConnection::kFormer)
+            how = "rank 0 has not let go yet of the groups that it made with this rank before: " +
+                  tried.why;
         if (tried.outcome == StoreConnection::kNoStore)
             how = "another program listens there, or is busy: " + tried.why;
-        note(where, how, tried.outcome != StoreConnection::kNobody);
+        // The rank 0 that this process has met before may close its port amid a greeting, once.
+        const bool is_again =
+            std::exchange(answers_[where].outcome, tried.outcome) == tried.outcome;
+        const bool is_usual = tried.outcome == StoreConnection::kNobody ||
+                              tried.outcome == StoreConnection::kFormer ||
+                              (tried.outcome == StoreConnection::kNoStore && !is_again);
+        note(where, how, !is_usual);
     }
     // What is strange is logged at its first time: there may be a long wait ahead.
     void note(const std::string &where, const std::string &how, bool is_strange)
     {
-        std::string &known = answers_[where];
-        if (is_strange && known != how)
+        Answer &known = answers_[where];
+        known.how = how;
+        if (is_strange && std::exchange(known.told, how) != how)
             log(LogLevel::kWarn, "comm.init: %s: %s; trying on", where.c_str(), how.c_str());
-        known = how;
     }
     bool has(const std::string &where) const { return answers_.contains(where); }
     // Of many ports that nobody listens at, one speaks for all.
     std::string text() const
     {
         std::map<std::string, std::string> places;
-        for (const auto &[where, how] : answers_) {
-            std::string &known = places[how];
+        for (const auto &[where, answer] : answers_) {
+            std::string &known = places[answer.how];
             if (known.empty())
                 known = where;
             else if (known.find(" and others") == known.npos)
@@ -82,7 +94,12 @@ public:
     }
 
 private:
-    std::map<std::string, std::string> answers_;
+    struct Answer {
+        std::string how, told;  // the last one, and what was logged
+        StoreConnection::Outcome outcome = StoreConnection::kNobody;
+    };
+
+    std::map<std::string, Answer> answers_;
 };
 
 // One way to rank 0 after the other.

@@ -133,7 +133,8 @@ StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_pt
     const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
     // Others have the port since its process has ended.
     if (is_free || tried.outcome == StoreConnection::kOtherJob) gone_.insert(rank);
-    if (tried.outcome == StoreConnection::kComplete) fail_late(tried);
+    if (tried.outcome == StoreConnection::kComplete || tried.outcome == StoreConnection::kFormer)
+        fail_late(tried);
     return tried;
 }
 

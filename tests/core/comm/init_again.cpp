@@ -2,6 +2,7 @@
 #include "core/comm/init.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/comm/threads.h"
+#include "tests/core/comm/warnings.h"
 
 #include <barrier>
 #include <thread>
@@ -156,6 +157,43 @@ TEST(InitAgain, BehindAFailureMakesTheDefaultGroup)
                    (default_group("test").get() == next.get() ? "" : ", not the next one");
         }));
     EXPECT_EQ(results(ranks), (std::vector<std::string>{"0 of 2, 0 of 2", "1 of 2, 1 of 2"}));
+}
+
+// Rank 1 has let all go, and is back before rank 0 has: it is no stranger there, and rank 0 none of another job.
+TEST(InitAgain, WhoIsBackBeforeRankZeroIsWarnedOfByNobody)
+{
+    const Port port;
+    const std::string url = format("tcp://127.0.0.1:%u", port.number());
+    const Turns turns;
+    std::vector<RankProcess> ranks;
+    for (const int rank : {0, 1})
+        ranks.push_back(RankProcess([&, rank] {
+            const Warnings warnings;
+            std::string early;
+            Ref<Group> group = init(rank, url, 20);
+            const auto leave = [&] {
+                group = nullptr;
+                finalize_groups();
+            };
+            turns.take(rank, [&] {
+                if (rank == 0) return;
+                leave();
+                try {
+                    (void)init(rank, url, 0.2);
+                } catch (const Error &error) {
+                    early = error.what();
+                }
+            });
+            leave();
+            return met(init(rank, url, 20)) + "\n" + early + "\n" + warnings.text();
+        }));
+    const std::string zero = process_of(ranks[0]);
+    const auto texts = results(ranks);
+    EXPECT_EQ(texts[0], "0 of 2\n\n");
+    expect_parts(texts[1],
+                 {"1 of 2\ncomm.init: rank 1 (host",
+                  "rank 0 has not let go yet of the groups that it made", zero + ". See"});
+    EXPECT_EQ(texts[1].find('\n'), texts[1].rfind('\n', texts[1].size() - 3)) << texts[1];
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "core/comm/ports.h"
 #include "tests/core/comm/ranks.h"
+#include "tests/core/comm/warnings.h"
 
 namespace yoke {
 namespace {
@@ -71,6 +72,32 @@ TEST(Reach, WhatTheResolverSaidOfAHostStands)
         EXPECT_EQ(std::string(error.what()).find("did not say"), std::string::npos) << error.what();
         expect_parts(error.what(), {"'no..host': the host 'no..host' cannot be found: "});
     }
+}
+
+// Closes so many connections amid their greeting, then the port.
+std::string warnings_of_a_port_that_closes(int times)
+{
+    const test::Warnings warnings;
+    Socket listening = Socket::listen(resolve("127.0.0.1", 0, Deadline::after(20))[0]);
+    Environment environment;
+    environment.hosts = {"127.0.0.1"};
+    environment.port = listening.local().port();
+    std::thread closing([&] {
+        while (times > 0) times -= listening.accept().present();
+        listening.close();
+    });
+    PeerOptions options;
+    options.rank = 1;
+    EXPECT_THROW(reach_rank_0(environment, "job", options, Deadline::after(0.3)), Error);
+    closing.join();
+    return warnings.text();
+}
+
+// Once it may be the rank 0 of before, which lets go of its port.
+TEST(Reach, AnotherProgramIsWarnedOfWhenItClosesTwice)
+{
+    EXPECT_EQ(warnings_of_a_port_that_closes(1), "");
+    expect_parts(warnings_of_a_port_that_closes(2), {"another program listens there", "trying on"});
 }
 
 Variables of_start(int start, int rank, uint16_t port)
