@@ -32,12 +32,12 @@ Tensor optional_tensor(yoke_tensor *handle, const char *call, const char *argume
 // Runs a collective; every function below is one.
 template <typename Make>
 yoke_status collective(const char *call, yoke_group *group, yoke_work **work, const Make &make,
-                       bool is_message = false)
+                       Refused what = Refused::kCollective)
 {
     return guard(call, [&] {
         if (work) *work = nullptr;
         const Ref<Group> held = need_group(group, call);
-        Collective given = held->or_refuse(make, is_message);
+        Collective given = held->or_refuse(make, what);
         std::optional<Interruptible> waits;  // what it waits for goes on
         if (!work) waits.emplace(said_name(call));
         Ref<Work> begun = held->run(std::move(given), work != nullptr);
@@ -62,7 +62,9 @@ yoke_status between(const char *call, int32_t op, yoke_group *group, yoke_tensor
         return Collective{op, reduction, root, optional_tensor(t, call, "t"),
                           optional_tensor(out, call, "out")};
     };
-    return collective(call, group, work, make, op == YOKE_COMM_SEND || op == YOKE_COMM_RECV);
+    const bool is_message = op == YOKE_COMM_SEND || op == YOKE_COMM_RECV;
+    return collective(call, group, work, make,
+                      is_message ? Refused::kMessage : Refused::kCollective);
 }
 
 }  // namespace
@@ -204,8 +206,10 @@ yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const c
     constexpr const char *self = "yoke_group_note_refused";
     return guard(self, [&] {
         const std::string_view named = &need(call, self, "call");
-        const bool is_message = named == "send" || named == "recv";
-        need_group(group, self)->note_refused(&need(why, self, "why"), is_message);
+        const Refused what = named == "send" || named == "recv" ? Refused::kMessage
+                             : named == "shrink"                ? Refused::kShrink
+                                                                : Refused::kCollective;
+        need_group(group, self)->note_refused(&need(why, self, "why"), what);
     });
 }
 
@@ -284,9 +288,6 @@ yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout)
 {
     constexpr const char *call = "yoke_group_monitored_barrier";
     return guard(call, [&] {
-        if (!(timeout >= 0))
-            fail(YOKE_E_VALUE, "%s: argument 'timeout' is %g; it takes seconds, from 0",
-                 said_name(call), timeout);
         const Interruptible waits(said_name(call));
         need_group(group, call)->monitored_barrier(timeout);
         waits.check();

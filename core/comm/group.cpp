@@ -183,9 +183,9 @@ Ref<Work> Group::run(Collective call, bool is_async)
         check_not_capturing(call.name());
         check_collective(call, {rank(), size()});
     };
-    or_refuse(check, is_message);
+    or_refuse(check, is_message ? Refused::kMessage : Refused::kCollective);
     if (is_message)
-        forget_refused_message();
+        forget_refused(Refused::kMessage);
     else if (!backwards_)
         ++asked_for_;
     if (Device *device = call.device(); device && !device->host) [[unlikely]]

@@ -19,10 +19,12 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <future>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -89,17 +91,16 @@ public:
         const uint64_t told = told_at_;
         return told != UINT64_MAX && sequence >= told;
     }
-    // Of what this rank was to call next, a send or receive or something that all ranks call: who waits for it in vain
-    // is told at its deadline.
-    void note_refused(const char *why, bool is_message = false) noexcept;
+    // Of what this rank was to call next: who waits for it in vain is told at its deadline.
+    void note_refused(const char *why, Refused what = Refused::kCollective) noexcept;
     // A step before a call is one of the group's, which notes what that refuses.
     template <class Step>
-    auto or_refuse(Step &&step, bool is_message = false)
+    auto or_refuse(Step &&step, Refused what = Refused::kCollective)
     {
         try {
             return step();
         } catch (const Error &error) {
-            note_refused(error.what(), is_message);
+            note_refused(error.what(), what);
             throw;
         }
     }
@@ -170,7 +171,7 @@ private:
     [[noreturn]] void raise_cause(std::unique_lock<std::mutex> &lock, const char *call);
     void name_cause(const char *call);
     void note_told() noexcept;
-    void forget_refused_message() noexcept;
+    void forget_refused(Refused what) noexcept;
     // With the lock held.
     yoke_comm_signature sign(const Collective &call);
     Pending number(Issued issued);
@@ -279,6 +280,11 @@ private:
     std::map<int32_t, Missing> who_misses_whom(double patience_s) const;
     Suspects find_suspects(int32_t missed, const Doing &doing) const;
     std::string refusal_of(int32_t rank, const Doing &doing) const;
+    std::string refusal_of(int32_t rank, Refused what, uint64_t number, Deadline deadline) const;
+    // Of each of them; and, for people, with why it has not come as far as it told.
+    std::vector<std::string> refusals_of(const std::vector<int32_t> &ranks, Refused what) const;
+    std::string describe_absent(const std::vector<int32_t> &ranks, Refused what) const;
+    void warn_of_absent(const std::vector<int32_t> &present) const;
     Cause cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const;
     // *can_agree becomes false where the table by which ranks agree is out of reach.
     Cause cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const;
@@ -336,7 +342,7 @@ private:
     int64_t made_reducers_ = 0;
     std::atomic<int32_t> backwards_{0};
     std::atomic<int64_t> asked_for_{0};
-    std::atomic<bool> has_refused_message_{false};
+    std::array<std::atomic<bool>, std::size(kRefusedKeys)> has_refused_{};
     std::atomic<uint64_t> told_at_{UINT64_MAX};
     std::shared_ptr<GroupLink> link_;
     std::atomic<bool> has_said_left_{false};

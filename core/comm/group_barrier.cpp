@@ -99,7 +99,14 @@ std::vector<int32_t> Group::missing_at(uint64_t barrier, Store &keys) const
 // who had not. Then those that wait on, and those that come later, meet at the next one.
 void Group::monitored_barrier(double seconds)
 {
-    Coalescing::check_closed(kMonitored);
+    const auto check = [&] {
+        Coalescing::check_closed(kMonitored);
+        if (!(seconds >= 0))
+            fail(YOKE_E_VALUE,
+                 "monitored_barrier: argument 'timeout' is %g; it takes seconds, from 0", seconds);
+    };
+    or_refuse(check);
+    forget_refused(Refused::kCollective);
     const Deadline deadline = Deadline::after(seconds);
     uint64_t number = next_barrier();
     const Meeting meeting(*this, kMonitored);
@@ -123,11 +130,7 @@ uint64_t Group::next_barrier()
 
 void Group::fail_missing(const std::vector<int32_t> &missing, Deadline deadline) const
 {
-    std::string list;
-    for (const int32_t rank : missing)
-        list +=
-            (list.empty() ? "" : ", ") + yoke::describe(members_.ranks[static_cast<size_t>(rank)]);
-    fail_late(kMonitored, list, deadline);
+    fail_late(kMonitored, describe_absent(missing, Refused::kCollective), deadline);
 }
 
 // Who has not come until it ended.

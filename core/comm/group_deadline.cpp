@@ -15,9 +15,9 @@ std::string missed_key(int32_t rank)
     return "misses/" + std::to_string(rank);
 }
 
-std::string refused_key(int32_t rank, bool is_message)
+std::string refused_key(int32_t rank, Refused what)
 {
-    return std::string(is_message ? kRefusedMessageKey : kRefusedKey) + "/" + std::to_string(rank);
+    return std::string(kRefusedKeys[static_cast<size_t>(what)]) + "/" + std::to_string(rank);
 }
 
 }  // namespace
@@ -69,32 +69,39 @@ Suspects Group::find_suspects(int32_t missed, const Doing &doing) const
     return silent;
 }
 
-// The others wait for a call that this rank has not made.
-void Group::note_refused(const char *why, bool is_message) noexcept
+// The others wait for a call that this rank has not made; of a failed group for a shrink alone.
+void Group::note_refused(const char *why, Refused what) noexcept
 try {
     constexpr double kPatience = 0.1;
-    if (!is_here() || size() == 1 || is_failed()) return;
-    uint64_t number = 0;  // messages have one for each peer
-    if (!is_message) {
+    if (!is_here() || size() == 1 || (is_failed() && what != Refused::kShrink)) return;
+    uint64_t number = 0;  // the others have none that is the same on all ranks
+    if (what == Refused::kCollective) {
         const std::lock_guard lock(mutex_);
         number = sequence_ + 1;
     }
-    members_.store->set(refused_key(rank(), is_message), std::to_string(number) + " " + cut(why),
+    members_.store->set(refused_key(rank(), what), std::to_string(number) + " " + cut(why),
                         Deadline::after(kPatience));
-    if (is_message) has_refused_message_ = true;
+    has_refused_[static_cast<size_t>(what)] = true;
 } catch (const std::exception &error) {
     log(LogLevel::kInfo, "the other ranks were not told of a call that was refused: %s",
         error.what());
 }
 
 // Another one is made instead.
-void Group::forget_refused_message() noexcept
+void Group::forget_refused(Refused what) noexcept
 try {
     constexpr double kPatience = 0.1;
-    if (has_refused_message_.exchange(false))
-        members_.store->remove(refused_key(rank(), true), Deadline::after(kPatience));
+    if (has_refused_[static_cast<size_t>(what)].exchange(false))
+        members_.store->remove(refused_key(rank(), what), Deadline::after(kPatience));
 } catch (const std::exception &error) {
     log(LogLevel::kInfo, "%s", error.what());
+}
+
+std::string Group::refusal_of(int32_t rank, Refused what, uint64_t number, Deadline deadline) const
+{
+    const auto text = members_.store->try_get(refused_key(rank, what), deadline);
+    const std::string front = std::to_string(number) + " ";
+    return text && text->starts_with(front) ? text->substr(front.size()) : "";
 }
 
 // What was wrong with that rank's call in this one's place; "" where nothing is known.
@@ -103,10 +110,37 @@ std::string Group::refusal_of(int32_t rank, const Doing &doing) const
     constexpr double kPatience = 0.1;
     if (doing.making) return "";
     const bool is_message = doing.signature.op == YOKE_COMM_SEND;
-    const auto text =
-        members_.store->try_get(refused_key(rank, is_message), Deadline::after(kPatience));
-    const std::string front = std::to_string(is_message ? 0 : doing.signature.sequence) + " ";
-    return text && text->starts_with(front) ? text->substr(front.size()) : "";
+    return refusal_of(rank, is_message ? Refused::kMessage : Refused::kCollective,
+                      is_message ? 0 : doing.signature.sequence, Deadline::after(kPatience));
+}
+
+// In place of the call that this rank makes next.
+std::vector<std::string> Group::refusals_of(const std::vector<int32_t> &ranks, Refused what) const
+{
+    constexpr double kPatience = 0.1;
+    const Deadline deadline = Deadline::after(kPatience);
+    uint64_t number = 0;
+    if (what == Refused::kCollective) {
+        const std::lock_guard lock(mutex_);
+        number = sequence_ + 1;
+    }
+    std::vector<std::string> told(ranks.size());
+    try {
+        for (size_t i = 0; i < ranks.size(); ++i)
+            told[i] = refusal_of(ranks[i], what, number, deadline);
+    } catch (const Error &) {  // the table does not answer, or has gone
+    }
+    return told;
+}
+
+std::string Group::describe_absent(const std::vector<int32_t> &ranks, Refused what) const
+{
+    const std::vector<std::string> told = refusals_of(ranks, what);
+    std::string list;
+    for (size_t i = 0; i < ranks.size(); ++i)
+        list += (i ? ", " : "") + yoke::describe(members_.ranks[static_cast<size_t>(ranks[i])]) +
+                (told[i].empty() ? "" : ", whose call was refused: " + told[i]);
+    return list;
 }
 
 // Where not even the table answers, that of rank 0, *can_agree is false.

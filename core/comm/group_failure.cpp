@@ -156,7 +156,7 @@ try {
     if (members_.store->add(kLeft, 1, deadline) != size()) return;
     Store::Keys all = gather_keys(kLeft, size());  // nobody is there who would ask
     all.emplace_back(kLeft);
-    for (const char *key : {kRefusedKey, kRefusedMessageKey})
+    for (const char *key : kRefusedKeys)
         std::ranges::copy(gather_keys(key, size()), std::back_inserter(all));
     members_.store->remove_all(all, deadline);
 } catch (const std::exception &error) {

@@ -1,5 +1,6 @@
 // The smaller group of the ranks that still live.
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/base/signals.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/group.h"
@@ -57,14 +58,19 @@ private:
 
 Ref<Group> Group::shrink(double seconds)
 {
-    if (!(seconds > 0))
-        fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
-             seconds);
-    Coalescing::check_closed("shrink");
+    const auto check = [&] {
+        if (!(seconds > 0))
+            fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
+                 seconds);
+        Coalescing::check_closed("shrink");
+    };
+    or_refuse(check, Refused::kShrink);
     check_not_shrunk();
+    forget_refused(Refused::kShrink);
     const Deadline deadline = Deadline::after(seconds);
     const Meeting meeting(*this, "shrink");
     Members members = reunite(deadline);
+    warn_of_absent(members.met_as);
     end_by_shrink();
     const Ref<Group> made = make(std::move(members), options_, deadline, "shrink");
     take_back_told();
@@ -73,6 +79,20 @@ Ref<Group> Group::shrink(double seconds)
     const std::lock_guard lock(mutex_);
     is_shrunk_ = true;
     return made;
+}
+
+// Of ranks that are left out since they called it as it is not called, and may not know that they are missed.
+void Group::warn_of_absent(const std::vector<int32_t> &present) const
+{
+    std::vector<int32_t> absent;
+    for (int32_t each = 0; each < size(); ++each)
+        if (!std::ranges::count(present, each) && !has_gone(each)) absent.push_back(each);
+    const std::vector<std::string> told = refusals_of(absent, Refused::kShrink);
+    for (size_t i = 0; i < absent.size(); ++i)
+        if (!told[i].empty())
+            log(LogLevel::kWarn, "shrink: the others go on without %s, whose call was refused: %s",
+                yoke::describe(members_.ranks[static_cast<size_t>(absent[i])]).c_str(),
+                told[i].c_str());
 }
 
 void Group::check_not_shrunk() const

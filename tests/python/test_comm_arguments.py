@@ -30,14 +30,53 @@ def refused(kind, call, argument, function):
     ("split", lambda group: group.split("x"), lambda group: group.split(0)),
     ("empty", lambda group: group.empty((-1,)), lambda group: group.empty(2)),
     ("send", lambda group: group.send(T, 1 << 40), lambda group: group.recv(T, 1)),
-    ("send", lambda group: group.send(None, 0), lambda group: group.recv(T, 1))])
+    ("send", lambda group: group.send(None, 0), lambda group: group.recv(T, 1)),
+    ("monitored_barrier", lambda group: group.monitored_barrier("5"), lambda group: group.monitored_barrier(0.1)),
+    ("monitored_barrier", lambda group: group.monitored_barrier(-1), lambda group: group.monitored_barrier(0.1)),
+    ("monitored_barrier", lambda group: group.monitored_barrier(-1), lambda group: group.barrier()),
+    ("monitored_barrier", lambda group: group.monitored_barrier(), lambda group: group.monitored_barrier(0.1)),
+    ("barrier", lambda group: group.barrier(async_op=1), lambda group: group.monitored_barrier(0.1)),
+    ("all_reduce", lambda group: group.all_reduce(), lambda group: group.barrier()),
+    ("all_reduce", lambda group: group.all_reduce(T, with_="sum"), lambda group: group.barrier()),
+    ("all_reduce", lambda group: group.all_reduce(T, "sum", False, 1), lambda group: group.barrier()),
+    ("empty", lambda group: group.empty(), lambda group: group.empty(2)),
+    ("split", lambda group: group.split(), lambda group: group.split(0)),
+    ("send", lambda group: group.send(T), lambda group: group.recv(T, 1))])
 def test_who_waits_in_vain_is_told_what_was_refused(name, refuse, waits):
     first, second = comm.init_all(["cpu"], 2, timeout=0.1)
-    with pytest.raises(yoke.Error) as refused_here:
+    with pytest.raises((yoke.Error, TypeError)) as refused_here:
         refuse(second)
     with pytest.raises(yoke.TimeoutError) as caught:
         waits(first)
     assert f"was refused: {refused_here.value}" in str(caught.value) and name in str(refused_here.value), caught.value
+
+
+def refusing(group, call):
+    with pytest.raises((yoke.Error, TypeError)):
+        call(group)
+
+
+@pytest.mark.parametrize("refuse", [
+    lambda group: group.shrink(-1), lambda group: group.shrink("5"), lambda group: group.shrink(1., 2.), lambda group: group.shrink(time=1.)])
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_who_goes_on_without_a_rank_is_told_what_was_refused_there(refuse, is_failed):
+    first, second = comm.init_all(["cpu"], 2)
+    if is_failed:
+        second.abort()
+    refusing(second, refuse)
+    with pytest.warns(RuntimeWarning, match="the others go on without rank 1 .*, whose call was refused: .*shrink"):
+        assert first.shrink(0.1).size == 1
+
+
+def test_a_refusal_is_forgotten_when_another_call_is_made_instead():
+    first, second = comm.init_all(["cpu"], 2)
+    refusing(second, lambda group: group.monitored_barrier(-1))
+    with pytest.raises(yoke.TimeoutError):
+        second.monitored_barrier(0.)
+    for call in first.monitored_barrier, first.monitored_barrier:
+        with pytest.raises(yoke.TimeoutError) as caught:
+            call(0.)
+    assert "rank 1" in str(caught.value) and "refused" not in str(caught.value), caught.value
 
 
 T = yoke.ones(2)

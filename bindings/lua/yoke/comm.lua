@@ -165,7 +165,7 @@ local function finished(self, name, is_fine, ...)
 end
 
 for _, name in ipairs { "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send",
-    "recv", "barrier", "split", "empty" } do
+    "recv", "barrier", "monitored_barrier", "split", "shrink", "empty" } do
     local call = Group[name]
     Group[name] = function(self, ...) return finished(self, name, pcall(call, self, ...)) end
 end

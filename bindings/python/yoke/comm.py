@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from yoke import _carried, _yoke
 from yoke._check import shown
 from yoke._host_store import HostStore
+from yoke._refused import asked, heard, made, text_of
 from yoke._yoke import Device, Tensor, Work, dtype as dtype_
 
 __all__ = ["Group", "Variable", "coalesce", "env", "finalize", "hang", "init", "init_all", "measure_shares"]
@@ -51,15 +52,6 @@ class _Scopes(threading.local):
 _scopes = _Scopes()
 
 
-def _made(core: Any, call: str, make: Callable[[], Any]) -> Any:
-    """What `make` gives. Who waits for a call of this rank's is told what was wrong with it."""
-    try:
-        return make()
-    except Exception as error:
-        core.note_refused(call, _text_of(error))
-        raise
-
-
 _NO_OP: Any = object()
 
 
@@ -71,7 +63,7 @@ def _run(core: Any, call: str, async_op: bool, *arguments: object, op: str = _NO
             arguments += (_reduction(op, call),)
         work: Work = getattr(core, call)(*arguments)
     except Exception as error:
-        core.note_refused(call, _text_of(error))
+        core.note_refused(call, text_of(error))
         raise
     if async_op:
         return work
@@ -82,17 +74,8 @@ def _run(core: Any, call: str, async_op: bool, *arguments: object, op: str = _NO
     return None
 
 
-def _text_of(error: BaseException) -> str:
-    """As far as it has one that others can be told."""
-    try:
-        text = str(error)
-    except Exception:  # of a class of the script's
-        text = "its text cannot be made"
-    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
-
-
 def _reason_of(error: BaseException) -> str:
-    text = _text_of(error)
+    text = text_of(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -186,14 +169,14 @@ class Group:
 
         Where a rank has died it ends at once: CollectiveError lists those, and who is not there yet.
         """
-        self._core.monitored_barrier(timeout)
+        asked(self._core, "monitored_barrier", lambda: self._core.monitored_barrier(timeout))
 
     def split(self, color: int | None, key: int = 0) -> Group | None:
         """The ranks that give the same color, in the order of their keys, are a group of their own; all ranks call it.
 
         None for a color of None, or one below 0: that rank is in none of them.
         """
-        part = _made(self._core, "split", lambda: self._core.split(-1 if color is None else color, key))
+        part = made(self._core, "split", lambda: self._core.split(-1 if color is None else color, key))
         return None if part is None else Group(part)
 
     def shrink(self, timeout: float = 5.) -> Group:
@@ -203,11 +186,11 @@ class Group:
         come, or its process has ended; the last quarter of the time is for the making. A rank that comes when the others have gone on gets CollectiveError, and makes no
         group of its own. Where this was the default group the new one is.
         """
-        return Group(self._core.shrink(timeout))
+        return Group(asked(self._core, "shrink", lambda: self._core.shrink(timeout)))
 
     def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None) -> Tensor:
         """A tensor of the host in memory that peers reach without a copy; all ranks call it alike."""
-        return _made(self._core, "empty", lambda: self._core.empty(shape, dtype))
+        return made(self._core, "empty", lambda: self._core.empty(shape, dtype))
 
     def abort(self, reason: str | None = None) -> None:
         """Ends the group on all ranks: what is under way, and what is called later, is a CancelledError."""
@@ -252,6 +235,11 @@ class Group:
 
     def __repr__(self) -> str:
         return f"<yoke.comm.Group: {self._core.describe()}>"
+
+
+for _name in ("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "recv",
+              "barrier", "monitored_barrier", "split", "shrink", "empty"):
+    setattr(Group, _name, heard(getattr(Group, _name)))
 
 
 def init(backend: str | None = None, init_method: str = "env://", rank: int | None = None, world_size: int | None = None,
