@@ -5,6 +5,7 @@
 #include "core/base/immortal.h"
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 
 namespace yoke {
@@ -25,16 +26,11 @@ uint32_t version_now(const Storage &storage) noexcept
     return storage.version.load(std::memory_order_relaxed);
 }
 
-bool overlap(const ByteRange &x, const ByteRange &y) noexcept
-{
-    return x.begin < y.begin + y.bytes && y.begin < x.begin + x.bytes;
-}
-
 void begin(InUse::Entry::Use &use, const Tensor &tensor) noexcept
 {
     use.storage = tensor.present() ? tensor->storage.get() : nullptr;
     if (!use.storage) return;
-    use.range = byte_range(*tensor);
+    std::construct_at(&use.footprint, *tensor);  // without a copy of axes that it does not have
     use.version.store(version_now(*use.storage), std::memory_order_relaxed);
 }
 
@@ -82,14 +78,14 @@ void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
 }  // namespace
 
 // Calls that are at other parts of the storage, or behind this one, go on with what it has written.
-void InUse::carry(const Storage &storage, const ByteRange &range, const void *order,
+void InUse::carry(const Storage &storage, const Footprint &footprint, const void *order,
                   uint32_t before) noexcept
 {
     for (Entry &entry : known.live)
         for (Entry::Use &use : entry.uses) {
             const bool is_behind = order && entry.order == order;
             if (use.storage == &storage && use.version == before &&
-                (is_behind || !overlap(use.range, range)))
+                (is_behind || !use.footprint.meets(footprint)))
                 use.version = before + 1;
         }
 }
@@ -102,7 +98,7 @@ void InUse::end_written(const yoke_tensor &tensor, const void *order, const char
         known.spare.splice(known.spare.begin(), known.live, *std::exchange(entry_, std::nullopt));
     const uint32_t before = version_now(*tensor.storage);
     tensor.storage->note_written(call);
-    if (!known.live.empty()) carry(*tensor.storage, byte_range(tensor), order, before);
+    if (!known.live.empty()) carry(*tensor.storage, Footprint(tensor), order, before);
 }
 
 // Where another call is about to write elsewhere in the storage it is that one's turn first.
@@ -131,7 +127,7 @@ void InUse::check(const char *call) const
 }
 
 InUse::Writing::Writing(const yoke_tensor &tensor, const void *order)
-    : storage_(*tensor.storage), range_(byte_range(tensor)), order_(order)
+    : storage_(*tensor.storage), footprint_(tensor), order_(order)
 {
     std::unique_lock lock(known.mutex);
     await_turn(lock, storage_);
@@ -146,7 +142,7 @@ InUse::Writing::~Writing()
     while (*at != this) at = &(*at)->next_;
     *at = next_;
     if (known.waiting) known.changed.notify_all();
-    if (version_now(storage_) != before_) carry(storage_, range_, order_, before_);
+    if (version_now(storage_) != before_) carry(storage_, footprint_, order_, before_);
 }
 
 }  // namespace yoke

@@ -4,7 +4,7 @@
 // same group, nor amid those of any group that are at other parts of that storage.
 #pragma once
 
-#include "core/tensor/tensor.h"
+#include "core/tensor/footprint.h"
 
 #include <atomic>
 #include <list>
@@ -47,7 +47,7 @@ public:
 
     private:
         const Storage &storage_;
-        const ByteRange range_;
+        const Footprint footprint_;
         const void *const order_;
         uint32_t before_ = 0;
         Writing *next_ = nullptr;  // of those that write just now
@@ -56,7 +56,7 @@ public:
     struct Entry {
         struct Use {
             const Storage *storage = nullptr;
-            ByteRange range{};
+            Footprint footprint{};
             std::atomic<uint32_t> version{0};
         };
         Use uses[2];
@@ -66,7 +66,7 @@ public:
 private:
     void end() noexcept;
     static bool is_untouched(const Entry::Use &use);
-    static void carry(const Storage &storage, const ByteRange &range, const void *order,
+    static void carry(const Storage &storage, const Footprint &footprint, const void *order,
                       uint32_t before) noexcept;
 
     std::optional<std::list<Entry>::iterator> entry_;

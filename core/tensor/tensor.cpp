@@ -3,6 +3,7 @@
 #include "core/base/pool.h"
 #include "core/base/tally.h"
 #include "core/memory/memory.h"
+#include "core/tensor/footprint.h"
 #include "core/tensor/live.h"
 
 #include <algorithm>
@@ -272,8 +273,9 @@ ByteRange strided_byte_range(const yoke_tensor &x) noexcept
 bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept
 {
     const ByteRange x = byte_range(a), y = byte_range(b);
-    return a.device == b.device && x.bytes && y.bytes && x.begin < y.begin + y.bytes &&
-           y.begin < x.begin + x.bytes;
+    const bool is_near = a.device == b.device && x.bytes && y.bytes &&
+                         x.begin < y.begin + y.bytes && y.begin < x.begin + x.bytes;
+    return is_near && ((a.contiguous && b.contiguous) || Footprint(a).meets(Footprint(b)));
 }
 
 bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept

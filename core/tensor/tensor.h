@@ -245,7 +245,7 @@ inline ByteRange byte_range(const yoke_tensor &x) noexcept
     return x.contiguous ? ByteRange{x.data, x.nbytes()} : strided_byte_range(x);
 }
 
-bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept;
+bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept;  // as footprint.h has it
 
 // The first axis of which all elements are in one place of memory, which cannot be written element by element; -1 where
 // there is none.

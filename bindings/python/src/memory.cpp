@@ -70,7 +70,8 @@ void bind_memory(py::module_ &module)
             return yoke_shares_memory(need_tensor(a, "shares_memory", "a"),
                                       need_tensor(b, "shares_memory", "b")) == 1;
         },
-        py::arg("a"), py::arg("b"), "Whether two tensors are views of one storage.");
+        py::arg("a"), py::arg("b"),
+        "Whether two tensors reach a common byte; where their strides do not nest in one grid, as those of slices of a dense tensor do, whether their outer bounds meet.");
 }
 
 }  // namespace yoke_python

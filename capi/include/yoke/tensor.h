@@ -94,7 +94,7 @@ YOKE_API yoke_status yoke_tensor_view_storage(yoke_tensor *tensor, yoke_dtype dt
                                               const int64_t *shape, const int64_t *strides,
                                               int64_t ndim, int64_t offset, yoke_tensor **out);
 
-/* 1 if the bytes that the two may reach overlap, else 0; -1 if either is NULL. [any-thread] */
+/* 1 if the two reach a common byte, else 0; -1 if either is NULL. docs/memory.md says what is exact. [any-thread] */
 YOKE_API int32_t yoke_shares_memory(yoke_tensor *a, yoke_tensor *b);
 
 /* ---- Data -------------------------------------------------------------------------------------------- */

@@ -112,6 +112,26 @@ TEST(GroupMemory, ResultsOfAnyStridesMayBeWrittenInTwoGroups)
     });
 }
 
+Tensor column_of(const Tensor &matrix, int64_t at)
+{
+    return make_view(*matrix, {matrix->shape_, 1}, matrix->strides_, at);
+}
+
+TEST(GroupMemory, ColumnsOfOneTensorMayBeInUseInTwoGroups)
+{
+    in_two_groups([](Group &one, Group &other) {
+        const Tensor matrix = ops::reshape(*filled(64, 1), Dims{16, 4});
+        const Tensor columns[] = {column_of(matrix, 0), column_of(matrix, 2)};
+        for (int i = 0; i < 50; ++i) {
+            const Ref<Work> first = one.run(reduce_all(columns[0], YOKE_REDUCE_MAX), true);
+            const Ref<Work> second = other.run(reduce_all(columns[1], YOKE_REDUCE_MAX), true);
+            one.run(reduce_all(column_of(matrix, 1), YOKE_REDUCE_MAX), false);
+            first->wait(-1);
+            second->wait(-1);
+        }
+    });
+}
+
 // A call of rank 0's that waits for the other rank while `meanwhile` is done on the first half of its storage.
 void expect_error_after(
     const std::function<void(std::vector<Ref<Group>> &, const Tensor &)> &meanwhile, int64_t offset,

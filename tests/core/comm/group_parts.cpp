@@ -115,6 +115,26 @@ TEST(Group, IssuesPartsOfOneTensorTogether)
     EXPECT_EQ(told, std::vector<std::string>(2));
 }
 
+TEST(Group, IssuesColumnsOfOneTensorTogether)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
+    const auto told = each_rank(groups, [](Group &group) {
+        const Tensor flat = filled(8, 1);
+        const int64_t shape[] = {4}, strides[] = {2};
+        const Tensor columns[] = {make_view(*flat, shape, strides, 0),
+                                  make_view(*flat, shape, strides, 1)};
+        group.run_together({reduce_all_of(columns[0], group), reduce_all_of(columns[1], group)},
+                           true);
+        EXPECT_EQ(values(flat), std::vector<float>(8, 2));
+        expect_error(YOKE_E_STATE, {"coalesce", "all_reduce", "use the same memory"}, [&] {
+            group.run_together({reduce_all_of(flat, group), reduce_all_of(columns[1], group)},
+                               true);
+        });
+        group.run(barrier(), false);
+    });
+    EXPECT_EQ(told, std::vector<std::string>(2));
+}
+
 TEST(Group, RefusesInACoalesceWhatIsWantedAtOnce)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
