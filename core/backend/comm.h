@@ -80,6 +80,11 @@ typedef struct yoke_collective {
     double
         timeout_s; /* from now on; below 0: none. Of engines that run late the core watches the time. */
     yoke_comm_fault *fault; /* filled in where the call fails; of a call in a group, by group_end */
+    /* For an engine that does not see by itself when a peer ends. Of `count` ranks one that has gone, or -1: it has let
+     * the group go, or died; with `died` not 0 only one that has died. Asked in the thread of the call, now and then as
+     * it waits, for it may take 0.1 s; what the rank sent before may come later than that. NULL where nobody knows. */
+    int32_t (*find_gone)(void *user, const int32_t *ranks, int32_t count, int32_t died);
+    void *user;
 } yoke_collective;
 
 /* What a rank brings to a new communicator. All of it is borrowed for the call. */

@@ -192,7 +192,7 @@ private:
     void stage(Collective &call);
     void begin_staged(Pending &pending);
     void end_staged(Pending &pending);
-    yoke_collective record_of(const Pending &pending) const;
+    yoke_collective record_of(const Pending &pending);
     void call_engine(Calls calls);
     void serve() noexcept;
     // Takes them. False, and nothing taken, where the system gives no thread for it.
@@ -304,6 +304,8 @@ private:
     // Why, as far as it told; nothing where it has not left.
     std::optional<std::string> why_it_left(const yoke_comm_fault &fault) const noexcept;
     std::optional<bool> has_gone(int32_t rank) const noexcept;
+    // As yoke_collective has it.
+    int32_t find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept;
 
     const Members members_;
     const GroupOptions options_;

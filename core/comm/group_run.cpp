@@ -99,7 +99,7 @@ void Group::end(Pending &pending)
     ops::copy_(*call.out, *pending.out);
 }
 
-yoke_collective Group::record_of(const Pending &pending) const
+yoke_collective Group::record_of(const Pending &pending)
 {
     const Collective &call = pending.call;
     const bool is_root = call.peer == rank();
@@ -116,6 +116,11 @@ yoke_collective Group::record_of(const Pending &pending) const
     if (call.op == YOKE_COMM_BROADCAST && !is_root) record.in = nullptr;
     if (call.op == YOKE_COMM_REDUCE && !is_root) record.out = nullptr;
     record.timeout_s = pending.deadline.remaining_s();
+    record.find_gone = [](void *group, const int32_t *ranks, int32_t count, int32_t died) {
+        return static_cast<const Group *>(group)->find_gone({ranks, static_cast<size_t>(count)},
+                                                            died != 0);
+    };
+    record.user = this;
     return record;
 }
 

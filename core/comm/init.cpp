@@ -62,10 +62,15 @@ std::string device_of_rank()
                   machine.driver.empty() ? "unknown" : machine.driver.c_str());
 }
 
-void leave_all()
+void leave_groups()
 {
     finalize_groups();
     leave_living_groups();
+}
+
+void leave_all()
+{
+    leave_groups();
     leave_meetings();
 }
 
@@ -167,10 +172,12 @@ void log_how(const Group &group, const Rendezvous &met)
             each.says.c_str());
 }
 
-void end_groups_first()
+// Ahead of the module's own end of MPI, which waits for ranks that may wait for this one. Exit runs what was registered
+// last at first.
+void leave_groups_before_mpi()
 {
     static std::once_flag registered;
-    std::call_once(registered, [] { leave_at_exit(finalize_groups); });
+    std::call_once(registered, [] { leave_at_exit(leave_groups); });
 }
 
 // Null where another thread met meanwhile, perhaps for this one too.
@@ -188,8 +195,6 @@ Ref<Group> met_group(const InitOptions &options, const GroupOptions &how, Deadli
     try {
         group = Group::make(members_of(meeting), how, deadline, call);
         log_how(*group, *meeting.met);
-        // Behind the module's own end of MPI in this list, so that it runs before.
-        if (how.engine == "mpi") end_groups_first();
         return group;
     } catch (...) {
         leave_soon(meeting.met);
@@ -207,9 +212,10 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     how.init_timeout_s = options.init_timeout_s;
     (void)Engine::find(how.engine, call);
     const Deadline deadline = Deadline::after(options.init_timeout_s);
-    for (;;)
-        if (Ref<Group> group = met_group(options, how, deadline, call); group.present())
-            return group;
+    Ref<Group> group;
+    while (!group.present()) group = met_group(options, how, deadline, call);
+    if (how.engine == "mpi") leave_groups_before_mpi();
+    return group;
 }
 
 // Also of what raises without a call's name: files of a store, settings.

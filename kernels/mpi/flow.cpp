@@ -42,6 +42,7 @@ void Flow::receive(void *data, int64_t bytes, int from, int tag)
         const auto count = static_cast<int>(std::min(bytes - at, comm_.most_bytes));
         Operation &made = operations_.emplace_back();
         made.peer = from;
+        made.is_data = tag != kHeaderTag;
         note(MPI_Irecv(to + at, count, MPI_BYTE, from, tag, comm_.ranks, &made.request),
              "MPI_Irecv");
     }
@@ -82,7 +83,7 @@ static void pause_after(std::chrono::nanoseconds waited)
 yoke_status Flow::rest()
 {
     const Clock::time_point now = Clock::now();
-    if (looks_++ == 0) since_ = now;
+    if (looks_++ == 0) since_ = asked_ = now, gone_ = -1;
     if (comm_.aborted.load()) {
         if (call_.fault) call_.fault->kind = YOKE_COMM_FAULT_ABORTED;
         return give_up(fail(YOKE_E_CANCELLED, "mpi: %s, call %llu, was aborted",
@@ -91,6 +92,7 @@ yoke_status Flow::rest()
     }
     if (call_.timeout_s >= 0 && now - start_ >= std::chrono::duration<double>(call_.timeout_s))
         return give_up(fail_late());
+    if (yoke_status status = look_for_gone(now)) return status;
     pause_after(now - since_);
     return YOKE_OK;
 }

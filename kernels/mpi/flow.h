@@ -17,6 +17,8 @@ struct Operation {
     MPI_Request request = MPI_REQUEST_NULL;
     int peer = -1;  // the rank that it waits for
     int bytes = 0;  // of what has been received
+    bool is_data =
+        false;  // elements of a call that the peer has made, or of one that all have made
     bool is_done = false;
 };
 
@@ -27,7 +29,11 @@ public:
     void send(const void *data, int64_t bytes, int to, int tag, int blamed);
     void receive(void *data, int64_t bytes, int from, int tag);
     // The request of an operation of all ranks, for a call of MPI to fill in.
-    MPI_Request *add() { return &operations_.emplace_back().request; }
+    MPI_Request *add()
+    {
+        operations_.emplace_back().is_data = true;
+        return &operations_.back().request;
+    }
     // Notes what a call of MPI returned; wait() tells of it.
     void note(int code, const char *call)
     {
@@ -50,6 +56,10 @@ private:
     yoke_status give_up(yoke_status status);
     int missing_rank() const;
     yoke_status fail_late();
+    void find_awaited(std::vector<int> &to_come, std::vector<int> &amid) const;
+    int ask(const std::vector<int> &ranks, bool died) const;
+    yoke_status look_for_gone(Clock::time_point now);
+    yoke_status fail_gone(int rank);
 
     Comm &comm_;
     const yoke_collective &call_;
@@ -58,8 +68,10 @@ private:
     int code_ = MPI_SUCCESS;
     const char *failed_ = "";
     // Of the current wait.
-    Clock::time_point since_;
+    Clock::time_point since_, asked_;
     uint64_t looks_ = 0;
+    int gone_ = -1;  // a rank that is waited for in vain, and since when that is known
+    Clock::time_point gone_since_;
 };
 
 // Tells all ranks what this one is going to do, and compares.

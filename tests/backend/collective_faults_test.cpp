@@ -1,6 +1,7 @@
 // How a call fails: with the rank that is to blame and what that rank called.
 #include "ranks.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -134,19 +135,22 @@ TEST_P(Faults, AbortEndsAPendingCallAndAllLaterOnes)
 
 TEST_P(Faults, ARankThatLeavesIsNamed)
 {
-    if (!kEngineKnowsDeaths) GTEST_SKIP() << "this engine does not hear of deaths";
-    for (Ranks ranks : ways()) {
-        ranks.size = 3;
-        if (!ranks.nodes.empty()) ranks.nodes = {"a", "b", "b"};
-        run(ranks, [&](Rank &r) {
-            ASSERT_DONE(r.barrier());
-            if (r.rank == 1) return r.destroy();
-            Sum sum;
-            expect_failure(YOKE_E_COMM, sum.run(r), "all_reduce");
-            EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_DIED);
-            EXPECT_EQ(r.fault.rank, 1);
-        });
-    }
+    for (Ranks ranks : ways())
+        for (const int size : {2, 3}) {
+            ranks.size = size;
+            if (!ranks.nodes.empty() && size == 3) ranks.nodes = {"a", "b", "b"};
+            run(ranks, [&](Rank &r) {
+                ASSERT_DONE(r.barrier());
+                if (r.rank == 1) return r.destroy();
+                r.find_gone = [](std::span<const int32_t> asked, bool died) {
+                    return !died && std::ranges::count(asked, 1) ? 1 : -1;
+                };
+                Sum sum;
+                expect_failure(YOKE_E_COMM, sum.run(r), "all_reduce");
+                EXPECT_EQ(r.fault.kind, YOKE_COMM_FAULT_DIED);
+                EXPECT_EQ(r.fault.rank, 1);
+            });
+        }
 }
 
 TEST_P(Faults, ARankThatHangsUpIsNamedAsOneThatLeaves)

@@ -108,6 +108,11 @@ yoke_status Rank::call(yoke_collective &record)
     record.signature = &signature;
     record.timeout_s = timeout_s;
     record.fault = &fault;
+    record.find_gone = [](void *user, const int32_t *asked, int32_t count, int32_t died) {
+        const Rank &from = *static_cast<Rank *>(user);
+        return from.find_gone ? from.find_gone({asked, static_cast<size_t>(count)}, died != 0) : -1;
+    };
+    record.user = this;
     return engine.call(comm, &record);
 }
 

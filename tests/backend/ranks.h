@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <span>
 
 namespace yoke::test {
 
@@ -74,6 +75,8 @@ public:
     std::function<void(void *all)> change_gathered;
     // What init asks.
     std::function<bool()> is_over;
+    // What calls ask: of these ranks one that has gone, or only one that has died; or -1.
+    std::function<int32_t(std::span<const int32_t> ranks, bool died)> find_gone;
 
 private:
     yoke_status init(const void *id,
