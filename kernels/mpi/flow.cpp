@@ -63,7 +63,7 @@ yoke_status Flow::look(bool *is_done)
         *is_done &= one.is_done;
     }
     if (code_ == MPI_SUCCESS) return YOKE_OK;
-    return give_up(fail_mpi(code_, failed_));
+    return give_up(fail_broken());
 }
 
 // At first without a pause, then a step behind whoever wants the processor; a wait that is long sleeps, a

@@ -60,6 +60,7 @@ private:
     int ask(const std::vector<int> &ranks, bool died) const;
     yoke_status look_for_gone(Clock::time_point now);
     yoke_status fail_gone(int rank);
+    yoke_status fail_broken();
 
     Comm &comm_;
     const yoke_collective &call_;

@@ -2,6 +2,7 @@
 // knows.
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "kernels/mpi/flow.h"
 
@@ -16,6 +17,8 @@ constexpr auto kBetween = 200ms;
 // What a rank has sent may come after the news that it has gone; what it died amid comes no more, but others may take
 // long over theirs.
 constexpr auto kToCome = 300ms, kAmid = 1000ms;
+// Where MPI itself fails since a peer has ended, the host is about to hear of that.
+constexpr auto kToBeHeard = 500ms, kALittle = 10ms;
 
 }  // namespace
 
@@ -60,6 +63,18 @@ yoke_status Flow::fail_gone(int rank)
     }
     return fail(YOKE_E_COMM, "mpi: %s, call %llu: rank %d has gone", call_name(call_.op),
                 static_cast<unsigned long long>(call_.signature->sequence), rank);
+}
+
+yoke_status Flow::fail_broken()
+{
+    std::vector<int> all(static_cast<size_t>(comm_.size));
+    std::iota(all.begin(), all.end(), 0);
+    const Clock::time_point end = Clock::now() + kToBeHeard;
+    while (call_.find_gone && Clock::now() < end && !comm_.aborted.load()) {
+        if (const int rank = ask(all, true); rank >= 0) return fail_gone(rank);
+        std::this_thread::sleep_for(kALittle);
+    }
+    return fail_mpi(code_, failed_);
 }
 
 }  // namespace yoke::mpi

@@ -22,11 +22,11 @@ LETS_GO = "group = None\nyoke.comm.finalize()\nawait_files('told', size - 1)"
 KILLED = "import signal\nos.kill(os.getpid(), signal.SIGKILL)"
 
 
-def told(end, victim, met, call="group.all_reduce(yoke.ones(3))", ranks=3):
+def told(end, victim, met, call="group.all_reduce(yoke.ones(3))", ranks=3, **environment):
     """What the others are told, all alike, when rank `victim` runs `end` in place of their call."""
     program = MEET + "if rank == %d:\n%s\nelse:\n    told(lambda: %s)\n    note('told')\n" % (
         victim, "\n".join(f"    {line}" for line in end.splitlines()), call)
-    said, done = job(program, ranks, timeout=20, MET=str(met), **LIVE)
+    said, done = job(program, ranks, timeout=20, MET=str(met), **LIVE, **environment)
     others = {tuple(lines) for rank, lines in enumerate(said) if rank != victim}
     assert len(others) == 1 and len(next(iter(others))) == 1, (said, done.stderr)
     (line,), = others
@@ -57,6 +57,32 @@ def test_the_others_are_told_at_once_how_a_rank_has_ended(victim, end, words, tm
 def test_in_whichever_call_they_wait(ranks, call, words, tmp_path):
     line = told("raise ValueError('bad')", 1, tmp_path, call, ranks)
     assert "its script raised ValueError: bad" in line and any(word in line for word in words), line
+
+
+# What fails as a network does that sees by itself that a peer has died.
+BROKEN_MPI = r"""
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    const char *broken = getenv("BROKEN");
+    return broken && access(broken, F_OK) == 0 ? MPI_ERR_OTHER : PMPI_Test(request, flag, status);
+}
+"""
+
+
+@needs_mpi
+@pytest.mark.skipif(not shutil.which("mpicc"), reason="no mpicc to build a broken MPI with")
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the broken MPI is preloaded, as the sanitizer is")
+def test_though_mpi_fails_first(tmp_path):
+    source, library, broken = tmp_path / "broken.c", tmp_path / "broken.so", tmp_path / "broken"
+    source.write_text(BROKEN_MPI)
+    subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
+    (tmp_path / "met").mkdir()
+    end = f"open({str(broken)!r}, 'w').close()\n{KILLED}"
+    line = told(end, 1, tmp_path / "met", ranks=2, LD_PRELOAD=str(library), BROKEN=str(broken))
+    assert DIED in line, line
 
 
 @needs_mpi
