@@ -97,6 +97,7 @@ private:
     void go_on_over_rank_0();
     std::string address() const;
     std::vector<Arrival> check_in();
+    std::string hint_of_address() const noexcept;
     std::string named(std::string_view text) const;
     void refuse(const char *why) noexcept;
     Rendezvous meet_all();
@@ -242,7 +243,37 @@ std::vector<Arrival> Meeting::check_in()
 {
     self_.address = address();
     has_checked_in_ = true;
-    return CheckIn(*store_, self_, [this] { return address(); }).meet(deadline_);
+    try {
+        return CheckIn(*store_, self_, [this] { return address(); }).meet(deadline_);
+    } catch (const Error &error) {
+        const bool is_late = error.status() == YOKE_E_TIMEOUT;
+        if (!is_late || !server_ || !server_->reached_at().empty()) throw;
+        throw Error(error.status(), error.what() + hint_of_address());
+    }
+}
+
+// Of rank 0, which nobody has reached: whether the others look for it elsewhere. Behind a translation, as of a service
+// of Kubernetes, such an address is right.
+std::string Meeting::hint_of_address() const noexcept
+try {
+    constexpr double kToResolve = 0.1;
+    std::string found;
+    for (const std::string &host : environment_.hosts)
+        for (const SocketAddress &each : resolve(host, 0, Deadline::after(kToResolve))) {
+            const auto is_here = [&](const Interface &one) {
+                return one.address.host() == each.host();
+            };
+            if (is_loopback(each.host()) || each.host() == "0.0.0.0" || each.host() == "::" ||
+                std::ranges::any_of(host_interfaces(), is_here))
+                return "";
+            found += (found.empty() ? "" : ", ") + each.host();
+        }
+    if (found.empty()) return "";
+    return format(
+        ". The others look for rank 0 at '%s' (MASTER_ADDR), which is %s, and no network of this host (%s) has that address: unless it leads here all the same, as that of a service or a translation does, start rank 0 where it is, or give all ranks an address of this host",
+        environment_.hosts[0].c_str(), found.c_str(), self_.host.c_str());
+} catch (const std::exception &) {  // nothing is known of it
+    return "";
 }
 
 // The table has told it to all ranks, or to none.

@@ -100,6 +100,18 @@ TEST(Reach, AnotherProgramIsWarnedOfWhenItClosesTwice)
     expect_parts(warnings_of_a_port_that_closes(2), {"another program listens there", "trying on"});
 }
 
+// 192.0.2.0/24 is nobody's.
+TEST(Reach, RankZeroThatNobodyFindsIsToldThatItsAddressIsNotHere)
+{
+    const Port port;
+    Variables elsewhere = test::variables_of(0, 2, port.number()), here = elsewhere;
+    elsewhere["MASTER_ADDR"] = "192.0.2.1";
+    expect_parts(start(options_of(elsewhere, 0.2)).result(),
+                 {"YOKE_E_TIMEOUT", "1 of 2 ranks are missing: 1;", "'192.0.2.1' (MASTER_ADDR)",
+                  "no network of this host (", "has that address"});
+    EXPECT_EQ(start(options_of(here, 0.2)).result().find("no network"), std::string::npos);
+}
+
 Variables of_start(int start, int rank, uint16_t port)
 {
     Variables variables = test::variables_of(rank, 2, port);
