@@ -105,11 +105,9 @@ std::string within(const LauncherSource &source, const std::string &run)
                   source.name.c_str(), run.c_str());
 }
 
-// Each with the next that speaks. One that was started by others has ranks of its own; and who gives both rank and size
-// has decided.
+// Each with the next that speaks. One that was started by others has ranks of its own.
 void find_contradictions(const std::vector<LauncherSource> &sources)
 {
-    if (sources[0].rank && sources[0].size) return;
     Said<int32_t> rank, size;
     std::string run;
     for (const LauncherSource &source : sources) {
@@ -121,6 +119,24 @@ void find_contradictions(const std::vector<LauncherSource> &sources)
         if (source.rank) rank = source.rank;
         if (source.size) size = source.size;
     }
+}
+
+// A launcher within each rank of a run starts ranks 0, 1, … in each: those that it gives the run's own number say
+// nothing that contradicts, and would be a group without the others.
+void find_equal_within(const std::vector<LauncherSource> &sources)
+{
+    const auto run = std::ranges::find_if(
+        sources, [](const LauncherSource &each) { return static_cast<bool>(each.run); });
+    if (run == sources.end() || run->is_outer || !run->rank || run->size.value <= 1) return;
+    const auto inner = std::find_if(run + 1, sources.end(), [](const LauncherSource &each) {
+        return each.rank && !each.is_outer;
+    });
+    if (inner == sources.end()) return;
+    fail(
+        YOKE_E_VALUE,
+        "comm.init: %s has started rank %d of %d here (%s is %d), and within it %s has started rank %d as well (%s is %d), so that several processes may be the same rank; start all ranks by one of them alone, or give rank and world_size as arguments",
+        run->name.c_str(), run->rank.value, run->size.value, run->rank.by.c_str(), run->rank.value,
+        inner->name.c_str(), inner->rank.value, inner->rank.by.c_str(), inner->rank.value);
 }
 
 // A launcher in each of another one's processes, which knows of one machine alone: several jobs, where one may be
@@ -244,7 +260,8 @@ Environment read_environment(const InitArguments &arguments, const Lookup &varia
     Environment out;
     std::vector<LauncherSource> sources{explicit_source(arguments, out.file)};
     std::ranges::move(launchers(variable, launcher), std::back_inserter(sources));
-    find_contradictions(sources);
+    if (!sources[0].rank || !sources[0].size) find_contradictions(sources);  // else it is decided
+    if (!sources[0].rank) find_equal_within(sources);
     name_job(sources, out);
     if (!sources[0].rank) out.doubt = doubt_of(sources);
     const Parts parts = parts_of(sources, arguments.has_store, out);

@@ -1,4 +1,5 @@
 // Launchers that run within others: which of them counts, and which contradict each other.
+#include "core/base/error.h"
 #include "core/comm/environment.h"
 #include "tests/core/expect_error.h"
 
@@ -17,13 +18,14 @@ Variables operator+(Variables variables, const Variables &more)
 }
 
 // In which `launcher` is what the launcher of the run itself was started with.
-Environment read(const Variables &variables, const std::optional<Variables> &launcher)
+Environment read(const Variables &variables, const std::optional<Variables> &launcher,
+                 const InitArguments &arguments = {})
 {
     const auto variable = [&](const char *name) -> const char * {
         const auto found = variables.find(name);
         return found == variables.end() ? nullptr : found->second.c_str();
     };
-    return read_environment({}, variable, [&](auto &name, auto &value) {
+    return read_environment(arguments, variable, [&](auto &name, auto &value) {
         EXPECT_EQ(variables.at(name), value);
         return launcher;
     });
@@ -76,6 +78,44 @@ TEST(NestedLaunchers, OneThatYokeRunOrTorchrunHasStartedContradictsThem)
                      [&] { read(one + srun(1, 2), shell); });
         EXPECT_EQ(read(one + mpirun(0, 1), shell).size, 1);
     }
+}
+
+// As all of its ranks would be, in each process of the run.
+TEST(NestedLaunchers, OneWithinARankIsRefusedThoughItCountsAlike)
+{
+    const Variables shell = {{"PATH", "/bin"}};
+    for (const char *run : {kYoke, kTorch})
+        for (const int rank : {0, 1}) {
+            const Variables one = ranks(run, "7f", rank, 2, 2);
+            const std::string ours = format("%s has started rank %d of 2 here (RANK is %d), and ",
+                                            run == kYoke ? "yoke run" : "torchrun", rank, rank);
+            const std::string theirs =
+                format("within it PMIx has started rank %d as well (PMIX_RANK is %d)", rank, rank);
+            expect_error(YOKE_E_VALUE, {ours.c_str(), theirs.c_str(), "one of them alone"},
+                         [&] { read(one + mpirun(rank, 2), shell); });
+            const std::string step = format("(SLURM_PROCID is %d)", rank);
+            expect_error(YOKE_E_VALUE, {ours.c_str(), "Slurm step 77.0", step.c_str()},
+                         [&] { read(one + srun(rank, 2), shell); });
+            // Between a step of Slurm's and its own ranks.
+            expect_error(YOKE_E_VALUE, {ours.c_str(), theirs.c_str()},
+                         [&] { read(srun(0, 2) + one + mpirun(rank, 2), srun(0, 2)); });
+        }
+}
+
+// A wrapper that tells a program what its launcher has told it, as if torchrun had.
+TEST(NestedLaunchers, OneWhoseRanksHaveAskedForTheRunIsNone)
+{
+    EXPECT_EQ(read(mpirun(1, 2) + ranks(kTorch, "7f", 1, 2, 2), mpirun(1, 2)).rank, 1);
+    EXPECT_EQ(read(srun(1, 2) + ranks(kTorch, "7f", 1, 2, 2), srun(1, 2)).rank, 1);
+}
+
+TEST(NestedLaunchers, WhoGivesRankAndSizeHasDecided)
+{
+    const Variables nested = ranks(kYoke, "7f", 1, 2, 2) + mpirun(1, 2);
+    InitArguments given;
+    given.rank = 3;
+    given.size = 4;
+    EXPECT_EQ(read(nested, Variables{{"PATH", "/bin"}}, given).rank, 3);
 }
 
 TEST(NestedLaunchers, OneThatHasStartedYokeRunOrTorchrunIsNotCompared)
