@@ -306,7 +306,7 @@ void Group::serve() noexcept
     is_gone_ = &is_gone;
     for (;;) {
         changed_.wait(lock, [this] { return (!queue_.empty() && !is_running_) || is_leaving_; });
-        if (queue_.empty()) return;
+        if (queue_.empty()) break;
         Batch next = std::move(queue_.front());
         queue_.pop_front();
         note_running(next, monotonic_seconds());
@@ -316,6 +316,9 @@ void Group::serve() noexcept
         if (is_gone) return;
         lock.lock();
     }
+    if (!std::exchange(is_lingering_, false)) return;
+    lock.unlock();
+    end_lingering();
 }
 
 }  // namespace yoke

@@ -148,8 +148,12 @@ private:
     // A forked child's stays: locks and those who wait are as they were in threads that it does not have.
     void destroy() noexcept override
     {
-        if (is_here()) delete this;
+        if (is_here() && !lingers()) delete this;
     }
+    // A part that nobody holds any more lives until what was begun is done, or the process ends by an error: how a host
+    // ends that has just let go of its parts is known at its exit alone.
+    bool lingers() noexcept;
+    void end_lingering() noexcept;
 
     // In its scope the calling thread meets the other ranks in the store.
     class Meeting {
@@ -299,10 +303,11 @@ private:
     [[noreturn]] void fail_alone(const char *call, const Cause &cause);
     [[noreturn]] void fail_alone(yoke_status status, const char *text, const Pending &pending);
     bool has_pending() const noexcept;  // calls that were begun
+    bool is_lingering() const noexcept;
     void fail_as_ended() noexcept;
     // A farewell, which tells the others that this rank has not died.
     void say_left() noexcept;
-    friend void leave_living_groups() noexcept;
+    friend void leave_living_group(const std::weak_ptr<GroupLink> &link, Deadline deadline);
     void leave_for_good() noexcept;
     // Why, as far as it told; nothing where it has not left.
     std::optional<std::string> why_it_left(const yoke_comm_fault &fault) const noexcept;
@@ -320,9 +325,10 @@ private:
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
     std::deque<Batch> queue_;
-    bool is_running_ = false, is_leaving_ = false;
+    bool is_running_ = false, is_leaving_ = false, is_lingering_ = false;
     std::thread thread_;
     bool *is_gone_ = nullptr;  // to be set where the group's own thread ends it
+    bool may_linger_ = false;
     std::optional<Cause> cause_;
     double failed_s_ = 0;              // when it was told
     std::shared_future<void> dumped_;  // once the dump that YOKE_COMM_DUMP asks for is written
@@ -355,7 +361,9 @@ private:
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
 };
 
-// Of those that something still holds as the process ends: what was begun ends first, within some seconds.
+// Of those that still live as the process ends: what was begun ends first, of those that something holds within some
+// seconds.
 void leave_living_groups() noexcept;
+void leave_living_group(const std::weak_ptr<GroupLink> &link, Deadline deadline);
 
 }  // namespace yoke

@@ -177,7 +177,10 @@ Ref<Group> Group::split(int32_t color, int64_t key)
     const std::string name =
         format("split/%llu/%d", static_cast<unsigned long long>(number), color);
     try {
-        return make_part(part_of(color, given, name));
+        Ref<Group> part = make_part(part_of(color, given, name));
+        // Ranks that are threads end with the process; MPI is at its end before groups that still live are.
+        part->may_linger_ = members_.met && options_.engine != "mpi";
+        return part;
     } catch (const std::bad_alloc &) {
         PrefixStore part(members_.store, name);
         fail_early(part, cause_of_shortage("split"));

@@ -123,6 +123,51 @@ told(lambda: group.recv(yoke.ones(4), src={other} if rank != {other} else {(vict
     assert f"is in recv of 4 float32 from rank {other} at <string>:" in line, line
 
 
+OF_A_PART = """
+group.barrier()
+def run():
+    part = group.split(0)
+    part.barrier()
+    if rank == %d:
+        given = yoke.ones(4)
+        works = [part.recv(given, src=%d, async_op=True), part.barrier(async_op=True)]
+        %s
+    told(lambda: part.recv(yoke.ones(4), src=%d if rank != %d else %d))
+run()
+"""
+
+
+# Python lets go of the part before anybody knows by which code the process will exit.
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("end, status, why", [("sys.exit(3)", 3, "its process ended with exit code 3"), ("globals().update(keep=part)\n        sys.exit('no')", 1, "its process ended with exit code 1"),
+                                              ("raise ValueError('bad')", 1, "its script raised ValueError: bad"), ("del part, given, works; sys.exit(4)", 4, "its process ended with exit code 4")])
+def test_so_is_one_amid_what_was_begun_in_a_part(end, status, why, victim):
+    other = (victim + 1) % 3
+    outs, statuses, errors = start(OF_A_PART % (victim, other, end, other, other, (victim + 2) % 3), 3)
+    told = {out for rank, out in enumerate(outs) if rank != victim}
+    assert len(told) == 1 and statuses[victim] == status and statuses.count(0) == 2, (outs, statuses, errors)
+    line, = told
+    assert line.startswith(f"CollectiveError recv: rank {victim} (host ") and f"has left the group: {why}" in line, line
+
+
+def test_what_was_begun_in_a_part_that_is_let_go_is_done():
+    outs, statuses, errors = start("""
+def begin():
+    part = group.split(0)
+    kept = yoke.full((3_000_000,), rank + 1.)
+    part.all_reduce(kept, async_op=True)
+    if rank == 1: part.send(kept, 0, async_op=True)
+    return part if rank == 0 else None
+part = begin()
+group.barrier()
+if rank == 1: sys.exit(0)
+got = yoke.zeros(3_000_000)
+part.recv(got, 1)
+print(got.sum().item())
+""", 2)
+    assert outs == ["9000000.0\n", ""] and statuses == [0, 0], (outs, errors)
+
+
 @pytest.mark.parametrize("shared", [1, 0])
 def test_closed_standard_streams_stay_closed(shared, tmp_path):
     """Or what is printed there would go to a peer."""
@@ -197,6 +242,27 @@ os.exit(err and 0 or 1)
                               env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in (0, 1)]
     outs = [rank.communicate(timeout=60) for rank in ranks]
     assert words in outs[1][0] and "died" not in outs[1][0], outs
+
+
+@pytest.mark.parametrize("end", ["os.exit(5)", "os.exit(5, true)", "part, work = nil, nil; collectgarbage(); os.exit(5, true)"])
+def test_so_does_a_part_of_one_amid_what_it_has_begun(end):
+    script = f"""
+local yoke = require "yoke"
+local group = assert(yoke.comm.init {{ timeout = 60 }})
+local part = assert(group:split(0))
+assert(part:barrier())
+if group.rank == 0 then
+    local work = assert(part:recv(yoke.ones {{ 3 }}, 1, {{ async_op = true }}))
+    {end}
+end
+local _, err = part:recv(yoke.ones {{ 3 }}, 0)
+print(tostring(err))
+"""
+    port, lua = str(free_port()), shutil.which("lua5.4")
+    ranks = [subprocess.Popen([lua, "-e", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in (0, 1)]
+    outs = [rank.communicate(timeout=120) for rank in ranks]
+    assert "has left the group: its process ended with exit code 5" in outs[1][0] and ranks[0].returncode == 5, outs
 
 
 @pytest.mark.parametrize("victim", [0, 1])
