@@ -207,6 +207,7 @@ yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const c
     return guard(self, [&] {
         const std::string_view named = &need(call, self, "call");
         const Refused what = named == "send" || named == "recv" ? Refused::kMessage
+                             : named == "monitored_barrier"     ? Refused::kBarrier
                              : named == "shrink"                ? Refused::kShrink
                                                                 : Refused::kCollective;
         need_group(group, self)->note_refused(&need(why, self, "why"), what);

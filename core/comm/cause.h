@@ -13,10 +13,11 @@ namespace yoke {
 
 // In a group's store.
 inline constexpr const char *kCauseKey = "cause";
-// And by rank, of each kind the last call that was refused there; in place of a message or a shrink as long as no other
-// one was made.
-enum class Refused { kCollective, kMessage, kShrink };
-inline constexpr const char *kRefusedKeys[] = {"refused", "refused_message", "refused_shrink"};
+// And by rank, of each kind the last call that was refused there; in place of a message, a monitored barrier or a
+// shrink as long as no other one was made.
+enum class Refused { kCollective, kMessage, kBarrier, kShrink };
+inline constexpr const char *kRefusedKeys[] = {"refused", "refused_message", "refused_barrier",
+                                               "refused_shrink"};
 
 struct Cause {
     yoke_status status = YOKE_E_COMM;

@@ -290,7 +290,7 @@ private:
     std::string refusal_of(int32_t rank, Refused what, uint64_t number, Deadline deadline) const;
     // Of each of them; and, for people, with why it has not come as far as it told.
     std::vector<std::string> refusals_of(const std::vector<int32_t> &ranks, Refused what) const;
-    std::string describe_absent(const std::vector<int32_t> &ranks, Refused what) const;
+    std::string describe_absent(const std::vector<int32_t> &ranks) const;
     void warn_of_absent(const std::vector<int32_t> &present) const;
     Cause cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const;
     // *can_agree becomes false where the table by which ranks agree is out of reach.

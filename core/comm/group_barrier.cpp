@@ -105,8 +105,8 @@ void Group::monitored_barrier(double seconds)
             fail(YOKE_E_VALUE,
                  "monitored_barrier: argument 'timeout' is %g; it takes seconds, from 0", seconds);
     };
-    or_refuse(check);
-    forget_refused(Refused::kCollective);
+    or_refuse(check, Refused::kBarrier);
+    forget_refused(Refused::kBarrier);
     const Deadline deadline = Deadline::after(seconds);
     forget_hopeless();
     uint64_t number = next_barrier();
@@ -132,7 +132,7 @@ uint64_t Group::next_barrier()
 
 void Group::fail_missing(const std::vector<int32_t> &missing, Deadline deadline) const
 {
-    fail_late(kMonitored, describe_absent(missing, Refused::kCollective), deadline);
+    fail_late(kMonitored, describe_absent(missing), deadline);
 }
 
 // Who has not come until it ended.

@@ -109,9 +109,12 @@ std::string Group::refusal_of(int32_t rank, const Doing &doing) const
 {
     constexpr double kPatience = 0.1;
     if (doing.making) return "";
-    const bool is_message = doing.signature.op == YOKE_COMM_SEND;
-    return refusal_of(rank, is_message ? Refused::kMessage : Refused::kCollective,
-                      is_message ? 0 : doing.signature.sequence, Deadline::after(kPatience));
+    const Deadline deadline = Deadline::after(kPatience);
+    if (doing.signature.op == YOKE_COMM_SEND)
+        return refusal_of(rank, Refused::kMessage, 0, deadline);
+    const std::string collective =
+        refusal_of(rank, Refused::kCollective, doing.signature.sequence, deadline);
+    return collective.empty() ? refusal_of(rank, Refused::kBarrier, 0, deadline) : collective;
 }
 
 // In place of the call that this rank makes next.
@@ -133,13 +136,17 @@ std::vector<std::string> Group::refusals_of(const std::vector<int32_t> &ranks, R
     return told;
 }
 
-std::string Group::describe_absent(const std::vector<int32_t> &ranks, Refused what) const
+// From a monitored barrier, with what was refused in its place.
+std::string Group::describe_absent(const std::vector<int32_t> &ranks) const
 {
-    const std::vector<std::string> told = refusals_of(ranks, what);
+    const std::vector<std::string> barriers = refusals_of(ranks, Refused::kBarrier);
+    const std::vector<std::string> others = refusals_of(ranks, Refused::kCollective);
     std::string list;
-    for (size_t i = 0; i < ranks.size(); ++i)
+    for (size_t i = 0; i < ranks.size(); ++i) {
+        const std::string &told = barriers[i].empty() ? others[i] : barriers[i];
         list += (i ? ", " : "") + yoke::describe(members_.ranks[static_cast<size_t>(ranks[i])]) +
-                (told[i].empty() ? "" : ", whose call was refused: " + told[i]);
+                (told.empty() ? "" : ", whose call was refused: " + told);
+    }
     return list;
 }
 

@@ -80,6 +80,8 @@ LauncherSource by_pmix(const Lookup &variable)
 {
     LauncherSource source;
     source.name = "PMIx";
+    // A process that Open MPI's MPI_Init found alone has made itself its rank 0.
+    if (said_text(variable, "OMPI_MCA_ess").value == "singleton") return source;
     source.rank = said_number(variable, "PMIX_RANK");
     const Said<std::string> space = said_text(variable, "PMIX_NAMESPACE");
     if (space) source.job = "PMIx " + space.value;
