@@ -824,6 +824,26 @@ yoke_status yoke_batch_norm(yoke_tensor *x, yoke_tensor *running_mean,
     return call("yoke_batch_norm", YOKE_OP_BATCH_NORM, args, out);
 }
 
+yoke_status yoke_batch_norm_add_relu(yoke_tensor *x, yoke_tensor *residual,
+                                              yoke_tensor *running_mean, yoke_tensor *running_var,
+                                              yoke_tensor *weight, yoke_tensor *bias,
+                                              int32_t training, double momentum, double eps,
+                                              yoke_tensor **out)
+{
+    yoke_arg args[] = {to_tensor(x), to_optional_tensor(residual), to_optional_tensor(running_mean), to_optional_tensor(running_var), to_optional_tensor(weight), to_optional_tensor(bias), to_bool(training), to_float(momentum), to_float(eps)};
+    return call("yoke_batch_norm_add_relu", YOKE_OP_BATCH_NORM_ADD_RELU, args, out);
+}
+
+yoke_status yoke_add_layer_norm(yoke_tensor *x, yoke_tensor *residual,
+                                         const int64_t *normalized_shape,
+                                         int64_t normalized_shape_count, yoke_tensor *weight,
+                                         yoke_tensor *bias, double eps, yoke_dtype dtype,
+                                         yoke_tensor **out0, yoke_tensor **out1)
+{
+    yoke_arg args[] = {to_tensor(x), to_tensor(residual), to_ints(normalized_shape, normalized_shape_count), to_optional_tensor(weight), to_optional_tensor(bias), to_float(eps), to_int(dtype)};
+    return call("yoke_add_layer_norm", YOKE_OP_ADD_LAYER_NORM, args, out0, out1);
+}
+
 yoke_status yoke_embedding(yoke_tensor *index, yoke_tensor *weight,
                                     const int64_t *padding_idx, yoke_tensor **out)
 {

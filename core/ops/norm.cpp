@@ -1,25 +1,26 @@
-// norm.cpp: normalisations and embedding: shape rules and vjps.
-#include "core/ops/family.h"
+// norm.cpp: normalisations over the last axes, and embedding: shape rules and vjps.
+#include "core/ops/norm.h"
 
 namespace yoke {
 
 namespace {
-
-constexpr int kChannelAxis = 1;
-
-yoke_dtype statistics_dtype(yoke_dtype dtype)
-{
-    return dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
-}
 
 bool is_half(yoke_dtype dtype)
 {
     return dtype == YOKE_F16 || dtype == YOKE_BF16;
 }
 
-// A weight, bias or statistic beside x: its shape, and x's dtype; or float32 beside a half, where the op takes that.
+}  // namespace
+
+// ---- of every normalisation ----------------------------------------------------------------------------
+
+yoke_dtype statistics_dtype(yoke_dtype dtype)
+{
+    return dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
+}
+
 void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, IntList shape,
-                  const char *call, bool takes_f32 = false)
+                  const char *call, bool takes_f32)
 {
     if (!p) return;
     const bool fits =
@@ -32,6 +33,19 @@ void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, I
         fail(YOKE_E_VALUE, "%s: '%s' has shape %s; for 'x' of shape %s it must be %s", call, arg,
              to_string(p->shape()).c_str(), to_string(x.shape()).c_str(), to_string(shape).c_str());
 }
+
+void plan_gradient(Plan &plan, bool wanted, const yoke_tensor &like)
+{
+    if (wanted) return plan.result_like(like, like.dtype);
+    plan.result(Dims{0}, like.dtype);
+}
+
+void plan_gradient(Plan &plan, bool wanted, IntList shape, yoke_dtype dtype)
+{
+    plan.result(wanted ? Dims(shape) : Dims{0}, dtype);
+}
+
+namespace {
 
 // The first normalised axis.
 int check_normalized_shape(const yoke_tensor &x, IntList shape, const char *call)
@@ -55,43 +69,6 @@ Tensor sum_outer(const Tensor &grad, int axis)
     Dims axes;
     for (int i = 0; i < axis; ++i) axes.push_back(i);
     return ops::sum(grad, IntList(axes));
-}
-
-Tensor sum_but_channels(const Tensor &grad)
-{
-    Dims axes;
-    for (int i = 0; i < grad->ndim; ++i)
-        if (i != kChannelAxis) axes.push_back(i);
-    return ops::sum(grad, IntList(axes));
-}
-
-void check_channels(const yoke_tensor &x, const char *call)
-{
-    check_floating(x, call, "x");
-    if (x.ndim < 2)
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it must be [N, C, ...]", call,
-             to_string(x.shape()).c_str());
-}
-
-// States a gradient, or an empty result where it is not asked for.
-void plan_gradient(Plan &plan, bool wanted, const yoke_tensor &like)
-{
-    if (wanted) return plan.result_like(like, like.dtype);
-    plan.result(Dims{0}, like.dtype);
-}
-
-void plan_gradient(Plan &plan, bool wanted, IntList shape, yoke_dtype dtype)
-{
-    plan.result(wanted ? Dims(shape) : Dims{0}, dtype);
-}
-
-// States the gradients of x, of a weight and of a bias that each have one element a channel.
-void plan_channel_gradients(Plan &plan, bool of_x, const yoke_tensor &x, yoke_dtype dtype)
-{
-    const Dims channels{x.shape_[kChannelAxis]};
-    plan_gradient(plan, of_x, x);
-    plan.result(channels, dtype);
-    plan.result(channels, dtype);
 }
 
 }  // namespace
@@ -159,129 +136,93 @@ void infer_rms_norm_backward(RmsNormBackwardArgs a, Plan &plan)
     plan_gradient(plan, a.of_weight(), x.shape().subspan(static_cast<size_t>(a.axis())), x.dtype);
 }
 
-// ---- group_norm ------------------------------------------------------------------------------------------
-
-void infer_group_norm(GroupNormArgs a, Plan &plan)
-{
-    const yoke_tensor &x = a.x();
-    check_channels(x, plan.name());
-    const int64_t channels = x.shape_[kChannelAxis], groups = a.num_groups();
-    if (groups < 1 || channels % groups != 0)
-        fail(YOKE_E_VALUE,
-             "%s: 'num_groups' is %lld, which does not divide the %lld channels of 'x' of shape %s",
-             plan.name(), static_cast<long long>(groups), static_cast<long long>(channels),
-             to_string(x.shape()).c_str());
-    check_beside(a.weight(), "weight", x, Dims{channels}, plan.name());
-    check_beside(a.bias(), "bias", x, Dims{channels}, plan.name());
-    plan.result_like(x, x.dtype);
-    const Dims statistics{x.shape_[0], groups};
-    plan.result(statistics, statistics_dtype(x.dtype));  // mean
-    plan.result(statistics, statistics_dtype(x.dtype));  // 1 / standard deviation
-}
-
-void vjp_group_norm(GroupNormArgs a, Backward &b)
-{
-    const bool of_x = b.needs(a.kX), of_weight = b.needs(a.kWeight);
-    if (!of_x && !of_weight) return b.set(a.kBias, sum_but_channels(b.grad()));
-    auto [dx, dweight, dbias] = ops::group_norm_backward(
-        b.grad(), a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(2), a.num_groups(), of_x);
-    if (of_x) b.set(a.kX, std::move(dx));
-    if (of_weight) b.set(a.kWeight, std::move(dweight));
-    if (b.needs(a.kBias)) b.set(a.kBias, std::move(dbias));
-}
-
-void infer_group_norm_backward(GroupNormBackwardArgs a, Plan &plan)
-{
-    plan_channel_gradients(plan, a.of_x(), a.x(), a.x().dtype);
-}
-
-// ---- batch_norm ------------------------------------------------------------------------------------------
+// ---- add_layer_norm --------------------------------------------------------------------------------------
 
 namespace {
 
-// Raises unless each channel has a statistic of its own to be updated.
-void check_updatable(const yoke_tensor *running, const char *arg)
+// What the sum has: the dtype of both, or float32 of two that differ and are no wider.
+yoke_dtype sum_dtype(const yoke_tensor &x, const yoke_tensor &residual, const char *call)
 {
-    if (!running || running->ndim == 0 || running->shape_[0] < 2 || running->strides_[0]) return;
-    fail(
-        YOKE_E_VALUE,
-        "batch_norm: argument '%s' is expanded: its %lld elements are in one place of memory; clone() it first",
-        arg, static_cast<long long>(running->shape_[0]));
+    check_floating(x, call, "x");
+    check_floating(residual, call, "residual");
+    if (x.dtype == residual.dtype) return x.dtype;
+    if (x.dtype != YOKE_F64 && residual.dtype != YOKE_F64) return YOKE_F32;
+    fail(YOKE_E_TYPE, "%s: 'x' is %s, but 'residual' is %s; cast one of them first", call,
+         name(x.dtype), name(residual.dtype));
 }
 
-// running = (1 - momentum) running + momentum value, not recorded.
-void update_running(const yoke_tensor *running, const Tensor &value, double momentum, double scale)
+// A weight or bias beside the sum.
+void check_beside_sum(const yoke_tensor *p, const char *arg, yoke_dtype sum, IntList shape,
+                      const char *call)
 {
-    if (!running) return;
-    yoke_tensor &x = const_cast<yoke_tensor &>(*running);
-    const NoGrad no_grad;
-    ops::mul_(x, 1.0 - momentum);
-    ops::add_(x, ops::mul(value, momentum * scale));
+    if (!p) return;
+    if (p->dtype != sum)
+        fail(YOKE_E_TYPE, "%s: the sum is %s, but '%s' is %s; cast one of them first", call,
+             name(sum), arg, name(p->dtype));
+    if (!same(p->shape(), shape))
+        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; 'normalized_shape' is %s", call, arg,
+             to_string(p->shape()).c_str(), to_string(shape).c_str());
+}
+
+yoke_dtype norm_dtype(yoke_dtype wanted, yoke_dtype sum, const char *call)
+{
+    if (wanted == YOKE_NONE || wanted == sum) return sum;
+    if (sum != YOKE_F32 || !is_half(wanted))
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'dtype' is %s, but the sum is %s; it must be that, or a half beside float32",
+            call, name(wanted), name(sum));
+    return wanted;
 }
 
 }  // namespace
 
-Tensor compose_batch_norm(BatchNormArgs a)
+void infer_add_layer_norm(AddLayerNormArgs a, Plan &plan)
 {
-    const yoke_tensor &x = a.x();
-    check_channels(x, "batch_norm");
-    if (!a.training()) {
-        if (!a.running_mean() || !a.running_var())
-            fail(YOKE_E_VALUE,
-                 "batch_norm: '%s' is absent; without training it needs both running statistics",
-                 a.running_mean() ? "running_var" : "running_mean");
-        return std::move(ops::batch_norm_internal(x, a.running_mean(), a.running_var(), a.weight(),
-                                                  a.bias(), a.eps())[0]);
+    const char *call = plan.name();
+    const yoke_tensor &x = a.x(), &residual = a.residual();
+    if (!same(x.shape(), residual.shape()))
+        fail(YOKE_E_VALUE, "%s: 'residual' has shape %s; it must be that of 'x', %s", call,
+             to_string(residual.shape()).c_str(), to_string(x.shape()).c_str());
+    const yoke_dtype sum = sum_dtype(x, residual, call);
+    const int axis = check_normalized_shape(x, a.normalized_shape(), call);
+    check_beside_sum(a.weight(), "weight", sum, a.normalized_shape(), call);
+    check_beside_sum(a.bias(), "bias", sum, a.normalized_shape(), call);
+    plan.result_like(x, sum);
+    plan.result_like(x, norm_dtype(a.dtype(), sum, call));
+    plan.result(outer_shape(x, axis), statistics_dtype(sum));  // mean
+    plan.result(outer_shape(x, axis), statistics_dtype(sum));  // 1 / standard deviation
+}
+
+void vjp_add_layer_norm(AddLayerNormArgs a, Backward &b)
+{
+    const yoke_tensor &sum = b.out();
+    const int axis = sum.ndim - static_cast<int>(a.normalized_shape().size());
+    const bool of_sum = b.needs(a.kX) || b.needs(a.kResidual), of_weight = b.needs(a.kWeight),
+               of_bias = b.needs(a.kBias), is_normalised = b.grad(1).present();
+    Tensor dsum = b.grad(0), dweight, dbias;
+    if (is_normalised && (of_sum || of_weight)) {
+        auto gradients =
+            ops::add_layer_norm_backward(b.grad(1), dsum.get(), sum, of_sum ? a.weight() : nullptr,
+                                         b.out(2), b.out(3), axis, of_sum, of_weight || of_bias);
+        dsum = std::move(gradients[0]), dweight = std::move(gradients[1]);
+        dbias = std::move(gradients[2]);
+    } else if (is_normalised) {
+        dbias = sum_outer(ops::cast(b.grad(1), a.bias()->dtype), axis);
     }
-    const int64_t channels = x.shape_[kChannelAxis], count = channels ? x.numel / channels : 0;
-    if (count == 1)
-        fail(
-            YOKE_E_VALUE,
-            "batch_norm: 'x' of shape %s has one value a channel, and training needs more than one",
-            to_string(x.shape()).c_str());
-    check_beside(a.running_mean(), "running_mean", x, Dims{channels}, "batch_norm", true);
-    check_beside(a.running_var(), "running_var", x, Dims{channels}, "batch_norm", true);
-    check_updatable(a.running_mean(), "running_mean");
-    check_updatable(a.running_var(), "running_var");
-    auto [out, mean, variance] =
-        ops::batch_norm_internal(x, nullptr, nullptr, a.weight(), a.bias(), a.eps());
-    if (count > 1) {
-        const auto n = static_cast<double>(count);
-        update_running(a.running_mean(), mean, a.momentum(), 1.0);
-        update_running(a.running_var(), variance, a.momentum(), n / (n - 1));
-    }
-    return std::move(out);
+    if (b.needs(a.kX)) b.set(a.kX, ops::cast(dsum, a.x().dtype));
+    if (b.needs(a.kResidual)) b.set(a.kResidual, ops::cast(dsum, a.residual().dtype));
+    if (is_normalised && of_weight) b.set(a.kWeight, std::move(dweight));
+    if (is_normalised && of_bias) b.set(a.kBias, std::move(dbias));
 }
 
-void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan)
+void infer_add_layer_norm_backward(AddLayerNormBackwardArgs a, Plan &plan)
 {
-    const yoke_tensor &x = a.x();
-    const Dims channels{x.shape_[kChannelAxis]};
-    check_beside(a.mean(), "running_mean", x, channels, "batch_norm", true);
-    check_beside(a.variance(), "running_var", x, channels, "batch_norm", true);
-    check_beside(a.weight(), "weight", x, channels, "batch_norm", true);
-    check_beside(a.bias(), "bias", x, channels, "batch_norm", true);
-    plan.result_like(x, x.dtype);
-    plan.result(channels, statistics_dtype(x.dtype));
-    plan.result(channels, statistics_dtype(x.dtype));
-}
-
-void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b)
-{
-    const bool of_x = b.needs(a.kX), of_weight = b.needs(a.kWeight), of_bias = b.needs(a.kBias);
-    if (!of_x && !of_weight)
-        return b.set(a.kBias, ops::cast(sum_but_channels(b.grad()), a.bias()->dtype));
-    auto [dx, dweight, dbias] =
-        ops::batch_norm_backward(b.grad(), a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(2),
-                                 a.eps(), a.mean() == nullptr, of_x);
-    if (of_x) b.set(a.kX, std::move(dx));
-    if (of_weight) b.set(a.kWeight, ops::cast(dweight, a.weight()->dtype));
-    if (of_bias) b.set(a.kBias, ops::cast(dbias, a.bias()->dtype));
-}
-
-void infer_batch_norm_backward(BatchNormBackwardArgs a, Plan &plan)
-{
-    plan_channel_gradients(plan, a.of_x(), a.x(), statistics_dtype(a.x().dtype));
+    const yoke_tensor &sum = a.sum();
+    const IntList normalized = sum.shape().subspan(static_cast<size_t>(a.axis()));
+    plan_gradient(plan, a.of_sum(), sum);
+    plan_gradient(plan, a.of_weight(), normalized, sum.dtype);
+    plan_gradient(plan, a.of_weight(), normalized, sum.dtype);
 }
 
 // ---- embedding -------------------------------------------------------------------------------------------

@@ -1090,6 +1090,42 @@ struct BatchNormArgs : Args {
 };
 Tensor compose_batch_norm(BatchNormArgs a);
 
+// batch_norm_add_relu: relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.
+struct BatchNormAddReluArgs : Args {
+    using Args::Args;
+    enum : int { kX, kResidual, kRunningMean, kRunningVar, kWeight, kBias, kTraining, kMomentum, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *residual() const { return Args::tensor_or_null(kResidual); }
+    const yoke_tensor *running_mean() const { return Args::tensor_or_null(kRunningMean); }
+    const yoke_tensor *running_var() const { return Args::tensor_or_null(kRunningVar); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    bool training() const { return Args::boolean(kTraining); }
+    double momentum() const { return Args::real(kMomentum); }
+    double eps() const { return Args::real(kEps); }
+};
+Tensor compose_batch_norm_add_relu(BatchNormAddReluArgs a);
+
+// add_layer_norm: x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
+struct AddLayerNormArgs : Args {
+    using Args::Args;
+    enum : int { kX, kResidual, kNormalizedShape, kWeight, kBias, kEps, kDtype };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &residual() const { return Args::tensor(kResidual); }
+    void set_residual(const yoke_tensor &v) { Args::set_tensor(kResidual, v); }
+    IntList normalized_shape() const { return Args::ints(kNormalizedShape); }
+    void set_normalized_shape(IntList v) { Args::set_ints(kNormalizedShape, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    double eps() const { return Args::real(kEps); }
+    yoke_dtype dtype() const { return Args::dtype_of(kDtype); }
+    void set_dtype(yoke_dtype v) { Args::set_dtype_of(kDtype, v); }
+};
+void infer_add_layer_norm(AddLayerNormArgs a, Plan &plan);
+void vjp_add_layer_norm(AddLayerNormArgs a, Backward &b);
+
 // embedding: The rows of weight [count, width] that index names; row padding_idx gets no gradient.
 struct EmbeddingArgs : Args {
     using Args::Args;
@@ -2343,6 +2379,65 @@ struct BatchNormBackwardArgs : Args {
 };
 void infer_batch_norm_backward(BatchNormBackwardArgs a, Plan &plan);
 
+// _batch_norm_add_relu: relu of batch_norm plus residual, with the given mean and variance, or with those of the batch (divided by the count); both are returned.
+struct BatchNormAddReluInternalArgs : Args {
+    using Args::Args;
+    enum : int { kX, kResidual, kMean, kVariance, kWeight, kBias, kEps };
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor *residual() const { return Args::tensor_or_null(kResidual); }
+    const yoke_tensor *mean() const { return Args::tensor_or_null(kMean); }
+    const yoke_tensor *variance() const { return Args::tensor_or_null(kVariance); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor *bias() const { return Args::tensor_or_null(kBias); }
+    double eps() const { return Args::real(kEps); }
+};
+void infer_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Plan &plan);
+void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &b);
+
+// _batch_norm_add_relu_backward: The gradients of batch_norm_add_relu with respect to x (empty unless asked for), weight, bias and residual (empty unless asked for); of_batch where mean and variance came from x.
+struct BatchNormAddReluBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kX, kOut, kWeight, kMean, kVariance, kEps, kOfBatch, kOfX, kOfResidual };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor &x() const { return Args::tensor(kX); }
+    void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
+    const yoke_tensor &out() const { return Args::tensor(kOut); }
+    void set_out(const yoke_tensor &v) { Args::set_tensor(kOut, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+    const yoke_tensor &variance() const { return Args::tensor(kVariance); }
+    void set_variance(const yoke_tensor &v) { Args::set_tensor(kVariance, v); }
+    double eps() const { return Args::real(kEps); }
+    bool of_batch() const { return Args::boolean(kOfBatch); }
+    bool of_x() const { return Args::boolean(kOfX); }
+    bool of_residual() const { return Args::boolean(kOfResidual); }
+};
+void infer_batch_norm_add_relu_backward(BatchNormAddReluBackwardArgs a, Plan &plan);
+
+// _add_layer_norm_backward: The gradients of add_layer_norm with respect to the sum (empty unless asked for), weight and bias (empty unless asked for); grad_sum is what came to the sum itself; normalised axes begin at axis.
+struct AddLayerNormBackwardArgs : Args {
+    using Args::Args;
+    enum : int { kGrad, kGradSum, kSum, kWeight, kMean, kRstd, kAxis, kOfSum, kOfWeight };
+    const yoke_tensor &grad() const { return Args::tensor(kGrad); }
+    void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
+    const yoke_tensor *grad_sum() const { return Args::tensor_or_null(kGradSum); }
+    const yoke_tensor &sum() const { return Args::tensor(kSum); }
+    void set_sum(const yoke_tensor &v) { Args::set_tensor(kSum, v); }
+    const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
+    const yoke_tensor &mean() const { return Args::tensor(kMean); }
+    void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
+    const yoke_tensor &rstd() const { return Args::tensor(kRstd); }
+    void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
+    int64_t axis() const { return Args::integer(kAxis); }
+    void set_axis(int64_t v) { Args::set_integer(kAxis, v); }
+    bool of_sum() const { return Args::boolean(kOfSum); }
+    bool of_weight() const { return Args::boolean(kOfWeight); }
+};
+void infer_add_layer_norm_backward(AddLayerNormBackwardArgs a, Plan &plan);
+
 // _embedding_backward: The gradient of embedding with respect to weight [count, width].
 struct EmbeddingBackwardArgs : Args {
     using Args::Args;
@@ -2928,6 +3023,8 @@ Tensor layer_norm(const yoke_tensor &x, IntList normalized_shape, const yoke_ten
 Tensor rms_norm(const yoke_tensor &x, IntList normalized_shape, const yoke_tensor *weight = nullptr, std::optional<Operand> eps = std::nullopt);
 Tensor group_norm(const yoke_tensor &x, int64_t num_groups, const yoke_tensor *weight = nullptr, const yoke_tensor *bias = nullptr, double eps = 1e-5);
 Tensor batch_norm(const yoke_tensor &x, const yoke_tensor *running_mean = nullptr, const yoke_tensor *running_var = nullptr, const yoke_tensor *weight = nullptr, const yoke_tensor *bias = nullptr, bool training = false, double momentum = 0.1, double eps = 1e-5);
+Tensor batch_norm_add_relu(const yoke_tensor &x, const yoke_tensor *residual = nullptr, const yoke_tensor *running_mean = nullptr, const yoke_tensor *running_var = nullptr, const yoke_tensor *weight = nullptr, const yoke_tensor *bias = nullptr, bool training = false, double momentum = 0.1, double eps = 1e-5);
+std::array<Tensor, 2> add_layer_norm(const yoke_tensor &x, const yoke_tensor &residual, IntList normalized_shape, const yoke_tensor *weight = nullptr, const yoke_tensor *bias = nullptr, double eps = 1e-5, yoke_dtype dtype = YOKE_NONE);
 Tensor embedding(const yoke_tensor &index, const yoke_tensor &weight, std::optional<int64_t> padding_idx = std::nullopt);
 Tensor matmul(const yoke_tensor &x, const yoke_tensor &y);
 Tensor outer(const yoke_tensor &x, const yoke_tensor &y);
@@ -3025,6 +3122,9 @@ std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tens
 std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x);
 std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
 std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x);
+std::array<Tensor, 3> batch_norm_add_relu_internal(const yoke_tensor &x, const yoke_tensor *residual, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
+std::array<Tensor, 4> batch_norm_add_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x, bool of_residual);
+std::array<Tensor, 3> add_layer_norm_backward(const yoke_tensor &grad, const yoke_tensor *grad_sum, const yoke_tensor &sum, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_sum, bool of_weight);
 Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int64_t count, std::optional<int64_t> padding_idx);
 Tensor linear_internal(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
 Tensor linear_relu(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);

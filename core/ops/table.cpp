@@ -467,6 +467,26 @@ const ArgSpec kBatchNormArgs[] = {
     {"momentum", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
     {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
+const ArgSpec kBatchNormAddReluArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"residual", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"running_var", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"training", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"momentum", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+};
+const ArgSpec kAddLayerNormArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"residual", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+};
 const ArgSpec kEmbeddingArgs[] = {
     {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
     {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
@@ -1000,6 +1020,38 @@ const ArgSpec kBatchNormBackwardArgs[] = {
     {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_batch", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
     {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBatchNormAddReluInternalArgs[] = {
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"residual", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kBatchNormAddReluBackwardArgs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_batch", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_residual", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+};
+const ArgSpec kAddLayerNormBackwardArgs[] = {
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad_sum", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"sum", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_sum", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEmbeddingBackwardArgs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
@@ -3481,6 +3533,48 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "batch_norm_add_relu",
+        .signature = "batch_norm_add_relu(x: tensor, residual: tensor? = none, running_mean: tensor? = none, running_var: tensor? = none, weight: tensor? = none, bias: tensor? = none, training: bool = false, momentum: float = 0.1, eps: float = 1e-5) -> tensor",
+        .doc = "relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.",
+        .family = "norm",
+        .args = kBatchNormAddReluArgs,
+        .arg_count = 9,
+        .results = {ResultKind::kTensor},
+        .result_count = 1,
+        .returned_count = 1,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kComposed,
+        .infer = nullptr,
+        .vjp = nullptr,
+        .compose = [](yoke_arg *a) { return compose_batch_norm_add_relu(BatchNormAddReluArgs(a)); },
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "add_layer_norm",
+        .signature = "add_layer_norm(x: tensor, residual: tensor, normalized_shape: ints, weight: tensor? = none, bias: tensor? = none, eps: float = 1e-5, dtype: dtype = none) -> tensor, tensor, saved, saved",
+        .doc = "x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.",
+        .family = "norm",
+        .args = kAddLayerNormArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kTensor, ResultKind::kTensor, ResultKind::kSaved, ResultKind::kSaved},
+        .result_count = 4,
+        .returned_count = 2,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0xd0008, 0xd0008, 0x0, 0xd0000, 0xc0000, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_add_layer_norm(AddLayerNormArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_add_layer_norm(AddLayerNormArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "embedding",
         .signature = "embedding(index: tensor, weight: tensor, padding_idx: int? = none) -> tensor",
         .doc = "The rows of weight [count, width] that index names; row padding_idx gets no gradient.",
@@ -5518,6 +5612,69 @@ const OpDef kOps[YOKE_OP_COUNT] = {
         .count_list = nullptr,
     },
     {
+        .name = "_batch_norm_add_relu",
+        .signature = "_batch_norm_add_relu(x: tensor, residual: tensor?, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
+        .doc = "relu of batch_norm plus residual, with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
+        .family = "norm",
+        .args = kBatchNormAddReluInternalArgs,
+        .arg_count = 7,
+        .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x70011, 0x10000, 0x0, 0x0, 0x70001, 0x10000, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs(a), p); },
+        .vjp = [](yoke_arg *a, Backward &b) { vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs(a), b); },
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_batch_norm_add_relu_backward",
+        .signature = "_batch_norm_add_relu_backward(grad: tensor, x: tensor, out: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float, of_batch: bool, of_x: bool, of_residual: bool) -> plain, plain, plain, plain",
+        .doc = "The gradients of batch_norm_add_relu with respect to x (empty unless asked for), weight, bias and residual (empty unless asked for); of_batch where mean and variance came from x.",
+        .family = "norm",
+        .args = kBatchNormAddReluBackwardArgs,
+        .arg_count = 10,
+        .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 4,
+        .returned_count = 4,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_add_relu_backward(BatchNormAddReluBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
+        .name = "_add_layer_norm_backward",
+        .signature = "_add_layer_norm_backward(grad: tensor, grad_sum: tensor?, sum: tensor, weight: tensor?, mean: tensor, rstd: tensor, axis: int, of_sum: bool, of_weight: bool) -> plain, plain, plain",
+        .doc = "The gradients of add_layer_norm with respect to the sum (empty unless asked for), weight and bias (empty unless asked for); grad_sum is what came to the sum itself; normalised axes begin at axis.",
+        .family = "norm",
+        .args = kAddLayerNormBackwardArgs,
+        .arg_count = 9,
+        .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
+        .result_count = 3,
+        .returned_count = 3,
+        .mut_result = -1,
+        .in_place_of = -1,
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .autocast = AutocastClass::kNone,
+        .cost = Cost::kBytes,
+        .infer = [](yoke_arg *a, Plan &p) { infer_add_layer_norm_backward(AddLayerNormBackwardArgs(a), p); },
+        .vjp = nullptr,
+        .compose = nullptr,
+        .compose_list = nullptr,
+        .count_list = nullptr,
+    },
+    {
         .name = "_embedding_backward",
         .signature = "_embedding_backward(grad: tensor, index: tensor, count: int, padding_idx: int?) -> plain",
         .doc = "The gradient of embedding with respect to weight [count, width].",
@@ -6856,6 +7013,18 @@ Tensor batch_norm(const yoke_tensor &x, const yoke_tensor *running_mean, const y
     return run_one(YOKE_OP_BATCH_NORM, args);
 }
 
+Tensor batch_norm_add_relu(const yoke_tensor &x, const yoke_tensor *residual, const yoke_tensor *running_mean, const yoke_tensor *running_var, const yoke_tensor *weight, const yoke_tensor *bias, bool training, double momentum, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(residual), arg_optional_tensor(running_mean), arg_optional_tensor(running_var), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_bool(training), arg_float(momentum), arg_float(eps)};
+    return run_one(YOKE_OP_BATCH_NORM_ADD_RELU, args);
+}
+
+std::array<Tensor, 2> add_layer_norm(const yoke_tensor &x, const yoke_tensor &residual, IntList normalized_shape, const yoke_tensor *weight, const yoke_tensor *bias, double eps, yoke_dtype dtype)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_tensor(residual), arg_ints(normalized_shape), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps), arg_int(dtype)};
+    return run_many<2>(YOKE_OP_ADD_LAYER_NORM, args);
+}
+
 Tensor embedding(const yoke_tensor &index, const yoke_tensor &weight, std::optional<int64_t> padding_idx)
 {
     yoke_arg args[] = {arg_tensor(index), arg_tensor(weight), padding_idx ? arg_int(*padding_idx) : arg_none()};
@@ -7436,6 +7605,24 @@ std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_te
 {
     yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps), arg_bool(of_batch), arg_bool(of_x)};
     return run_many<3>(YOKE_OP__BATCH_NORM_BACKWARD, args);
+}
+
+std::array<Tensor, 3> batch_norm_add_relu_internal(const yoke_tensor &x, const yoke_tensor *residual, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps)
+{
+    yoke_arg args[] = {arg_tensor(x), arg_optional_tensor(residual), arg_optional_tensor(mean), arg_optional_tensor(variance), arg_optional_tensor(weight), arg_optional_tensor(bias), arg_float(eps)};
+    return run_many<3>(YOKE_OP__BATCH_NORM_ADD_RELU, args);
+}
+
+std::array<Tensor, 4> batch_norm_add_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x, bool of_residual)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps), arg_bool(of_batch), arg_bool(of_x), arg_bool(of_residual)};
+    return run_many<4>(YOKE_OP__BATCH_NORM_ADD_RELU_BACKWARD, args);
+}
+
+std::array<Tensor, 3> add_layer_norm_backward(const yoke_tensor &grad, const yoke_tensor *grad_sum, const yoke_tensor &sum, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_sum, bool of_weight)
+{
+    yoke_arg args[] = {arg_tensor(grad), arg_optional_tensor(grad_sum), arg_tensor(sum), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_int(axis), arg_bool(of_sum), arg_bool(of_weight)};
+    return run_many<3>(YOKE_OP__ADD_LAYER_NORM_BACKWARD, args);
 }
 
 Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int64_t count, std::optional<int64_t> padding_idx)

@@ -5,8 +5,10 @@
 //  * `numbers` holds what the map takes, each in an array of its own, one a plane: mean, scale, shift; for a gradient
 //    mean, scale, slope, shift, rstd.
 //  * A functor works out channel c, or group `group`; any order of them, at once or one after another, gives the same.
+//  * A map takes kInputs values of one element, and its plane's kNumbers numbers, `planes` apart.
 #pragma once
 
+#include "kernels/common/activation.h"
 #include "kernels/common/norm.h"
 #include "kernels/common/operand.h"
 
@@ -198,25 +200,123 @@ struct ChannelGradients {
     }
 };
 
+// ---- maps -------------------------------------------------------------------------------------------------------
+
+// (x - mean) scale + shift.
+struct AffineMap {
+    static constexpr int kInputs = 1, kNumbers = 3;
+    template <class C>
+    YOKE_HD C operator()(const C (&x)[1], const C *mean, int64_t planes) const
+    {
+        return (x[0] - mean[0]) * mean[planes] + mean[2 * planes];
+    }
+};
+
+// relu of that and a residual.
+struct AffineReluMap {
+    static constexpr int kInputs = 2, kNumbers = 3;
+    bool has_residual;
+    template <class C>
+    YOKE_HD C operator()(const C (&x)[2], const C *mean, int64_t planes) const
+    {
+        const C y = AffineMap()({x[0]}, mean, planes);
+        return Relu()(has_residual ? y + x[1] : y);
+    }
+};
+
+// g scale + (x - mean) rstd slope + shift. The product of rstd and slope may be less than C has.
+struct GradientMap {
+    static constexpr int kInputs = 2, kNumbers = 5;
+    template <class C>
+    YOKE_HD C operator()(const C (&x)[2], const C *mean, int64_t planes) const
+    {
+        return x[0] * mean[planes] + (x[1] - mean[0]) * mean[4 * planes] * mean[2 * planes] +
+               mean[3 * planes];
+    }
+};
+
+// The same of a g that came through a relu with result x[2].
+struct ReluGradientMap {
+    static constexpr int kInputs = 3, kNumbers = 5;
+    template <class C>
+    YOKE_HD C operator()(const C (&x)[3], const C *mean, int64_t planes) const
+    {
+        return GradientMap()({ReluBackward()(x[0], x[2]), x[1]}, mean, planes);
+    }
+};
+
 // ---- of a launch ------------------------------------------------------------------------------------------------
 
-// `sums` are the planes'; they count where no statistics are given.
-template <class C>
-inline BatchNumbers<C> batch_numbers(const yoke_launch *launch, const Moments<double> *sums,
-                                     C *numbers)
-{
-    const yoke_operand *o = launch->operands;
-    return {is_present(o[1]) ? nullptr : sums,
-            {o[1], (C)0},
-            {o[2], (C)0},
-            {o[3], (C)1},
-            {o[4], (C)0},
-            data_of<C>(o[6]),
-            data_of<C>(o[7]),
-            numbers,
-            o[0].shape[1],
-            (C)float_param(launch->params[0])};
-}
+// The operands of batch_norm, or of batch_norm_add_relu, which alone has a residual, perhaps absent.
+struct BatchCall {
+    const yoke_operand *x, *residual, *mean, *variance, *weight, *bias, *out, *means, *variances;
+    double eps;
+
+    BatchCall(const yoke_launch *launch, bool is_fused)
+    {
+        const yoke_operand *o = launch->operands;
+        x = o++;
+        residual = is_fused ? o++ : nullptr;
+        mean = o++, variance = o++, weight = o++, bias = o++, out = o++, means = o++, variances = o;
+        eps = float_param(launch->params[0]);
+    }
+    int64_t channels() const { return x->shape[1]; }
+    // `sums` are the planes'; they count where no statistics are given.
+    bool is_of_batch() const { return !is_present(*mean); }
+    template <class C>
+    BatchNumbers<C> numbers(const Moments<double> *sums, C *to) const
+    {
+        return {is_of_batch() ? sums : nullptr,
+                {*mean, (C)0},
+                {*variance, (C)0},
+                {*weight, (C)1},
+                {*bias, (C)0},
+                data_of<C>(*means),
+                data_of<C>(*variances),
+                to,
+                channels(),
+                (C)eps};
+    }
+};
+
+// The same of their gradients. The result, and the residual's gradient, are batch_norm_add_relu's alone.
+struct BatchGradientCall {
+    const yoke_operand *grad, *x, *out, *weight, *mean, *variance, *dx, *dweight, *dbias,
+        *dresidual;
+    double eps;
+    bool of_batch, of_x, of_residual;
+
+    BatchGradientCall(const yoke_launch *launch, bool is_fused)
+    {
+        const yoke_operand *o = launch->operands;
+        const yoke_arg *p = launch->params;
+        grad = o++, x = o++;
+        out = is_fused ? o++ : nullptr;
+        weight = o++, mean = o++, variance = o++, dx = o++, dweight = o++, dbias = o++;
+        dresidual = is_fused ? o : nullptr;
+        eps = float_param(p[0]), of_batch = p[1].v.i != 0, of_x = p[2].v.i != 0;
+        of_residual = is_fused && p[3].v.i != 0;
+    }
+    int64_t channels() const { return x->shape[1]; }
+    template <class C>
+    PlaneStatistics<C> statistics() const
+    {
+        return {data_of<const C>(*mean), data_of<const C>(*variance), 1, (C)eps, true};
+    }
+    template <class C>
+    BatchGradientNumbers<C> numbers(const GradientSums<C> *sums, C *to) const
+    {
+        return {sums,
+                statistics<C>(),
+                {*weight, (C)1},
+                data_of<C>(*dweight),
+                data_of<C>(*dbias),
+                to,
+                channels(),
+                (C)(channels() ? x->numel / channels() : 0),
+                of_batch};
+    }
+};
 
 template <class C>
 inline GroupNumbers<C> group_numbers(const yoke_launch *launch, const Moments<double> *sums,
@@ -237,36 +337,11 @@ inline GroupNumbers<C> group_numbers(const yoke_launch *launch, const Moments<do
 }
 
 template <class C>
-inline PlaneStatistics<C> batch_statistics(const yoke_launch *launch)
-{
-    const yoke_operand *o = launch->operands;
-    return {data_of<const C>(o[3]), data_of<const C>(o[4]), 1, (C)float_param(launch->params[0]),
-            true};
-}
-
-template <class C>
 inline PlaneStatistics<C> group_statistics(const yoke_launch *launch)
 {
     const yoke_operand *o = launch->operands;
     return {data_of<const C>(o[3]), data_of<const C>(o[4]), o[1].shape[1] / launch->params[0].v.i,
             (C)0, false};
-}
-
-template <class C>
-inline BatchGradientNumbers<C> batch_gradient_numbers(const yoke_launch *launch,
-                                                      const GradientSums<C> *sums, C *numbers)
-{
-    const yoke_operand *o = launch->operands, &x = o[1];
-    const int64_t channels = x.shape[1];
-    return {sums,
-            batch_statistics<C>(launch),
-            {o[2], (C)1},
-            data_of<C>(o[6]),
-            data_of<C>(o[7]),
-            numbers,
-            channels,
-            (C)(channels ? x.numel / channels : 0),
-            launch->params[1].v.i != 0};
 }
 
 // `length` is how many values a plane has.

@@ -1,4 +1,4 @@
-// The arguments of layer_norm, rms_norm and their gradients. Host code.
+// The arguments of layer_norm, rms_norm, add_layer_norm and their gradients. Host code.
 #pragma once
 
 #include "kernels/common/epsilon.h"
@@ -17,17 +17,25 @@ inline double norm_epsilon(const yoke_launch *launch)
     return given.kind == YOKE_ARG_NONE ? epsilon_of(launch->operands[0].dtype) : float_param(given);
 }
 
-// The operands of either gradient; rms_norm has neither mean nor bias.
+// Which of the ops a gradient is of.
+enum class NormKind { kRms, kLayer, kAddLayer };
+
+// The operands of any of the gradients. rms_norm has neither mean nor bias, and of add_layer_norm, whose sum is x here,
+// there may be a gradient of that besides.
 struct NormGradientCall {
-    const yoke_operand *grad, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
+    const yoke_operand *grad, *grad_sum, *x, *weight, *mean, *rstd, *dx, *dweight, *dbias;
     int axis;
     bool of_x, of_weight;
 
-    NormGradientCall(const yoke_launch *launch, bool is_centred)
+    NormGradientCall(const yoke_launch *launch, NormKind kind)
     {
+        const bool is_centred = kind != NormKind::kRms;
         const yoke_operand *o = launch->operands;
         const yoke_arg *p = launch->params;
-        grad = o++, x = o++, weight = o++;
+        grad = o++;
+        grad_sum = kind == NormKind::kAddLayer ? o++ : nullptr;
+        if (grad_sum && !is_present(*grad_sum)) grad_sum = nullptr;
+        x = o++, weight = o++;
         mean = is_centred ? o++ : nullptr;
         rstd = o++, dx = o++, dweight = o++;
         dbias = is_centred ? o : nullptr;

@@ -20,6 +20,7 @@ local function mask(n) return yoke.gt(dense(n), 0.5) end
 
 -- What stands behind x, where it is not one more tensor of x's shape.
 local REST = {
+    add_layer_norm = function(n) return dense(n), { n } end,
     cast = function() return "float64" end,
     chunk = function() return 2 end,
     clamp = function() return 0.2 end,
@@ -74,7 +75,7 @@ local function call(name, x, n)
     if REST[name] then return op(x, REST[name](n)) end
     local signature = yoke.ops()[name].signature
     if signature:find "%(%w+: %w+, %w+: operand" or signature:find "%(%w+: %w+, %w+: tensor[,)]" then return op(x, dense(n)) end
-    if name == "batch_norm" then return op(x, { training = true }) end
+    if name == "batch_norm" or name == "batch_norm_add_relu" then return op(x, { training = true }) end
     return op(x)
 end
 

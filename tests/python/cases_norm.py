@@ -48,6 +48,16 @@ def np_batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None
     return _affine(normal, _by_channel(weight, x), _by_channel(bias, x))
 
 
+def np_batch_norm_add_relu(x, residual=None, *rest, **named):
+    normal = np_batch_norm(x, *rest, **named)
+    return np.maximum(normal if residual is None else normal + residual, 0)
+
+
+def np_add_layer_norm(x, residual, *rest, **named):
+    """The norm; test_ops_fused.py judges the sum."""
+    return np_layer_norm(x + residual, *rest, **named)
+
+
 CASES = {
     "layer_norm": Case(np_layer_norm, [
         call(values(4, 6), (6,), values(6), values(6)), call(values(2, 3, 4), (3, 4), values(3, 4), values(3, 4)),
@@ -74,6 +84,20 @@ CASES = {
         call(values(2, 6, 4) + 2, None, None, None, values(6), training=True, eps=0.1)],
         empty=[call(values(0, 3, 2), None, None, values(3), values(3), True)],
         large=call(values(11, 10, 25, 26), None, None, values(10), values(10), True), dtypes=FLOATS, ulps=24, absolute=True),
+    "batch_norm_add_relu": Case(np_batch_norm_add_relu, [
+        call(values(4, 3, 2, 3), values(4, 3, 2, 3), None, None, values(3), values(3), True),
+        call(values(6, 5), training=True, eps=0.1),
+        call(values(3, 4, 5), values(3, 4, 5), None, None, values(4), None, True, 0.2, 1e-3),
+        call(values(2, 6, 4) + 2, None, None, None, None, values(6), training=True, eps=0.1)],
+        empty=[call(values(0, 3, 2), values(0, 3, 2), None, None, values(3), values(3), True)],
+        large=call(values(11, 10, 25, 26), values(11, 10, 25, 26), None, None, values(10), values(10), True),
+        dtypes=FLOATS, ulps=24, absolute=True),
+    "add_layer_norm": Case(np_add_layer_norm, [
+        call(values(4, 6), values(4, 6), (6,), values(6), values(6)),
+        call(values(2, 3, 4), values(2, 3, 4), (3, 4), values(3, 4), None, 1e-3), call(values(5), values(5), (5,))],
+        empty=[call(values(0, 4), values(0, 4), (4,), values(4), values(4)), call(values(2, 0, 3), values(2, 0, 3), (3,))],
+        large=call(values(273, 257), values(273, 257), (257,), values(257), values(257)),
+        dtypes=FLOATS, ulps=24, absolute=True),
     "embedding": Case(lambda index, weight, padding_idx=None: weight[index], [
         call(indices(5, 4), values(5, 3)), call(indices(5, 2, 3), values(5, 4)), call(np.array(2), values(3, 2)),
         call(np.array([1, 1, 0, 1]), values(4, 3)), call(indices(6, 3, 2).astype(np.int32), values(6, 5))],

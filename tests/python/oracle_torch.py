@@ -213,6 +213,9 @@ OPS = {
     "group_norm": lambda x, num_groups, weight=None, bias=None, eps=1e-5: F.group_norm(x, num_groups, weight, bias, eps),
     "batch_norm": lambda x, mean=None, var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5:
         F.batch_norm(x, mean, var, weight, bias, training, momentum, eps),
+    "batch_norm_add_relu": lambda x, residual=None, *rest, **named:
+        F.relu(OPS["batch_norm"](x, *rest, **named) + (0 if residual is None else residual)),
+    "add_layer_norm": lambda x, residual, *rest, **named: OPS["layer_norm"](x + residual, *rest, **named),
     "embedding": lambda index, weight, padding_idx=None: F.embedding(index, weight, padding_idx),
     # products
     "max_pool2d": _pool(F.max_pool2d, [None, 0, 1, False]), "avg_pool2d": _pool(F.avg_pool2d, [None, 0, False, True, None]),

@@ -4,7 +4,7 @@ import pytest
 
 import yoke
 from op_cases import CASES, CREATION, LISTS, RANDOM
-from op_harness import assert_values, expected, first_of, invoke, result_dtype, tensors_of
+from op_harness import assert_values, expected, invoke, judged_of, result_dtype, tensors_of
 from op_table import ALL, LAYOUTS, OPS, as_dtype, to_numpy, to_yoke
 
 TAKES_VALUES = [name for name in CASES if name != "one_hot"]  # one_hot takes indices alone
@@ -65,7 +65,7 @@ def test_an_expanded_tensor_gives_the_values_of_its_copy(name):
     for call in case.all_calls():
         args, named = tensors_of(op, call, "float64", expanded)
         copies, named_copies = tensors_of(op, call, "float64", lambda x: yoke.clone(expanded(x)))
-        got, want = first_of(op.function(*args, **named)), first_of(op.function(*copies, **named_copies))
+        got, want = judged_of(op.function(*args, **named)), judged_of(op.function(*copies, **named_copies))
         np.testing.assert_allclose(to_numpy(got), to_numpy(want), rtol=1e-13, atol=1e-13, err_msg=f"{name}({call})")
 
 
@@ -126,7 +126,7 @@ def test_an_op_on_a_tensor_is_a_method_of_it_too(name):
         return
     call = case.calls[0]
     args, named = tensors_of(OPS[name], call, "float64", lambda x: x)
-    got = first_of(getattr(args[0], name)(*args[1:], **named))
+    got = judged_of(getattr(args[0], name)(*args[1:], **named))
     assert_values(case, got, expected(case, call, "float64"), result_dtype(OPS[name], case, call, "float64"), name)
 
 

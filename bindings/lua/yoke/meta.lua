@@ -1318,6 +1318,58 @@ function yoke.batch_norm(x, running_mean, running_var, weight, bias, training, m
 ---@overload fun(self: yoke.Tensor, options: { running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
 function Tensor:batch_norm(running_mean, running_var, weight, bias, training, momentum, eps) end
 
+---relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.
+---@param x yoke.Tensor
+---@param residual? yoke.Tensor
+---@param running_mean? yoke.Tensor
+---@param running_var? yoke.Tensor
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param training? boolean
+---@param momentum? number
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(x: yoke.Tensor, options: { residual?: yoke.Tensor, running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
+function yoke.batch_norm_add_relu(x, residual, running_mean, running_var, weight, bias, training, momentum, eps) end
+
+---relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass over memory after the statistics; of what lies beside x, the result alone is kept for the gradient.
+---@param residual? yoke.Tensor
+---@param running_mean? yoke.Tensor
+---@param running_var? yoke.Tensor
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param training? boolean
+---@param momentum? number
+---@param eps? number
+---@return yoke.Tensor
+---@overload fun(self: yoke.Tensor, options: { residual?: yoke.Tensor, running_mean?: yoke.Tensor, running_var?: yoke.Tensor, weight?: yoke.Tensor, bias?: yoke.Tensor, training?: boolean, momentum?: number, eps?: number }): yoke.Tensor
+function Tensor:batch_norm_add_relu(residual, running_mean, running_var, weight, bias, training, momentum, eps) end
+
+---x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
+---@param x yoke.Tensor
+---@param residual yoke.Tensor
+---@param normalized_shape integer|integer[]
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param eps? number
+---@param dtype? yoke.dtype
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, residual: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number, dtype?: yoke.dtype }): yoke.Tensor, yoke.Tensor
+---@overload fun(x: yoke.Tensor, residual: yoke.Tensor, ...: integer): yoke.Tensor, yoke.Tensor
+function yoke.add_layer_norm(x, residual, normalized_shape, weight, bias, eps, dtype) end
+
+---x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add up to float32; dtype is the sum's if absent, and may be a half beside float32.
+---@param residual yoke.Tensor
+---@param normalized_shape integer|integer[]
+---@param weight? yoke.Tensor
+---@param bias? yoke.Tensor
+---@param eps? number
+---@param dtype? yoke.dtype
+---@return yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, residual: yoke.Tensor, normalized_shape: integer|integer[], options: { weight?: yoke.Tensor, bias?: yoke.Tensor, eps?: number, dtype?: yoke.dtype }): yoke.Tensor, yoke.Tensor
+---@overload fun(self: yoke.Tensor, residual: yoke.Tensor, ...: integer): yoke.Tensor, yoke.Tensor
+function Tensor:add_layer_norm(residual, normalized_shape, weight, bias, eps, dtype) end
+
 ---The rows of weight [count, width] that index names; row padding_idx gets no gradient.
 ---@param index yoke.Tensor
 ---@param weight yoke.Tensor

@@ -721,6 +721,14 @@ typedef struct yoke_api {
     yoke_status (*adaptive_avg_pool2d)(yoke_tensor *x, const int64_t *output_size,
                                        int64_t output_size_count, yoke_tensor **out);
     yoke_status (*group_note_refused)(yoke_group *group, const char *call, const char *why);
+    yoke_status (*batch_norm_add_relu)(yoke_tensor *x, yoke_tensor *residual,
+                                       yoke_tensor *running_mean, yoke_tensor *running_var,
+                                       yoke_tensor *weight, yoke_tensor *bias, int32_t training,
+                                       double momentum, double eps, yoke_tensor **out);
+    yoke_status (*add_layer_norm)(yoke_tensor *x, yoke_tensor *residual,
+                                  const int64_t *normalized_shape, int64_t normalized_shape_count,
+                                  yoke_tensor *weight, yoke_tensor *bias, double eps,
+                                  yoke_dtype dtype, yoke_tensor **out0, yoke_tensor **out1);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -666,6 +666,31 @@ YOKE_API yoke_status yoke_batch_norm(yoke_tensor *x, yoke_tensor *running_mean,
                                      yoke_tensor *bias, int32_t training, double momentum,
                                      double eps, yoke_tensor **out);
 
+/* relu of batch_norm of x plus a residual of x's shape and dtype (absent: nothing), in one pass
+ *     over memory after the statistics; of what lies beside x, the result alone is kept for the
+ *     gradient.
+ * batch_norm_add_relu(x: tensor, residual: tensor? = none, running_mean: tensor? = none,
+ *     running_var: tensor? = none, weight: tensor? = none, bias: tensor? = none, training: bool
+ *     = false, momentum: float = 0.1, eps: float = 1e-5) -> tensor
+ * [any-thread] */
+YOKE_API yoke_status yoke_batch_norm_add_relu(yoke_tensor *x, yoke_tensor *residual,
+                                              yoke_tensor *running_mean, yoke_tensor *running_var,
+                                              yoke_tensor *weight, yoke_tensor *bias,
+                                              int32_t training, double momentum, double eps,
+                                              yoke_tensor **out);
+
+/* x + residual, and layer_norm of that in dtype, in one pass over memory. float32 and halves add
+ *     up to float32; dtype is the sum's if absent, and may be a half beside float32.
+ * add_layer_norm(x: tensor, residual: tensor, normalized_shape: ints, weight: tensor? = none,
+ *     bias: tensor? = none, eps: float = 1e-5, dtype: dtype = none) -> tensor, tensor, saved,
+ *     saved
+ * [any-thread] */
+YOKE_API yoke_status yoke_add_layer_norm(yoke_tensor *x, yoke_tensor *residual,
+                                         const int64_t *normalized_shape,
+                                         int64_t normalized_shape_count, yoke_tensor *weight,
+                                         yoke_tensor *bias, double eps, yoke_dtype dtype,
+                                         yoke_tensor **out0, yoke_tensor **out1);
+
 /* The rows of weight [count, width] that index names; row padding_idx gets no gradient.
  * embedding(index: tensor, weight: tensor, padding_idx: int? = none) -> tensor
  * [any-thread] */

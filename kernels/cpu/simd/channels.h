@@ -7,6 +7,8 @@
 //    Planes whose values lie together are taken in items of a fixed length; where channels are neighbours in memory
 //    (NHWC), columns of them are taken side by side.
 //  * State has static init and combine (a before b).
+//  * A View says what is summed of what is loaded: kLoaded operands are, and prepare(in, data, strides, count, room)
+//    may replace an entry of `in`, using room for that.
 #pragma once
 
 #include "kernels/common/per_plane.h"
@@ -50,10 +52,36 @@ struct Planes {
     }
 };
 
+// What is loaded, as it is.
+template <int N>
+struct Loaded {
+    static constexpr int kLoaded = N;
+    template <class C>
+    void prepare(const C *(&)[N], char *const *, const int64_t *, int64_t, C *) const
+    {
+    }
+};
+
+// `count` elements of each operand, one at data and the next a stride from there; room[i] is as far from room[i + 1] as
+// `apart` says.
+template <class T, int N, class View, class C>
+inline void load_values(const View &view, char *const *data, const int64_t *stride, int64_t count,
+                        C *room, int64_t apart, const C *(&in)[N])
+{
+    for (int i = 0; i < View::kLoaded; i++) {
+        if (std::is_same_v<T, C> && stride[i] == (int64_t)sizeof(T))
+            in[i] = (const C *)data[i];
+        else
+            in[i] = static_cast<const C *>(
+                load_elements(kernels::dtype_of<T>, data[i], stride[i], count, room + i * apart));
+    }
+    view.prepare(in, data, stride, count, room + (N - 1) * apart);
+}
+
 // Values [begin, end) of one plane, a chunk after another: sum(in[N], count) gives a chunk's state.
-template <class T, class State, int N, class Sum>
-inline State sum_plane(const Planes<N> &planes, const Cursor<N> &plane, int64_t begin, int64_t end,
-                       const Sum &sum)
+template <class T, class State, int N, class View, class Sum>
+inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
+                       int64_t begin, int64_t end, const Sum &sum)
 {
     using C = compute_type<T>;
     State total = State::init();
@@ -63,11 +91,10 @@ inline State sum_plane(const Planes<N> &planes, const Cursor<N> &plane, int64_t 
         for (int64_t first = 0; first < n; first += kPlaneChunk) {
             C buffer[N][kPlaneChunk];
             const C *in[N];
+            char *from[N];
             int64_t count = min(kPlaneChunk, n - first);
-            for (int i = 0; i < N; i++)
-                in[i] = static_cast<const C *>(load_elements(kernels::dtype_of<T>,
-                                                             data[i] + first * stride[i], stride[i],
-                                                             count, buffer[i]));
+            for (int i = 0; i < N; i++) from[i] = data[i] + first * stride[i];
+            load_values<T>(view, from, stride, count, buffer[0], kPlaneChunk, in);
             total = State::combine(total, sum(in, count));
         }
     });
@@ -76,9 +103,9 @@ inline State sum_plane(const Planes<N> &planes, const Cursor<N> &plane, int64_t 
 
 // Values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
 // count, columns, states) gives a block's.
-template <class T, class State, int N, class Sum>
-inline void sum_columns(const Planes<N> &planes, const Cursor<N> &plane, int64_t begin, int64_t end,
-                        int64_t columns, State *states, const Sum &sum)
+template <class T, class State, int N, class View, class Sum>
+inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
+                        int64_t begin, int64_t end, int64_t columns, State *states, const Sum &sum)
 {
     using C = compute_type<T>;
     C buffer[N * kPlaneRows * kPlaneColumns];
@@ -90,20 +117,21 @@ inline void sum_columns(const Planes<N> &planes, const Cursor<N> &plane, int64_t
         const C *in[N][kPlaneRows];
         State block[kPlaneColumns];
         int64_t count = 0;
-        for (; count < kPlaneRows && begin < end; count++, begin++, cursor.advance(values, 0, 1))
-            for (int i = 0; i < N; i++)
-                in[i][count] = static_cast<const C *>(
-                    load_elements(kernels::dtype_of<T>, cursor.data[i], planes.kept.stride[0][i],
-                                  columns, buffer + (i * kPlaneRows + count) * kPlaneColumns));
+        for (; count < kPlaneRows && begin < end; count++, begin++, cursor.advance(values, 0, 1)) {
+            const C *row[N] = {};
+            load_values<T>(view, cursor.data, planes.kept.stride[0], columns,
+                           buffer + count * kPlaneColumns, kPlaneRows * kPlaneColumns, row);
+            for (int i = 0; i < N; i++) in[i][count] = row[i];
+        }
         sum(in, count, columns, block);
         for (int64_t j = 0; j < columns; j++) states[j] = State::combine(states[j], block[j]);
     }
 }
 
 // The state of every plane. by_plane(plane number) and by_column(first plane number) give the functions above.
-template <class T, class State, int N, class ByPlane, class ByColumn>
-inline void sum_planes(const Planes<N> &planes, State *partial, State *out, const ByPlane &by_plane,
-                       const ByColumn &by_column)
+template <class T, class State, int N, class View, class ByPlane, class ByColumn>
+inline void sum_planes(const Planes<N> &planes, const View &view, State *partial, State *out,
+                       const ByPlane &by_plane, const ByColumn &by_column)
 {
     int64_t count = planes.kept.numel, length = planes.reduced.numel;
     int64_t per_item = planes.item_length(), items = divide_up(length, per_item);
@@ -116,7 +144,7 @@ inline void sum_planes(const Planes<N> &planes, State *partial, State *out, cons
                                 int64_t tile = unit % tiles, item = unit / tiles;
                                 int64_t column = tile % tiles_a_row * kPlaneColumns;
                                 int64_t first = tile / tiles_a_row * row + column;
-                                sum_columns<T>(planes, Cursor<N>(planes.kept, first),
+                                sum_columns<T>(planes, view, Cursor<N>(planes.kept, first),
                                                item * per_item, min(length, (item + 1) * per_item),
                                                min(kPlaneColumns, row - column),
                                                partial + item * count + first, by_column(first));
@@ -128,7 +156,7 @@ inline void sum_planes(const Planes<N> &planes, State *partial, State *out, cons
                             for (int64_t unit = begin; unit < end; unit++) {
                                 int64_t plane = unit % count, item = unit / count;
                                 partial[unit] = sum_plane<T, State>(
-                                    planes, Cursor<N>(planes.kept, plane), item * per_item,
+                                    planes, view, Cursor<N>(planes.kept, plane), item * per_item,
                                     min(length, (item + 1) * per_item), by_plane(plane));
                             }
                         });
@@ -147,8 +175,6 @@ inline int64_t partial_count(const Planes<N> &planes)
 {
     return planes.kept.numel * divide_up(planes.reduced.numel, planes.item_length());
 }
-
-// ---- maps by channel ----------------------------------------------------------------------------------------------
 
 using kernels::PerPlane;
 

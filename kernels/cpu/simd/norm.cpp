@@ -1,5 +1,5 @@
-// layer_norm and rms_norm over the last axes, and their gradients: one pass over memory, a row at a time. Gradients of
-// weight and bias come in two stages: sums over fixed runs of rows, then their sum in order.
+// layer_norm and rms_norm over the last axes, layer_norm of a sum, and their gradients: one pass over memory, a row at
+// a time. Gradients of weight and bias come in two stages: sums over fixed runs of rows, then their sum in order.
 #include "kernels/common/norm.h"
 
 #include "kernels/common/norm_call.h"
@@ -12,18 +12,16 @@ constexpr int64_t kRowItems = 64;      // at most so many runs of rows
 constexpr int64_t kLeastRowItem = 16;  // rows in each, at least
 
 // A parameter of n elements as a dense row of C, `value` throughout if it is absent.
-template <class T>
-static void gather_parameter(const yoke_operand &p, int64_t n, compute_type<T> value,
-                             compute_type<T> *to)
+template <class C>
+static void gather_parameter(const yoke_operand &p, int64_t n, C value, C *to)
 {
-    using C = compute_type<T>;
     if (!is_present(p)) {
         for (int64_t i = 0; i < n; i++) to[i] = value;
         return;
     }
     NormRows<1> row({&p}, 0);
     char *at[1] = {row.outer.data[0]};
-    gather_norm_rows<T, C, 1>(row, 0, at, 1, to);
+    gather_norm_rows(row, 0, at, 1, to);
 }
 
 template <class C>
@@ -49,13 +47,13 @@ static yoke_status row_status(const yoke_launch *launch, bool failed, int64_t le
                 (long long)length);
 }
 
-// Normalises each row by what statistics(block, mean, rstd) finds for a block of them. Bias may be absent, weight too.
-template <class T, class Statistics>
-static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<2> &rows,
+// Of each row of a block, operand N - 1 becomes what operand N - 2 is, normalised by what statistics(block, mean, rstd)
+// finds. Bias may be absent, weight too.
+template <class C, int N, class Statistics>
+static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<N> &rows,
                                   const yoke_operand &weight, const yoke_operand *bias,
                                   const Statistics &statistics)
 {
-    using C = compute_type<T>;
     int64_t n = rows.length;
     bool affine = is_present(weight) || (bias && is_present(*bias));
     Scratch scratch(launch);
@@ -64,16 +62,17 @@ static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<2> &
         if (yoke_status status = scratch.reserve((uint64_t)(n * 2 + 1) * sizeof(C))) return status;
         w = static_cast<C *>(scratch.data());
         b = w + n;
-        gather_parameter<T>(weight, n, (C)1, w);
-        gather_parameter<T>(bias ? *bias : yoke_operand{}, n, (C)0, b);
+        gather_parameter(weight, n, (C)1, w);
+        gather_parameter(bias ? *bias : yoke_operand{}, n, (C)0, b);
     }
-    bool far = rows.template is_far_as<T>(), failed = false;
+    bool far = rows.template is_far_as<C>(), failed = false;
     parallel_shares(rows.count, max(1, kNormGrain / max(1, n)), [&](int64_t begin, int64_t end) {
-        bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<2, C> &block) {
+        bool done = run_norm_rows<C>(rows, begin, end, [&](const RowBlock<N, C> &block) {
             C mean[kNormRows], rstd[kNormRows];
             statistics(block, mean, rstd);
             for (int r = 0; r < block.count; r++)
-                apply_row<C>(block.in[0][r], {mean[r], rstd[r]}, w, b, block.in[1][r], n, far);
+                apply_row<C>(block.in[N - 2][r], {mean[r], rstd[r]}, w, b, block.in[N - 1][r], n,
+                             far);
         });
         if (!done) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     });
@@ -110,27 +109,72 @@ static void finish_statistics(const C *x, int64_t n, bool centred, C eps, C *mea
         *rstd = kernels::inverse_root(variance, eps);
 }
 
+// The statistics of rows x of a layer_norm, which keeps them.
+template <class C>
+struct LayerStatistics {
+    C *means, *rstds;
+    C eps;
+    int64_t n;
+
+    void operator()(C *const *x, int64_t first, int count, C *mean, C *rstd) const
+    {
+        for (int r = 0; r < count; r++) mean[r] = kernels::mean_of(x[r], n);
+        for (int r = 0; r < count; r++) rstd[r] = kernels::squared_deviations(x[r], mean[r], n);
+        for (int r = 0; r < count; r++) {
+            finish_statistics(x[r], n, true, eps, &mean[r], &rstd[r]);
+            means[first + r] = mean[r];
+            rstds[first + r] = rstd[r];
+        }
+    }
+};
+
 YOKE_KERNEL(layer_norm)
 {
     const yoke_operand *o = launch->operands;
-    const yoke_operand &x = o[0], &out = o[3];
-    NormRows<2> rows({&x, &out}, kernels::norm_axis(launch));
-    return for_float(launch, "x", x.dtype, [&]<class T>() {
-        using C = compute_type<T>;
-        C *means = data_of<C>(o[4]), *rstds = data_of<C>(o[5]);
-        C eps = (C)kernels::norm_epsilon(launch);
-        int64_t n = rows.length;
-        auto statistics = [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
-            for (int r = 0; r < block.count; r++) mean[r] = kernels::mean_of(block.in[0][r], n);
-            for (int r = 0; r < block.count; r++)
-                rstd[r] = kernels::squared_deviations(block.in[0][r], mean[r], n);
-            for (int r = 0; r < block.count; r++) {
-                finish_statistics(block.in[0][r], n, true, eps, &mean[r], &rstd[r]);
-                means[block.first + r] = mean[r];
-                rstds[block.first + r] = rstd[r];
-            }
-        };
-        return normalize_rows<T>(launch, rows, o[1], &o[2], statistics);
+    NormRows<2> rows({&o[0], &o[3]}, kernels::norm_axis(launch));
+    return in_floats(launch, "x", o[0].dtype, [&]<class C>() {
+        const LayerStatistics<C> of{data_of<C>(o[4]), data_of<C>(o[5]),
+                                    (C)kernels::norm_epsilon(launch), rows.length};
+        return normalize_rows<C>(launch, rows, o[1], &o[2],
+                                 [=](const RowBlock<2, C> &block, C *mean, C *rstd) {
+                                     of(block.in[0], block.first, block.count, mean, rstd);
+                                 });
+    });
+}
+
+// sum = x + residual, rounded to the dtype that it has in memory.
+template <class C>
+static void add_rows(yoke_dtype dtype, const C *x, const C *residual, C *sum, int64_t n, bool far)
+{
+    finish_row(
+        sum, x, n,
+        far, [=](int64_t i) __attribute__((always_inline)) { sum[i] = x[i] + residual[i]; });
+    if (dtype == kernels::dtype_of<C>) return;
+    char rounded[kMostElements * sizeof(uint16_t)];
+    for (int64_t first = 0; first < n; first += kMostElements) {
+        const int64_t count = min(kMostElements, n - first);
+        give_run(dtype, sum + first, count, rounded, 0);
+        take_run(dtype, rounded, 0, count, sum + first);
+    }
+}
+
+YOKE_KERNEL(add_layer_norm)
+{
+    const yoke_operand *o = launch->operands;
+    const yoke_operand &x = o[0], &residual = o[1], &sum = o[4], &out = o[5];
+    NormRows<4> rows({&x, &residual, &sum, &out}, kernels::norm_axis(launch));
+    rows.written = 2;
+    return in_floats(launch, "x", sum.dtype, [&]<class C>() {
+        const LayerStatistics<C> of{data_of<C>(o[6]), data_of<C>(o[7]),
+                                    (C)kernels::norm_epsilon(launch), rows.length};
+        const bool far = rows.is_far_as<C>();
+        return normalize_rows<C>(launch, rows, o[2], &o[3],
+                                 [&](const RowBlock<4, C> &block, C *mean, C *rstd) {
+                                     for (int r = 0; r < block.count; r++)
+                                         add_rows(sum.dtype, block.in[0][r], block.in[1][r],
+                                                  block.in[2][r], rows.length, far);
+                                     of(block.in[2], block.first, block.count, mean, rstd);
+                                 });
     });
 }
 
@@ -139,8 +183,7 @@ YOKE_KERNEL(rms_norm)
     const yoke_operand *o = launch->operands;
     const yoke_operand &x = o[0], &out = o[2];
     NormRows<2> rows({&x, &out}, kernels::norm_axis(launch));
-    return for_float(launch, "x", x.dtype, [&]<class T>() {
-        using C = compute_type<T>;
+    return in_floats(launch, "x", x.dtype, [&]<class C>() {
         C *rstds = data_of<C>(o[3]);
         C eps = (C)kernels::norm_epsilon(launch);
         int64_t n = rows.length;
@@ -155,7 +198,7 @@ YOKE_KERNEL(rms_norm)
                 rstds[block.first + r] = rstd[r];
             }
         };
-        return normalize_rows<T>(launch, rows, o[1], nullptr, statistics);
+        return normalize_rows<C>(launch, rows, o[1], nullptr, statistics);
     });
 }
 
@@ -171,7 +214,8 @@ struct NormRow {
 };
 
 template <class C>
-static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, bool far)
+static void row_gradient(const NormRow<C> &row, const C *g, const C *x, const C *more, C *dx,
+                         bool far)
 {
     const C *w = row.weight;
     int64_t n = row.n;
@@ -184,6 +228,10 @@ static void row_gradient(const NormRow<C> &row, const C *g, const C *x, C *dx, b
         dx, x, n, far, [=](int64_t i) __attribute__((always_inline)) {
             dx[i] = kernels::norm_backward(g[i] * w[i], normal(x[i]), rstd, mean_g, mean_g_normal);
         });
+    if (!more) return;
+        // Apart, lest the compiler round once what two ops round twice.
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) dx[i] += more[i];
 }
 
 template <class C>
@@ -207,50 +255,49 @@ static C statistic(const yoke_operand *s, int64_t row)
 }
 
 // Stage two: the runs' sums, one after another, into the results.
-template <class T>
-static void add_runs(const NormGradient &o, const compute_type<T> *sums, int64_t items, int64_t n)
+template <class C>
+static void add_runs(const NormGradient &o, const C *sums, int64_t items, int64_t n)
 {
-    using C = compute_type<T>;
+    constexpr int64_t kPiece = 64;
     parallel_range(n, kNormGrain / 8, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
-            C dweight = (C)0, dbias = (C)0;
+        for (; begin < end; begin += kPiece) {
+            const int64_t count = min(kPiece, end - begin);
+            C dweight[kPiece] = {}, dbias[kPiece] = {};
             for (int64_t item = 0; item < items; item++) {
-                dweight += sums[item * 2 * n + i];
-                dbias += sums[item * 2 * n + n + i];
+                const C *of = sums + item * 2 * n + begin;
+                for (int64_t i = 0; i < count; i++) dweight[i] += of[i];
+                for (int64_t i = 0; i < count; i++) dbias[i] += of[n + i];
             }
-            data_of<T>(*o.dweight)[i] = store<T>(dweight);
-            if (o.dbias) data_of<T>(*o.dbias)[i] = store<T>(dbias);
+            give_run(o.dweight->dtype, dweight, count, o.dweight->data, begin);
+            if (o.dbias) give_run(o.dbias->dtype, dbias, count, o.dbias->data, begin);
         }
     });
 }
 
-// Rows [begin, end): dx, and the sums of the weight's gradient.
-template <class T>
-static bool run_gradient(const NormGradient &o, const NormRows<3> &rows, int64_t begin, int64_t end,
-                         const compute_type<T> *weight, compute_type<T> *sums)
+// Rows [begin, end) of grad, x, perhaps what else came to x, and dx: that, and the sums of the weight's gradient.
+template <class C, int N>
+static bool run_gradient(const NormGradient &o, const NormRows<N> &rows, int64_t begin, int64_t end,
+                         const C *weight, C *sums)
 {
-    using C = compute_type<T>;
     int64_t n = rows.length;
     for (int64_t i = 0; sums && i < 2 * n; i++) sums[i] = (C)0;
-    bool far = rows.template is_far_as<T>();
-    bool done = run_norm_rows<T>(rows, begin, end, [&](const RowBlock<3, C> &block) {
+    bool far = rows.template is_far_as<C>();
+    return run_norm_rows<C>(rows, begin, end, [&](const RowBlock<N, C> &block) {
         for (int r = 0; r < block.count; r++) {
-            const C *g = block.in[0][r], *x = block.in[1][r];
+            const C *g = block.in[0][r], *x = block.in[1][r],
+                    *more = N == 4 ? block.in[2][r] : nullptr;
             int64_t number = block.first + r;
             NormRow<C> row{statistic<C>(o.mean, number), statistic<C>(o.rstd, number), weight,
                            o.mean != nullptr, n};
             if (sums) add_to_weight(row, g, x, sums, sums + n);
-            if (o.of_x) row_gradient(row, g, x, block.in[2][r], far);
+            if (o.of_x) row_gradient(row, g, x, more, block.in[N - 1][r], far);
         }
     });
-    return done;
 }
 
-template <class T>
-static yoke_status norm_gradient(const yoke_launch *launch, const NormGradient &o)
+template <class C, int N>
+static yoke_status norm_gradient(const yoke_launch *launch, const NormGradient &o, NormRows<N> rows)
 {
-    using C = compute_type<T>;
-    NormRows<3> rows({o.grad, o.x, o.of_x ? o.dx : o.grad}, o.axis);
     rows.written = o.of_x;
     int64_t n = rows.length, per_item = max(kLeastRowItem, divide_up(rows.count, kRowItems));
     int64_t items = divide_up(rows.count, per_item);
@@ -259,11 +306,11 @@ static yoke_status norm_gradient(const yoke_launch *launch, const NormGradient &
     if (yoke_status status = scratch.reserve((sums_size + (uint64_t)n + 1) * sizeof(C)))
         return status;
     C *weight = static_cast<C *>(scratch.data()), *sums = weight + n;
-    gather_parameter<T>(*o.weight, n, (C)1, weight);
+    gather_parameter(*o.weight, n, (C)1, weight);
     bool failed = false;
     auto run = [&](int64_t item) {
         int64_t end = min(rows.count, (item + 1) * per_item);
-        if (!run_gradient<T>(o, rows, item * per_item, end, weight,
+        if (!run_gradient<C>(o, rows, item * per_item, end, weight,
                              o.of_weight ? sums + item * 2 * n : nullptr))
             __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     };
@@ -271,26 +318,35 @@ static yoke_status norm_gradient(const yoke_launch *launch, const NormGradient &
         for (int64_t item = 0; item < items; item++) run(item);
     else
         parallel_items(items, run);
-    if (o.of_weight && !failed) add_runs<T>(o, sums, items, n);
+    if (o.of_weight && !failed) add_runs<C>(o, sums, items, n);
     return row_status(launch, failed, n);
 }
 
-// Layer_norm's where it is centred, else rms_norm's.
-static yoke_status norm_gradient(const yoke_launch *launch, bool is_centred)
+static yoke_status norm_gradient(const yoke_launch *launch, kernels::NormKind kind)
 {
-    const NormGradient gradient(launch, is_centred);
-    return for_float(launch, "x", gradient.x->dtype,
-                     [&]<class T>() { return norm_gradient<T>(launch, gradient); });
+    const NormGradient o(launch, kind);
+    const yoke_operand *dx = o.of_x ? o.dx : o.grad;
+    return in_floats(launch, "x", o.x->dtype, [&]<class C>() {
+        if (o.grad_sum && o.of_x)
+            return norm_gradient<C, 4>(launch, o,
+                                       NormRows<4>({o.grad, o.x, o.grad_sum, dx}, o.axis));
+        return norm_gradient<C, 3>(launch, o, NormRows<3>({o.grad, o.x, dx}, o.axis));
+    });
 }
 
 YOKE_KERNEL(_layer_norm_backward)
 {
-    return norm_gradient(launch, true);
+    return norm_gradient(launch, kernels::NormKind::kLayer);
 }
 
 YOKE_KERNEL(_rms_norm_backward)
 {
-    return norm_gradient(launch, false);
+    return norm_gradient(launch, kernels::NormKind::kRms);
+}
+
+YOKE_KERNEL(_add_layer_norm_backward)
+{
+    return norm_gradient(launch, kernels::NormKind::kAddLayer);
 }
 
 YOKE_SIMD_END

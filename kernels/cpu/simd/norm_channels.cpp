@@ -1,15 +1,36 @@
-// batch_norm and group_norm, and their gradients: the moments of each plane, then one map over x by channel.
-#include "kernels/common/channel_numbers.h"
+// batch_norm, with or without what follows it, and group_norm, and their gradients: the sums of each plane, then one
+// map over x by channel.
+#include "kernels/cpu/simd/channel_maps.h"
 #include "kernels/cpu/simd/plane_moments.h"
 
 YOKE_SIMD_BEGIN
 
 // ---- sums of planes ---------------------------------------------------------------------------------------------
 
-// Sums of g and of g times the normalised x (operands: x, g), by each plane's mean and rstd.
+// A g that came through a relu (operands: x, g, its result, and what g becomes, if that is to be kept).
 template <class T>
-static void all_gradient_sums(const Planes<2> &planes, const compute_type<T> *means,
-                              const compute_type<T> *rstds,
+struct MaskedByRelu {
+    static constexpr int kLoaded = 3;
+    bool keeps;
+
+    template <class C>
+    void prepare(const C *(&in)[4], char *const *data, const int64_t *stride, int64_t n,
+                 C *room) const
+    {
+        const bool in_place = keeps && std::is_same_v<T, C> && stride[3] == (int64_t)sizeof(T);
+        const C *g = in[1], *out = in[2];
+        C *to = in_place ? (C *)data[3] : room;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) to[i] = kernels::ReluBackward()(g[i], out[i]);
+        if (keeps && !in_place) store_elements(kernels::dtype_of<T>, to, data[3], stride[3], n);
+        in[1] = to;
+    }
+};
+
+// Sums of g and of g times the normalised x (operands: x, g, ...), by each plane's mean and rstd.
+template <class T, int N, class View>
+static void all_gradient_sums(const Planes<N> &planes, const View &view,
+                              const compute_type<T> *means, const compute_type<T> *rstds,
                               kernels::GradientSums<compute_type<T>> *partial,
                               kernels::GradientSums<compute_type<T>> *out)
 {
@@ -17,7 +38,7 @@ static void all_gradient_sums(const Planes<2> &planes, const compute_type<T> *me
     using Sums = kernels::GradientSums<C>;
     auto by_plane = [=](int64_t plane) {
         C mean = means[plane], rstd = rstds[plane];
-        return [=](const C *const(&in)[2], int64_t n) {
+        return [=](const C *const(&in)[N], int64_t n) {
             const C *x = in[0], *g = in[1];
             return Sums{
                 kernels::sum_of<C>(n, [=](int64_t i) { return g[i]; }),
@@ -26,7 +47,7 @@ static void all_gradient_sums(const Planes<2> &planes, const compute_type<T> *me
     };
     auto by_column = [=](int64_t first) {
         return
-            [=](const C *const(&in)[2][kPlaneRows], int64_t count, int64_t columns, Sums *states) {
+            [=](const C *const(&in)[N][kPlaneRows], int64_t count, int64_t columns, Sums *states) {
                 const C *mean = means + first, *rstd = rstds + first;
                 C sum[kPlaneColumns] = {}, product[kPlaneColumns] = {};
                 for (int64_t r = 0; r < count; r++) {
@@ -40,81 +61,7 @@ static void all_gradient_sums(const Planes<2> &planes, const compute_type<T> *me
                 for (int64_t j = 0; j < columns; j++) states[j] = {sum[j], product[j]};
             };
     };
-    sum_planes<T>(planes, partial, out, by_plane, by_column);
-}
-
-// ---- maps -------------------------------------------------------------------------------------------------------
-
-// For each plane three or four numbers, each in an array of its own, `planes` apart.
-template <class T>
-static void affine_map(const yoke_operand &out, const yoke_operand &x, const yoke_operand &numbers,
-                       int64_t planes)
-{
-    using C = compute_type<T>;
-    Loop<3> loop;
-    plan_loop<3>(loop, {&out, &x, &numbers});
-    parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
-        walk<3>(loop, begin, end, [=](char *const *data, const int64_t *stride, int64_t n) {
-            const C *mean = (const C *)data[2], *scale = mean + planes, *shift = scale + planes;
-            bool dense = stride[0] == sizeof(T) && stride[1] == sizeof(T);
-            T *to = (T *)data[0];
-            const T *from = (const T *)data[1];
-            if (dense && stride[2] == 0) {
-                C m = *mean, a = *scale, b = *shift;
-#pragma omp simd
-                for (int64_t i = 0; i < n; i++) to[i] = store<T>((load<T>(from[i]) - m) * a + b);
-            } else if (dense && stride[2] == sizeof(C)) {
-#pragma omp simd
-                for (int64_t i = 0; i < n; i++)
-                    to[i] = store<T>((load<T>(from[i]) - mean[i]) * scale[i] + shift[i]);
-            } else {
-                for (int64_t i = 0; i < n; i++) {
-                    int64_t at = i * stride[2] / (int64_t)sizeof(C);
-                    C value = load<T>(*(const T *)(data[1] + i * stride[1]));
-                    *(T *)(data[0] + i * stride[0]) =
-                        store<T>((value - mean[at]) * scale[at] + shift[at]);
-                }
-            }
-        });
-    });
-}
-
-// dx = g * scale + (x - mean) * rstd * slope + shift. The product of rstd and slope may be less than C has.
-template <class T>
-static void gradient_map(const yoke_operand &dx, const yoke_operand &g, const yoke_operand &x,
-                         const yoke_operand &numbers, int64_t planes)
-{
-    using C = compute_type<T>;
-    Loop<4> loop;
-    plan_loop<4>(loop, {&dx, &g, &x, &numbers});
-    parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
-        walk<4>(loop, begin, end, [=](char *const *data, const int64_t *stride, int64_t n) {
-            const C *mean = (const C *)data[3], *scale = mean + planes, *slope = scale + planes;
-            const C *shift = slope + planes, *rstd = shift + planes;
-            bool dense = stride[0] == sizeof(T) && stride[1] == sizeof(T) && stride[2] == sizeof(T);
-            T *to = (T *)data[0];
-            const T *gs = (const T *)data[1], *xs = (const T *)data[2];
-            if (dense && stride[3] == 0) {
-                C m = *mean, a = *scale, k = *slope, b = *shift, s = *rstd;
-#pragma omp simd
-                for (int64_t i = 0; i < n; i++)
-                    to[i] = store<T>(load<T>(gs[i]) * a + (load<T>(xs[i]) - m) * s * k + b);
-            } else if (dense && stride[3] == sizeof(C)) {
-#pragma omp simd
-                for (int64_t i = 0; i < n; i++)
-                    to[i] = store<T>(load<T>(gs[i]) * scale[i] +
-                                     (load<T>(xs[i]) - mean[i]) * rstd[i] * slope[i] + shift[i]);
-            } else {
-                for (int64_t i = 0; i < n; i++) {
-                    int64_t at = i * stride[3] / (int64_t)sizeof(C);
-                    C value = load<T>(*(const T *)(data[2] + i * stride[2]));
-                    *(T *)(data[0] + i * stride[0]) =
-                        store<T>(load<T>(*(const T *)(data[1] + i * stride[1])) * scale[at] +
-                                 (value - mean[at]) * rstd[at] * slope[at] + shift[at]);
-                }
-            }
-        });
-    });
+    sum_planes<T>(planes, view, partial, out, by_plane, by_column);
 }
 
 // ---- what is made of sums ---------------------------------------------------------------------------------------
@@ -139,56 +86,105 @@ static void fill_statistics(const kernels::PlaneStatistics<C> &of, int64_t plane
     }
 }
 
-// ---- batch_norm -------------------------------------------------------------------------------------------------
+// ---- batch_norm, batch_norm_add_relu ----------------------------------------------------------------------------
+
+using kernels::BatchCall;
+using kernels::BatchGradientCall;
 
 template <class T>
-static yoke_status normalize_batch(const yoke_launch *launch)
+static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o)
 {
     using C = compute_type<T>;
-    const yoke_operand *o = launch->operands;
-    const yoke_operand &x = o[0], &out = o[5];
-    int64_t channels = x.shape[1];
+    const yoke_operand &x = *o.x;
+    const int64_t channels = o.channels();
     Planes<1> planes({&x}, false);
     Room<MomentsState, C> room(launch);
-    bool of_batch = !is_present(o[1]);
-    if (yoke_status status = room.reserve(of_batch ? partial_count(planes) : 0, channels, 3))
+    if (yoke_status status = room.reserve(o.is_of_batch() ? partial_count(planes) : 0, channels, 3))
         return status;
-    if (of_batch) all_moments<T>(planes, room.partial, room.sums);
-    for_each(channels, kernels::batch_numbers<C>(launch, room.sums, room.numbers));
-    PerPlane numbers(x, false, room.numbers, o[6].dtype);
-    affine_map<T>(out, x, numbers.operand, channels);
+    if (o.is_of_batch()) all_moments<T>(planes, room.partial, room.sums);
+    for_each(channels, o.numbers<C>(room.sums, room.numbers));
+    PerPlane numbers(x, false, room.numbers, kernels::dtype_of<C>);
+    if (!o.residual) {
+        map_channels<T>({o.out, &x, &numbers.operand}, channels, kernels::AffineMap());
+        return YOKE_OK;
+    }
+    const bool has_residual = is_present(*o.residual);
+    map_channels<T>({o.out, &x, has_residual ? o.residual : &x, &numbers.operand}, channels,
+                    kernels::AffineReluMap{has_residual});
     return YOKE_OK;
+}
+
+static yoke_status normalize_batch(const yoke_launch *launch, bool is_fused)
+{
+    const BatchCall call(launch, is_fused);
+    return for_float(launch, "x", call.x->dtype,
+                     [&]<class T>() { return normalize_batch<T>(launch, call); });
 }
 
 YOKE_KERNEL(_batch_norm)
 {
-    return for_float(launch, "x", launch->operands[0].dtype,
-                     [&]<class T>() { return normalize_batch<T>(launch); });
+    return normalize_batch(launch, false);
+}
+
+YOKE_KERNEL(_batch_norm_add_relu)
+{
+    return normalize_batch(launch, true);
+}
+
+// The sums of planes, and what the map of the gradient takes of them.
+template <class T, int N, class View>
+static yoke_status find_gradient_numbers(
+    const BatchGradientCall &o, const Planes<N> &planes, const View &view,
+    Room<kernels::GradientSums<compute_type<T>>, compute_type<T>> &room)
+{
+    using C = compute_type<T>;
+    const int64_t channels = o.channels();
+    if (yoke_status status = room.reserve(partial_count(planes), channels, 5)) return status;
+    fill_statistics(o.statistics<C>(), channels, room.numbers);
+    all_gradient_sums<T>(planes, view, room.numbers, room.numbers + 4 * channels, room.partial,
+                         room.sums);
+    for_each(channels, o.numbers<C>(room.sums, room.numbers));
+    return YOKE_OK;
 }
 
 template <class T>
-static yoke_status batch_norm_gradient(const yoke_launch *launch)
+static yoke_status batch_norm_gradient(const yoke_launch *launch, const BatchGradientCall &o)
 {
     using C = compute_type<T>;
-    const yoke_operand *o = launch->operands;
-    const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
-    int64_t channels = x.shape[1];
-    Planes<2> planes({&x, &g}, false);
     Room<kernels::GradientSums<C>, C> room(launch);
-    if (yoke_status status = room.reserve(partial_count(planes), channels, 5)) return status;
-    fill_statistics(kernels::batch_statistics<C>(launch), channels, room.numbers);
-    all_gradient_sums<T>(planes, room.numbers, room.numbers + 4 * channels, room.partial,
-                         room.sums);
-    for_each(channels, kernels::batch_gradient_numbers<C>(launch, room.sums, room.numbers));
-    PerPlane numbers(x, false, room.numbers, o[3].dtype);
-    if (launch->params[2].v.i != 0) gradient_map<T>(dx, g, x, numbers.operand, channels);
+    const yoke_operand &x = *o.x, *g = o.grad;
+    const yoke_status status =
+        o.out ? find_gradient_numbers<T>(
+                    o, Planes<4>({&x, g, o.out, o.of_residual ? o.dresidual : g}, false),
+                    MaskedByRelu<T>{o.of_residual}, room)
+              : find_gradient_numbers<T>(o, Planes<2>({&x, g}, false), Loaded<2>(), room);
+    if (status || !o.of_x) return status;
+    PerPlane numbers(x, false, room.numbers, kernels::dtype_of<C>);
+    // A residual's gradient is the g that has come through.
+    if (o.out && !o.of_residual)
+        map_channels<T>({o.dx, g, &x, o.out, &numbers.operand}, o.channels(),
+                        kernels::ReluGradientMap());
+    else
+        map_channels<T>({o.dx, o.out ? o.dresidual : g, &x, &numbers.operand}, o.channels(),
+                        kernels::GradientMap());
     return YOKE_OK;
+}
+
+static yoke_status batch_norm_gradient(const yoke_launch *launch, bool is_fused)
+{
+    const BatchGradientCall call(launch, is_fused);
+    return for_float(launch, "x", call.x->dtype,
+                     [&]<class T>() { return batch_norm_gradient<T>(launch, call); });
 }
 
 YOKE_KERNEL(_batch_norm_backward)
 {
-    return for_float(launch, "x", launch->operands[1].dtype,
-                     [&]<class T>() { return batch_norm_gradient<T>(launch); });
+    return batch_norm_gradient(launch, false);
+}
+
+YOKE_KERNEL(_batch_norm_add_relu_backward)
+{
+    return batch_norm_gradient(launch, true);
 }
 
 // ---- group_norm -------------------------------------------------------------------------------------------------
@@ -206,7 +202,7 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     all_moments<T>(planes, room.partial, room.sums);
     for_each(x.shape[0] * groups, kernels::group_numbers<C>(launch, room.sums, room.numbers));
     PerPlane numbers(x, true, room.numbers, o[4].dtype);
-    affine_map<T>(out, x, numbers.operand, count);
+    map_channels<T>({&out, &x, &numbers.operand}, count, kernels::AffineMap());
     return YOKE_OK;
 }
 
@@ -228,13 +224,14 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     Room<kernels::GradientSums<C>, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 5)) return status;
     fill_statistics(kernels::group_statistics<C>(launch), count, room.numbers);
-    all_gradient_sums<T>(planes, room.numbers, room.numbers + 4 * count, room.partial, room.sums);
+    all_gradient_sums<T>(planes, Loaded<2>(), room.numbers, room.numbers + 4 * count, room.partial,
+                         room.sums);
     for_each(channels, kernels::channel_gradients<T>(launch, room.sums));
     if (launch->params[1].v.i == 0) return YOKE_OK;
     for_each(x.shape[0] * groups, kernels::group_gradient_numbers<C>(
                                       launch, room.sums, room.numbers, planes.reduced.numel));
     PerPlane numbers(x, true, room.numbers, o[3].dtype);
-    gradient_map<T>(dx, g, x, numbers.operand, count);
+    map_channels<T>({&dx, &g, &x, &numbers.operand}, count, kernels::GradientMap());
     return YOKE_OK;
 }
 

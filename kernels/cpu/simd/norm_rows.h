@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "kernels/cpu/simd/fetch.h"
+#include "kernels/cpu/simd/halves.h"
 #include "kernels/cpu/simd/iterate.h"
-#include "kernels/cpu/simd/run.h"
 #include "kernels/cpu/simd/share.h"
 
 YOKE_SIMD_BEGIN
@@ -19,13 +19,15 @@ constexpr int kNormRows = 16;
 // Elements of short rows that are taken together: with a weight and a bias they stay in the first-level cache.
 constexpr int64_t kNormBlockLength = 2048;
 
-// N operands of one shape, of which the last is written (if any is); rows are over the axes from `axis` on.
+// N operands of one shape, each of a dtype of its own, of which the last `written` are written; rows are over the axes
+// from `axis` on.
 template <int N>
 struct NormRows {
     Loop<N> outer;
     Loop<N> inner;
     int64_t count, length;
-    bool written = true;
+    yoke_dtype dtype[N];
+    int written = 1;
 
     NormRows(const yoke_operand *const (&operands)[N], int axis)
     {
@@ -33,61 +35,84 @@ struct NormRows {
         plan_ordered<N>(inner, operands, axis, operands[0]->ndim);
         count = outer.numel;
         length = inner.numel;
+        for (int i = 0; i < N; i++) dtype[i] = operands[i]->dtype;
     }
 
-    // Whether the last operand's rows are written where they lie, and are many.
-    template <class T>
+    bool is_dense(int i) const
+    {
+        return inner.ndim == 1 && (inner.stride[0][i] == dtype_size(dtype[i]) || length == 1);
+    }
+    // Whether an operand's rows are read or written where they lie.
+    template <class C>
+    bool is_in_place(int i) const
+    {
+        return dtype[i] == kernels::dtype_of<C> && is_dense(i);
+    }
+    // Whether the last operand's are written so, and are many.
+    template <class C>
     bool is_far_as() const
     {
-        return written && std::is_same_v<T, compute_type<T>> && is_dense(N - 1, sizeof(T)) &&
-               is_far(count * length * (int64_t)sizeof(T));
-    }
-
-    bool is_dense(int i, int64_t size) const
-    {
-        return inner.ndim == 1 && (inner.stride[0][i] == size || length == 1);
+        return written && is_in_place<C>(N - 1) && is_far(count * length * (int64_t)sizeof(C));
     }
 };
 
-// The elements of operand `i` of `count` rows into dense rows of C.
-template <class T, class C, int N>
-inline void gather_norm_rows(const NormRows<N> &rows, int i, char *const *at, int count, C *to)
+// f.operator()<T>() for the stored type of what is computed in C.
+template <class C, class F>
+inline void for_stored(yoke_dtype dtype, const F &f)
 {
-    int64_t n = rows.length;
-    if (rows.is_dense(i, sizeof(T))) {
-        for (int r = 0; r < count; r++) convert_run((const T *)at[r], n, to + r * n);
-        return;
+    if constexpr (std::is_same_v<C, float>) {
+        if (dtype == YOKE_F16) return f.template operator()<f16>();
+        if (dtype == YOKE_BF16) return f.template operator()<bf16>();
     }
+    f.template operator()<C>();
+}
+
+// f(row, place among the dense ones, element) for operand `i` of `count` rows that do not lie densely, in the order of
+// memory where rows are neighbours.
+template <int N, class F>
+inline void walk_norm_rows(const NormRows<N> &rows, int i, char *const *at, int count, const F &f)
+{
     Loop<N> inner = rows.inner;
     inner.data[i] = at[0];
     int64_t done = 0;
-    walk<N>(inner, 0, n, [&](char *const *data, const int64_t *stride, int64_t run) {
+    walk<N>(inner, 0, rows.length, [&](char *const *data, const int64_t *stride, int64_t run) {
         int64_t offset = data[i] - at[0];
         for (int64_t j = 0; j < run; j++)
             for (int r = 0; r < count; r++)
-                to[r * n + done + j] = load<T>(*(const T *)(at[r] + offset + j * stride[i]));
+                f(r * rows.length + done + j, at[r] + offset + j * stride[i]);
         done += run;
     });
 }
 
-template <class T, class C, int N>
+// The elements of operand `i` of `count` rows into dense rows of C.
+template <class C, int N>
+inline void gather_norm_rows(const NormRows<N> &rows, int i, char *const *at, int count, C *to)
+{
+    int64_t n = rows.length;
+    if (rows.is_dense(i)) {
+        for (int r = 0; r < count; r++) take_run(rows.dtype[i], at[r], 0, n, to + r * n);
+        return;
+    }
+    for_stored<C>(rows.dtype[i], [&]<class T>() {
+        walk_norm_rows(rows, i, at, count, [=](int64_t place, const char *element) {
+            to[place] = load<T>(*(const T *)element);
+        });
+    });
+}
+
+template <class C, int N>
 inline void scatter_norm_rows(const NormRows<N> &rows, int i, char *const *at, int count,
                               const C *from)
 {
     int64_t n = rows.length;
-    if (rows.is_dense(i, sizeof(T))) {
-        for (int r = 0; r < count; r++) convert_run(from + r * n, n, (T *)at[r]);
+    if (rows.is_dense(i)) {
+        for (int r = 0; r < count; r++) give_run(rows.dtype[i], from + r * n, n, at[r], 0);
         return;
     }
-    Loop<N> inner = rows.inner;
-    inner.data[i] = at[0];
-    int64_t done = 0;
-    walk<N>(inner, 0, n, [&](char *const *data, const int64_t *stride, int64_t run) {
-        int64_t offset = data[i] - at[0];
-        for (int64_t j = 0; j < run; j++)
-            for (int r = 0; r < count; r++)
-                *(T *)(at[r] + offset + j * stride[i]) = store<T>(from[r * n + done + j]);
-        done += run;
+    for_stored<C>(rows.dtype[i], [&]<class T>() {
+        walk_norm_rows(rows, i, at, count, [=](int64_t place, char *element) {
+            *(T *)element = store<T>(from[place]);
+        });
     });
 }
 
@@ -100,24 +125,24 @@ struct RowBlock {
 };
 
 // How many rows are taken at a time. Short ones go together, since what one row waits for (its sums) another can fill.
-template <class T, int N>
+template <int N>
 inline int rows_at_once(const NormRows<N> &rows)
 {
     for (int i = 0; i < N; i++)
-        if (!rows.is_dense(i, sizeof(T))) return kNormRows;
+        if (!rows.is_dense(i)) return kNormRows;
     return (int)min(kNormRows, max(1, kNormBlockLength / max(1, rows.length)));
 }
 
-// f(block) for rows [begin, end), which fills the last operand's rows. False: no memory for the buffer.
-template <class T, int N, class F>
+// f(block) for rows [begin, end), which fills the rows of the operands that are written. False: no memory for the
+// buffer.
+template <class C, int N, class F>
 inline bool run_norm_rows(const NormRows<N> &rows, int64_t begin, int64_t end, const F &f)
 {
-    using C = compute_type<T>;
     int64_t n = rows.length;
-    int at_once = rows_at_once<T>(rows);
+    const int at_once = rows_at_once(rows), read = N - rows.written;
     bool in_place[N], buffered = false;
     for (int i = 0; i < N; i++) {
-        in_place[i] = rows.is_dense(i, sizeof(T)) && std::is_same_v<T, C>;
+        in_place[i] = rows.template is_in_place<C>(i);
         buffered |= !in_place[i];
     }
     C *buffer = nullptr;
@@ -133,12 +158,11 @@ inline bool run_norm_rows(const NormRows<N> &rows, int64_t begin, int64_t end, c
                 block.in[i][r] =
                     in_place[i] ? (C *)at[i][r] : buffer + ((int64_t)i * at_once + r) * n;
             }
-        for (int i = 0; i < N - (int)rows.written; i++)
-            if (!in_place[i])
-                gather_norm_rows<T, C, N>(rows, i, at[i], block.count, block.in[i][0]);
+        for (int i = 0; i < read; i++)
+            if (!in_place[i]) gather_norm_rows(rows, i, at[i], block.count, block.in[i][0]);
         f(block);
-        if (rows.written && !in_place[N - 1])
-            scatter_norm_rows<T, C, N>(rows, N - 1, at[N - 1], block.count, block.in[N - 1][0]);
+        for (int i = read; i < N; i++)
+            if (!in_place[i]) scatter_norm_rows<C>(rows, i, at[i], block.count, block.in[i][0]);
         begin += block.count;
     }
     free(buffer);

@@ -66,7 +66,7 @@ inline void all_moments(const Planes<1> &planes, MomentsState *partial, MomentsS
 {
     using C = compute_type<T>;
     sum_planes<T>(
-        planes, partial, out, [](int64_t) { return plane_moments<C>; },
+        planes, Loaded<1>(), partial, out, [](int64_t) { return plane_moments<C>; },
         [](int64_t) { return column_moments<C>; });
 }
 

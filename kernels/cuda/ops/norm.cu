@@ -1,22 +1,26 @@
-// layer_norm and rms_norm over the last axes: one read and one write of memory where a group of threads holds the row.
+// layer_norm and rms_norm over the last axes, and layer_norm of a sum: one read and one write of memory where a group
+// of threads holds the row.
 #include "kernels/common/norm.h"
 
 #include "kernels/common/norm_call.h"
 #include "kernels/cuda/ops/lined.cuh"
-#include "kernels/cuda/ops/rows.cuh"
+#include "kernels/cuda/ops/norm_sum.cuh"
 
 YOKE_CUDA_BEGIN
 
-using kernels::GradientSums;
 using kernels::inverse_root;
 using kernels::kShrink;
 using kernels::Moments;
 using kernels::Normal;
 using kernels::overflowed;
 
-// Operands of a row: x, weight, bias, out. Of them weight and bias are the same for every row.
-constexpr int kOut = 3;
-constexpr unsigned kOfX = 1, kOfRow = kOfX | 1 << kOut;
+// Operands of a row: x, weight, bias, out; of a sum besides: what is added to x, and the sum. Weight and bias are the
+// same for every row.
+constexpr int kOut = 3, kResidual = 4, kSum = 5;
+template <int N>
+constexpr unsigned kOfX = N == 4 ? 1 : 1 | 1 << kResidual | 1 << kSum;
+template <int N>
+constexpr unsigned kOfRow = kOfX<N> | 1 << kOut;
 
 template <class C>
 struct Normalization {
@@ -36,7 +40,8 @@ struct Affine {
     Held<In, E> held_weight;
     Held<In, kHoldsBias ? E : V> held_bias;
 
-    __device__ Affine(const Normalization<C> &to, const Rows<4> &rows, const Member &member,
+    template <int N>
+    __device__ Affine(const Normalization<C> &to, const Rows<N> &rows, const Member &member,
                       int64_t first)
         : weight(rows, 1, rows.outer.data[1], first), bias(rows, 2, rows.outer.data[2], first)
     {
@@ -64,14 +69,67 @@ struct Affine {
     }
 };
 
-template <class In, bool kPacked, int E, class C>
-__device__ inline void take_chunk(const Rows<4> &rows, const Place<4> &place, const Member &member,
-                                  int64_t first, C (&x)[E])
+template <class In, bool kPacked, int E, int N, class C>
+__device__ inline void take_chunk(const Rows<N> &rows, const Place<N> &place, const Member &member,
+                                  int64_t first, C (&x)[E], int operand = 0)
 {
     Held<In, E> held;
-    const Chunk<In, E, kPacked> chunk(rows, 0, place.data[0], first);
+    const Chunk<In, E, kPacked> chunk(rows, operand, place.data[operand], first);
     chunk.load_or(member, (C)0, held);
     chunk.take_all(member, held, (C)0, x);
+}
+
+// A pack of a sum, rounded to what it is stored as.
+template <class In, int V, class C>
+__device__ inline void add_packs(int dtype, const C (&residual)[V], C (&x)[V])
+{
+    In::with(dtype, [&]<class T>() {
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) x[k] = load<T>(store<T>(x[k] + residual[k]));
+    });
+}
+
+// The sum of a chunk, into x and to its place.
+template <class In, bool kPacked, int E, class C>
+__device__ inline void add_chunk(const Rows<6> &rows, const Place<6> &place, const Member &member,
+                                 int64_t first, C (&x)[E])
+{
+    using Addend = Beside<In, 6>;
+    constexpr int V = kRowPack<In>, kAtOnce = E == kFew<In> ? E / V : 2;
+    const Chunk<Addend, E, kPacked, V> one(rows, 0, place.data[0], first),
+        other(rows, kResidual, place.data[kResidual], first);
+    const Chunk<In, E, kPacked> sum(rows, kSum, place.data[kSum], first);
+    YOKE_UNROLL
+    for (int begin = 0; begin < E / V; begin += kAtOnce) {
+        Stored<Addend, V> ones[kAtOnce]{}, others[kAtOnce]{};
+        YOKE_UNROLL
+        for (int p = 0; p < kAtOnce; p++) {
+            one.load(member.pack<V>(begin + p), ones[p]);
+            other.load(member.pack<V>(begin + p), others[p]);
+        }
+        YOKE_UNROLL
+        for (int p = 0; p < kAtOnce; p++) {
+            C a[V], b[V];
+            const int at = member.pack<V>(begin + p);
+            one.take(at, ones[p], (C)0, a);
+            other.take(at, others[p], (C)0, b);
+            add_packs<In>(rows.dtype[kSum], b, a);
+            sum.put(at, a);
+            YOKE_UNROLL
+            for (int k = 0; k < V; k++) x[(begin + p) * V + k] = a[k];
+        }
+    }
+}
+
+// What is to be normalised.
+template <class In, bool kPacked, int N, int E, class C>
+__device__ inline void begin_chunk(const Rows<N> &rows, const Place<N> &place, const Member &member,
+                                   int64_t first, C (&x)[E])
+{
+    if constexpr (N == 4)
+        take_chunk<In, kPacked>(rows, place, member, first, x);
+    else
+        add_chunk<In, kPacked>(rows, place, member, first, x);
 }
 
 template <class C, int E>
@@ -108,9 +166,6 @@ template <class In, bool kPacked, int E, class C>
 __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[E], int64_t length,
                                        const Member &member, C &mean, C &rstd)
 {
-    const auto add = [](const GradientSums<C> &a, const GradientSums<C> &b) {
-        return GradientSums<C>::combine(a, b);
-    };
     const C each = (C)1 / (C)length;
     bool lost = true;
     C scale = (C)1, unscale = (C)1;
@@ -119,8 +174,7 @@ __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[
         C centre = 0;
         if (to.means) centre = sum_group(sum_values(x, scale), member.group) * each;
         const GradientSums<C> sums =
-            reduce_group(deviations_from<In, kPacked>(x, scale, centre, member, length),
-                         member.group, GradientSums<C>::init(), add);
+            sum_pairs(deviations_from<In, kPacked>(x, scale, centre, member, length), member.group);
         // What the deviations add up to corrects a mean far from 0, whose sum has been rounded.
         const C rest = to.means ? sums.g * each : (C)0;
         const C variance = sums.g_normal * each - rest * rest;
@@ -141,9 +195,9 @@ __device__ inline void keep_statistics(const Normalization<C> &to, int64_t row, 
     to.rstds[row] = rstd;
 }
 
-template <class In, int E, bool kPacked, class C = typename In::Value>
+template <class In, int E, bool kPacked, int N, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 1))
-    normalize_rows(Rows<4> rows, Normalization<C> to, int group)
+    normalize_rows(Rows<N> rows, Normalization<C> to, int group)
 {
     const Member member(group);
     Affine<In, E, kPacked> affine(to, rows, member, 0);
@@ -152,35 +206,41 @@ __global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 
         const int64_t row = first + member.number();
         const bool is_row = row < rows.count;
         C x[E], mean, rstd;
-        take_chunk<In, kPacked>(rows, rows.place<kOfX>(is_row ? row : first), member, 0, x);
+        begin_chunk<In, kPacked>(rows, rows.template place<kOfX<N>>(is_row ? row : first), member,
+                                 0, x);
         find_statistics<In, kPacked>(to, x, rows.length, member, mean, rstd);
         if (!is_row) continue;
         if (member.in_group == 0) keep_statistics(to, row, mean, rstd);
         affine.apply(member, Normal<C>(mean, rstd), x);
         // Its place is not held in registers meanwhile.
-        Chunk<In, E, kPacked>(rows, kOut, rows.place<1 << kOut>(row).data[kOut], 0).put(member, x);
+        Chunk<Beside<In, N>, E, kPacked, kRowPack<In>>(
+            rows, kOut, rows.template place<1 << kOut>(row).data[kOut], 0)
+            .put(member, x);
     }
 }
 
 // Each block goes over its row twice. The moments of chunks are combined, as a mean far from 0 wants it.
-template <class In, class C = typename In::Value>
+template <class In, int N, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
-    normalize_long_rows(Rows<4> rows, Normalization<C> to)
+    normalize_long_rows(Rows<N> rows, Normalization<C> to)
 {
     using State = Moments<C>;
-    constexpr int E = kFew<In>, V = kRowPack<In>;
+    constexpr int E = kFew<In>, V = kRowPack<In>, kNormalised = N == 4 ? 0 : kSum;
     const Member member((int)blockDim.x);
     const int64_t chunk = (int64_t)E * blockDim.x;
     const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-        const Place<4> place = rows.place<kOfRow>(row);
+        const Place<N> place = rows.template place<kOfRow<N>>(row);
         C x[E], scale = (C)1;
         State state = State::init();
         YOKE_NO_UNROLL
         for (int pass = 0; pass < 2; pass++) {
             state = State::init();
             for (int64_t first = 0; first < rows.length; first += chunk) {
-                take_chunk<In, false>(rows, place, member, first, x);
+                if (pass == 0)
+                    begin_chunk<In, false>(rows, place, member, first, x);
+                else
+                    take_chunk<In, false>(rows, place, member, first, x, kNormalised);
                 int count = 0;
                 for (int i = 0; i < E; i++)
                     count += member.pack<V>(i / V) + i % V < rows.length - first;
@@ -202,43 +262,60 @@ __global__ void __launch_bounds__(kMostThreads)
                                     : inverse_root(state.variance(), to.eps);
         const Normal<C> normal(mean, rstd);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            take_chunk<In, false>(rows, place, member, first, x);
+            take_chunk<In, false>(rows, place, member, first, x, kNormalised);
             Affine<In, E, false>(to, rows, member, first).apply(member, normal, x);
-            Chunk<In, E, false>(rows, kOut, place.data[kOut], first).put(member, x);
+            Chunk<Beside<In, N>, E, false, V>(rows, kOut, place.data[kOut], first).put(member, x);
         }
         if (threadIdx.x == 0) keep_statistics(to, row, mean, rstd);
     }
 }
 
-template <class In, class C = typename In::Value>
-static yoke_status normalize(const yoke_launch *launch, const yoke_operand *weight,
-                             const yoke_operand *bias, const yoke_operand &out,
-                             const Normalization<C> &given)
+template <class In, int N, class C>
+static yoke_status start_normalize(const yoke_launch *launch, const Rows<N> &rows,
+                                   const Normalization<C> &to)
 {
-    const yoke_operand &x = launch->operands[0];
-    const int axis = kernels::norm_axis(launch);
-    Lined lined_x(launch), lined_weight(launch), lined_bias(launch), lined_out(launch);
-    if (const yoke_status status = lined_x.take(x, axis, true)) return status;
-    if (const yoke_status status = lined_weight.take(*weight, 0, true)) return status;
-    if (bias)
-        if (const yoke_status status = lined_bias.take(*bias, 0, true)) return status;
-    if (const yoke_status status = lined_out.take(out, axis, false)) return status;
-    Normalization<C> to = given;
-    to.has_weight = is_present(lined_weight.operand());
-    to.has_bias = is_present(lined_bias.operand());
-    const Rows<4> rows = last_axes<4>({&lined_x.operand(), lined_weight.or_else(lined_x),
-                                       lined_bias.or_else(lined_x), &lined_out.operand()},
-                                      axis);
     if (rows.count == 0) return YOKE_OK;
     const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
     const Grid grid = row_grid(launch, rows.count, sharing);
-    yoke_status status =
-        sharing.resident ? for_sharing<In>(sharing, rows.all_packed,
-                                           [&]<int E, bool kPacked>() {
-                                               return start(launch, normalize_rows<In, E, kPacked>,
-                                                            grid, rows, to, sharing.group);
-                                           })
-                         : start(launch, normalize_long_rows<In>, grid, rows, to);
+    if (!sharing.resident) return start(launch, normalize_long_rows<In, N>, grid, rows, to);
+    return for_sharing<In>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
+        return start(launch, normalize_rows<In, E, kPacked, N>, grid, rows, to, sharing.group);
+    });
+}
+
+// Weight and bias of a call, as lines.
+struct LinedAffine {
+    Lined weight, bias;
+
+    explicit LinedAffine(const yoke_launch *launch) : weight(launch), bias(launch) {}
+    yoke_status take(const yoke_operand &of_weight, const yoke_operand *of_bias)
+    {
+        const yoke_status status = weight.take(of_weight, 0, true);
+        return status || !of_bias ? status : bias.take(*of_bias, 0, true);
+    }
+    template <class C>
+    void tell(Normalization<C> &to) const
+    {
+        to.has_weight = is_present(weight.operand());
+        to.has_bias = is_present(bias.operand());
+    }
+};
+
+template <class In, class C = typename In::Value>
+static yoke_status normalize(const yoke_launch *launch, const yoke_operand &weight,
+                             const yoke_operand *bias, const yoke_operand &out, Normalization<C> to)
+{
+    const int axis = kernels::norm_axis(launch);
+    Lined x(launch), lined_out(launch);
+    LinedAffine affine(launch);
+    if (const yoke_status status = x.take(launch->operands[0], axis, true)) return status;
+    if (const yoke_status status = affine.take(weight, bias)) return status;
+    if (const yoke_status status = lined_out.take(out, axis, false)) return status;
+    affine.tell(to);
+    const Rows<4> rows = last_axes<4>(
+        {&x.operand(), affine.weight.or_else(x), affine.bias.or_else(x), &lined_out.operand()},
+        axis);
+    const yoke_status status = start_normalize<In>(launch, rows, to);
     return status ? status : lined_out.give(out);
 }
 
@@ -248,7 +325,7 @@ YOKE_KERNEL(layer_norm)
     return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
         using C = typename In::Value;
         return normalize<In>(
-            launch, &o[1], &o[2], o[3],
+            launch, o[1], &o[2], o[3],
             {data_of<C>(o[4]), data_of<C>(o[5]), (C)kernels::norm_epsilon(launch), false, false});
     });
 }
@@ -259,9 +336,42 @@ YOKE_KERNEL(rms_norm)
     return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
         using C = typename In::Value;
         return normalize<In>(
-            launch, &o[1], nullptr, o[2],
+            launch, o[1], nullptr, o[2],
             {nullptr, data_of<C>(o[3]), (C)kernels::norm_epsilon(launch), false, false});
     });
+}
+
+// ---- add_layer_norm -----------------------------------------------------------------------------------------------
+
+template <class In, class C = typename In::Value>
+static yoke_status add_and_normalize(const yoke_launch *launch)
+{
+    const yoke_operand *o = launch->operands;
+    const int axis = kernels::norm_axis(launch);
+    Lined x(launch), residual(launch), sum(launch), out(launch);
+    LinedAffine affine(launch);
+    if (const yoke_status status = x.take(o[0], axis, true)) return status;
+    if (const yoke_status status = residual.take(o[1], axis, true)) return status;
+    if (const yoke_status status = affine.take(o[2], &o[3])) return status;
+    if (const yoke_status status = sum.take(o[4], axis, false)) return status;
+    if (const yoke_status status = out.take(o[5], axis, false)) return status;
+    Normalization<C> to{data_of<C>(o[6]), data_of<C>(o[7]), (C)kernels::norm_epsilon(launch), false,
+                        false};
+    affine.tell(to);
+    // What is absent is the sum's place here, of the dtype that it would have; it is not read.
+    const Rows<6> rows =
+        last_axes<6>({&x.operand(), affine.weight.or_else(sum), affine.bias.or_else(sum),
+                      &out.operand(), &residual.operand(), &sum.operand()},
+                     axis);
+    if (const yoke_status status = start_normalize<In>(launch, rows, to)) return status;
+    const yoke_status status = sum.give(o[4]);
+    return status ? status : out.give(o[5]);
+}
+
+YOKE_KERNEL(add_layer_norm)
+{
+    return for_row_format(launch, "x", launch->operands[4].dtype,
+                          [&]<class In>() { return add_and_normalize<In>(launch); });
 }
 
 YOKE_CUDA_END

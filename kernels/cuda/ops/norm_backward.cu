@@ -1,24 +1,23 @@
-// The gradients of layer_norm and rms_norm: one read of g and x and one write of dx where a group of threads holds the
-// row. Those of weight and bias come in two stages: each block adds up its rows' in registers, then the blocks' sums
-// are added in order.
+// The gradients of layer_norm, of a sum's too, and rms_norm: one read of g and x and one write of dx where a group of
+// threads holds the row. Those of weight and bias come in two stages: each block adds up its rows' in registers, then
+// the blocks' sums are added in order.
 #include "kernels/common/norm.h"
 #include "kernels/common/norm_call.h"
 
 #include "kernels/cuda/ops/lined.cuh"
-#include "kernels/cuda/ops/rows.cuh"
+#include "kernels/cuda/ops/norm_sum.cuh"
 
 YOKE_CUDA_BEGIN
 
-using kernels::GradientSums;
 using kernels::norm_backward;
 using kernels::Normal;
 
-// Operands of a row: g, x, weight, dx.
+// Operands of a row: g, x, weight, dx; of a sum besides: kOther.
 template <class C>
 struct NormGradient {
     const C *means, *rstds;  // of each row; means of layer_norm alone
     C *sums;                 // [blocks, 2, length]: of g normal, and of g; null if nobody asks
-    bool has_weight, of_x;
+    bool has_weight, of_x, has_other;
 };
 
 template <class C>
@@ -34,15 +33,6 @@ struct RowStatistics {
     {
     }
 };
-
-template <class C>
-__device__ inline GradientSums<C> sum_gradient(GradientSums<C> sums, int group)
-{
-    return reduce_group(sums, group, GradientSums<C>::init(),
-                        [](const GradientSums<C> &a, const GradientSums<C> &b) {
-                            return GradientSums<C>::combine(a, b);
-                        });
-}
 
 // A pack of a row's gradient as both passes over it need it.
 template <class C, int V>
@@ -127,11 +117,12 @@ __device__ inline void put_sums(const C (&dweight)[E], const C (&dbias)[E], cons
 
 // Threads with few elements hold g and x; with many, or of rows that are read by the element, they read both once more,
 // from a near cache, and then two packs at a time: all of them at once take registers that the sums need.
-template <class In, int E, bool kPacked, class C = typename In::Value>
+template <class In, int E, bool kPacked, int N, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads,
                                   (std::is_same_v<In, Singles> && kPacked && E == kFew<In> ? 2 : 1))
-    gradient_rows(Rows<4> rows, NormGradient<C> of, int group)
+    gradient_rows(Rows<N> rows, NormGradient<C> of, int group)
 {
+    using Incoming = Beside<In, N>;
     constexpr int V = kRowPack<In>;
     constexpr bool kHolds = kPacked && E == kFew<In>;
     constexpr int kAtOnce = kHolds ? E / V : kPacked ? 2 : 1;  // packs of the second pass
@@ -141,13 +132,15 @@ __global__ void __launch_bounds__(kMostThreads,
          first += gridDim.x * member.groups()) {
         const int64_t row = first + member.number();
         const bool is_row = row < rows.count;
-        const Place<4> place = rows.place(is_row ? row : first);
+        const Place<N> place = rows.place(is_row ? row : first);
         const Chunk<In, E, kPacked> weight(rows, 2, place.data[2], 0),
             dx(rows, 3, place.data[3], 0);
-        Chunk<In, E, kPacked> g(rows, 0, place.data[0], 0), x(rows, 1, place.data[1], 0);
+        Chunk<Incoming, E, kPacked, V> g(rows, 0, place.data[0], 0);
+        Chunk<In, E, kPacked> x(rows, 1, place.data[1], 0);
         if (!is_row) g.left = x.left = 0;
         const RowStatistics<C> statistics(of, row, is_row);
-        Held<In, kHolds ? E : V> held_g{}, held_x{};
+        Held<Incoming, kHolds ? E : V, V> held_g{};
+        Held<In, kHolds ? E : V> held_x{};
         GradientSums<C> sums = GradientSums<C>::init();
         const auto take = [&](int p) {
             const int at = member.pack<V>(p);
@@ -177,12 +170,13 @@ __global__ void __launch_bounds__(kMostThreads,
             }
         }
         if (!of.of_x) continue;
-        const GradientSums<C> means = means_of(of, sum_gradient(sums, group), rows.length);
+        const GradientSums<C> means = means_of(of, sum_pairs(sums, group), rows.length);
         if (!is_row) continue;
         YOKE_UNROLL_BY(kAtOnce)
         for (int p = 0; p < E / V; p++) {
             C y[V];
             take(p).gradient(statistics, means, y);
+            if (of.has_other) add_other<In, kPacked>(rows, place, 0, member.pack<V>(p), y);
             dx.put(member.pack<V>(p), y);
         }
     }
@@ -192,20 +186,20 @@ __global__ void __launch_bounds__(kMostThreads,
 // ---- longer rows --------------------------------------------------------------------------------------------------
 
 // dx alone: each block goes over its row twice.
-template <class In, class C = typename In::Value>
-__global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<4> rows, NormGradient<C> of)
+template <class In, int N, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<N> rows, NormGradient<C> of)
 {
     constexpr int V = kRowPack<In>, E = V;
     const Member member((int)blockDim.x);
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-        const Place<4> place = rows.place(row);
+        const Place<N> place = rows.place(row);
         const RowStatistics<C> statistics(of, row, true);
         GradientSums<C> sums = GradientSums<C>::init(), means = sums;
         for (int pass = 0; pass < 2; pass++) {
             for (int64_t first = 0; first < rows.length; first += (int64_t)E * blockDim.x) {
-                const Chunk<In, E, false> g(rows, 0, place.data[0], first),
-                    x(rows, 1, place.data[1], first), weight(rows, 2, place.data[2], first),
-                    dx(rows, 3, place.data[3], first);
+                const Chunk<Beside<In, N>, E, false, V> g(rows, 0, place.data[0], first);
+                const Chunk<In, E, false> x(rows, 1, place.data[1], first),
+                    weight(rows, 2, place.data[2], first), dx(rows, 3, place.data[3], first);
                 const int at = member.pack<V>(0);
                 GradientPack<C, V> pack;
                 g.take(at, (C)0, pack.g);
@@ -217,18 +211,19 @@ __global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<4> rows,
                 } else {
                     C y[V];
                     pack.gradient(statistics, means, y);
+                    if (of.has_other) add_other<In, false>(rows, place, first, at, y);
                     dx.put(at, y);
                 }
             }
-            if (pass == 0) means = means_of(of, sum_gradient(sums, (int)blockDim.x), rows.length);
+            if (pass == 0) means = means_of(of, sum_pairs(sums, (int)blockDim.x), rows.length);
         }
     }
 }
 
 // The sums of weight and bias alone: a block has 32 columns and a run of rows, which its warps take in turn.
-template <class In, class C = typename In::Value>
+template <class In, int N, class C = typename In::Value>
 __global__ void __launch_bounds__(kThreads)
-    sum_gradient_columns(Rows<4> rows, NormGradient<C> of, int64_t rows_a_run)
+    sum_gradient_columns(Rows<N> rows, NormGradient<C> of, int64_t rows_a_run)
 {
     YOKE_SHARED(GradientSums<C>, strips, kMostThreads);
     const int64_t tiles = divide_up(rows.length, kWarp), run = blockIdx.x / tiles;
@@ -237,10 +232,11 @@ __global__ void __launch_bounds__(kThreads)
     GradientSums<C> sums = GradientSums<C>::init();
     for (int64_t row = run * rows_a_run + warp_of_thread(); row < end; row += blockDim.x / kWarp) {
         if (column >= rows.length) break;
-        const Place<4> place = rows.place(row);
+        const Place<N> place = rows.place(row);
         const RowStatistics<C> statistics(of, row, true);
-        const C g = value_at<In>(rows.at(place.data[0], 0, column), rows.dtype, rows.size);
-        const C x = value_at<In>(rows.at(place.data[1], 1, column), rows.dtype, rows.size);
+        const C g =
+            value_at<Beside<In, N>>(rows.at(place.data[0], 0, column), rows.dtype[0], rows.size[0]);
+        const C x = value_at<In>(rows.at(place.data[1], 1, column), rows.dtype[1], rows.size[1]);
         sums.g += g;
         sums.g_normal += g * statistics.normal(x);
     }
@@ -282,29 +278,29 @@ __global__ void __launch_bounds__(kMostThreads)
 
 using GradientCall = kernels::NormGradientCall;
 
-template <class In, class C = typename In::Value>
-static yoke_status start_held(const yoke_launch *launch, const Rows<4> &rows,
+template <class In, int N, class C>
+static yoke_status start_held(const yoke_launch *launch, const Rows<N> &rows,
                               const NormGradient<C> &of, const Sharing &sharing, int64_t blocks)
 {
     const bool grouped = sharing.group < sharing.threads;
     const int64_t shared = grouped ? 2 * rows.length * (int64_t)sizeof(C) : 0;
     return for_sharing<In>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
-        return start(launch, gradient_rows<In, E, kPacked>, {blocks, sharing.threads, shared}, rows,
-                     of, sharing.group);
+        return start(launch, gradient_rows<In, E, kPacked, N>, {blocks, sharing.threads, shared},
+                     rows, of, sharing.group);
     });
 }
 
-template <class In, class C = typename In::Value>
-static yoke_status start_long(const yoke_launch *launch, const Rows<4> &rows,
+template <class In, int N, class C>
+static yoke_status start_long(const yoke_launch *launch, const Rows<N> &rows,
                               const NormGradient<C> &of, int64_t runs, int64_t rows_a_run)
 {
     if (of.of_x)
         if (const yoke_status status =
-                start(launch, gradient_long_rows<In>,
+                start(launch, gradient_long_rows<In, N>,
                       {min(rows.count, 0x7fffffff), block_size(kMostThreads)}, rows, of))
             return status;
     if (!of.sums) return YOKE_OK;
-    return start(launch, sum_gradient_columns<In>,
+    return start(launch, sum_gradient_columns<In, N>,
                  {runs * divide_up(rows.length, kWarp), block_size(kThreads)}, rows, of,
                  rows_a_run);
 }
@@ -316,18 +312,10 @@ constexpr int64_t kLeastRun = 16;  // rows in each, at least
 template <class In>
 inline constexpr int64_t kBusyThreads = std::is_same_v<In, Singles> ? 1024 : 512;
 
-template <class In, class C = typename In::Value>
-static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
+template <class In, int N, class C = typename In::Value>
+static yoke_status start_gradient(const yoke_launch *launch, const GradientCall &call,
+                                  const Rows<N> &rows)
 {
-    Lined g(launch), x(launch), weight(launch), dx(launch);
-    const yoke_operand &dx_or_g = call.of_x ? *call.dx : *call.grad;
-    if (const yoke_status status = g.take(*call.grad, call.axis, true)) return status;
-    if (const yoke_status status = x.take(*call.x, call.axis, true)) return status;
-    if (const yoke_status status = weight.take(*call.weight, 0, true)) return status;
-    if (call.of_x)
-        if (const yoke_status status = dx.take(dx_or_g, call.axis, false)) return status;
-    const Rows<4> rows =
-        last_axes<4>({&g.operand(), &x.operand(), weight.or_else(g), dx.or_else(g)}, call.axis);
     if (rows.length == 0) return YOKE_OK;
     const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
     const int64_t rows_a_run = max(kLeastRun, divide_up(rows.count, kRuns));
@@ -340,38 +328,66 @@ static yoke_status gradient(const yoke_launch *launch, const GradientCall &call)
                 scratch.reserve((uint64_t)(runs * 2 * rows.length) * sizeof(C)))
             return status;
     const NormGradient<C> of{call.mean ? data_of<const C>(*call.mean) : nullptr,
-                             data_of<const C>(*call.rstd), scratch.as<C>(),
-                             is_present(*call.weight), call.of_x};
+                             data_of<const C>(*call.rstd),
+                             scratch.as<C>(),
+                             is_present(*call.weight),
+                             call.of_x,
+                             call.grad_sum != nullptr};
     yoke_status status = YOKE_OK;
     if (sharing.resident)
         status = start_held<In>(launch, rows, of, sharing, runs);
     else if (rows.count)
         status = start_long<In>(launch, rows, of, runs, rows_a_run);
-    if (status) return status;
-    if (call.of_weight)
-        status = start(launch, add_runs<In>,
-                       {divide_up(2 * rows.length, kWarp), block_size(kMostThreads)},
-                       scratch.as<const C>(), runs, rows.length, data_of<char>(*call.dweight),
-                       call.dbias ? data_of<char>(*call.dbias) : nullptr, rows.dtype, rows.size);
+    if (status || !call.of_weight) return status;
+    return start(launch, add_runs<In>,
+                 {divide_up(2 * rows.length, kWarp), block_size(kMostThreads)},
+                 scratch.as<const C>(), runs, rows.length, data_of<char>(*call.dweight),
+                 call.dbias ? data_of<char>(*call.dbias) : nullptr, rows.dtype[1], rows.size[1]);
+}
+
+template <class In>
+static yoke_status gradient(const yoke_launch *launch, const GradientCall &call,
+                            kernels::NormKind kind)
+{
+    Lined g(launch), x(launch), weight(launch), dx(launch), other(launch);
+    if (const yoke_status status = g.take(*call.grad, call.axis, true)) return status;
+    if (const yoke_status status = x.take(*call.x, call.axis, true)) return status;
+    if (const yoke_status status = weight.take(*call.weight, 0, true)) return status;
+    if (call.of_x)
+        if (const yoke_status status = dx.take(*call.dx, call.axis, false)) return status;
+    if (call.grad_sum)
+        if (const yoke_status status = other.take(*call.grad_sum, call.axis, true)) return status;
+    const yoke_operand *of_x = &x.operand(), *of_weight = weight.or_else(x), *to = dx.or_else(x);
+    const yoke_status status =
+        kind == kernels::NormKind::kAddLayer
+            ? start_gradient<In>(
+                  launch, call,
+                  last_axes<5>({&g.operand(), of_x, of_weight, to, other.or_else(x)}, call.axis))
+            : start_gradient<In>(launch, call,
+                                 last_axes<4>({&g.operand(), of_x, of_weight, to}, call.axis));
     return status || !call.of_x ? status : dx.give(*call.dx);
 }
 
-// Layer_norm's where it is centred, else rms_norm's.
-static yoke_status norm_gradient(const yoke_launch *launch, bool is_centred)
+static yoke_status norm_gradient(const yoke_launch *launch, kernels::NormKind kind)
 {
-    const GradientCall call(launch, is_centred);
+    const GradientCall call(launch, kind);
     return for_row_format(launch, "x", call.x->dtype,
-                          [&]<class In>() { return gradient<In>(launch, call); });
+                          [&]<class In>() { return gradient<In>(launch, call, kind); });
 }
 
 YOKE_KERNEL(_layer_norm_backward)
 {
-    return norm_gradient(launch, true);
+    return norm_gradient(launch, kernels::NormKind::kLayer);
 }
 
 YOKE_KERNEL(_rms_norm_backward)
 {
-    return norm_gradient(launch, false);
+    return norm_gradient(launch, kernels::NormKind::kRms);
+}
+
+YOKE_KERNEL(_add_layer_norm_backward)
+{
+    return norm_gradient(launch, kernels::NormKind::kAddLayer);
 }
 
 YOKE_CUDA_END

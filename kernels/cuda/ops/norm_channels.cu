@@ -1,10 +1,14 @@
-// batch_norm and group_norm: the sums of each plane, numbers made of them by channel or group, then one map over x.
+// batch_norm, with or without what follows it, and group_norm: the sums of each plane, numbers made of them by channel
+// or group, then one map over x.
 #include "kernels/common/norm.h"
 
 #include "kernels/cuda/ops/norm_channels.cuh"
 
 YOKE_CUDA_BEGIN
 
+using kernels::AffineMap;
+using kernels::AffineReluMap;
+using kernels::BatchCall;
 using kernels::Moments;
 
 // Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from
@@ -50,43 +54,49 @@ struct PlaneMoments {
     }
 };
 
-// (x - mean) scale + shift.
-struct AffineMap {
-    template <class C>
-    __device__ C operator()(const C (&x)[1], const C *mean, int64_t planes) const
-    {
-        return (x[0] - mean[0]) * mean[planes] + mean[2 * planes];
-    }
-};
-
-// ---- batch_norm ---------------------------------------------------------------------------------------------------
+// ---- batch_norm, batch_norm_add_relu ------------------------------------------------------------------------------
 
 template <class T>
-static yoke_status normalize_batch(const yoke_launch *launch)
+static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o)
 {
     using C = compute_type<T>;
-    const yoke_operand *o = launch->operands;
-    const yoke_operand &x = o[0], &out = o[5];
-    const int64_t channels = x.shape[1];
+    const yoke_operand &x = *o.x;
+    const int64_t channels = o.channels();
     const Planes<1> planes = planes_of<1>({&x}, false);
     Room<Moments<double>, C> room(launch);
-    const bool of_batch = !is_present(o[1]);
-    if (const yoke_status status = room.reserve(of_batch ? planes.partials() : 0, channels, 3))
+    if (const yoke_status status =
+            room.reserve(o.is_of_batch() ? planes.partials() : 0, channels, 3))
         return status;
-    if (of_batch)
+    if (o.is_of_batch())
         if (const yoke_status status =
                 sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
             return status;
-    const auto numbers = kernels::batch_numbers<C>(launch, room.sums, room.numbers);
+    const auto numbers = o.numbers<C>(room.sums, room.numbers);
     if (const yoke_status status = start_each(launch, channels, numbers)) return status;
-    const PerPlane by_plane(x, false, room.numbers, o[6].dtype);
-    return start_map<T, AffineMap, 3>(launch, {&out, &x, &by_plane.operand}, channels, {});
+    const PerPlane by_plane(x, false, room.numbers, kernels::dtype_of<C>);
+    if (!o.residual)
+        return start_map<T, AffineMap, 3>(launch, {o.out, &x, &by_plane.operand}, channels, {});
+    const bool has_residual = is_present(*o.residual);
+    return start_map<T, AffineReluMap, 4>(
+        launch, {o.out, &x, has_residual ? o.residual : &x, &by_plane.operand}, channels,
+        {has_residual});
+}
+
+static yoke_status normalize_batch(const yoke_launch *launch, bool is_fused)
+{
+    const BatchCall call(launch, is_fused);
+    return for_float(launch, "x", call.x->dtype,
+                     [&]<class T>() { return normalize_batch<T>(launch, call); });
 }
 
 YOKE_KERNEL(_batch_norm)
 {
-    return for_float(launch, "x", launch->operands[0].dtype,
-                     [&]<class T>() { return normalize_batch<T>(launch); });
+    return normalize_batch(launch, false);
+}
+
+YOKE_KERNEL(_batch_norm_add_relu)
+{
+    return normalize_batch(launch, true);
 }
 
 // ---- group_norm ---------------------------------------------------------------------------------------------------

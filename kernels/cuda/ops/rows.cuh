@@ -21,22 +21,20 @@ template <int N>
 struct Rows {
     Walk<N> outer;
     int64_t count, length;
-    int64_t step[N];  // bytes from an element of a row to the next
-    int dtype, size;  // of an element of every operand
+    int64_t step[N];        // bytes from an element of a row to the next
+    int dtype[N], size[N];  // of an element
     bool packed[N];
     bool all_packed;
 
-    Rows(const Loop<N> &rows, const Loop<N> &elements, yoke_dtype of)
-        : outer(rows),
-          count(rows.numel),
-          length(elements.numel),
-          dtype(of),
-          size((int)dtype_size(of)),
-          all_packed(true)
+    Rows(const Loop<N> &rows, const Loop<N> &elements, const yoke_operand *const (&operands)[N])
+        : outer(rows), count(rows.numel), length(elements.numel), all_packed(true)
     {
         for (int i = 0; i < N; i++) {
+            dtype[i] = operands[i]->dtype;
+            size[i] = (int)dtype_size(operands[i]->dtype);
             step[i] = elements.stride[0][i];
-            packed[i] = step[i] == size && length * size % 16 == 0 && is_aligned(rows.data[i], 16);
+            packed[i] =
+                step[i] == size[i] && length * size[i] % 16 == 0 && is_aligned(rows.data[i], 16);
             for (int axis = 0; axis < rows.ndim; axis++)
                 packed[i] = packed[i] && rows.stride[axis][i] % 16 == 0;
             all_packed = all_packed && packed[i];
@@ -71,7 +69,7 @@ inline Rows<N> along_axis(const yoke_operand *const (&operands)[N], int axis)
     kernels::begin_loop<N>(inner, operands);
     add_axis<N>(inner, rows.length, rows.step);
     finish_loop<N>(inner);
-    return Rows<N>(rows.outer, inner, operands[0]->dtype);
+    return Rows<N>(rows.outer, inner, operands);
 }
 
 // Rows over the axes from `axis` on, numbered row-major; the other operands broadcast to the first. Each of them lies
@@ -82,7 +80,7 @@ inline Rows<N> last_axes(const yoke_operand *const (&operands)[N], int axis)
     Loop<N> outer, inner;
     kernels::plan_ordered<N>(outer, operands, 0, axis);
     kernels::plan_ordered<N>(inner, operands, axis, operands[0]->ndim);
-    return Rows<N>(outer, inner, operands[0]->dtype);
+    return Rows<N>(outer, inner, operands);
 }
 
 // Whether an operand's axes from `axis` on have elements at one distance, in row-major order.
@@ -205,9 +203,8 @@ template <class In>
 inline constexpr int kRowPack = 16 / In::kSizes;
 
 // A thread's elements of a row, as they are stored.
-template <class In, int E>
+template <class In, int E, int V = kRowPack<In>>
 struct Held {
-    static constexpr int V = kRowPack<In>;
     Stored<In, V> packs[E / V];
 
     // What is unpacked behind this is unpacked there, not ahead of a loop, where values would take twice the registers.
@@ -221,11 +218,11 @@ struct Held {
     }
 };
 
-// A chunk of a row as a thread with E elements sees it. kPacked: it is known that every operand's rows are packed.
-template <class In, int E, bool kPacked>
+// A chunk of a row as a thread with E elements sees it. kPacked: it is known that every operand's rows are packed. An
+// operand that is narrower than those whose packs are of 16 bytes has V elements of those in a pack.
+template <class In, int E, bool kPacked, int V = kRowPack<In>>
 struct Chunk {
     using C = typename In::Value;
-    static constexpr int V = kRowPack<In>;
     char *data;
     int64_t step;
     int left;  // elements up to the end of the row; 2^30 stands for more
@@ -238,8 +235,8 @@ struct Chunk {
         : data(row + first * rows.step[i]),
           step(rows.step[i]),
           left((int)min(rows.length - first, 1 << 30)),
-          dtype(rows.dtype),
-          size(rows.size),
+          dtype(rows.dtype[i]),
+          size(rows.size[i]),
           packed(rows.packed[i])
     {
     }
@@ -251,7 +248,7 @@ struct Chunk {
         if ((kPacked || packed) && i < left) to.load(data, size, i, V / 2);
     }
     // The same, where every pack that is not there becomes one of `beyond`, -infinity or 0: take_pack() need not look.
-    __device__ void load_or(const Member &member, C beyond, Held<In, E> &x) const
+    __device__ void load_or(const Member &member, C beyond, Held<In, E, V> &x) const
     {
         if (!kPacked && !packed) return;
         YOKE_UNROLL
@@ -260,7 +257,7 @@ struct Chunk {
             load(member.pack<V>(p), x.packs[p]);
         }
     }
-    __device__ void take_pack(const Member &member, int p, const Held<In, E> &held, C beyond,
+    __device__ void take_pack(const Member &member, int p, const Held<In, E, V> &held, C beyond,
                               C (&x)[V]) const
     {
         if (kPacked || packed)
@@ -268,7 +265,7 @@ struct Chunk {
         else
             take(member.pack<V>(p), held.packs[p], beyond, x);
     }
-    __device__ void take_all(const Member &member, const Held<In, E> &held, C beyond,
+    __device__ void take_all(const Member &member, const Held<In, E, V> &held, C beyond,
                              C (&x)[E]) const
     {
         YOKE_UNROLL
@@ -310,12 +307,13 @@ struct Chunk {
     }
 
     // All of a thread's elements: loads first, so that none waits for another.
-    __device__ void load(const Member &member, Held<In, E> &x) const
+    __device__ void load(const Member &member, Held<In, E, V> &x) const
     {
         YOKE_UNROLL
         for (int p = 0; p < E / V; p++) load(member.pack<V>(p), x.packs[p]);
     }
-    __device__ void take(const Member &member, const Held<In, E> &held, C beyond, C (&x)[E]) const
+    __device__ void take(const Member &member, const Held<In, E, V> &held, C beyond,
+                         C (&x)[E]) const
     {
         YOKE_UNROLL
         for (int p = 0; p < E / V; p++) {

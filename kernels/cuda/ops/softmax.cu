@@ -203,12 +203,12 @@ __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> ro
             for (int k = 0; k < kOut; k++) YOKE_UNROLL
             for (int j = 0; j < E; j++)
                 if (begin + j < rows.length)
-                    stored[k][j].load(rows.at(place.data[k], k, begin + j), rows.size);
+                    stored[k][j].load(rows.at(place.data[k], k, begin + j), rows.size[k]);
             YOKE_UNROLL
             for (int k = 0; k < kOut; k++) YOKE_UNROLL
             for (int j = 0; j < E; j++) {
                 C value[1] = {Op::kBeyond};
-                if (begin + j < rows.length) stored[k][j].unpack(rows.dtype, value);
+                if (begin + j < rows.length) stored[k][j].unpack(rows.dtype[k], value);
                 x[k][j] = value[0];
             }
         };
@@ -230,7 +230,8 @@ __global__ void __launch_bounds__(kThreads) column_rows(Rows<Op::kInputs + 1> ro
             YOKE_UNROLL
             for (int j = 0; j < E; j++)
                 if (begin + j < rows.length)
-                    put_one<In>(rows.dtype, rows.at(place.data[kOut], kOut, begin + j), x[0][j]);
+                    put_one<In>(rows.dtype[kOut], rows.at(place.data[kOut], kOut, begin + j),
+                                x[0][j]);
         }
     }
 }

@@ -1,0 +1,19 @@
+// norm.h: what the shape rules of normalisations share.
+#pragma once
+
+#include "core/ops/family.h"
+
+namespace yoke {
+
+// What statistics of values of a dtype are kept in.
+yoke_dtype statistics_dtype(yoke_dtype dtype);
+
+// A weight, bias or statistic beside x: its shape, and x's dtype; or float32 beside a half, where the op takes that.
+void check_beside(const yoke_tensor *p, const char *arg, const yoke_tensor &x, IntList shape,
+                  const char *call, bool takes_f32 = false);
+
+// States a gradient, or an empty result where it is not asked for.
+void plan_gradient(Plan &plan, bool wanted, const yoke_tensor &like);
+void plan_gradient(Plan &plan, bool wanted, IntList shape, yoke_dtype dtype);
+
+}  // namespace yoke

@@ -1,0 +1,59 @@
+// What layer_norm and its gradient share, and what they take beside where it is of a sum.
+#pragma once
+
+#include "kernels/common/norm.h"
+#include "kernels/cuda/ops/rows.cuh"
+
+YOKE_CUDA_BEGIN
+
+using kernels::GradientSums;
+
+// Two sums over the threads of a group.
+template <class C>
+__device__ inline GradientSums<C> sum_pairs(GradientSums<C> sums, int group)
+{
+    return reduce_group(sums, group, GradientSums<C>::init(),
+                        [](const GradientSums<C> &a, const GradientSums<C> &b) {
+                            return GradientSums<C>::combine(a, b);
+                        });
+}
+
+// What lies beside the rows of N operands that a sum is computed in: halves, too, where those are float32. Without a
+// sum there are four operands, all of one dtype.
+template <class In, int N>
+using Beside = std::conditional_t<N == 4 || !std::is_same_v<In, Singles>, In, Floats>;
+
+constexpr int kOther = 4;  // the operand of a gradient that came to the sum itself
+
+// a + b, and nothing of what makes a in one rounding with it.
+__device__ inline float add_apart(float a, float b)
+{
+#if defined(__CUDA_ARCH__)
+    return __fadd_rn(a, b);
+#else
+    return a + b;
+#endif
+}
+__device__ inline double add_apart(double a, double b)
+{
+#if defined(__CUDA_ARCH__)
+    return __dadd_rn(a, b);
+#else
+    return a + b;
+#endif
+}
+
+// Adds to a pack of dx what else came.
+template <class In, bool kPacked, int V, int N, class C>
+__device__ inline void add_other(const Rows<N> &rows, const Place<N> &place, int64_t first, int at,
+                                 C (&dx)[V])
+{
+    if constexpr (N > kOther) {
+        C other[V];
+        Chunk<In, V, kPacked>(rows, kOther, place.data[kOther], first).take(at, (C)0, other);
+        YOKE_UNROLL
+        for (int k = 0; k < V; k++) dx[k] = add_apart(dx[k], other[k]);
+    }
+}
+
+YOKE_CUDA_END
