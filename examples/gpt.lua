@@ -163,8 +163,9 @@ end
 
 function GPT:forward(index)
     local x = self.byte(index) + self.place(yoke.arange(index.shape[2]))
-    for _, block in self.blocks:children() do x = block(x) end
-    return self.head(self.norm(x))
+    for _, block in self.blocks:children() do x = block(x, nil, true) end
+    local _, y = self.norm(x[1], x[2])
+    return self.head(y)
 end
 
 -- Pieces of the text [batch, context], and what follows each of their bytes [batch * context].

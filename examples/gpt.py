@@ -126,8 +126,8 @@ class GPT(nn.Module):
     def forward(self, index):
         x = self.byte(index) + self.place(yoke.arange(index.shape[1]))
         for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+            x = block(x, hand_on=True)
+        return self.head(self.norm(*x)[1])
 
 
 def draw_batch(text, batch, context):

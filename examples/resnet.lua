@@ -26,15 +26,15 @@ BasicBlock.growth = 1 -- of the channels
 
 function BasicBlock:init(channels, width, stride)
     self.conv1 = nn.Conv2d(channels, width, 3, { stride = stride, padding = 1, bias = false })
-    self.bn1 = nn.BatchNorm2d(width)
+    self.bn1 = nn.BatchNorm2d(width, { relu = true })
     self.conv2 = nn.Conv2d(width, width, 3, { padding = 1, bias = false })
-    self.bn2 = nn.BatchNorm2d(width)
+    self.bn2 = nn.BatchNorm2d(width, { relu = true })
     self.downsample = passing(channels, width, stride)
 end
 
 function BasicBlock:forward(x)
-    local y = self.bn1(self.conv1(x)):relu()
-    return (self.bn2(self.conv2(y)) + self.downsample(x)):relu()
+    local y = self.bn1(self.conv1(x))
+    return self.bn2(self.conv2(y), self.downsample(x))
 end
 
 -- A convolution of 3 x 3 between two of 1 x 1, beside what passes by.
@@ -43,18 +43,18 @@ Bottleneck.growth = 4
 
 function Bottleneck:init(channels, width, stride)
     self.conv1 = nn.Conv2d(channels, width, 1, { bias = false })
-    self.bn1 = nn.BatchNorm2d(width)
+    self.bn1 = nn.BatchNorm2d(width, { relu = true })
     self.conv2 = nn.Conv2d(width, width, 3, { stride = stride, padding = 1, bias = false })
-    self.bn2 = nn.BatchNorm2d(width)
+    self.bn2 = nn.BatchNorm2d(width, { relu = true })
     self.conv3 = nn.Conv2d(width, 4 * width, 1, { bias = false })
-    self.bn3 = nn.BatchNorm2d(4 * width)
+    self.bn3 = nn.BatchNorm2d(4 * width, { relu = true })
     self.downsample = passing(channels, 4 * width, stride)
 end
 
 function Bottleneck:forward(x)
-    local y = self.bn1(self.conv1(x)):relu()
-    y = self.bn2(self.conv2(y)):relu()
-    return (self.bn3(self.conv3(y)) + self.downsample(x)):relu()
+    local y = self.bn1(self.conv1(x))
+    y = self.bn2(self.conv2(y))
+    return self.bn3(self.conv3(y), self.downsample(x))
 end
 
 -- Pictures of another size, by repeating pixels.
@@ -74,7 +74,7 @@ function ResNet:init(depth, width, side)
     self.side = side
     self.conv1 = is_large and nn.Conv2d(1, width, 7, { stride = 2, padding = 3, bias = false })
         or nn.Conv2d(1, width, 3, { padding = 1, bias = false })
-    self.bn1 = nn.BatchNorm2d(width)
+    self.bn1 = nn.BatchNorm2d(width, { relu = true })
     self.maxpool = is_large and nn.MaxPool2d(3, { stride = 2, padding = 1 }) or nn.Sequential()
     local channels = width
     for i, count in ipairs(BLOCKS[depth]) do
@@ -94,7 +94,7 @@ end
 
 function ResNet:forward(x)
     x = blown_up(x:reshape { -1, 1, SIDE, SIDE }, self.side)
-    x = self.maxpool(self.bn1(self.conv1(x)):relu())
+    x = self.maxpool(self.bn1(self.conv1(x)))
     x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
     return self.fc(self.avgpool(x):reshape { x.shape[1], -1 })
 end

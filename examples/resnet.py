@@ -25,14 +25,14 @@ class BasicBlock(nn.Module):
 
     def __init__(self, channels, width, stride):
         self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = nn.BatchNorm2d(width, relu=True)
         self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
+        self.bn2 = nn.BatchNorm2d(width, relu=True)
         self.downsample = passing(channels, width, stride)
 
     def forward(self, x):
-        y = self.bn1(self.conv1(x)).relu()
-        return (self.bn2(self.conv2(y)) + self.downsample(x)).relu()
+        y = self.bn1(self.conv1(x))
+        return self.bn2(self.conv2(y), self.downsample(x))
 
 
 class Bottleneck(nn.Module):
@@ -42,17 +42,17 @@ class Bottleneck(nn.Module):
 
     def __init__(self, channels, width, stride):
         self.conv1 = nn.Conv2d(channels, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = nn.BatchNorm2d(width, relu=True)
         self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
+        self.bn2 = nn.BatchNorm2d(width, relu=True)
         self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(4 * width)
+        self.bn3 = nn.BatchNorm2d(4 * width, relu=True)
         self.downsample = passing(channels, 4 * width, stride)
 
     def forward(self, x):
-        y = self.bn1(self.conv1(x)).relu()
-        y = self.bn2(self.conv2(y)).relu()
-        return (self.bn3(self.conv3(y)) + self.downsample(x)).relu()
+        y = self.bn1(self.conv1(x))
+        y = self.bn2(self.conv2(y))
+        return self.bn3(self.conv3(y), self.downsample(x))
 
 
 def passing(channels, out, stride):
@@ -69,7 +69,7 @@ class ResNet(nn.Module):
         block = BasicBlock if depth == 18 else Bottleneck
         self.side, is_large = side, side > SIDE
         self.conv1 = nn.Conv2d(1, width, 7, 2, 3, bias=False) if is_large else nn.Conv2d(1, width, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = nn.BatchNorm2d(width, relu=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1) if is_large else nn.Sequential()
         self.channels = width
         for i, count in enumerate(BLOCKS[depth]):
@@ -87,7 +87,7 @@ class ResNet(nn.Module):
 
     def forward(self, x):
         x = blown_up(x.reshape((-1, 1, SIDE, SIDE)), self.side)
-        x = self.maxpool(self.bn1(self.conv1(x)).relu())
+        x = self.maxpool(self.bn1(self.conv1(x)))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).reshape((x.shape[0], -1)))
 

@@ -51,6 +51,34 @@ def test_batch_norm_learns_statistics_and_uses_them_later(make, shape):
     assert sorted(layer.state_dict()) == ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]
 
 
+@pytest.mark.parametrize("adds", [True, False])
+def test_batch_norm_with_relu_is_the_layer_and_what_follows_it(adds):
+    plain, fused = nn.BatchNorm2d(3), nn.BatchNorm2d(3, relu=True)
+    assert repr(fused) == "BatchNorm2d(3, eps=1e-05, momentum=0.1, relu=True)"
+    residual = floats(4, 3, 2, 5, seed=2) if adds else None
+    for seed in range(4):
+        if seed == 2:
+            fused.load_state_dict(plain.state_dict())
+            plain.eval(), fused.eval()
+        x = floats(4, 3, 2, 5, seed=seed)
+        y = plain(x)
+        np.testing.assert_array_equal(fused(x, residual).detach().numpy(), (y + residual if adds else y).relu().detach().numpy())
+    for name, value in plain.state_dict().items():
+        np.testing.assert_array_equal(fused.state_dict()[name].numpy(), value.numpy())
+
+
+def test_layer_norm_of_a_sum_gives_both():
+    layer, x, residual = nn.LayerNorm(5), floats(4, 5), floats(4, 5, seed=3)
+    total, y = layer(x, residual)
+    np.testing.assert_array_equal(total.detach().numpy(), (x + residual).numpy())
+    np.testing.assert_array_equal(y.detach().numpy(), layer(x + residual).detach().numpy())
+    with yoke.autocast(yoke.bfloat16):
+        total, y = layer(x.to(yoke.bfloat16), residual)
+        assert (total.dtype, y.dtype) == (yoke.float32, yoke.bfloat16)
+        total, y = layer(x.to(yoke.bfloat16), residual.to(yoke.bfloat16))  # as layer(total) is under autocast
+        assert (total.dtype, y.dtype) == (yoke.bfloat16, yoke.float32)
+
+
 def test_batch_norm_without_momentum_averages_all_batches():
     layer = nn.BatchNorm1d(2, momentum=None)
     batches = [floats(6, 2, seed=i) for i in range(3)]
@@ -109,6 +137,29 @@ def test_a_transformer_block_is_its_formula_and_learns():
     assert all(p.grad is not None for p in block.parameters()) and block.up.weight.shape == (64, 16)
     later = yoke.cat([x[:, :2], x[:, 2:] * 2], 1)
     close(block(later)[:, :2], block(x)[:, :2].detach().numpy(), 1e-6)
+
+
+@pytest.mark.parametrize("policy", [False, "full", "matmul"])
+@pytest.mark.parametrize("amp", [False, True])
+def test_blocks_that_hand_their_last_addition_on_give_the_same(amp, policy):
+    blocks = nn.ModuleList(nn.TransformerBlock(16, 2, causal=True) for _ in range(3))
+    norm = nn.LayerNorm(16)
+
+    def run(hand_on):
+        x = floats(2, 3, 16).requires_grad_()
+        for p in [*blocks.parameters(), *norm.parameters()]:
+            p.grad = None
+        for block in blocks:
+            block.checkpoint_(policy if hand_on else False)
+        with yoke.autocast(yoke.bfloat16, enabled=amp):
+            y = x
+            for block in blocks:
+                y = block(y, hand_on=hand_on)
+            y = norm(*y)[1] if hand_on else norm(y)
+        (y.to(yoke.float32) * floats(2, 3, 16, seed=9)).sum().backward()
+        return [x.grad, *(p.grad for p in [*blocks.parameters(), *norm.parameters()])]
+    for a, b in zip(run(True), run(False), strict=True):
+        close(a, b.numpy(), 6e-2 if amp else 1e-6)
 
 
 def test_dropout_in_a_block_works_while_training_alone():
@@ -203,6 +254,8 @@ def test_apply_reaches_children_before_their_parent():
     (lambda: nn.GroupNorm(4, 6), yoke.ValueError, "num_channels is 6 and num_groups 4"),
     (lambda: nn.BatchNorm1d(0), yoke.ValueError, "'num_features' is 0"),
     (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3))), yoke.ValueError, r"\(2, 3\); \[N, C, H, W\]"),
+    (lambda: nn.BatchNorm2d(3)(yoke.ones((2, 3, 4, 4)), yoke.ones((2, 3, 4, 4))), yoke.ValueError, "residual is given, but relu is False"),
+    (lambda: nn.TransformerBlock(8, 2)((yoke.ones((1, 2, 8)), yoke.ones((2, 8)))), yoke.ValueError, r"\[2, 8\]"),
     (lambda: nn.Embedding(0, 3), yoke.ValueError, "'num_embeddings' is 0"),
     (lambda: nn.Embedding(4, 3, padding_idx=4), yoke.IndexError, "padding_idx is 4, but there are 4 rows"),
     (lambda: nn.Embedding(4, 3)(yoke.tensor([4])), yoke.IndexError, "4"),

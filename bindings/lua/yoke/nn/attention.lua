@@ -59,6 +59,10 @@ end
 --- nn.TransformerBlock(width, num_heads, {num_kv_heads =, hidden = 4 * width, dropout = 0, causal = false,
 --- activation = "gelu", dtype =, device =}): x + attention(norm(x)), then x + mlp(norm(x)). The MLP has its
 --- activation in the product: see yoke.linear.
+---
+--- Each addition is made in one pass with the norm behind it. block(x, mask, true) leaves the last one to what
+--- follows: it gives a list of the two that are to be added up, which the next block takes for x, or a LayerNorm,
+--- unpacked, at the end.
 attention.TransformerBlock = base.Module:extend("TransformerBlock")
 
 function attention.TransformerBlock:init(width, num_heads, options)
@@ -76,11 +80,16 @@ function attention.TransformerBlock:init(width, num_heads, options)
     self.dropout = layers.Dropout(options.dropout)
 end
 
-function attention.TransformerBlock:forward(x, mask)
-    check_places(x, self.attention.embed_dim, "TransformerBlock", "width")
-    x = x + self.dropout(self.attention(self.norm1(x), mask))
-    local y = core.linear(self.norm2(x), self.up.weight, self.up.bias, self.activation)
-    return x + self.dropout(self.down(y))
+function attention.TransformerBlock:forward(x, mask, hand_on)
+    local is_pair = type(x) == "table"
+    for _, part in ipairs(is_pair and x or { x }) do
+        check_places(part, self.attention.embed_dim, "TransformerBlock", "width")
+    end
+    local stream, y = x, nil
+    if is_pair then stream, y = self.norm1(x[1], x[2]) else y = self.norm1(x) end
+    stream, y = self.norm2(self.dropout(self.attention(y, mask)), stream)
+    y = self.dropout(self.down(core.linear(y, self.up.weight, self.up.bias, self.activation)))
+    return hand_on and { y, stream } or stream + y
 end
 
 return attention

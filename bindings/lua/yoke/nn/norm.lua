@@ -20,7 +20,8 @@ local function register(self, shape, weight, bias, options)
 end
 
 --- nn.LayerNorm(normalized_shape, {eps = 1e-5, elementwise_affine = true, bias = true}): normalises the last
---- axes to mean 0 and variance 1.
+--- axes to mean 0 and variance 1. norm(x, residual) gives x + residual, and the norm of that, in one pass over memory
+--- (yoke.add_layer_norm); under autocast the norm is in the half that products take.
 norm.LayerNorm = base.Module:extend("LayerNorm")
 
 function norm.LayerNorm:init(normalized_shape, options)
@@ -30,8 +31,18 @@ function norm.LayerNorm:init(normalized_shape, options)
     register(self, self.normalized_shape, options.elementwise_affine, options.elementwise_affine and options.bias, options)
 end
 
-function norm.LayerNorm:forward(x)
-    return core.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+local HALVES = { float16 = true, bfloat16 = true }
+
+function norm.LayerNorm:forward(x, residual)
+    if residual == nil then return core.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps) end
+    local dtype, other, is_cast = tostring(x.dtype), tostring(residual.dtype), core.is_autocast_enabled()
+    if is_cast and HALVES[dtype] and dtype == other then -- the sum is a half, whose norm is taken in float32
+        local total = x + residual
+        return total, self:forward(total)
+    end
+    local has_half = is_cast and dtype ~= "float64" and other ~= "float64"
+    return core.add_layer_norm(x, residual, self.normalized_shape, self.weight, self.bias, self.eps,
+        has_half and core.get_autocast_dtype(x.device) or nil)
 end
 
 function norm.LayerNorm:extra() return ("{%s}, eps=%g"):format(table.concat(self.normalized_shape, ", "), self.eps) end
@@ -68,16 +79,18 @@ function norm.GroupNorm:forward(x) return core.group_norm(x, self.num_groups, se
 
 function norm.GroupNorm:extra() return ("%d, %d, eps=%g"):format(self.num_groups, self.num_channels, self.eps) end
 
---- nn.BatchNorm1d(num_features, {eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true}), of
---- [N, C] or [N, C, L], and nn.BatchNorm2d, of [N, C, H, W]: each channel is normalised over the batch while
---- training, by running statistics otherwise. momentum = false takes the plain average over all batches so far.
+--- nn.BatchNorm1d(num_features, {eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true, relu = false}),
+--- of [N, C] or [N, C, L], and nn.BatchNorm2d, of [N, C, H, W]: each channel is normalised over the batch while
+--- training, by running statistics otherwise. momentum = false takes the plain average over all batches so far. With
+--- relu = true what comes out is the ReLU of that, or of that and a residual, norm(x, residual), in one pass over
+--- memory: yoke.batch_norm_add_relu.
 local BatchNorm = base.Module:extend("BatchNorm")
 
 function BatchNorm:init(num_features, options)
     base.positive(self.class_name, { "num_features", num_features })
     options = base.options(self.class_name, options,
-        { eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true, dtype = none, device = none })
-    self.num_features, self.eps, self.momentum = num_features, options.eps, options.momentum
+        { eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true, relu = false, dtype = none, device = none })
+    self.num_features, self.eps, self.momentum, self.relu = num_features, options.eps, options.momentum, options.relu
     register(self, { num_features }, options.affine, options.affine, options)
     local where = { dtype = options.dtype, device = options.device }
     if options.track_running_stats then
@@ -87,7 +100,10 @@ function BatchNorm:init(num_features, options)
     end
 end
 
-function BatchNorm:forward(x)
+function BatchNorm:forward(x, residual)
+    if residual ~= nil and not self.relu then
+        core.raise("value", self.class_name, "a residual is given, but relu is false; make the layer with relu = true, or add the residual to its result")
+    end
     if x.ndim ~= self.ndims[1] and x.ndim ~= self.ndims[2] then
         core.raise("value", self.class_name, ("x has shape [%s]; %s is expected"):format(table.concat(x.shape, ", "),
             self.layout))
@@ -97,11 +113,16 @@ function BatchNorm:forward(x)
         self.num_batches_tracked:add_(1)
         momentum = momentum or 1 / self.num_batches_tracked:item()
     end
-    return core.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
-        self.training or self.running_mean == nil, momentum or 0.0, self.eps)
+    local options = { running_mean = self.running_mean, running_var = self.running_var, weight = self.weight, bias = self.bias,
+        training = self.training or self.running_mean == nil, momentum = momentum or 0.0, eps = self.eps }
+    if not self.relu then return core.batch_norm(x, options) end
+    options.residual = residual
+    return core.batch_norm_add_relu(x, options)
 end
 
-function BatchNorm:extra() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, self.momentum) end
+function BatchNorm:extra()
+    return ("%d, eps=%g, momentum=%s%s"):format(self.num_features, self.eps, self.momentum, self.relu and ", relu=true" or "")
+end
 
 norm.BatchNorm1d = BatchNorm:extend("BatchNorm1d")
 norm.BatchNorm1d.ndims, norm.BatchNorm1d.layout = { 2, 3 }, "[N, C] or [N, C, L]"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, overload
+
 import yoke
 from yoke import _yoke
 from yoke._check import whole
@@ -9,6 +11,8 @@ from yoke._yoke import Device, Tensor, dtype as DType
 from yoke.nn.layers import Dropout, Linear
 from yoke.nn.module import Module
 from yoke.nn.norm import LayerNorm
+
+Pair = tuple[Tensor, Tensor]  # what is to be added up
 
 
 def _check_places(x: Tensor, width: int, call: str, name: str) -> None:
@@ -58,6 +62,9 @@ class MultiheadAttention(Module):
 class TransformerBlock(Module):
     """x + attention(norm(x)), then x + mlp(norm(x)), on x [N, length, width].
 
+    Each addition is made in one pass with the norm behind it. With hand_on=True the last one is left to what follows:
+    the result is the pair of what is to be added up, which the next block takes for x, or a LayerNorm at the end.
+
     The MLP is `hidden` wide (4 · width if not given), with its activation in the product: see yoke.linear. (Norms
     come first: R. Xiong et al., "On Layer Normalization in the Transformer Architecture".)
     """
@@ -75,8 +82,15 @@ class TransformerBlock(Module):
         self.down = Linear(hidden, width, True, device, dtype)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        _check_places(x, self.attention.embed_dim, "TransformerBlock", "width")
-        x = x + self.dropout(self.attention(self.norm1(x), mask))
-        y = yoke.linear(self.norm2(x), self.up.weight, self.up.bias, self.activation)
-        return x + self.dropout(self.down(y))
+    @overload
+    def forward(self, x: Tensor | Pair, mask: Tensor | None = None, hand_on: Literal[False] = False) -> Tensor: ...
+    @overload
+    def forward(self, x: Tensor | Pair, mask: Tensor | None = None, *, hand_on: Literal[True]) -> Pair: ...
+
+    def forward(self, x: Tensor | Pair, mask: Tensor | None = None, hand_on: bool = False) -> Tensor | Pair:
+        for part in x if isinstance(x, tuple) else (x,):
+            _check_places(part, self.attention.embed_dim, "TransformerBlock", "width")
+        stream, y = self.norm1(*x) if isinstance(x, tuple) else (x, self.norm1(x))
+        stream, y = self.norm2(self.dropout(self.attention(y, mask)), stream)
+        y = self.dropout(self.down(yoke.linear(y, self.up.weight, self.up.bias, self.activation)))
+        return (y, stream) if hand_on else stream + y

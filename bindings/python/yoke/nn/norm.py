@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import overload
 
 import yoke
 from yoke import _yoke
@@ -17,6 +18,10 @@ def _lengths(shape: int | Sequence[int], call: str) -> tuple[int, ...]:
     if not lengths:
         raise _yoke.ValueError(f"{call}(): argument 'normalized_shape' is empty; it names one axis or more")
     return lengths
+
+
+def _is_half(x: Tensor) -> bool:
+    return x.dtype in (yoke.float16, yoke.bfloat16)
 
 
 class _Affine(Module):
@@ -42,8 +47,23 @@ class LayerNorm(_Affine):
         self.normalized_shape, self.eps = _lengths(normalized_shape, "LayerNorm"), eps
         self._register(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return yoke.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+    @overload
+    def forward(self, x: Tensor) -> Tensor: ...
+    @overload
+    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]: ...
+
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
+        """With a residual: x + residual, and the norm of that, in one pass over memory (yoke.add_layer_norm); under
+        autocast the norm is in the half that products take."""
+        if residual is None:
+            return yoke.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+        dtype, is_cast = None, yoke.is_autocast_enabled()
+        if is_cast and _is_half(x) and x.dtype == residual.dtype:  # the sum is a half, whose norm is taken in float32
+            total = x + residual
+            return total, self.forward(total)
+        if is_cast and yoke.float64 not in (x.dtype, residual.dtype):
+            dtype = yoke.get_autocast_dtype(x.device)
+        return yoke.add_layer_norm(x, residual, self.normalized_shape, self.weight, self.bias, self.eps, dtype)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}"
@@ -93,7 +113,8 @@ class _BatchNorm(_Affine):
     """Normalises each channel over the batch while training, by running statistics otherwise.
 
     (S. Ioffe, C. Szegedy, "Batch Normalization".) running = (1 - momentum) * running + momentum * batch; momentum
-    None takes the plain average over all batches so far.
+    None takes the plain average over all batches so far. With relu=True what comes out is the ReLU of that, or of that
+    and a residual of x's shape, in one pass over memory: yoke.batch_norm_add_relu.
     """
 
     running_mean: Tensor | None
@@ -104,9 +125,9 @@ class _BatchNorm(_Affine):
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, device: Device | str | int | None = None,
-                 dtype: DType | None = None) -> None:
+                 dtype: DType | None = None, relu: bool = False) -> None:
         num_features = whole(type(self).__name__, "num_features", num_features, 1)
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.num_features, self.eps, self.momentum, self.relu = num_features, eps, momentum, relu
         self._register((num_features,), affine, affine, device, dtype)
         statistics = {"running_mean": yoke.zeros(num_features, dtype=dtype, device=device),
                       "running_var": yoke.ones(num_features, dtype=dtype, device=device),
@@ -114,7 +135,9 @@ class _BatchNorm(_Affine):
         for name, value in statistics.items():
             self.register_buffer(name, value if track_running_stats else None)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        if residual is not None and not self.relu:
+            raise _yoke.ValueError(f"{type(self).__name__}: a residual is given, but relu is {self.relu}; make the layer with relu=True, or add the residual to its result")
         if x.ndim not in self._ndims:
             raise _yoke.ValueError(f"{type(self).__name__}: x has shape {x.shape}; {self._layout} is expected")
         momentum = self.momentum
@@ -123,11 +146,12 @@ class _BatchNorm(_Affine):
             if momentum is None:
                 momentum = 1.0 / self.num_batches_tracked.item()
         over_batch = self.training or self.running_mean is None
-        return yoke.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, over_batch,
-                               0.0 if momentum is None else momentum, self.eps)
+        rest = (self.running_mean, self.running_var, self.weight, self.bias, over_batch,
+                0.0 if momentum is None else momentum, self.eps)
+        return yoke.batch_norm_add_relu(x, residual, *rest) if self.relu else yoke.batch_norm(x, *rest)
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}{', relu=True' if self.relu else ''}"
 
 
 class BatchNorm1d(_BatchNorm):
