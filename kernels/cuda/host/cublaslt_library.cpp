@@ -104,25 +104,6 @@ yoke_status status_of_cublas(cublasStatus_t error)
     }
 }
 
-// cuBLASLt brings a runtime of its own, so that ours keeps no last error of what it did. But a lost context fails every
-// call of anybody. A stream that is being captured may not be asked whether it is idle; that would cost the capture.
-cudaError_t ask_context(cudaStream_t stream)
-{
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    const Relaxed relaxed;
-    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
-    if (!error && capturing == cudaStreamCaptureStatusNone) error = cudaStreamQuery(stream);
-    cudaGetLastError();  // "not ready" among others, which no later launch is to be blamed for
-    return error;
-}
-
-// By what the device was lost, or success.
-cudaError_t why_lost(const yoke_launch *launch)
-{
-    const cudaError_t cause = ask_context(static_cast<cudaStream_t>(launch->stream));
-    return status_of(cause) == YOKE_E_DEVICE_LOST ? cause : cudaSuccess;
-}
-
 // Where the device is lost, whatever cuBLASLt calls it, that is the failure.
 yoke_status tell(const yoke_launch *launch, cublasStatus_t status, cudaError_t lost,
                  const char *tried)
@@ -132,12 +113,7 @@ yoke_status tell(const yoke_launch *launch, cublasStatus_t status, cudaError_t l
              static_cast<const Device *>(launch->device)->index, tried,
              g_library.call.cublasLtGetStatusName(status), static_cast<int>(status),
              g_library.call.cublasLtGetStatusString(status));
-    note_loss(*static_cast<const Device *>(launch->device), lost);
-    if (!lost) return fail(status_of_cublas(status), status, "%s", text);
-    return fail(YOKE_E_DEVICE_LOST, lost,
-                "%s; CUDA says %s (%d), %s, caused by earlier work on this device%s", text,
-                cudaGetErrorName(lost), static_cast<int>(lost), cudaGetErrorString(lost),
-                advice_for(lost));
+    return library_failed(launch, status_of_cublas(status), status, text, lost);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/relaxed.h"
 #include "kernels/cuda/host/support.h"
 
 namespace yoke::cuda {
@@ -32,6 +33,34 @@ yoke_status found_loss(const yoke_launch *launch, cudaError_t error, const char 
                 "%s: cuda:%d: found at %s, caused by earlier work on this device: %s (%d), %s%s",
                 op_name(launch->op), device.index, where, cudaGetErrorName(error),
                 static_cast<int>(error), cudaGetErrorString(error), advice_for(error));
+}
+
+// A stream that is being captured may not be asked whether it is idle; that would cost the capture.
+static cudaError_t ask_context(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    const Relaxed relaxed;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (!error && capturing == cudaStreamCaptureStatusNone) error = cudaStreamQuery(stream);
+    cudaGetLastError();  // "not ready" among others, which no later launch is to be blamed for
+    return error;
+}
+
+cudaError_t why_lost(const yoke_launch *launch)
+{
+    const cudaError_t cause = ask_context(static_cast<cudaStream_t>(launch->stream));
+    return status_of(cause) == YOKE_E_DEVICE_LOST ? cause : cudaSuccess;
+}
+
+yoke_status library_failed(const yoke_launch *launch, yoke_status status, int64_t code,
+                           const char *text, cudaError_t lost)
+{
+    note_loss(*static_cast<const Device *>(launch->device), lost);
+    if (!lost) return fail(status, code, "%s", text);
+    return fail(YOKE_E_DEVICE_LOST, lost,
+                "%s; CUDA says %s (%d), %s, caused by earlier work on this device%s", text,
+                cudaGetErrorName(lost), static_cast<int>(lost), cudaGetErrorString(lost),
+                advice_for(lost));
 }
 
 static std::atomic<bool> g_lost[kMaxDevices];

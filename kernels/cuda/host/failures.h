@@ -19,6 +19,14 @@ yoke_status call_failed(const yoke_launch *launch, cudaError_t error, const char
 // caused by earlier work on this device: …", for the errors that status_of counts as a lost device.
 yoke_status found_loss(const yoke_launch *launch, cudaError_t error, const char *where);
 
+// By what the launch's device was lost, or success: asked when a library failed that brings a runtime of its own, of
+// whose errors ours keeps none. A lost context fails every call of anybody.
+cudaError_t why_lost(const yoke_launch *launch);
+
+// The failure of such a library that `text` tells; where the device is lost, that, whatever the library calls it.
+yoke_status library_failed(const yoke_launch *launch, yoke_status status, int64_t code,
+                           const char *text, cudaError_t lost);
+
 // Notes the device as lost where that is what the error means. Whether it was not known before: what fails on a lost
 // device fails by the loss, which is told once.
 bool note_loss(const Device &device, int64_t error);
