@@ -43,7 +43,7 @@ RULES = [
     (r"bindings/lua/src/values/", ["{own}", LUA + "runtime/", PUBLIC], True),
     (LUA, [LUA + "runtime/", LUA + "values/", LUA + "leaves.h", LUA + "ops.inc", LUA + "dtypes.inc", "bindings/common/", PUBLIC], True),
     (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
-    (r"tests/(core|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
+    (r"tests/(core|cudnn|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
     (r"benchmarks/workers/comm_engine", ["core/backend/backend.h", "core/backend/comm.h", TYPES, "benchmarks/workers/comm_pair.h"], True),  # an engine without what the core adds
     (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),

@@ -47,11 +47,13 @@ void Search::open(const char *place)
         const char *problem = dlerror();
         return refuse(place, problem ? problem : "the loader gave no reason");
     }
-    char why[256] = "";
-    if (name.accepts(library, why, sizeof why))
+    char why[1536] = "";
+    if (name.accepts(library, why, sizeof why)) {
         found = library;
-    else
-        refuse(place, why);
+        return;
+    }
+    refuse(place, why);
+    dlclose(library);
 }
 
 // Says of a folder without the file which other version it has.

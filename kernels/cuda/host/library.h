@@ -7,7 +7,7 @@
 //        struct SomeCalls { YOKE_SOME_CALLS(YOKE_LIBRARY_MEMBER) };
 //        constexpr const char *kSomeNames[] = {YOKE_SOME_CALLS(YOKE_LIBRARY_NAME)};
 //  * A library is looked for in the folders of YOKE_CUDA_LIB_PATH, in the nvidia wheels of Python's site-packages,
-//    where the system's loader looks, and in the CUDA toolkit. Once opened it stays for the life of the process.
+//    where the system's loader looks, and in the CUDA toolkit. One that serves stays open for the life of the process.
 #pragma once
 
 #include <cstddef>
