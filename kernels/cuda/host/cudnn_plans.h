@@ -1,0 +1,31 @@
+// Which engines may run a graph: cuDNN's heuristics are asked first, then its list of those that always work.
+//
+// Contract
+//  * An engine's notes must allow it. NONDETERMINISTIC only where that is asked for; TENSOR_CORE and
+//    DOWN_CONVERT_INPUTS in f32 only where TF32 is; REDUCED_PRECISION_REDUCTION never.
+//  * A plan is what execution needs: the graph it was made of may be gone.
+#pragma once
+
+#include "kernels/cuda/host/cudnn_graph.h"
+
+namespace yoke::cuda {
+
+struct EngineRules {
+    bool is_f32, tf32, deterministic;
+    uint64_t workspace_limit;  // bytes
+};
+
+struct CudnnPlan {
+    Descriptor config, plan;
+    uint64_t workspace = 0;
+};
+
+// Whether an engine of these notes may run; notes that no rule names are fine.
+bool notes_allow(const EngineRules &rules, const cudnnBackendNumericalNote_t *notes, int64_t count);
+
+// The best plans, at most `wanted`, in cuDNN's order; 0 is no failure. What a plan's making failed with is not either:
+// `why`, where it is not null, keeps the first.
+int find_plans(const Graph &graph, const EngineRules &rules, int wanted, CudnnPlan *plans,
+               CudnnFailure *why = nullptr);
+
+}  // namespace yoke::cuda

@@ -1,0 +1,14 @@
+// What is told of cuDNN's failures.
+#pragma once
+
+#include "kernels/cuda/host/cudnn_graph.h"
+
+namespace yoke::cuda {
+
+// "conv2d: cuda:0: cudnnBackendExecute of 8 x 64 x 56 x 56 failed with CUDNN_STATUS_EXECUTION_FAILED (5000): …", what
+// follows being cuDNN's own account. YOKE_OK for success. YOKE_E_DEVICE_LOST, with CUDA's error too, where the context
+// is lost.
+yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, const char *what,
+                        ...) __attribute__((format(printf, 3, 4)));
+
+}  // namespace yoke::cuda
