@@ -1,0 +1,94 @@
+// The real cuDNN's verdict on graphs of attention, card by card. Its engines are compiled when a plan is made, so that
+// few are asked for.
+#include "kernels/cuda/host/cudnn_attention_graph.h"
+#include "tests/cudnn/asked.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+enum class Pass { kForward, kInOrder, kAccumulated };
+
+HeadStrides dense(int64_t heads, int64_t length, int64_t width)
+{
+    return {heads * length * width, length * width, width};
+}
+
+// Query, key and value of a row side by side, as one product gives them.
+AttentionShape packed(yoke_dtype dtype)
+{
+    constexpr int64_t kBatch = 8, kHeads = 12, kLength = 1024, kWidth = 64, kRow = kHeads * kWidth;
+    const HeadStrides in = {kLength * 3 * kRow, kWidth, 3 * kRow},
+                      out = {kLength * kRow, kWidth, kRow};
+    return {dtype, kBatch, kHeads, kHeads, kLength, kLength, kWidth, kWidth, true,
+            in,    in,     in,     out,    out,     in,      in,     in};
+}
+
+AttentionShape apart(int64_t key_heads, int64_t queries, int64_t keys, int64_t width,
+                     int64_t value_width, bool causal)
+{
+    constexpr int64_t kBatch = 2, kHeads = 8;
+    const HeadStrides query = dense(kHeads, queries, width), key = dense(key_heads, keys, width),
+                      value = dense(key_heads, keys, value_width),
+                      result = dense(kHeads, queries, value_width);
+    return {YOKE_F16, kBatch, kHeads, key_heads, queries, keys,  width, value_width, causal,
+            query,    key,    value,  result,    result,  query, key,   value};
+}
+
+}  // namespace
+
+class Attentions : public OnCard {
+protected:
+    // The workspace of the plan that would run, in bytes; less than 0 where there is none.
+    int64_t workspace(const AttentionShape &shape, Pass pass, uint64_t limit = kWorkspaceLimit)
+    {
+        Graph graph(*cudnn_calls(), target());
+        EXPECT_TRUE(pass == Pass::kForward
+                        ? build_attention(graph, shape)
+                        : build_attention_backward(graph, shape, pass == Pass::kInOrder))
+            << graph.steps.failure().said;
+        CudnnPlan plan;
+        CudnnFailure why;
+        if (find_plans(graph, {false, false, true, limit}, 1, &plan, &why))
+            return static_cast<int64_t>(plan.workspace);
+        return -1;
+    }
+    // cuDNN's attention needs 8.0.
+    bool is_served() const { return GetParam().arch >= 80; }
+};
+
+TEST_P(Attentions, OfGpt2HasEngines)
+{
+    const AttentionShape shape = packed(is_served() ? YOKE_BF16 : YOKE_F16);
+    const int64_t forward = workspace(shape, Pass::kForward);
+    EXPECT_EQ(forward >= 0, is_served());
+    if (!is_served()) return;
+    // The gradients of scores, 2 bytes each, and nothing much beside them.
+    const int64_t scores = shape.batch * shape.heads * shape.queries * shape.keys * 2;
+    EXPECT_GE(workspace(shape, Pass::kInOrder), 0);
+    EXPECT_LT(workspace(shape, Pass::kAccumulated), scores / 2);
+}
+
+// Two cards tell: one of each generation of cuDNN's engines.
+TEST_P(Attentions, OfSharedHeadsOddLengthsAndNarrowHeadsHasEngines)
+{
+    if (GetParam().arch != 80 && GetParam().arch != 90) return;
+    const AttentionShape shared = apart(2, 100, 77, 64, 64, false),
+                         narrow = apart(8, 33, 33, 40, 24, true);
+    for (const AttentionShape &shape : {shared, narrow})
+        for (const Pass pass : {Pass::kForward, Pass::kInOrder, Pass::kAccumulated})
+            EXPECT_GE(workspace(shape, pass), 0)
+                << shape.width << ", pass " << static_cast<int>(pass);
+}
+
+TEST_P(Attentions, BeyondWhatCudnnDoesFindsNone)
+{
+    EXPECT_EQ(workspace(apart(8, 64, 64, 12, 12, false), Pass::kForward), -1) << "not in eights";
+    EXPECT_EQ(workspace(apart(8, 64, 64, 512, 512, false), Pass::kInOrder), -1);
+    if (GetParam().arch != 90) return;
+    EXPECT_EQ(workspace(packed(YOKE_F16), Pass::kInOrder, 1 << 20), -1) << "no room";
+}
+
+YOKE_ON_EACH_CARD(Attentions);
+
+}  // namespace yoke::cuda
