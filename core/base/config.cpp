@@ -105,6 +105,7 @@ constexpr Key kKeys[] = {
     {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
     {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
     {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},
+    {"YOKE_CUDNN_ENABLED", check_flag},
     {"YOKE_SOCKET_IFNAME", check_any},
     {"YOKE_COMM_SILENCE", check_silence},
     {"YOKE_COMM_SHM", check_flag},

@@ -58,7 +58,7 @@ bool may_be_compiled(const Layer &layer, ConvKind kind)
     return layer.groups > 1 || (layer.c < 64 && kind == ConvKind::kWeight);
 }
 
-constexpr ConvTerms kAligned = {{16, 16, 16}, false};
+constexpr ConvTerms kAligned = {{16, 16, 16, 16}, false};
 
 EngineRules rules_of(const Conv &conv, bool tf32)
 {
@@ -104,15 +104,19 @@ TEST_P(Convolutions, HaveADeterministicEngineInEveryDtype)
             }
 }
 
+// Forward by an addition behind the product, the gradient by data by adding to what is there.
 TEST_P(Convolutions, AddABiasInTheSamePass)
 {
     for (const Layer &layer : kLayers)
-        for (const yoke_dtype dtype : kDtypes) {
-            if (dtype == YOKE_BF16 && !has_bf16()) continue;
-            const Conv conv = conv_of(layer, ConvKind::kForward, dtype);
-            EXPECT_EQ(plans(conv, rules_of(conv, false), 1, {{16, 16, 16}, true}).size(), 1u)
-                << layer.name << ", dtype " << dtype;
-        }
+        for (const ConvKind kind : {ConvKind::kForward, ConvKind::kData})
+            for (const yoke_dtype dtype : kDtypes) {
+                if (dtype == YOKE_BF16 && !has_bf16()) continue;
+                if (dtype != YOKE_F32 && may_be_compiled(layer, kind)) continue;
+                const Conv conv = conv_of(layer, kind, dtype);
+                EXPECT_EQ(plans(conv, rules_of(conv, false), 1, {{16, 16, 16, 16}, true}).size(),
+                          1u)
+                    << layer.name << ", kind " << static_cast<int>(kind) << ", dtype " << dtype;
+            }
 }
 
 TEST_P(Convolutions, HaveEnginesThatAreCompiled)

@@ -1,7 +1,7 @@
-// What is told of cuDNN, whether the module was built with its headers or without.
+// What others need of cuDNN, whether the module was built with its headers or without.
 #pragma once
 
-#include <cstdint>
+#include "kernels/cuda/host/cuda.h"
 
 namespace yoke::cuda {
 
@@ -10,5 +10,8 @@ const char *cudnn_why_unavailable();
 
 // 91900 is 9.19.0; 0 where cuDNN cannot serve.
 int64_t cudnn_version();
+
+// Gives the device's handles and plans back; the next call makes others. When the device closes.
+void cudnn_close(const Device &device);
 
 }  // namespace yoke::cuda

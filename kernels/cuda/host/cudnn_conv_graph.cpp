@@ -69,7 +69,7 @@ Graph::Node window_of(Graph &graph, const Conv &conv)
 }
 
 void add_convolution(Graph &graph, const Conv &conv, Graph::Node x, Graph::Node weight,
-                     Graph::Node out)
+                     Graph::Node out, float beta)
 {
     const Attributes names = attributes_of(conv.kind);
     const Graph::Node window = window_of(graph, conv);
@@ -79,7 +79,7 @@ void add_convolution(Graph &graph, const Conv &conv, Graph::Node x, Graph::Node 
         steps.set(made.get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, value);
     };
     steps.set(made.get(), names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
-    steps.set(made.get(), names.beta, CUDNN_TYPE_FLOAT, 0.0f);
+    steps.set(made.get(), names.beta, CUDNN_TYPE_FLOAT, beta);
     set(names.conv, window);
     set(names.x, x);
     set(names.weight, weight);
@@ -99,13 +99,14 @@ bool build_conv(Graph &graph, const Conv &conv, const ConvTerms &terms)
                           type, channels_last(conv.o, conv.c / conv.groups, conv.kh, conv.kw),
                           kConvWeight, terms.alignment[1]),
                       out = graph.tensor(type, out_shape, kConvOut, terms.alignment[2]);
-    if (!terms.bias) {
-        add_convolution(graph, conv, x, weight, out);
+    if (!terms.bias || conv.kind != ConvKind::kForward) {
+        add_convolution(graph, conv, x, weight, out, terms.bias ? 1.0f : 0.0f);
         return graph.finish();
     }
-    const Graph::Node bias = graph.tensor(type, channels_last(1, conv.o, 1, 1), kConvBias, 16),
+    const Graph::Node bias = graph.tensor(type, channels_last(1, conv.o, 1, 1), kConvBias,
+                                          terms.alignment[3]),
                       sums = graph.between(CUDNN_DATA_FLOAT, out_shape);
-    add_convolution(graph, conv, x, weight, sums);
+    add_convolution(graph, conv, x, weight, sums, 0.0f);
     graph.pointwise(CUDNN_POINTWISE_ADD, sums, bias, out);
     return graph.finish();
 }

@@ -15,9 +15,10 @@ enum ConvName : int64_t { kConvX = 1, kConvWeight, kConvOut, kConvBias };
 
 // What graphs and plans of it are told apart by, beside sizes.
 struct ConvTerms {
-    int64_t alignment[3];  // of x, weight, out in bytes
-    bool
-        bias;  // forward alone: of the others' kernels cuDNN compiles each, for half a second and more
+    int64_t alignment[4];  // of x, weight, out and bias, in bytes
+    // Forward, a bias is added. The gradient by data is added to what x holds, into which a caller has put the bias:
+    // of an addition behind that product cuDNN compiles each kernel, for half a second and more.
+    bool bias;
 };
 
 // Whether cuDNN takes the finished graph; its steps tell why not.

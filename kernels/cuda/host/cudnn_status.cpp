@@ -1,5 +1,6 @@
 #include "kernels/cuda/host/cudnn_status.h"
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 
@@ -26,6 +27,16 @@ yoke_status status_of_cudnn(cudnnStatus_t status)
     }
 }
 
+// "cuda:0: cudnnBackendFinalize failed with CUDNN_STATUS_NOT_SUPPORTED (3000): …"
+void describe(char *text, size_t capacity, const yoke_launch *launch, const CudnnFailure &failure,
+              const char *tried)
+{
+    snprintf(text, capacity, "cuda:%d: %s%s failed with %s (%d)%s%s",
+             static_cast<const Device *>(launch->device)->index, failure.call, tried,
+             cudnn_calls()->cudnnGetErrorString(failure.status), static_cast<int>(failure.status),
+             *failure.said ? ": " : "", failure.said);
+}
+
 }  // namespace
 
 yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, const char *what,
@@ -33,17 +44,33 @@ yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, 
 {
     if (!failure) [[likely]]
         return YOKE_OK;
-    char tried[256], text[1024];
+    char tried[256] = " of ", said[1024], text[1200];
     va_list args;
     va_start(args, what);
-    vsnprintf(tried, sizeof tried, what, args);
+    vsnprintf(tried + 4, sizeof tried - 4, what, args);
     va_end(args);
-    snprintf(text, sizeof text, "%s: cuda:%d: %s of %s failed with %s (%d)%s%s",
-             op_name(launch->op), static_cast<const Device *>(launch->device)->index, failure.call,
-             tried, cudnn_calls()->cudnnGetErrorString(failure.status),
-             static_cast<int>(failure.status), *failure.said ? ": " : "", failure.said);
+    describe(said, sizeof said, launch, failure, tried);
+    snprintf(text, sizeof text, "%s: %s", op_name(launch->op), said);
     return library_failed(launch, status_of_cudnn(failure.status), failure.status, text,
                           why_lost(launch));
+}
+
+void cudnn_warn(CudnnReason reason, const char *line)
+{
+    static std::atomic<uint32_t> told;
+    const uint32_t bit = 1u << static_cast<int>(reason);
+    if (!(told.fetch_or(bit) & bit)) g_host->log(YOKE_LOG_WARN, line);
+}
+
+yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure)
+{
+    char text[1024], line[1100];
+    describe(text, sizeof text, launch, failure, "");
+    if (const cudaError_t lost = why_lost(launch))
+        return library_failed(launch, YOKE_E_DEVICE_LOST, failure.status, text, lost);
+    snprintf(line, sizeof line, "%s; Yoke's own kernels are used", text);
+    cudnn_warn(CudnnReason::kFailed, line);
+    return YOKE_OK;
 }
 
 }  // namespace yoke::cuda

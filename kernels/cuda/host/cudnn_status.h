@@ -11,4 +11,11 @@ namespace yoke::cuda {
 yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, const char *what,
                         ...) __attribute__((format(printf, 3, 4)));
 
+// One line of warning where there is a way on without cuDNN, once for each of these reasons in a process.
+enum class CudnnReason { kMissing, kFailed, kNoEngine };
+void cudnn_warn(CudnnReason reason, const char *line);
+
+// That, of a failure. YOKE_OK, but where the device is lost.
+yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure);
+
 }  // namespace yoke::cuda

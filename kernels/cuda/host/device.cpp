@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "kernels/cuda/host/cublaslt.h"
+#include "kernels/cuda/host/cudnn.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"
@@ -108,6 +109,7 @@ static bool give_back(Device &device)
         return false;
     }
     cublaslt_close(device);
+    cudnn_close(device);
     drop_fault(device);
     return true;
 }

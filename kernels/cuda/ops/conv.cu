@@ -1,5 +1,7 @@
 // Convolution and its gradients by own kernels: products of matrices whose elements are gathered as tiles are filled.
 #include "kernels/common/conv.h"
+#include "kernels/cuda/host/cudnn_conv.h"
+#include "kernels/cuda/ops/copy_strided.cuh"
 #include "kernels/cuda/ops/halves.cuh"
 #include "kernels/cuda/ops/tiles.cuh"
 
@@ -282,6 +284,9 @@ static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)
 {
     if (launch->operands[launch->operand_count - 1].numel == 0) return YOKE_OK;
     const Conv conv = kernels::conv_of(launch, kind);
+    bool done = false;
+    const yoke_status status = cudnn_convolve(launch, conv, copy_operand, &done);
+    if (status || done) return status;
     return for_float(launch, "x", conv.dtype, [&]<class T>() {
         if (kind == ConvKind::kWeight) return run_weight<T>(launch, conv);
         return each_sweep(conv, [&](const Sweep &sweep) { return run_sweep<T>(launch, sweep); });
