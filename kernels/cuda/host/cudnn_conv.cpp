@@ -61,9 +61,10 @@ public:
             const yoke_status status = plan->workspace ? scratch.reserve(plan->workspace) : YOKE_OK;
             if (!status) return execute(*plan, scratch.data());
             if (status != YOKE_E_OOM) return status;
-            if (const yoke_status lost = make_plan(plan->workspace - 1, spare, &exists))
-                return lost;
+            const uint64_t wanted = plan->workspace;
+            if (const yoke_status lost = make_plan(wanted - 1, spare, &exists)) return lost;
             if (!exists) return status;
+            tell_room(wanted, spare.workspace);
             plan = &spare;
         }
     }
@@ -84,6 +85,7 @@ private:
     yoke_status make_plan(uint64_t limit, CudnnPlan &plan, bool *exists);
     yoke_status execute(const CudnnPlan &plan, void *workspace);
     void describe(char (&text)[160]) const;
+    void tell_room(uint64_t wanted, uint64_t less) const;
 
     const yoke_launch *launch_;
     CudnnWorker &worker_;
@@ -141,15 +143,30 @@ yoke_status Call::make_plan(uint64_t limit, CudnnPlan &plan, bool *exists)
     build_conv(graph, conv_, terms_);
     CudnnFailure why;
     *exists = find_plans(graph, rules(limit), 1, &plan, &why) > 0;
+    // That an engine does not support something is why there are others.
+    const bool is_usual = CUDNN_STATUS_CATEGORY(why.status) == CUDNN_STATUS_NOT_SUPPORTED;
+    if (why && !is_usual) return cudnn_pass_over(launch_, why);
     if (*exists) return YOKE_OK;
-    if (why) return cudnn_pass_over(launch_, why);
-    char text[160], line[320];
+    char text[160], line[1024];
     describe(text);
-    snprintf(line, sizeof line,
-             "cuda:%d: cuDNN has no engine for %s that may serve here; Yoke's own kernels do it",
-             static_cast<const Device *>(launch_->device)->index, text);
+    snprintf(
+        line, sizeof line,
+        "cuda:%d: cuDNN has no engine for %s that may serve here%s%s; Yoke's own kernels do it",
+        static_cast<const Device *>(launch_->device)->index, text, *why.said ? ": " : "", why.said);
     cudnn_warn(CudnnReason::kNoEngine, line);
     return YOKE_OK;
+}
+
+void Call::tell_room(uint64_t wanted, uint64_t less) const
+{
+    char text[160], line[320];
+    describe(text);
+    snprintf(
+        line, sizeof line,
+        "cuda:%d: there is no memory for a workspace of %llu bytes for %s; the next plan takes %llu",
+        static_cast<const Device *>(launch_->device)->index,
+        static_cast<unsigned long long>(wanted), text, static_cast<unsigned long long>(less));
+    cudnn_warn(CudnnReason::kNoRoom, line);
 }
 
 yoke_status Call::execute(const CudnnPlan &plan, void *workspace)
@@ -276,11 +293,13 @@ bool is_enabled()
     return asked;
 }
 
-// What cuDNN is asked for at all. The gradient by weight is a sum over images, which do not go in parts.
-bool is_taken(const Conv &conv)
+// What cuDNN is asked for at all: nothing that is empty. The gradient by weight is a sum over images, which do not go
+// in parts.
+bool is_taken(const Conv &c)
 {
-    const int64_t most = conv.dtype == YOKE_F64 ? 0 : images_at_once(conv);
-    return most >= (conv.kind == ConvKind::kWeight ? conv.n : 1);
+    const int64_t x = c.n * c.c * c.h * c.w, out = c.n * c.o * c.oh * c.ow;
+    if (c.dtype == YOKE_F64 || x == 0 || out == 0 || c.kh * c.kw == 0) return false;
+    return images_at_once(c) >= (c.kind == ConvKind::kWeight ? c.n : 1);
 }
 
 }  // namespace

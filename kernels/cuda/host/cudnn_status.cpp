@@ -27,14 +27,18 @@ yoke_status status_of_cudnn(cudnnStatus_t status)
     }
 }
 
+const Device &device_of(const yoke_launch *launch)
+{
+    return *static_cast<const Device *>(launch->device);
+}
+
 // "cuda:0: cudnnBackendFinalize failed with CUDNN_STATUS_NOT_SUPPORTED (3000): …"
-void describe(char *text, size_t capacity, const yoke_launch *launch, const CudnnFailure &failure,
+void describe(char *text, size_t capacity, const Device &device, const CudnnFailure &failure,
               const char *tried)
 {
-    snprintf(text, capacity, "cuda:%d: %s%s failed with %s (%d)%s%s",
-             static_cast<const Device *>(launch->device)->index, failure.call, tried,
-             cudnn_calls()->cudnnGetErrorString(failure.status), static_cast<int>(failure.status),
-             *failure.said ? ": " : "", failure.said);
+    snprintf(text, capacity, "cuda:%d: %s%s failed with %s (%d)%s%s", device.index, failure.call,
+             tried, cudnn_calls()->cudnnGetErrorString(failure.status),
+             static_cast<int>(failure.status), *failure.said ? ": " : "", failure.said);
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, 
     va_start(args, what);
     vsnprintf(tried + 4, sizeof tried - 4, what, args);
     va_end(args);
-    describe(said, sizeof said, launch, failure, tried);
+    describe(said, sizeof said, device_of(launch), failure, tried);
     snprintf(text, sizeof text, "%s: %s", op_name(launch->op), said);
     return library_failed(launch, status_of_cudnn(failure.status), failure.status, text,
                           why_lost(launch));
@@ -62,10 +66,17 @@ void cudnn_warn(CudnnReason reason, const char *line)
     if (!(told.fetch_or(bit) & bit)) g_host->log(YOKE_LOG_WARN, line);
 }
 
+void cudnn_log(const Device &device, const CudnnFailure &failure)
+{
+    char text[1024];
+    describe(text, sizeof text, device, failure, "");
+    g_host->log(YOKE_LOG_WARN, text);
+}
+
 yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure)
 {
     char text[1024], line[1100];
-    describe(text, sizeof text, launch, failure, "");
+    describe(text, sizeof text, device_of(launch), failure, "");
     if (const cudaError_t lost = why_lost(launch))
         return library_failed(launch, YOKE_E_DEVICE_LOST, failure.status, text, lost);
     snprintf(line, sizeof line, "%s; Yoke's own kernels are used", text);

@@ -1,6 +1,7 @@
 // What is told of cuDNN's failures.
 #pragma once
 
+#include "kernels/cuda/host/cuda.h"
 #include "kernels/cuda/host/cudnn_graph.h"
 
 namespace yoke::cuda {
@@ -12,10 +13,13 @@ yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, 
                         ...) __attribute__((format(printf, 3, 4)));
 
 // One line of warning where there is a way on without cuDNN, once for each of these reasons in a process.
-enum class CudnnReason { kMissing, kFailed, kNoEngine };
+enum class CudnnReason { kMissing, kFailed, kNoEngine, kNoRoom };
 void cudnn_warn(CudnnReason reason, const char *line);
 
-// That, of a failure. YOKE_OK, but where the device is lost.
+// A line of warning of a failure, each time.
+void cudnn_log(const Device &device, const CudnnFailure &failure);
+
+// One line for the reason kFailed. YOKE_OK, but where the device is lost.
 yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure);
 
 }  // namespace yoke::cuda

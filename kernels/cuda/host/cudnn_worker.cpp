@@ -8,22 +8,24 @@
 #include "kernels/cuda/host/cudnn.h"
 #include "kernels/cuda/host/cudnn_status.h"
 #include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda {
 
 // ---- a worker -------------------------------------------------------------------------------------------------------
 
-CudnnWorker::~CudnnWorker()
-{
-    if (handle_) call_.cudnnDestroy(handle_);
-}
-
 CudnnFailure CudnnWorker::start()
 {
     CudnnSteps steps(call_);
     steps.check(call_.cudnnCreate(&handle_), "cudnnCreate");
-    if (!steps.works()) handle_ = nullptr;
+    return steps.failure();
+}
+
+CudnnFailure CudnnWorker::finish()
+{
+    CudnnSteps steps(call_);
+    steps.check(call_.cudnnDestroy(handle_), "device_close: cudnnDestroy");
     return steps.failure();
 }
 
@@ -124,15 +126,23 @@ CudnnLoan::CudnnLoan(const yoke_launch *launch)
     }
     if (!worker_) worker_ = make(launch);
     if (!worker_) return;
-    if (const CudnnFailure failure = worker_->set_stream(static_cast<cudaStream_t>(launch->stream)))
-        status_ = cudnn_check(launch, failure, "a stream");
+    if (const CudnnFailure failure =
+            worker_->set_stream(static_cast<cudaStream_t>(launch->stream))) {
+        status_ = cudnn_pass_over(launch, failure);
+        give_back();
+    }
 }
 
 CudnnLoan::~CudnnLoan()
 {
-    if (!worker_) return;
+    if (worker_) give_back();
+}
+
+void CudnnLoan::give_back()
+{
     const std::lock_guard<std::mutex> lock(g_lending);
     worker_->next = std::exchange(g_free[device_], worker_);
+    worker_ = nullptr;
 }
 
 void cudnn_close(const Device &device)
@@ -142,7 +152,12 @@ void cudnn_close(const Device &device)
         const std::lock_guard<std::mutex> lock(g_lending);
         free = std::exchange(g_free[device.index], nullptr);
     }
-    while (free) delete std::exchange(free, free->next);
+    while (free) {
+        CudnnWorker *const worker = std::exchange(free, free->next);
+        const CudnnFailure failure = worker->finish();
+        if (failure && !is_lost(device)) cudnn_log(device, failure);
+        delete worker;
+    }
 }
 
 }  // namespace yoke::cuda

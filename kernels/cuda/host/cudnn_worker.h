@@ -27,11 +27,11 @@ struct CudnnEntry {
 class CudnnWorker {
 public:
     explicit CudnnWorker(const CudnnCalls &call) : call_(call) {}
-    ~CudnnWorker();
     CudnnWorker(const CudnnWorker &) = delete;
     CudnnWorker &operator=(const CudnnWorker &) = delete;
 
     CudnnFailure start();
+    CudnnFailure finish();  // gives its handle back, and is used no more
     CudnnFailure set_stream(cudaStream_t stream);
     Target target() const { return {handle_, nullptr}; }
 
@@ -71,6 +71,7 @@ public:
 
 private:
     CudnnWorker *make(const yoke_launch *launch);
+    void give_back();
 
     const int32_t device_;
     yoke_status status_ = YOKE_OK;

@@ -122,12 +122,22 @@ struct Fault {
     yoke_status cuda_status;
     int of_cublas;
     yoke_status cublas_status;
+    int of_cudnn;
+    yoke_status cudnn_status;
+    int number_for(const std::string &call) const
+    {
+        return call.ends_with("'s kernel")    ? of_cuda
+               : call.starts_with("cublasLt") ? of_cublas
+               : call.starts_with("cudnn")    ? of_cudnn
+                                              : of_cuda;
+    }
 };
 
 // A call that the module can do without: what the log then says, and what CUDA keeps.
 struct Optional {
     const char *call, *logged, *held;
 };
+// Of several for one call, that which the log has.
 inline const Optional *find_optional(const std::string &call)
 {
     static constexpr Optional kAll[] = {
@@ -149,11 +159,22 @@ inline const Optional *find_optional(const std::string &call)
         {"cudaPointerGetAttributes", "cudaPointerGetAttributes", ""},
         {"cudaDeviceCanAccessPeer", "cudaDeviceCanAccessPeer", ""},
         {"cudaDeviceEnablePeerAccess", "cudaDeviceEnablePeerAccess", ""},
+        {"cuCtxPushCurrent", "no memory for a workspace", ""},
+        {"cudaMalloc", "no memory for a workspace", ""},
+        {"cudnnCreate", "cudnnCreate", ""},
+        {"cudnnDestroy", "device_close: cudnnDestroy", "handles=1"},
+        {"cudnnSetStream", "cudnnSetStream", ""},
+        {"cudnnBackendCreateDescriptor", "cudnnBackendCreateDescriptor", ""},
+        {"cudnnBackendSetAttribute", "cudnnBackendSetAttribute", ""},
+        {"cudnnBackendGetAttribute", "cudnnBackendGetAttribute", ""},
+        {"cudnnBackendFinalize", "cudnnBackendFinalize", ""},
         {"cudaEventDestroy", "tuning a matrix product: cudaEventDestroy", "events=1"},
     };
+    const Optional *found = nullptr;
     for (const Optional &one : kAll)
-        if (call == one.call) return &one;
-    return nullptr;
+        if (call == one.call && (!found || Module::logged().find(one.logged) != std::string::npos))
+            found = &one;
+    return found;
 }
 
 // What a driver that fails while it is examined has said is settled for the process.
@@ -170,6 +191,7 @@ inline std::string name_in_messages(const std::string &call)
 {
     if (call == "cudaLaunchKernel") return "refused a launch";
     if (call == "cublasLt's kernel") return "cublasLtMatmul";
+    if (call == "cuDNN's kernel") return "cudnnBackendExecute";
     return call.substr(0, call.find("_internal"));  // as cuBLASLt's header calls its own
 }
 
@@ -185,12 +207,13 @@ inline void expect_told(const Failure &told, const std::string &call, const Faul
             << told.message;
     }
     // Of a launch cuBLASLt tells that it failed, not how; the context tells whether it is lost.
-    const bool is_launch = call == "cublasLt's kernel";
+    const bool is_launch = call.ends_with("'s kernel");
     const yoke_status of_launch =
         fault.cuda_status == YOKE_E_DEVICE_LOST ? YOKE_E_DEVICE_LOST : YOKE_E_INTERNAL;
     const yoke_status expected = is_of_examination(call)        ? YOKE_E_UNAVAILABLE
                                  : is_launch                    ? of_launch
                                  : call.starts_with("cublasLt") ? fault.cublas_status
+                                 : call.starts_with("cudnn")    ? fault.cudnn_status
                                                                 : fault.cuda_status;
     EXPECT_EQ(told.status, expected) << told.message;
 }
@@ -211,9 +234,8 @@ inline void expect_logged(const std::string &call)
 inline void play_with(const Scenario::Part &part, const std::string &call, int n,
                       const Fault &fault)
 {
-    const int number = call.starts_with("cublasLt") && call != "cublasLt's kernel" ? fault.of_cublas
-                                                                                   : fault.of_cuda;
-    const std::string asked = call + "@" + std::to_string(n) + "=" + std::to_string(number);
+    const std::string asked =
+        call + "@" + std::to_string(n) + "=" + std::to_string(fault.number_for(call));
     setenv("FAKE_CUDA_FAIL", asked.c_str(), 1);
     Scenario scenario;
     try {
@@ -271,8 +293,9 @@ inline std::map<std::string, int> count_calls(const Scenario::Part &part)
 inline void expect_every_call_may_fail(const Scenario::Part &part,
                                        const std::vector<const char *> &needed)
 {
-    constexpr detail::Fault kFaults[] = {{2, YOKE_E_OOM, 3, YOKE_E_OOM},
-                                         {700, YOKE_E_DEVICE_LOST, 14, YOKE_E_INTERNAL}};
+    constexpr detail::Fault kFaults[] = {
+        {2, YOKE_E_OOM, 3, YOKE_E_OOM, 4003, YOKE_E_OOM},
+        {700, YOKE_E_DEVICE_LOST, 14, YOKE_E_INTERNAL, 4000, YOKE_E_INTERNAL}};
     const std::map<std::string, int> calls = detail::count_calls(part);
     for (const char *name : needed) EXPECT_TRUE(calls.count(name)) << name << " is not called";
     std::string wrong;  // gathered: a child begins with its parent's failures

@@ -1,0 +1,121 @@
+// When convolutions go through cuDNN, and what is said where they do not.
+#include "module.h"
+#include "tests/backend/launch.h"
+#include "tests/core/fresh_process.h"
+
+namespace yoke::test {
+
+namespace {
+
+// A convolution of ones by ones, 3 x 3, on the default stream; the value in the middle.
+template <class T>
+double convolve(const Module &module, void *device, uint32_t flags = 0)
+{
+    const std::vector<T> ones(32, T(1));
+    std::vector<T> result(32);
+    void *x = nullptr, *out = nullptr;
+    const uint64_t bytes = 32 * sizeof(T);
+    EXPECT_EQ(module->alloc(device, bytes + 64 * sizeof(T), &x), YOKE_OK);
+    EXPECT_EQ(module->alloc(device, bytes, &out), YOKE_OK);
+    for (int half = 0; half < 3; ++half)
+        EXPECT_EQ(module->copy(device, static_cast<T *>(x) + 32 * half, ones.data(), bytes,
+                               YOKE_COPY_HOST_TO_DEVICE, nullptr),
+                  YOKE_OK);
+    EXPECT_EQ(Record(YOKE_OP__CONV, device)
+                  .in(static_cast<const T *>(x), {1, 2, 4, 4}, std::vector<int64_t>{32, 1, 8, 2})
+                  .in(static_cast<const T *>(x) + 32, {2, 2, 3, 3})
+                  .absent()
+                  .out(static_cast<T *>(out), {1, 2, 4, 4}, std::vector<int64_t>{32, 1, 8, 2})
+                  .axes({1, 1, 1, 1, 1, 1})
+                  .param(int64_t{1})
+                  .allow(flags)
+                  .run(*Module::table()),
+              YOKE_OK)
+        << failure().message;
+    EXPECT_EQ(module->copy(device, result.data(), out, bytes, YOKE_COPY_DEVICE_TO_HOST, nullptr),
+              YOKE_OK);
+    EXPECT_EQ(module->device_synchronize(device), YOKE_OK);
+    EXPECT_EQ(module->free(device, x, 0), YOKE_OK);
+    EXPECT_EQ(module->free(device, out, 0), YOKE_OK);
+    return static_cast<double>(result[10]);  // the first channel of row 1, column 1
+}
+
+// Graphs that the fake ran, in TF32 or not; -1 where no cuDNN is mapped.
+int runs(bool tf32)
+{
+    void *library = dlopen(DRIVER_FOLDER "/libcudnn_graph.so.9", RTLD_NOW | RTLD_NOLOAD);
+    if (!library) return -1;
+    return reinterpret_cast<int (*)(int)>(dlsym(library, "fake_cudnn_runs"))(tf32);
+}
+
+}  // namespace
+
+TEST(Convolutions, GoThroughCudnnWhereItIsEnabled)
+{
+    in_fresh_process([] {
+        setenv("YOKE_CUDNN_ENABLED", "1", 1);
+        const Module module;
+        void *device = Module::open();
+        EXPECT_EQ(runs(false), -1) << "before the first";
+        EXPECT_EQ(convolve<float>(module, device), 18);
+        EXPECT_EQ(runs(false), 1);
+        EXPECT_EQ(convolve<float>(module, device, YOKE_LAUNCH_TF32), 18);
+        EXPECT_EQ(convolve<float>(module, device), 18);
+        EXPECT_EQ(runs(false), 2);
+        EXPECT_EQ(runs(true), 1);
+        EXPECT_EQ(convolve<double>(module, device), 18);
+        EXPECT_EQ(runs(false), 2) << "float64 is for the own kernels";
+        module->device_close(device);
+        EXPECT_EQ(Module::held(), "");
+        EXPECT_EQ(Module::logged(), "");
+    });
+}
+
+TEST(Convolutions, LeaveCudnnAloneWhereItIsNot)
+{
+    in_fresh_process([] {
+        const Module module;
+        void *device = Module::open();
+        EXPECT_EQ(convolve<float>(module, device), 18);
+        EXPECT_EQ(runs(false), -1);
+        module->device_close(device);
+    });
+}
+
+TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoEngine)
+{
+    in_fresh_process([] {
+        setenv("YOKE_CUDNN_ENABLED", "1", 1);
+        setenv("FAKE_CUDNN_ENGINES", "0", 1);
+        const Module module;
+        void *device = Module::open();
+        for (int time = 0; time < 2; ++time) EXPECT_EQ(convolve<float>(module, device), 18);
+        EXPECT_EQ(runs(false), 0);
+        const std::string log = Module::logged();
+        const size_t first = log.find(
+            "cuda:0: cuDNN has no engine for the convolution of 1 x 2 x 4 x 4 by 2 x 2 x 3 x 3");
+        EXPECT_NE(first, log.npos) << log;
+        EXPECT_EQ(log.find("no engine", first + 40), log.npos) << log;
+        module->device_close(device);
+        EXPECT_EQ(Module::held(), "");
+    });
+}
+
+TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoCudnn)
+{
+    in_fresh_process([] {
+        setenv("YOKE_CUDNN_ENABLED", "1", 1);
+        const Module module;
+        void *device = Module::open();
+        // A part of another copy: what makes cuDNN refuse whichever is found.
+        ASSERT_TRUE(dlopen(CUDNN_COPIES "/whole/libcudnn_heuristic.so.9", RTLD_NOW)) << dlerror();
+        for (int time = 0; time < 2; ++time) EXPECT_EQ(convolve<float>(module, device), 18);
+        const std::string log = Module::logged();
+        const size_t first = log.find("this process has loaded another copy of cuDNN");
+        EXPECT_NE(first, log.npos) << log;
+        EXPECT_EQ(log.find("another copy", first + 40), log.npos) << log;
+        module->device_close(device);
+    });
+}
+
+}  // namespace yoke::test

@@ -1,0 +1,404 @@
+// A libcudnn_graph for tests: graphs on host memory, in their stream's turn, by calls that the real one would take.
+// What that would refuse, or would answer with wrong memory, is refused with a line on stderr. See fake.h.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "tests/fakes/cuda/cudnn_fake.h"
+#include "tests/fakes/cuda/fake.h"
+
+namespace yoke::fake {
+namespace {
+
+template <class Call>
+Call driver_symbol(const char *name)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return library ? reinterpret_cast<Call>(dlsym(library, name)) : nullptr;
+}
+
+const fake_runtime &runtime()
+{
+    static const fake_runtime none{};
+    const auto found = driver_symbol<const fake_runtime *>("fake_runtime_calls");
+    return found ? *found : none;
+}
+
+int fault_of(const char *call)
+{
+    static const auto ask = driver_symbol<decltype(&fake_fault)>("fake_fault");
+    return ask ? ask(call) : 0;
+}
+
+int current_device()
+{
+    static const auto get = driver_symbol<decltype(&fake_current_device)>("fake_current_device");
+    return get ? get() : -1;
+}
+
+void hold(int change)
+{
+    static const auto count = driver_symbol<decltype(&fake_hold)>("fake_hold");
+    if (count) count(FAKE_HANDLES, change);
+}
+
+thread_local char g_said[256];
+
+struct Handle {
+    int device;
+    cudaStream_t stream;
+};
+
+std::mutex g_mutex;
+std::set<const void *> g_handles;
+std::map<void *, std::shared_ptr<CudnnObject>> g_objects;
+int g_runs[2];  // in TF32, and not
+
+// The engines: a plan that the module takes must be of one whose notes allow.
+struct Engine {
+    std::vector<cudnnBackendNumericalNote_t> notes;
+    int64_t workspace;
+};
+const std::vector<Engine> kEngines = {
+    {{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, 0},
+    {{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}, 0},
+    {{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, 4096},
+    {{CUDNN_NUMERICAL_NOTE_WINOGRAD}, 8192},
+    {{}, 0},
+};
+constexpr int kEngineOfConfig = CUDNN_ATTR_ENGINE_GLOBAL_INDEX;
+constexpr int64_t kFirstOfFallback = 4;
+
+std::shared_ptr<CudnnObject> object_of(void *descriptor)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    const auto found = g_objects.find(descriptor);
+    return found == g_objects.end() ? nullptr : found->second;
+}
+
+cudnnStatus_t check_handle(cudnnHandle_t handle)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    if (!g_handles.count(handle)) return refuse_cudnn("a handle that is not live");
+    const int device = reinterpret_cast<const Handle *>(handle)->device;
+    if (device != current_device())
+        return refuse_cudnn("a handle of device %d while %d is current", device, current_device());
+    return CUDNN_STATUS_SUCCESS;
+}
+
+template <class T>
+CudnnValue value_of(cudnnBackendAttributeType_t type, const T &value)
+{
+    CudnnValue made{type, 1, std::vector<char>(sizeof value), {}};
+    memcpy(made.bytes.data(), &value, sizeof value);
+    return made;
+}
+
+size_t bytes_of(cudnnBackendAttributeType_t type)
+{
+    switch (type) {
+        case CUDNN_TYPE_BOOLEAN:
+            return 1;
+        case CUDNN_TYPE_INT64:
+        case CUDNN_TYPE_HANDLE:
+        case CUDNN_TYPE_VOID_PTR:
+        case CUDNN_TYPE_BACKEND_DESCRIPTOR:
+            return 8;
+        default:
+            return 4;
+    }
+}
+
+bool is_float_graph(const CudnnObject &graph)
+{
+    const CudnnObject &first = *graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs[0];
+    return first.ref(ports_of(first).in[0])->get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE) ==
+           CUDNN_DATA_FLOAT;
+}
+
+// An engine of a graph, in a configuration's place.
+void add_results(CudnnObject &heuristics)
+{
+    const char *text = getenv("FAKE_CUDNN_ENGINES");
+    const auto last = text ? atoi(text) : static_cast<int64_t>(kEngines.size());
+    const bool fallback =
+        heuristics.get<int>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
+    for (int64_t i = fallback ? kFirstOfFallback : 0;
+         i < (fallback ? last : std::min(last, kFirstOfFallback)); ++i) {
+        auto config = std::make_shared<CudnnObject>();
+        config->type = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+        config->is_finalized = true;
+        config->values[kEngineOfConfig] = value_of(CUDNN_TYPE_INT64, i);
+        config->values[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] =
+            heuristics.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+        heuristics.results.push_back(config);
+    }
+}
+
+// Real tensors of a graph, by their names.
+std::map<int64_t, const CudnnObject *> tensors_of(const CudnnObject &graph)
+{
+    std::map<int64_t, const CudnnObject *> tensors;
+    for (const CudnnRef &operation : graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs) {
+        CudnnPorts ports = ports_of(*operation);
+        ports.in.push_back(ports.out);
+        for (const int port : ports.in)
+            if (const CudnnObject *tensor = operation->ref(port))
+                if (!tensor->get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL))
+                    tensors[tensor->get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)] = tensor;
+    }
+    return tensors;
+}
+
+cudnnStatus_t read_pack(const CudnnObject &pack, const CudnnObject &graph, CudnnWork &work)
+{
+    const auto names = pack.list(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
+               places = pack.list(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    if (names.size() != places.size())
+        return refuse_cudnn("a pack of %zu names and %zu places", names.size(), places.size());
+    const auto tensors = tensors_of(graph);
+    for (size_t i = 0; i < names.size(); ++i) {
+        const auto tensor = tensors.find(names[i]);
+        if (tensor == tensors.end())
+            return refuse_cudnn("the graph has no tensor %lld", (long long)names[i]);
+        const auto alignment = tensor->second->get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+        if (!places[i] || places[i] % alignment)
+            return refuse_cudnn("tensor %lld at %llx, where an alignment of %lld was promised",
+                                (long long)names[i], (long long)places[i], (long long)alignment);
+        work.addresses[names[i]] = reinterpret_cast<void *>(places[i]);
+    }
+    if (work.addresses.size() != tensors.size()) return refuse_cudnn("a pack that lacks a tensor");
+    work.workspace = pack.get<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (work.workspace_bytes &&
+        (!work.workspace || reinterpret_cast<uintptr_t>(work.workspace) % 256))
+        return refuse_cudnn("a workspace at %p", work.workspace);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cudnnStatus_t refuse_cudnn(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(g_said, sizeof g_said, format, args);
+    va_end(args);
+    fprintf(stderr, "fake cuDNN: %s\n", g_said);
+    return CUDNN_STATUS_BAD_PARAM;
+}
+
+}  // namespace yoke::fake
+
+using namespace yoke::fake;
+
+#define FAULT()                                                     \
+    do {                                                            \
+        if (const int fault = fault_of(__func__)) {                 \
+            snprintf(g_said, sizeof g_said, "asked for by a test"); \
+            return static_cast<cudnnStatus_t>(fault);               \
+        }                                                           \
+    } while (0)
+
+// ---- the library ----------------------------------------------------------------------------------------------------
+
+// Graphs that were run so far in TF32 (1), and otherwise (0).
+extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs(int tf32)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    return g_runs[tf32];
+}
+
+size_t cudnnGetVersion()
+{
+    return CUDNN_VERSION;
+}
+
+size_t cudnnGetCudartVersion()
+{
+    return CUDART_VERSION;
+}
+
+const char *cudnnGetErrorString(cudnnStatus_t)
+{
+    return "CUDNN_STATUS_FAKE";
+}
+
+void cudnnGetLastErrorString(char *message, size_t capacity)
+{
+    snprintf(message, capacity, "%s", g_said);
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
+{
+    FAULT();
+    if (current_device() < 0) return CUDNN_STATUS_NOT_INITIALIZED;
+    if (runtime().wait && runtime().wait()) return CUDNN_STATUS_INTERNAL_ERROR;
+    const auto *made = new Handle{current_device(), nullptr};
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    g_handles.insert(made);
+    hold(1);
+    *handle = reinterpret_cast<cudnnHandle_t>(const_cast<Handle *>(made));
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
+{
+    FAULT();
+    if (const cudnnStatus_t status = check_handle(handle)) return status;
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    g_handles.erase(handle);
+    hold(-1);
+    delete reinterpret_cast<Handle *>(handle);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    FAULT();
+    if (const cudnnStatus_t status = check_handle(handle)) return status;
+    reinterpret_cast<Handle *>(handle)->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t *descriptor)
+{
+    FAULT();
+    auto made = std::make_shared<CudnnObject>();
+    made->type = type;
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    *descriptor = made.get();
+    g_objects[made.get()] = made;
+    hold(1);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    if (!g_objects.erase(descriptor))
+        return refuse_cudnn("a descriptor that is not live is destroyed");
+    hold(-1);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count,
+                                       const void *values)
+{
+    FAULT();
+    const auto object = object_of(descriptor);
+    if (!object || object->is_finalized)
+        return refuse_cudnn("attribute %d of a descriptor that is none, or is finalized", name);
+    if (const cudnnStatus_t status = check_attribute(*object, name, type, count)) return status;
+    const auto *first = static_cast<const char *>(values);
+    CudnnValue value{type, count, {first, first + static_cast<size_t>(count) * bytes_of(type)}, {}};
+    for (int64_t i = 0; type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < count; ++i) {
+        const auto other = object_of(static_cast<void *const *>(values)[i]);
+        if (!other || !other->is_finalized)
+            return refuse_cudnn("attribute %d is a descriptor that is not finalized", name);
+        value.refs.push_back(other);
+    }
+    object->values[name] = std::move(value);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
+{
+    FAULT();
+    const auto object = object_of(descriptor);
+    if (!object || object->is_finalized)
+        return refuse_cudnn("a descriptor that is none, or is finalized, is finalized");
+    if (const cudnnStatus_t status = check_object(*object)) return status;
+    // Making a plan may compile, and loads what it compiled.
+    if (object->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && runtime().unsafe &&
+        runtime().unsafe())
+        return CUDNN_STATUS_INTERNAL_ERROR;
+    if (object->type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR) add_results(*object);
+    object->is_finalized = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, int64_t wanted, int64_t *count,
+                                       void *values)
+{
+    FAULT();
+    const auto object = object_of(descriptor);
+    if (!object || !object->is_finalized)
+        if (!object || object->type != CUDNN_BACKEND_ENGINE_DESCRIPTOR ||
+            !object->has(kEngineOfConfig))
+            return refuse_cudnn("attribute %d of a descriptor that is not finalized", name);
+    auto *const *places = static_cast<void *const *>(values);
+    const auto engine = static_cast<size_t>(object->get<int64_t>(kEngineOfConfig));
+    switch (static_cast<int>(name)) {
+        case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+            *count = static_cast<int64_t>(object->results.size());
+            for (int64_t i = 0; i < std::min(wanted, *count); ++i) {
+                const auto result = object_of(places[i]);
+                if (!result) return refuse_cudnn("a result that has no place");
+                *result = *object->results[static_cast<size_t>(i)];
+            }
+            return CUDNN_STATUS_SUCCESS;
+        case CUDNN_ATTR_ENGINECFG_ENGINE:
+            *count = 1;
+            object_of(places[0])->values[kEngineOfConfig] = object->values.at(kEngineOfConfig);
+            return CUDNN_STATUS_SUCCESS;
+        case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+            *count = static_cast<int64_t>(kEngines[engine].notes.size());
+            memcpy(values, kEngines[engine].notes.data(),
+                   kEngines[engine].notes.size() * sizeof(cudnnBackendNumericalNote_t));
+            return CUDNN_STATUS_SUCCESS;
+        case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: {
+            const CudnnObject &config = *object->ref(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+            *count = 1;
+            memcpy(values,
+                   &kEngines[static_cast<size_t>(config.get<int64_t>(kEngineOfConfig))].workspace,
+                   sizeof(int64_t));
+            return CUDNN_STATUS_SUCCESS;
+        }
+        default:
+            return refuse_cudnn("attribute %d cannot be read", name);
+    }
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack)
+{
+    FAULT();
+    if (const cudnnStatus_t status = check_handle(handle)) return status;
+    const auto the_plan = object_of(plan), the_pack = object_of(pack);
+    if (!the_plan || !the_pack || !the_plan->is_finalized || !the_pack->is_finalized)
+        return refuse_cudnn("a plan or a pack that is not finalized");
+    if (the_plan->get<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != handle)
+        return refuse_cudnn("a plan of another handle");
+    const CudnnObject &config = *the_plan->ref(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const Engine &engine = kEngines[static_cast<size_t>(config.get<int64_t>(kEngineOfConfig))];
+    CudnnWork work{};
+    work.graph = config.values.at(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).refs[0];
+    work.workspace_bytes = static_cast<uint64_t>(engine.workspace);
+    work.tf32 = is_float_graph(*work.graph) && !engine.notes.empty() &&
+                engine.notes[0] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    if (const cudnnStatus_t status = read_pack(*the_pack, *work.graph, work)) return status;
+    if (!runtime().enqueue) return CUDNN_STATUS_NOT_INITIALIZED;
+    std::vector<const void *> used = {work.workspace_bytes ? work.workspace : nullptr};
+    for (const auto &[name, address] : work.addresses) used.push_back(address);
+    {
+        const std::lock_guard<std::mutex> lock(g_mutex);
+        ++g_runs[work.tf32];
+    }
+    return runtime().enqueue("cuDNN's kernel", reinterpret_cast<Handle *>(handle)->stream,
+                             do_cudnn_work, drop_cudnn_work, new CudnnWork(work), used.data(),
+                             used.size() * sizeof(void *))
+               ? CUDNN_STATUS_EXECUTION_FAILED
+               : CUDNN_STATUS_SUCCESS;
+}

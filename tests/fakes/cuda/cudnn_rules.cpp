@@ -1,0 +1,208 @@
+// Which attributes the descriptors of the fake libcudnn_graph have, and which of them it refuses.
+#include <cstdarg>
+#include <cstdio>
+
+#include "tests/fakes/cuda/cudnn_fake.h"
+
+namespace yoke::fake {
+namespace {
+
+enum Need { kOptional, kNeeded };
+
+struct Rule {
+    cudnnBackendDescriptorType_t of;
+    cudnnBackendAttributeName_t name;
+    cudnnBackendAttributeType_t type;
+    int64_t least, most;
+    Need need;
+};
+
+#define TENSOR CUDNN_BACKEND_TENSOR_DESCRIPTOR
+#define CONVOLUTION CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR
+#define FORWARD CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
+#define DATA CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+#define FILTER CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR
+#define POINTWISE CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR
+#define REF CUDNN_TYPE_BACKEND_DESCRIPTOR
+
+constexpr Rule kRules[] = {
+    {TENSOR, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, kNeeded},
+    {TENSOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, 4, kNeeded},
+    {TENSOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, 4, kNeeded},
+    {TENSOR, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, 1, kNeeded},
+    {TENSOR, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, 1, kNeeded},
+    {TENSOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 1, kOptional},
+    {TENSOR, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, 1, kOptional},
+    {CONVOLUTION, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, 1, kNeeded},
+    {CONVOLUTION, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, kNeeded},
+    {CONVOLUTION, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1, kNeeded},
+    {CONVOLUTION, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, 2, kNeeded},
+    {CONVOLUTION, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, 2, kNeeded},
+    {CONVOLUTION, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, 2, kNeeded},
+    {CONVOLUTION, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, 2, kNeeded},
+    {FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, 1, kNeeded},
+    {FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, 1, kNeeded},
+    {FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, REF, 1, 1, kNeeded},
+    {FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, REF, 1, 1, kNeeded},
+    {FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, REF, 1, 1, kNeeded},
+    {FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, REF, 1, 1, kNeeded},
+    {DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_TYPE_FLOAT, 1, 1, kNeeded},
+    {DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, CUDNN_TYPE_FLOAT, 1, 1, kNeeded},
+    {DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, REF, 1, 1, kNeeded},
+    {DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, REF, 1, 1, kNeeded},
+    {DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, REF, 1, 1, kNeeded},
+    {DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, REF, 1, 1, kNeeded},
+    {FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_TYPE_FLOAT, 1, 1, kNeeded},
+    {FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, CUDNN_TYPE_FLOAT, 1, 1, kNeeded},
+    {FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, REF, 1, 1, kNeeded},
+    {FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, REF, 1, 1, kNeeded},
+    {FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, REF, 1, 1, kNeeded},
+    {FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, REF, 1, 1, kNeeded},
+    {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1,
+     kNeeded},
+    {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1,
+     kNeeded},
+    {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, 1,
+     kOptional},
+    {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, REF, 1, 1, kNeeded},
+    {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, REF, 1, 1, kNeeded},
+    {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, REF, 1, 1, kOptional},
+    {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, REF, 1, 1, kOptional},
+    {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, REF, 1, 1, kNeeded},
+    {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE,
+     1, 1, kNeeded},
+    {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, REF, 1, 64, kNeeded},
+    {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, REF, 1, 1,
+     kNeeded},
+    {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, 1,
+     kNeeded},
+    {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE,
+     1, 1, kNeeded},
+    {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, REF, 1, 1,
+     kNeeded},
+    {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 1,
+     64, kNeeded},
+    {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+     CUDNN_TYPE_VOID_PTR, 1, 64, kNeeded},
+    {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
+     1, 1, kNeeded},
+};
+
+cudnnStatus_t check_tensor(const CudnnObject &tensor)
+{
+    for (const int name : {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_ATTR_TENSOR_STRIDES})
+        for (const int64_t value : tensor.list(name))
+            if (value < 1)
+                return refuse_cudnn("a tensor of a length or stride of %lld", (long long)value);
+    const auto alignment = tensor.get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+    const auto size =
+        static_cast<int64_t>(size_of(tensor.get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)));
+    if (alignment < size || alignment & (alignment - 1))
+        return refuse_cudnn("a tensor aligned to %lld bytes", (long long)alignment);
+    if (tensor.get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
+        tensor.get<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE))
+        return refuse_cudnn("a number that is virtual");
+    return CUDNN_STATUS_SUCCESS;
+}
+
+// [N, H, W, C] in memory: what the kernels that are asked for read and write.
+bool is_channels_last(const CudnnObject &tensor)
+{
+    const auto d = tensor.list(CUDNN_ATTR_TENSOR_DIMENSIONS),
+               s = tensor.list(CUDNN_ATTR_TENSOR_STRIDES);
+    return s == std::vector<int64_t>{d[1] * d[2] * d[3], 1, d[3] * d[1], d[1]};
+}
+
+cudnnStatus_t check_convolution(const CudnnObject &operation, int window_name, int x_name,
+                                int w_name, int y_name)
+{
+    const CudnnObject &window = *operation.ref(window_name);
+    const CudnnObject *const tensors[] = {operation.ref(x_name), operation.ref(w_name),
+                                          operation.ref(y_name)};
+    for (const CudnnObject *tensor : tensors)
+        if (!is_channels_last(*tensor))
+            return refuse_cudnn("a tensor of a convolution that is not channels last");
+    const auto x = tensors[0]->list(CUDNN_ATTR_TENSOR_DIMENSIONS),
+               w = tensors[1]->list(CUDNN_ATTR_TENSOR_DIMENSIONS),
+               y = tensors[2]->list(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    if (x[0] != y[0] || w[0] != y[1] || x[1] % w[1] || w[0] % (x[1] / w[1]))
+        return refuse_cudnn("a convolution whose channels or images do not fit");
+    const auto pre = window.list(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
+               post = window.list(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
+               apart = window.list(CUDNN_ATTR_CONVOLUTION_DILATIONS),
+               step = window.list(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+    for (size_t i = 0; i < 2; ++i) {
+        const int64_t reach = apart[i] * (w[2 + i] - 1) + 1, length = x[2 + i] + pre[i] + post[i];
+        if (length < reach || y[2 + i] != (length - reach) / step[i] + 1)
+            return refuse_cudnn("a convolution of %lld to %lld", (long long)x[2 + i],
+                                (long long)y[2 + i]);
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cudnnStatus_t check_attribute(const CudnnObject &object, cudnnBackendAttributeName_t name,
+                              cudnnBackendAttributeType_t type, int64_t count)
+{
+    for (const Rule &rule : kRules)
+        if (rule.of == object.type && rule.name == name)
+            return rule.type != type || count < rule.least || count > rule.most
+                       ? refuse_cudnn("attribute %d of type %d and %lld values", name, type,
+                                      (long long)count)
+                       : CUDNN_STATUS_SUCCESS;
+    return refuse_cudnn("a descriptor of kind %d has no attribute %d", object.type, name);
+}
+
+cudnnStatus_t check_object(const CudnnObject &object)
+{
+    for (const Rule &rule : kRules)
+        if (rule.of == object.type && rule.need == kNeeded && !object.has(rule.name))
+            return refuse_cudnn("a descriptor of kind %d lacks attribute %d", object.type,
+                                rule.name);
+    switch (object.type) {
+        case TENSOR:
+            return check_tensor(object);
+        case FORWARD:
+            return check_convolution(object, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+        case DATA:
+            return check_convolution(object, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY);
+        case FILTER:
+            return check_convolution(object, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+        default:
+            return CUDNN_STATUS_SUCCESS;
+    }
+}
+
+CudnnPorts ports_of(const CudnnObject &operation)
+{
+    switch (operation.type) {
+        case FORWARD:
+            return {{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W},
+                    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+        case DATA:
+            return {{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W},
+                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX};
+        case FILTER:
+            return {{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
+        default:
+            return {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                     CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
+                    CUDNN_ATTR_OPERATION_POINTWISE_YDESC};
+    }
+}
+
+}  // namespace yoke::fake
