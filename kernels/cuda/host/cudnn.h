@@ -11,6 +11,10 @@ const char *cudnn_why_unavailable();
 // 91900 is 9.19.0; 0 where cuDNN cannot serve.
 int64_t cudnn_version();
 
+// Before a stream is captured: makes a handle where none is free, for that may wait for the device, which no capture
+// outlives. YOKE_OK too where cuDNN cannot serve or is not enabled.
+yoke_status cudnn_prepare(Device &device);
+
 // Gives the device's handles and plans back; the next call makes others. When the device closes.
 void cudnn_close(const Device &device);
 

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstdio>
 
+#include "core/backend/ops.inc"
 #include "kernels/cuda/host/cudnn.h"
 #include "kernels/cuda/host/cudnn_conv_graph.h"
 #include "kernels/cuda/host/cudnn_status.h"
@@ -303,6 +304,15 @@ bool is_taken(const Conv &c)
 }
 
 }  // namespace
+
+yoke_status cudnn_prepare(Device &device)
+{
+    if (!is_enabled()) return YOKE_OK;
+    yoke_launch launch{};
+    launch.op = YOKE_OP__CONV;
+    launch.device = &device;
+    return CudnnLoan(&launch).status();
+}
 
 yoke_status cudnn_convolve(const yoke_launch *launch, const Conv &conv, CopyOperand copy,
                            bool *done)

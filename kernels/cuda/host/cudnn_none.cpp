@@ -14,6 +14,11 @@ int64_t cudnn_version()
     return 0;
 }
 
+yoke_status cudnn_prepare(Device &)
+{
+    return YOKE_OK;
+}
+
 void cudnn_close(const Device &) {}
 
 yoke_status cudnn_convolve(const yoke_launch *, const kernels::Conv &, CopyOperand, bool *done)

@@ -1,5 +1,6 @@
 // CUDA graphs: what a stream is given between begin and end, as one thing to launch.
 #include "kernels/cuda/host/cublaslt.h"
+#include "kernels/cuda/host/cudnn.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/relaxed.h"
@@ -17,6 +18,7 @@ yoke_status graph_begin(void *device, void *stream)
     const Scope scope(device, "graph_begin");
     if (scope.status()) return scope.status();
     if (const yoke_status status = cublaslt_prepare(scope.device())) return status;
+    if (const yoke_status status = cudnn_prepare(scope.device())) return status;
     return scope.check(cudaStreamBeginCapture(native_stream(stream), cudaStreamCaptureModeRelaxed),
                        "cudaStreamBeginCapture");
 }

@@ -100,7 +100,39 @@ yoke_status multiply(Capture &c)
         .run(*Module::table());
 }
 
+yoke_status convolve(Capture &c, void *stream)
+{
+    auto *x = static_cast<float *>(c.block);
+    return Record(YOKE_OP__CONV, c.device, stream)
+        .in(x, {1, 1, 2, 2})
+        .in(x + 4, {1, 1, 1, 1})
+        .absent()
+        .out(x + 8, {1, 1, 2, 2})
+        .axes({1, 1, 0, 0, 1, 1})
+        .param(int64_t{1})
+        .run(*Module::table());
+}
+
 }  // namespace
+
+TEST(Captures, MayHoldTheFirstConvolutionOfAProcess)
+{
+    in_fresh_process([] {
+        setenv("YOKE_CUDNN_ENABLED", "1", 1);
+        Capture capture;
+        void *graph = nullptr;
+        Module::keep_scratch();
+        EXPECT_EQ(convolve(capture, capture.stream), YOKE_OK) << failure().message;
+        EXPECT_EQ(capture.end(&graph), YOKE_OK) << failure().message;
+        const auto &m = capture.module;
+        EXPECT_EQ(m->graph_launch(capture.device, graph, capture.stream), YOKE_OK);
+        EXPECT_EQ(m->stream_synchronize(capture.device, capture.stream), YOKE_OK);
+        const auto *x = static_cast<float *>(capture.block);
+        EXPECT_GT(x[0], 0);
+        EXPECT_EQ(x[8], x[0] * x[0]);
+        EXPECT_EQ(Module::logged(), "");
+    });
+}
 
 TEST(Captures, MayHoldTheFirstProductOfAProcess)
 {
@@ -170,6 +202,7 @@ void do_all_that_is_unsafe(Capture &c, void *other, void *event)
                   .run(*Module::table()),
               YOKE_OK)
         << failure().message;
+    EXPECT_EQ(convolve(c, other), YOKE_OK) << failure().message;
     EXPECT_EQ(m->stream_synchronize(c.device, other), YOKE_OK) << failure().message;
 }
 
@@ -183,6 +216,7 @@ TEST(Captures, OfOthersAreNotLostByAnyCallFromAnyThread)
                 EXPECT_TRUE(passes_in_child([&] {
                     setenv("FAKE_CUDA_CAPTURE_MODE", mode, 1);
                     setenv("YOKE_CUBLASLT_AUTOTUNE", tuning, 1);
+                    setenv("YOKE_CUDNN_ENABLED", "1", 1);
                     const Module module;
                     void *device = Module::open(), *other = nullptr, *event = nullptr;
                     EXPECT_EQ(module->stream_create(device, 0, &other), YOKE_OK);
