@@ -51,27 +51,60 @@ inline const C *see_row(yoke_dtype dtype, const void *array, int64_t row, int64_
     return see_run(dtype, array, row * width, width, buffer);
 }
 
+// Channels [c, c + n) of a row of `width` pixels, NHWC: run(first lane, lanes, their place in the array) for each piece of
+// them that lies together, a whole row where these are all channels. Pixel x has lanes [x * n, x * n + n).
+template <class F>
+inline void each_run(const Pool &p, int64_t row, int64_t width, int64_t c, int64_t n, const F &run)
+{
+    if (n == p.c) return run(0, width * n, row * width * n);
+    for (int64_t x = 0; x < width; x++) run(x * n, n, (row * width + x) * p.c + c);
+}
+
+// Those channels of a row of x, or of the result, in C.
+template <class C>
+inline const C *see_pixels(const Pool &p, const void *array, int64_t row, int64_t width, int64_t c,
+                           int64_t n, C *buffer)
+{
+    if (n == p.c) return see_run(p.dtype, array, row * width * n, width * n, buffer);
+    each_run(p, row, width, c, n, [&](int64_t lane, int64_t count, int64_t at) {
+        take_run(p.dtype, array, at, count, buffer + lane);
+    });
+    return buffer;
+}
+
+// How many elements of x or the result an element of what is written, `height` by `width`, has to do with.
+inline int64_t work_of(const Pool &p, int64_t height, int64_t width)
+{
+    return divide_up(p.y.in * p.x.in, height * width) + p.y.out * p.x.out / (height * width);
+}
+
+// row(number, room) for each row of what is written, of an image where x lies NHWC, of a plane elsewhere. The room is for
+// a row of x and two of the result, of as many channels as are taken at a time.
+template <class C, class Row>
+inline yoke_status each_row(const yoke_launch *launch, const Pool &p, int64_t height, int64_t width,
+                            const Row &row)
+{
+    const int64_t lanes = p.is_nhwc ? p.c : 1, rows = p.n * p.c / lanes * height;
+    const int64_t slots = team_size(), room = (p.x.in + 2 * p.x.out) * min(lanes, kLanes);
+    Scratch scratch(launch);
+    if (yoke_status status = scratch.reserve((uint64_t)(slots * room) * sizeof(C))) return status;
+    parallel_shares(rows, max(1, kGrain / (width * lanes * work_of(p, height, width))), slots,
+                    [&](int64_t begin, int64_t end, int slot) {
+                        for (; begin < end; begin++) row(begin, scratch.as<C>() + slot * room);
+                    });
+    return YOKE_OK;
+}
+
 // pixel(number, channel, channels) or row(number, room) for all that is written, of `height` and `width`.
 template <class C, class Pixel, class Row>
 inline yoke_status each_part(const yoke_launch *launch, const Pool &p, int64_t height,
                              int64_t width, const Pixel &pixel, const Row &row)
 {
-    const int64_t work =
-        divide_up(p.y.in * p.x.in, height * width) + p.y.out * p.x.out / (height * width);
-    if (p.is_nhwc) {
-        parallel_shares(p.n * height * width, max(1, kGrain / (p.c * work)),
-                        [&](int64_t begin, int64_t end) {
-                            for (; begin < end; begin++)
-                                each_piece(p.c, [&](int64_t c, int64_t n) { pixel(begin, c, n); });
-                        });
-        return YOKE_OK;
-    }
-    const int64_t slots = team_size(), room = p.x.in + 2 * p.x.out;
-    Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve((uint64_t)(slots * room) * sizeof(C))) return status;
-    parallel_shares(p.n * p.c * height, max(1, kGrain / (width * work)), slots,
-                    [&](int64_t begin, int64_t end, int slot) {
-                        for (; begin < end; begin++) row(begin, scratch.as<C>() + slot * room);
+    if (!p.is_nhwc) return each_row<C>(launch, p, height, width, row);
+    parallel_shares(p.n * height * width, max(1, kGrain / (p.c * work_of(p, height, width))),
+                    [&](int64_t begin, int64_t end) {
+                        for (; begin < end; begin++)
+                            each_piece(p.c, [&](int64_t c, int64_t n) { pixel(begin, c, n); });
                     });
     return YOKE_OK;
 }

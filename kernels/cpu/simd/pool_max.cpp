@@ -1,35 +1,37 @@
 // Maxima of windows over height and width, and their gradient.
 #include "kernels/cpu/simd/pool.h"
+#include "kernels/cpu/simd/tile.h"
 
 YOKE_SIMD_BEGIN
 
 // ---- lanes ----------------------------------------------------------------------------------------------------------
 
-// What the lanes have found so far: places below 0 are none.
+// What n lanes have found so far: places below 0 are none.
 template <class C>
 struct Best {
-    C value[kLanes];
-    int32_t place[kLanes];
+    C *value;
+    int32_t *place;
 
-    explicit Best(int64_t n)
+    // Lanes from `begin` on have found nothing yet.
+    void start(int64_t begin, int64_t n) const
     {
-        for (int64_t i = 0; i < n; i++) value[i] = -(C)__builtin_inf(), place[i] = -1;
+        for (int64_t i = begin; i < n; i++) value[i] = -(C)__builtin_inf(), place[i] = -1;
     }
     // Lane i reads from[i * step].
-    void take(const C *from, int64_t step, int64_t begin, int64_t end, int32_t tap)
+    void take(const C *from, int64_t step, int64_t begin, int64_t end, int32_t tap) const
     {
         if (step == 1) return take_dense(from, begin, end, tap);
         for (int64_t i = begin; i < end; i++) take_one(from[i * step], i, tap);
     }
 
 private:
-    void take_one(C v, int64_t i, int32_t tap)
+    void take_one(C v, int64_t i, int32_t tap) const
     {
         const bool takes = (place[i] < 0) | kernels::is_better(v, value[i]);
         value[i] = takes ? v : value[i];
         place[i] = takes ? tap : place[i];
     }
-    void take_dense(const C *from, int64_t begin, int64_t end, int32_t tap)
+    void take_dense(const C *from, int64_t begin, int64_t end, int32_t tap) const
     {
 #pragma omp simd
         for (int64_t i = begin; i < end; i++) take_one(from[i], i, tap);
@@ -37,16 +39,18 @@ private:
 };
 
 template <class C>
-static void write_best(const Pool &p, Best<C> &best, int64_t n, int64_t at)
+static void write_best(const Pool &p, const Best<C> &best, int64_t n, int64_t at)
 {
     give_run(p.dtype, best.value, n, p.out, at);
     if (!p.places) return;
-    for (int64_t i = 0; i < n; i++) best.place[i] = max(best.place[i], 0);
+    // What has found nothing has place 0.
     if (p.has_wide_places) {
-        __builtin_memcpy(static_cast<int32_t *>(p.places) + at, best.place, (size_t)n * 4);
+        int32_t *to = static_cast<int32_t *>(p.places) + at;
+        for (int64_t i = 0; i < n; i++) to[i] = best.place[i] < 0 ? 0 : best.place[i];
     } else {
         uint8_t *to = static_cast<uint8_t *>(p.places) + at;
-        for (int64_t i = 0; i < n; i++) to[i] = (uint8_t)best.place[i];
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) to[i] = (uint8_t)(best.place[i] < 0 ? 0 : best.place[i]);
     }
 }
 
@@ -61,23 +65,73 @@ static const int32_t *see_places(const Pool &p, int64_t at, int64_t n, int32_t *
 
 // ---- max ------------------------------------------------------------------------------------------------------------
 
-// The channels [c, c + n) of pixel (image, oy, ox) of the result.
+// The taps of a window, one after another, each n values that lie together.
+template <class C>
+struct SeenTaps {
+    static constexpr int64_t kMost = 64, kRoom = 16 * kLanes;
+    const C *from[kMost];
+    int32_t tap[kMost];
+    int64_t count = 0;
+    C room[kRoom];
+};
+
+// The best of the first lanes of n, vectors of them, which stay in registers meanwhile. Returns how many.
+template <class C>
+static int64_t take_vectors(const SeenTaps<C> &taps, int64_t n, const Best<C> &best)
+{
+    using Values = Vector<C>;
+    using Places = decltype(Values() < Values());
+    constexpr int64_t kWidth = sizeof(Values) / sizeof(C);
+    int64_t i = 0;
+    for (; i + kWidth <= n; i += kWidth) {
+        Values found = *(const Values *)(taps.from[0] + i);
+        Places place = Places() + taps.tap[0];
+        for (int64_t t = 1; t < taps.count; t++) {
+            const Values v = *(const Values *)(taps.from[t] + i);
+            const Places takes = ~(v <= found) & (found == found);
+            found = takes ? v : found;
+            place = takes ? Places() + taps.tap[t] : place;
+        }
+        *(Values *)(best.value + i) = found;
+        for (int64_t k = 0; k < kWidth; k++) best.place[i + k] = (int32_t)place[k];
+    }
+    return i;
+}
+
+// The channels [c, c + n) of pixel (image, oy, ox) of the result. Taps that lie together are seen together.
 template <class C>
 static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t ox = pixel % p.x.out, oy = pixel / p.x.out % p.y.out,
                   image = pixel / p.x.out / p.y.out;
     const Taps down = sliding_taps(p.y, oy), across = sliding_taps(p.x, ox);
-    Best<C> best(n);
-    C buffer[kLanes];
+    const int64_t most = min(SeenTaps<C>::kMost, SeenTaps<C>::kRoom / n),
+                  width = n == p.c && p.x.dilation == 1 ? min(across.end - across.begin, most) : 1;
+    C values[kLanes];
+    int32_t places[kLanes];
+    SeenTaps<C> taps;
+    const Best<C> best{values, places};
+    bool is_first = true;
+    const auto take = [&] {
+        const int64_t done = is_first && taps.count ? take_vectors(taps, n, best) : 0;
+        if (is_first) best.start(done, n);
+        for (int64_t t = 0; t < taps.count; t++) best.take(taps.from[t], 1, done, n, taps.tap[t]);
+        taps.count = 0, is_first = false;
+    };
     for (int64_t i = down.begin; i < down.end; i++)
-        for (int64_t j = across.begin; j < across.end; j++) {
+        for (int64_t j = across.begin; j < across.end; j += width) {
+            const int64_t count = min(width, across.end - j);
+            if (taps.count + count > most) take();
             const int64_t y = down.first + i * p.y.dilation, x = across.first + j * p.x.dilation,
                           at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
-            best.take(see_run(p.dtype, p.in, at, n, buffer), 1, 0, n,
-                      (int32_t)(i * p.x.kernel + j));
+            const C *from = see_run(p.dtype, p.in, at, count * n, taps.room + taps.count * n);
+            for (int64_t k = 0; k < count; k++, taps.count++) {
+                taps.from[taps.count] = from + k * n;
+                taps.tap[taps.count] = (int32_t)(i * p.x.kernel + j + k);
+            }
         }
-    write_best<C>(p, best, n, pixel * p.c + c);
+    take();
+    write_best(p, best, n, pixel * p.c + c);
 }
 
 // Row oy of a plane of the result; `room` has a row of x.
@@ -88,7 +142,10 @@ static void max_row(const Pool &p, int64_t row, C *room)
     const Taps down = sliding_taps(p.y, row % p.y.out);
     each_piece(p.x.out, [&](int64_t first, int64_t n) {
         const Windows across = taps_of_lanes(p.x, first, n);
-        Best<C> best(n);
+        C values[kLanes];
+        int32_t places[kLanes];
+        const Best<C> best{values, places};
+        best.start(0, n);
         for (int64_t i = down.begin; i < down.end; i++) {
             const C *from = see_row(p.dtype, p.in, plane * p.y.in + down.first + i * p.y.dilation,
                                     p.x.in, room);
@@ -116,23 +173,39 @@ static void add_where(const C *from, const int32_t *places, int32_t tap, int64_t
     }
 }
 
-// The channels [c, c + n) of pixel (image, y, x) of x's gradient.
+// Row y of an image of x's gradient, NHWC.
 template <class C>
-static void max_gradient_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
+static void max_gradient_pixels(const Pool &p, int64_t row, C *room)
 {
-    const int64_t x = pixel % p.x.in, y = pixel / p.x.in % p.y.in, image = pixel / p.x.in / p.y.in;
-    const Windows down = sliding_windows(p.y, y), across = sliding_windows(p.x, x);
-    C sums[kLanes] = {}, buffer[kLanes];
-    int32_t places[kLanes];
-    for (int64_t oy = down.begin; oy < down.end; oy++)
-        for (int64_t ox = across.begin; ox < across.end; ox++) {
-            const int64_t i = tap_at(p.y, oy, y), j = tap_at(p.x, ox, x);
-            if (i < 0 || j < 0) continue;
-            const int64_t at = ((image * p.y.out + oy) * p.x.out + ox) * p.c + c;
-            add_where(see_run(p.dtype, p.out, at, n, buffer), see_places(p, at, n, places),
-                      (int32_t)(i * p.x.kernel + j), n, 1, sums);
+    const int64_t image = row / p.y.in, y = row % p.y.in;
+    const Windows down = sliding_windows(p.y, y);
+    each_piece(p.c, [&](int64_t c, int64_t n) {
+        C *sums = room, *buffer = room + p.x.in * n;
+        int32_t *place_room = reinterpret_cast<int32_t *>(buffer + p.x.out * n);
+        for (int64_t i = 0; i < p.x.in * n; i++) sums[i] = (C)0;
+        for (int64_t oy = down.begin; oy < down.end; oy++) {
+            const int64_t i = tap_at(p.y, oy, y), from = image * p.y.out + oy;
+            if (i < 0) continue;
+            const C *grads = see_pixels(p, p.out, from, p.x.out, c, n, buffer);
+            const int32_t *places = place_room;
+            each_run(p, from, p.x.out, c, n, [&](int64_t lane, int64_t count, int64_t at) {
+                const int32_t *seen = see_places(p, at, count, place_room + lane);
+                if (count == p.x.out * n)
+                    places = seen;
+                else if (seen != place_room + lane)
+                    __builtin_memcpy(place_room + lane, seen, (size_t)count * sizeof *seen);
+            });
+            for (int64_t ox = 0; ox < p.x.out; ox++) {
+                const Taps across = sliding_taps(p.x, ox);
+                for (int64_t j = across.begin; j < across.end; j++)
+                    add_where(grads + ox * n, places + ox * n, (int32_t)(i * p.x.kernel + j), n, 1,
+                              sums + (across.first + j * p.x.dilation) * n);
+            }
         }
-    give_run(p.dtype, sums, n, p.in, pixel * p.c + c);
+        each_run(p, row, p.x.in, c, n, [&](int64_t lane, int64_t count, int64_t at) {
+            give_run(p.dtype, sums + lane, count, p.in, at);
+        });
+    });
 }
 
 // Row y of a plane of x's gradient; `room` has it, and a row of the result's.
@@ -181,10 +254,9 @@ YOKE_KERNEL(_max_pool_backward)
     if (o[2].numel == 0) return YOKE_OK;
     const Pool p = kernels::max_pool_of(launch, o[2], o[0], o[1]);
     return in_floats(launch, "grad", p.dtype, [&]<class C>() {
-        return each_part<C>(
-            launch, p, p.y.in, p.x.in,
-            [&](int64_t i, int64_t c, int64_t n) { max_gradient_pixel<C>(p, i, c, n); },
-            [&](int64_t i, C *room) { max_gradient_row<C>(p, i, room); });
+        return each_row<C>(launch, p, p.y.in, p.x.in, [&](int64_t i, C *room) {
+            p.is_nhwc ? max_gradient_pixels<C>(p, i, room) : max_gradient_row<C>(p, i, room);
+        });
     });
 }
 
