@@ -212,15 +212,16 @@ struct AffineMap {
     }
 };
 
-// relu of that and a residual.
+// relu of that, or of that and a residual.
+template <bool kAdds>
 struct AffineReluMap {
-    static constexpr int kInputs = 2, kNumbers = 3;
-    bool has_residual;
+    static constexpr int kInputs = kAdds ? 2 : 1, kNumbers = 3;
     template <class C>
-    YOKE_HD C operator()(const C (&x)[2], const C *mean, int64_t planes) const
+    YOKE_HD C operator()(const C (&x)[kInputs], const C *mean, int64_t planes) const
     {
-        const C y = AffineMap()({x[0]}, mean, planes);
-        return Relu()(has_residual ? y + x[1] : y);
+        const C y = (x[0] - mean[0]) * mean[planes] + mean[2 * planes];
+        if constexpr (kAdds) return Relu()(y + x[1]);
+        return Relu()(y);
     }
 };
 

@@ -208,6 +208,7 @@ import threading, yoke
 def layers(dtype):
     x = yoke.randn((1500, 130)).to(dtype=dtype).requires_grad_(True)
     yoke.batch_norm(x, None, None, training=True).sum().backward()
+    yoke.batch_norm_add_relu(x, x, training=True).sum().backward()
     y = yoke.randn((4, 8, 9, 130)).to(dtype=dtype).requires_grad_(True)
     yoke.group_norm(y, 4).sum().backward()
     (yoke.softmax(x, -1) * x).sum((0,)).sum().backward()

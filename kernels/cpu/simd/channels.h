@@ -12,27 +12,28 @@
 #pragma once
 
 #include "kernels/common/per_plane.h"
+#include "kernels/cpu/simd/halves.h"
 #include "kernels/cpu/simd/iterate.h"
-#include "kernels/cpu/simd/run.h"
 #include "kernels/cpu/simd/share.h"
 
 YOKE_SIMD_BEGIN
 
 constexpr int64_t kPlaneItem = 65536;
 constexpr int64_t kPlaneChunk = 1024;  // values that are loaded at a time
-constexpr int64_t kPlaneColumns =
-    32;  // channels side by side: a row of them is two lines, and all rows fit a small stack
-constexpr int64_t kPlaneRows = 64;  // rows of them at a time, so that they stay in a near cache
+constexpr int64_t kPlaneColumns = 64;  // channels side by side: a row of them is four lines
+constexpr int64_t kPlaneRows = 64;     // rows of them at a time, so that they stay in a near cache
 
 template <int N>
 struct Planes {
     Loop<N> kept;     // channels, and samples if each has its own statistics; in row-major order
     Loop<N> reduced;  // the other axes
+    yoke_dtype dtype;
     bool by_columns;
 
     Planes(const yoke_operand *const (&operands)[N], bool per_sample)
     {
         kernels::plan_planes<N>(kept, reduced, operands, per_sample);
+        dtype = operands[0]->dtype;
         by_columns = are_columns();
     }
 
@@ -62,28 +63,23 @@ struct Loaded {
     }
 };
 
-// `count` elements of each operand, one at data and the next a stride from there; room[i] is as far from room[i + 1] as
-// `apart` says.
-template <class T, int N, class View, class C>
-inline void load_values(const View &view, char *const *data, const int64_t *stride, int64_t count,
-                        C *room, int64_t apart, const C *(&in)[N])
+// `count` elements of each operand, one at data and the next a stride from there. The room of an operand is `apart` from
+// that of the one before.
+template <class C, int N, class View>
+inline void load_values(yoke_dtype dtype, const View &view, char *const *data,
+                        const int64_t *stride, int64_t count, C *room, int64_t apart,
+                        const C *(&in)[N])
 {
-    for (int i = 0; i < View::kLoaded; i++) {
-        if (std::is_same_v<T, C> && stride[i] == (int64_t)sizeof(T))
-            in[i] = (const C *)data[i];
-        else
-            in[i] = static_cast<const C *>(
-                load_elements(kernels::dtype_of<T>, data[i], stride[i], count, room + i * apart));
-    }
+    for (int i = 0; i < View::kLoaded; i++)
+        in[i] = see_elements(dtype, data[i], stride[i], count, room + i * apart);
     view.prepare(in, data, stride, count, room + (N - 1) * apart);
 }
 
 // Values [begin, end) of one plane, a chunk after another: sum(in[N], count) gives a chunk's state.
-template <class T, class State, int N, class View, class Sum>
+template <class C, class State, int N, class View, class Sum>
 inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
                        int64_t begin, int64_t end, const Sum &sum)
 {
-    using C = compute_type<T>;
     State total = State::init();
     Loop<N> values = planes.reduced;
     for (int i = 0; i < N; i++) values.data[i] = plane.data[i];
@@ -94,7 +90,7 @@ inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N
             char *from[N];
             int64_t count = min(kPlaneChunk, n - first);
             for (int i = 0; i < N; i++) from[i] = data[i] + first * stride[i];
-            load_values<T>(view, from, stride, count, buffer[0], kPlaneChunk, in);
+            load_values(planes.dtype, view, from, stride, count, buffer[0], kPlaneChunk, in);
             total = State::combine(total, sum(in, count));
         }
     });
@@ -102,13 +98,13 @@ inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N
 }
 
 // Values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
-// count, columns, states) gives a block's.
-template <class T, class State, int N, class View, class Sum>
+// count, columns, states) gives a block's. The buffer is not on the stack, which threads of a host's own may have little
+// of.
+template <class C, class State, int N, class View, class Sum>
 inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
-                        int64_t begin, int64_t end, int64_t columns, State *states, const Sum &sum)
+                        int64_t begin, int64_t end, int64_t columns, State *states, C *buffer,
+                        const Sum &sum)
 {
-    using C = compute_type<T>;
-    C buffer[N * kPlaneRows * kPlaneColumns];
     Loop<N> values = planes.reduced;
     for (int i = 0; i < N; i++) values.data[i] = plane.data[i];
     for (int64_t j = 0; j < columns; j++) states[j] = State::init();
@@ -119,8 +115,8 @@ inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<
         int64_t count = 0;
         for (; count < kPlaneRows && begin < end; count++, begin++, cursor.advance(values, 0, 1)) {
             const C *row[N] = {};
-            load_values<T>(view, cursor.data, planes.kept.stride[0], columns,
-                           buffer + count * kPlaneColumns, kPlaneRows * kPlaneColumns, row);
+            load_values(planes.dtype, view, cursor.data, planes.kept.stride[0], columns,
+                        buffer + count * kPlaneColumns, kPlaneRows * kPlaneColumns, row);
             for (int i = 0; i < N; i++) in[i][count] = row[i];
         }
         sum(in, count, columns, block);
@@ -129,25 +125,31 @@ inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<
 }
 
 // The state of every plane. by_plane(plane number) and by_column(first plane number) give the functions above.
-template <class T, class State, int N, class View, class ByPlane, class ByColumn>
-inline void sum_planes(const Planes<N> &planes, const View &view, State *partial, State *out,
-                       const ByPlane &by_plane, const ByColumn &by_column)
+template <class C, class State, int N, class View, class ByPlane, class ByColumn>
+inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes, const View &view,
+                              State *partial, State *out, const ByPlane &by_plane,
+                              const ByColumn &by_column)
 {
     int64_t count = planes.kept.numel, length = planes.reduced.numel;
     int64_t per_item = planes.item_length(), items = divide_up(length, per_item);
     if (planes.by_columns) {
         int64_t row = planes.kept.shape[0], tiles_a_row = divide_up(row, kPlaneColumns);
-        int64_t tiles = tiles_a_row * (count / row);
+        int64_t tiles = tiles_a_row * (count / row), slots = team_size();
+        constexpr int64_t kRoom = N * kPlaneRows * kPlaneColumns;
+        Scratch scratch(launch);
+        if (yoke_status status = scratch.reserve((uint64_t)(slots * kRoom) * sizeof(C)))
+            return status;
         parallel_shares(tiles * items, max(1, kGrain / max(1, per_item * min(row, kPlaneColumns))),
-                        [&](int64_t begin, int64_t end) {
+                        slots, [&](int64_t begin, int64_t end, int slot) {
                             for (int64_t unit = begin; unit < end; unit++) {
                                 int64_t tile = unit % tiles, item = unit / tiles;
                                 int64_t column = tile % tiles_a_row * kPlaneColumns;
                                 int64_t first = tile / tiles_a_row * row + column;
-                                sum_columns<T>(planes, view, Cursor<N>(planes.kept, first),
+                                sum_columns<C>(planes, view, Cursor<N>(planes.kept, first),
                                                item * per_item, min(length, (item + 1) * per_item),
                                                min(kPlaneColumns, row - column),
-                                               partial + item * count + first, by_column(first));
+                                               partial + item * count + first,
+                                               scratch.as<C>() + slot * kRoom, by_column(first));
                             }
                         });
     } else {
@@ -155,7 +157,7 @@ inline void sum_planes(const Planes<N> &planes, const View &view, State *partial
                         [&](int64_t begin, int64_t end) {
                             for (int64_t unit = begin; unit < end; unit++) {
                                 int64_t plane = unit % count, item = unit / count;
-                                partial[unit] = sum_plane<T, State>(
+                                partial[unit] = sum_plane<C, State>(
                                     planes, view, Cursor<N>(planes.kept, plane), item * per_item,
                                     min(length, (item + 1) * per_item), by_plane(plane));
                             }
@@ -167,6 +169,7 @@ inline void sum_planes(const Planes<N> &planes, const View &view, State *partial
             total = State::combine(total, partial[item * count + plane]);
         out[plane] = total;
     }
+    return YOKE_OK;
 }
 
 // How many states sum_planes needs in `partial`.

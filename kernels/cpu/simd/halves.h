@@ -34,6 +34,26 @@ inline const C *see_run(yoke_dtype dtype, const void *array, int64_t at, int64_t
     return buffer;
 }
 
+// n elements of any stride, where they lie or in the buffer.
+template <class C>
+inline const C *see_elements(yoke_dtype dtype, const char *from, int64_t stride, int64_t n,
+                             C *buffer)
+{
+    if (dtype == kernels::dtype_of<C> && stride == (int64_t)sizeof(C)) return (const C *)from;
+    return static_cast<const C *>(load_elements(dtype, from, stride, n, buffer));
+}
+
+// f.operator()<T>() for the stored type of what is computed in C.
+template <class C, class F>
+inline void for_stored(yoke_dtype dtype, const F &f)
+{
+    if constexpr (std::is_same_v<C, float>) {
+        if (dtype == YOKE_F16) return f.template operator()<f16>();
+        if (dtype == YOKE_BF16) return f.template operator()<bf16>();
+    }
+    f.template operator()<C>();
+}
+
 // run.operator()<C>() with what a dtype is computed in.
 template <class F>
 inline yoke_status in_floats(const yoke_launch *launch, const char *argument, yoke_dtype dtype,

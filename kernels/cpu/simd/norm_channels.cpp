@@ -8,33 +8,33 @@ YOKE_SIMD_BEGIN
 // ---- sums of planes ---------------------------------------------------------------------------------------------
 
 // A g that came through a relu (operands: x, g, its result, and what g becomes, if that is to be kept).
-template <class T>
 struct MaskedByRelu {
     static constexpr int kLoaded = 3;
+    yoke_dtype dtype;
     bool keeps;
 
     template <class C>
     void prepare(const C *(&in)[4], char *const *data, const int64_t *stride, int64_t n,
                  C *room) const
     {
-        const bool in_place = keeps && std::is_same_v<T, C> && stride[3] == (int64_t)sizeof(T);
+        const bool in_place =
+            keeps && dtype == kernels::dtype_of<C> && stride[3] == (int64_t)sizeof(C);
         const C *g = in[1], *out = in[2];
         C *to = in_place ? (C *)data[3] : room;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) to[i] = kernels::ReluBackward()(g[i], out[i]);
-        if (keeps && !in_place) store_elements(kernels::dtype_of<T>, to, data[3], stride[3], n);
+        if (keeps && !in_place) store_elements(dtype, to, data[3], stride[3], n);
         in[1] = to;
     }
 };
 
 // Sums of g and of g times the normalised x (operands: x, g, ...), by each plane's mean and rstd.
-template <class T, int N, class View>
-static void all_gradient_sums(const Planes<N> &planes, const View &view,
-                              const compute_type<T> *means, const compute_type<T> *rstds,
-                              kernels::GradientSums<compute_type<T>> *partial,
-                              kernels::GradientSums<compute_type<T>> *out)
+template <class C, int N, class View>
+static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> &planes,
+                                     const View &view, const C *means, const C *rstds,
+                                     kernels::GradientSums<C> *partial,
+                                     kernels::GradientSums<C> *out)
 {
-    using C = compute_type<T>;
     using Sums = kernels::GradientSums<C>;
     auto by_plane = [=](int64_t plane) {
         C mean = means[plane], rstd = rstds[plane];
@@ -61,7 +61,7 @@ static void all_gradient_sums(const Planes<N> &planes, const View &view,
                 for (int64_t j = 0; j < columns; j++) states[j] = {sum[j], product[j]};
             };
     };
-    sum_planes<T>(planes, view, partial, out, by_plane, by_column);
+    return sum_planes<C>(launch, planes, view, partial, out, by_plane, by_column);
 }
 
 // ---- what is made of sums ---------------------------------------------------------------------------------------
@@ -91,34 +91,35 @@ static void fill_statistics(const kernels::PlaneStatistics<C> &of, int64_t plane
 using kernels::BatchCall;
 using kernels::BatchGradientCall;
 
-template <class T>
+template <class C>
 static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o)
 {
-    using C = compute_type<T>;
     const yoke_operand &x = *o.x;
     const int64_t channels = o.channels();
     Planes<1> planes({&x}, false);
     Room<MomentsState, C> room(launch);
     if (yoke_status status = room.reserve(o.is_of_batch() ? partial_count(planes) : 0, channels, 3))
         return status;
-    if (o.is_of_batch()) all_moments<T>(planes, room.partial, room.sums);
+    if (o.is_of_batch())
+        if (yoke_status status = all_moments<C>(launch, planes, room.partial, room.sums))
+            return status;
     for_each(channels, o.numbers<C>(room.sums, room.numbers));
     PerPlane numbers(x, false, room.numbers, kernels::dtype_of<C>);
-    if (!o.residual) {
-        map_channels<T>({o.out, &x, &numbers.operand}, channels, kernels::AffineMap());
-        return YOKE_OK;
-    }
-    const bool has_residual = is_present(*o.residual);
-    map_channels<T>({o.out, &x, has_residual ? o.residual : &x, &numbers.operand}, channels,
-                    kernels::AffineReluMap{has_residual});
+    if (!o.residual)
+        map_channels<C>({o.out, &x, &numbers.operand}, channels, kernels::AffineMap());
+    else if (!is_present(*o.residual))
+        map_channels<C>({o.out, &x, &numbers.operand}, channels, kernels::AffineReluMap<false>());
+    else
+        map_channels<C>({o.out, &x, o.residual, &numbers.operand}, channels,
+                        kernels::AffineReluMap<true>());
     return YOKE_OK;
 }
 
 static yoke_status normalize_batch(const yoke_launch *launch, bool is_fused)
 {
     const BatchCall call(launch, is_fused);
-    return for_float(launch, "x", call.x->dtype,
-                     [&]<class T>() { return normalize_batch<T>(launch, call); });
+    return in_floats(launch, "x", call.x->dtype,
+                     [&]<class C>() { return normalize_batch<C>(launch, call); });
 }
 
 YOKE_KERNEL(_batch_norm)
@@ -132,40 +133,40 @@ YOKE_KERNEL(_batch_norm_add_relu)
 }
 
 // The sums of planes, and what the map of the gradient takes of them.
-template <class T, int N, class View>
-static yoke_status find_gradient_numbers(
-    const BatchGradientCall &o, const Planes<N> &planes, const View &view,
-    Room<kernels::GradientSums<compute_type<T>>, compute_type<T>> &room)
+template <class C, int N, class View>
+static yoke_status find_gradient_numbers(const yoke_launch *launch, const BatchGradientCall &o,
+                                         const Planes<N> &planes, const View &view,
+                                         Room<kernels::GradientSums<C>, C> &room)
 {
-    using C = compute_type<T>;
     const int64_t channels = o.channels();
     if (yoke_status status = room.reserve(partial_count(planes), channels, 5)) return status;
     fill_statistics(o.statistics<C>(), channels, room.numbers);
-    all_gradient_sums<T>(planes, view, room.numbers, room.numbers + 4 * channels, room.partial,
-                         room.sums);
+    if (yoke_status status =
+            all_gradient_sums<C>(launch, planes, view, room.numbers, room.numbers + 4 * channels,
+                                 room.partial, room.sums))
+        return status;
     for_each(channels, o.numbers<C>(room.sums, room.numbers));
     return YOKE_OK;
 }
 
-template <class T>
+template <class C>
 static yoke_status batch_norm_gradient(const yoke_launch *launch, const BatchGradientCall &o)
 {
-    using C = compute_type<T>;
     Room<kernels::GradientSums<C>, C> room(launch);
     const yoke_operand &x = *o.x, *g = o.grad;
     const yoke_status status =
-        o.out ? find_gradient_numbers<T>(
-                    o, Planes<4>({&x, g, o.out, o.of_residual ? o.dresidual : g}, false),
-                    MaskedByRelu<T>{o.of_residual}, room)
-              : find_gradient_numbers<T>(o, Planes<2>({&x, g}, false), Loaded<2>(), room);
+        o.out ? find_gradient_numbers<C>(
+                    launch, o, Planes<4>({&x, g, o.out, o.of_residual ? o.dresidual : g}, false),
+                    MaskedByRelu{x.dtype, o.of_residual}, room)
+              : find_gradient_numbers<C>(launch, o, Planes<2>({&x, g}, false), Loaded<2>(), room);
     if (status || !o.of_x) return status;
     PerPlane numbers(x, false, room.numbers, kernels::dtype_of<C>);
     // A residual's gradient is the g that has come through.
     if (o.out && !o.of_residual)
-        map_channels<T>({o.dx, g, &x, o.out, &numbers.operand}, o.channels(),
+        map_channels<C>({o.dx, g, &x, o.out, &numbers.operand}, o.channels(),
                         kernels::ReluGradientMap());
     else
-        map_channels<T>({o.dx, o.out ? o.dresidual : g, &x, &numbers.operand}, o.channels(),
+        map_channels<C>({o.dx, o.out ? o.dresidual : g, &x, &numbers.operand}, o.channels(),
                         kernels::GradientMap());
     return YOKE_OK;
 }
@@ -173,8 +174,8 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch, const BatchGra
 static yoke_status batch_norm_gradient(const yoke_launch *launch, bool is_fused)
 {
     const BatchGradientCall call(launch, is_fused);
-    return for_float(launch, "x", call.x->dtype,
-                     [&]<class T>() { return batch_norm_gradient<T>(launch, call); });
+    return in_floats(launch, "x", call.x->dtype,
+                     [&]<class C>() { return batch_norm_gradient<C>(launch, call); });
 }
 
 YOKE_KERNEL(_batch_norm_backward)
@@ -189,33 +190,31 @@ YOKE_KERNEL(_batch_norm_add_relu_backward)
 
 // ---- group_norm -------------------------------------------------------------------------------------------------
 
-template <class T>
+template <class C>
 static yoke_status normalize_groups(const yoke_launch *launch)
 {
-    using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &x = o[0], &out = o[3];
     int64_t groups = launch->params[0].v.i, channels = x.shape[1], count = x.shape[0] * channels;
     Planes<1> planes({&x}, true);
     Room<MomentsState, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 3)) return status;
-    all_moments<T>(planes, room.partial, room.sums);
+    if (yoke_status status = all_moments<C>(launch, planes, room.partial, room.sums)) return status;
     for_each(x.shape[0] * groups, kernels::group_numbers<C>(launch, room.sums, room.numbers));
     PerPlane numbers(x, true, room.numbers, o[4].dtype);
-    map_channels<T>({&out, &x, &numbers.operand}, count, kernels::AffineMap());
+    map_channels<C>({&out, &x, &numbers.operand}, count, kernels::AffineMap());
     return YOKE_OK;
 }
 
 YOKE_KERNEL(group_norm)
 {
-    return for_float(launch, "x", launch->operands[0].dtype,
-                     [&]<class T>() { return normalize_groups<T>(launch); });
+    return in_floats(launch, "x", launch->operands[0].dtype,
+                     [&]<class C>() { return normalize_groups<C>(launch); });
 }
 
-template <class T>
+template <class C>
 static yoke_status group_norm_gradient(const yoke_launch *launch)
 {
-    using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
     const yoke_operand &g = o[0], &x = o[1], &dx = o[5];
     int64_t groups = launch->params[0].v.i, channels = x.shape[1];
@@ -224,21 +223,25 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     Room<kernels::GradientSums<C>, C> room(launch);
     if (yoke_status status = room.reserve(partial_count(planes), count, 5)) return status;
     fill_statistics(kernels::group_statistics<C>(launch), count, room.numbers);
-    all_gradient_sums<T>(planes, Loaded<2>(), room.numbers, room.numbers + 4 * count, room.partial,
-                         room.sums);
-    for_each(channels, kernels::channel_gradients<T>(launch, room.sums));
+    if (yoke_status status =
+            all_gradient_sums<C>(launch, planes, Loaded<2>(), room.numbers,
+                                 room.numbers + 4 * count, room.partial, room.sums))
+        return status;
+    for_stored<C>(x.dtype, [&]<class T>() {
+        for_each(channels, kernels::channel_gradients<T>(launch, room.sums));
+    });
     if (launch->params[1].v.i == 0) return YOKE_OK;
     for_each(x.shape[0] * groups, kernels::group_gradient_numbers<C>(
                                       launch, room.sums, room.numbers, planes.reduced.numel));
     PerPlane numbers(x, true, room.numbers, o[3].dtype);
-    map_channels<T>({&dx, &g, &x, &numbers.operand}, count, kernels::GradientMap());
+    map_channels<C>({&dx, &g, &x, &numbers.operand}, count, kernels::GradientMap());
     return YOKE_OK;
 }
 
 YOKE_KERNEL(_group_norm_backward)
 {
-    return for_float(launch, "x", launch->operands[1].dtype,
-                     [&]<class T>() { return group_norm_gradient<T>(launch); });
+    return in_floats(launch, "x", launch->operands[1].dtype,
+                     [&]<class C>() { return group_norm_gradient<C>(launch); });
 }
 
 YOKE_SIMD_END

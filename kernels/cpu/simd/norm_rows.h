@@ -56,18 +56,7 @@ struct NormRows {
     }
 };
 
-// f.operator()<T>() for the stored type of what is computed in C.
-template <class C, class F>
-inline void for_stored(yoke_dtype dtype, const F &f)
-{
-    if constexpr (std::is_same_v<C, float>) {
-        if (dtype == YOKE_F16) return f.template operator()<f16>();
-        if (dtype == YOKE_BF16) return f.template operator()<bf16>();
-    }
-    f.template operator()<C>();
-}
-
-// f(row, place among the dense ones, element) for operand `i` of `count` rows that do not lie densely, in the order of
+// f(place among the dense ones, element) for operand `i` of `count` rows that do not lie densely, in the order of
 // memory where rows are neighbours.
 template <int N, class F>
 inline void walk_norm_rows(const NormRows<N> &rows, int i, char *const *at, int count, const F &f)

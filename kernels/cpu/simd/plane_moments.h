@@ -61,12 +61,12 @@ inline void column_moments(const C *const (&in)[1][kPlaneRows], int64_t count, i
     }
 }
 
-template <class T>
-inline void all_moments(const Planes<1> &planes, MomentsState *partial, MomentsState *out)
+template <class C>
+inline yoke_status all_moments(const yoke_launch *launch, const Planes<1> &planes,
+                               MomentsState *partial, MomentsState *out)
 {
-    using C = compute_type<T>;
-    sum_planes<T>(
-        planes, Loaded<1>(), partial, out, [](int64_t) { return plane_moments<C>; },
+    return sum_planes<C>(
+        launch, planes, Loaded<1>(), partial, out, [](int64_t) { return plane_moments<C>; },
         [](int64_t) { return column_moments<C>; });
 }
 

@@ -196,7 +196,8 @@ __device__ inline void keep_statistics(const Normalization<C> &to, int64_t row, 
 }
 
 template <class In, int E, bool kPacked, int N, class C = typename In::Value>
-__global__ void __launch_bounds__(kMostThreads, (kPacked && E == kFew<In> ? 2 : 1))
+__global__ void __launch_bounds__(
+    kMostThreads, (kPacked && E == kFew<In> && (N == 4 || std::is_same_v<In, Singles>) ? 2 : 1))
     normalize_rows(Rows<N> rows, Normalization<C> to, int group)
 {
     const Member member(group);

@@ -118,8 +118,8 @@ __device__ inline void put_sums(const C (&dweight)[E], const C (&dbias)[E], cons
 // Threads with few elements hold g and x; with many, or of rows that are read by the element, they read both once more,
 // from a near cache, and then two packs at a time: all of them at once take registers that the sums need.
 template <class In, int E, bool kPacked, int N, class C = typename In::Value>
-__global__ void __launch_bounds__(kMostThreads,
-                                  (std::is_same_v<In, Singles> && kPacked && E == kFew<In> ? 2 : 1))
+__global__ void __launch_bounds__(
+    kMostThreads, (std::is_same_v<In, Singles> && kPacked && E == kFew<In> && N == 4 ? 2 : 1))
     gradient_rows(Rows<N> rows, NormGradient<C> of, int group)
 {
     using Incoming = Beside<In, N>;

@@ -76,10 +76,11 @@ static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o
     const PerPlane by_plane(x, false, room.numbers, kernels::dtype_of<C>);
     if (!o.residual)
         return start_map<T, AffineMap, 3>(launch, {o.out, &x, &by_plane.operand}, channels, {});
-    const bool has_residual = is_present(*o.residual);
-    return start_map<T, AffineReluMap, 4>(
-        launch, {o.out, &x, has_residual ? o.residual : &x, &by_plane.operand}, channels,
-        {has_residual});
+    if (!is_present(*o.residual))
+        return start_map<T, AffineReluMap<false>, 3>(launch, {o.out, &x, &by_plane.operand},
+                                                     channels, {});
+    return start_map<T, AffineReluMap<true>, 4>(
+        launch, {o.out, &x, o.residual, &by_plane.operand}, channels, {});
 }
 
 static yoke_status normalize_batch(const yoke_launch *launch, bool is_fused)

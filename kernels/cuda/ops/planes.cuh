@@ -111,11 +111,13 @@ __global__ void __launch_bounds__(kThreads, 1)
                 if (!op.keeps) continue;
                 YOKE_UNROLL
                 for (int k = kRead; k < N; k++) {
-                    if (planes.packed)
+                    if (planes.packed) {
                         store_pack<V>(element(planes.reduced.at(i), k), pack_of<T, V>(x[k]));
-                    else
-                        for (int j = 0; j < count; j++)
-                            *element(planes.reduced.at(i + j), k) = store<T>(x[k][j]);
+                        continue;
+                    }
+                    YOKE_UNROLL
+                    for (int j = 0; j < V; j++)
+                        if (j < count) *element(planes.reduced.at(i + j), k) = store<T>(x[k][j]);
                 }
             }
         }
