@@ -142,46 +142,6 @@ void add_results(CudnnObject &heuristics)
     }
 }
 
-// Real tensors of a graph, by their names.
-std::map<int64_t, const CudnnObject *> tensors_of(const CudnnObject &graph)
-{
-    std::map<int64_t, const CudnnObject *> tensors;
-    for (const CudnnRef &operation : graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs) {
-        CudnnPorts ports = ports_of(*operation);
-        ports.in.push_back(ports.out);
-        for (const int port : ports.in)
-            if (const CudnnObject *tensor = operation->ref(port))
-                if (!tensor->get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL))
-                    tensors[tensor->get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)] = tensor;
-    }
-    return tensors;
-}
-
-cudnnStatus_t read_pack(const CudnnObject &pack, const CudnnObject &graph, CudnnWork &work)
-{
-    const auto names = pack.list(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
-               places = pack.list(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-    if (names.size() != places.size())
-        return refuse_cudnn("a pack of %zu names and %zu places", names.size(), places.size());
-    const auto tensors = tensors_of(graph);
-    for (size_t i = 0; i < names.size(); ++i) {
-        const auto tensor = tensors.find(names[i]);
-        if (tensor == tensors.end())
-            return refuse_cudnn("the graph has no tensor %lld", (long long)names[i]);
-        const auto alignment = tensor->second->get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
-        if (!places[i] || places[i] % alignment)
-            return refuse_cudnn("tensor %lld at %llx, where an alignment of %lld was promised",
-                                (long long)names[i], (long long)places[i], (long long)alignment);
-        work.addresses[names[i]] = reinterpret_cast<void *>(places[i]);
-    }
-    if (work.addresses.size() != tensors.size()) return refuse_cudnn("a pack that lacks a tensor");
-    work.workspace = pack.get<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-    if (work.workspace_bytes &&
-        (!work.workspace || reinterpret_cast<uintptr_t>(work.workspace) % 256))
-        return refuse_cudnn("a workspace at %p", work.workspace);
-    return CUDNN_STATUS_SUCCESS;
-}
-
 }  // namespace
 
 cudnnStatus_t refuse_cudnn(const char *format, ...)
@@ -213,6 +173,20 @@ extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs(int tf32)
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return g_runs[tf32];
+}
+
+// Computes a graph at once, without a handle.
+extern "C" __attribute__((visibility("default"))) int fake_cudnn_compute(void *graph, int count,
+                                                                         const int64_t *names,
+                                                                         void *const *places)
+{
+    CudnnWork work{};
+    work.graph = object_of(graph);
+    for (int i = 0; i < count; ++i) work.addresses[names[i]] = places[i];
+    if (!work.graph || work.addresses.size() != tensors_of(*work.graph).size())
+        return refuse_cudnn("%d addresses for a graph", count);
+    run_cudnn_graph(work);
+    return CUDNN_STATUS_SUCCESS;
 }
 
 size_t cudnnGetVersion()
@@ -388,7 +362,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     work.workspace_bytes = static_cast<uint64_t>(engine.workspace);
     work.tf32 = is_float_graph(*work.graph) && !engine.notes.empty() &&
                 engine.notes[0] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-    if (const cudnnStatus_t status = read_pack(*the_pack, *work.graph, work)) return status;
+    if (const cudnnStatus_t status = read_cudnn_pack(*the_pack, *work.graph, work)) return status;
     if (!runtime().enqueue) return CUDNN_STATUS_NOT_INITIALIZED;
     std::vector<const void *> used = {work.workspace_bytes ? work.workspace : nullptr};
     for (const auto &[name, address] : work.addresses) used.push_back(address);

@@ -66,6 +66,9 @@ struct CudnnPorts {
 };
 CudnnPorts ports_of(const CudnnObject &operation);
 
+// Real tensors of a graph, by their names.
+std::map<int64_t, const CudnnObject *> tensors_of(const CudnnObject &graph);
+
 inline size_t size_of(cudnnDataType_t type)
 {
     return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16 ? 2
@@ -80,6 +83,9 @@ struct CudnnWork {
     void *workspace;
     uint64_t workspace_bytes;
 };
+// Takes addresses over, each of a real tensor of the graph and aligned as promised, all of them.
+cudnnStatus_t read_cudnn_pack(const CudnnObject &pack, const CudnnObject &graph, CudnnWork &work);
+void run_cudnn_graph(const CudnnWork &work);
 int do_cudnn_work(void *work);
 void drop_cudnn_work(void *work);
 

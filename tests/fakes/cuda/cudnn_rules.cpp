@@ -23,6 +23,9 @@ struct Rule {
 #define DATA CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
 #define FILTER CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR
 #define POINTWISE CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR
+#define PRODUCT CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR
+#define REDUCTION CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR
+#define RESHAPE CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR
 #define REF CUDNN_TYPE_BACKEND_DESCRIPTOR
 
 constexpr Rule kRules[] = {
@@ -69,6 +72,21 @@ constexpr Rule kRules[] = {
     {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, REF, 1, 1, kOptional},
     {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, REF, 1, 1, kOptional},
     {POINTWISE, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, REF, 1, 1, kNeeded},
+    {CUDNN_BACKEND_MATMUL_DESCRIPTOR, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1,
+     kNeeded},
+    {PRODUCT, CUDNN_ATTR_OPERATION_MATMUL_ADESC, REF, 1, 1, kNeeded},
+    {PRODUCT, CUDNN_ATTR_OPERATION_MATMUL_BDESC, REF, 1, 1, kNeeded},
+    {PRODUCT, CUDNN_ATTR_OPERATION_MATMUL_CDESC, REF, 1, 1, kNeeded},
+    {PRODUCT, CUDNN_ATTR_OPERATION_MATMUL_DESC, REF, 1, 1, kNeeded},
+    {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_OPERATOR,
+     CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, 1, kNeeded},
+    {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1,
+     kNeeded},
+    {REDUCTION, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, REF, 1, 1, kNeeded},
+    {REDUCTION, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, REF, 1, 1, kNeeded},
+    {REDUCTION, CUDNN_ATTR_OPERATION_REDUCTION_DESC, REF, 1, 1, kNeeded},
+    {RESHAPE, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, REF, 1, 1, kNeeded},
+    {RESHAPE, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, REF, 1, 1, kNeeded},
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE,
      1, 1, kNeeded},
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, REF, 1, 64, kNeeded},
@@ -198,11 +216,59 @@ CudnnPorts ports_of(const CudnnObject &operation)
             return {{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
+        case PRODUCT:
+            return {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC},
+                    CUDNN_ATTR_OPERATION_MATMUL_CDESC};
+        case REDUCTION:
+            return {{CUDNN_ATTR_OPERATION_REDUCTION_XDESC}, CUDNN_ATTR_OPERATION_REDUCTION_YDESC};
+        case RESHAPE:
+            return {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC}, CUDNN_ATTR_OPERATION_RESHAPE_YDESC};
         default:
             return {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
                      CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
                     CUDNN_ATTR_OPERATION_POINTWISE_YDESC};
     }
+}
+
+// ---- what a plan is handed ------------------------------------------------------------------------------------------
+
+std::map<int64_t, const CudnnObject *> tensors_of(const CudnnObject &graph)
+{
+    std::map<int64_t, const CudnnObject *> tensors;
+    for (const CudnnRef &operation : graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs) {
+        CudnnPorts ports = ports_of(*operation);
+        ports.in.push_back(ports.out);
+        for (const int port : ports.in)
+            if (const CudnnObject *tensor = operation->ref(port))
+                if (!tensor->get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL))
+                    tensors[tensor->get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)] = tensor;
+    }
+    return tensors;
+}
+
+cudnnStatus_t read_cudnn_pack(const CudnnObject &pack, const CudnnObject &graph, CudnnWork &work)
+{
+    const auto names = pack.list(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
+               places = pack.list(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    if (names.size() != places.size())
+        return refuse_cudnn("a pack of %zu names and %zu places", names.size(), places.size());
+    const auto tensors = tensors_of(graph);
+    for (size_t i = 0; i < names.size(); ++i) {
+        const auto tensor = tensors.find(names[i]);
+        if (tensor == tensors.end())
+            return refuse_cudnn("the graph has no tensor %lld", (long long)names[i]);
+        const auto alignment = tensor->second->get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+        if (!places[i] || places[i] % alignment)
+            return refuse_cudnn("tensor %lld at %llx, where an alignment of %lld was promised",
+                                (long long)names[i], (long long)places[i], (long long)alignment);
+        work.addresses[names[i]] = reinterpret_cast<void *>(places[i]);
+    }
+    if (work.addresses.size() != tensors.size()) return refuse_cudnn("a pack that lacks a tensor");
+    work.workspace = pack.get<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (work.workspace_bytes &&
+        (!work.workspace || reinterpret_cast<uintptr_t>(work.workspace) % 256))
+        return refuse_cudnn("a workspace at %p", work.workspace);
+    return CUDNN_STATUS_SUCCESS;
 }
 
 }  // namespace yoke::fake

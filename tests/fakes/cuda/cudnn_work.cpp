@@ -113,13 +113,21 @@ private:
     void keep(const CudnnObject &tensor, Numbers all)
     {
         const auto name = tensor.get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
-        if (!tensor.get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL))
-            write_numbers(Shape(tensor), all, work_.addresses.at(name));
+        const Shape shape(tensor);
+        if (!tensor.get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) {
+            write_numbers(shape, all, work_.addresses.at(name));
+            all = read_numbers(shape, work_.addresses.at(name));
+        }
+        if (shape.type == CUDNN_DATA_HALF)
+            for (float &x : all) x = static_cast<float>(load<f16>(store<f16>(x)));
         numbers_[name] = std::move(all);
     }
     void one(const CudnnObject &operation);
     void convolve(const CudnnObject &operation, int window, int beta, int x, int w, int y);
-    void add(const CudnnObject &operation);
+    void point(const CudnnObject &operation);
+    void multiply(const CudnnObject &operation);
+    void reduce(const CudnnObject &operation);
+    void reshape(const CudnnObject &operation);
 
     const CudnnWork &work_;
     std::map<int64_t, Numbers> numbers_;
@@ -171,22 +179,119 @@ void Run::convolve(const CudnnObject &operation, int window, int beta, int x, in
     keep(written, std::move(sum));
 }
 
-void Run::add(const CudnnObject &operation)
+// The place of the element of another tensor that one of `shape` meets: broadcast along axes of length 1, and shared by
+// as many neighbours along an axis that is shorter.
+size_t met_by(const Shape &other, const Shape &shape, const int64_t (&at)[4])
 {
-    const CudnnObject &x = *operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
-                      &b = *operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-    const Shape shape(x), other(b);
-    Numbers sum = numbers(x);
-    const Numbers &more = numbers(b);
-    size_t i = 0;
-    const auto within = [&](size_t axis, int64_t at) { return other.dims[axis] == 1 ? 0 : at; };
-    for (int64_t n = 0; n < shape.dims[0]; ++n)
-        for (int64_t c = 0; c < shape.dims[1]; ++c)
-            for (int64_t h = 0; h < shape.dims[2]; ++h)
-                for (int64_t w = 0; w < shape.dims[3]; ++w)
-                    sum[i++] +=
-                        more[other.at(within(0, n), within(1, c), within(2, h), within(3, w))];
-    keep(*operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC), std::move(sum));
+    int64_t mine[4];
+    for (size_t axis = 0; axis < 4; ++axis)
+        mine[axis] = at[axis] / (shape.dims[axis] / other.dims[axis]);
+    return other.at(mine[0], mine[1], mine[2], mine[3]);
+}
+
+// run(number, place) for each element.
+template <class F>
+void each_place(const Shape &shape, const F &run)
+{
+    size_t number = 0;
+    for (int64_t a = 0; a < shape.dims[0]; ++a)
+        for (int64_t b = 0; b < shape.dims[1]; ++b)
+            for (int64_t c = 0; c < shape.dims[2]; ++c)
+                for (int64_t d = 0; d < shape.dims[3]; ++d) {
+                    const int64_t at[4] = {a, b, c, d};
+                    run(number++, at);
+                }
+}
+
+float apply(cudnnPointwiseMode_t mode, float x, float b, float t)
+{
+    switch (mode) {
+        case CUDNN_POINTWISE_ADD:
+            return x + b;
+        case CUDNN_POINTWISE_SUB:
+            return x - b;
+        case CUDNN_POINTWISE_MUL:
+            return x * b;
+        case CUDNN_POINTWISE_DIV:
+            return x / b;
+        case CUDNN_POINTWISE_EXP:
+            return std::exp(x);
+        case CUDNN_POINTWISE_LOG:
+            return std::log(x);
+        case CUDNN_POINTWISE_CMP_GE:
+            return x >= b;
+        case CUDNN_POINTWISE_BINARY_SELECT:
+            return t != 0 ? x : b;
+        default:
+            return x;
+    }
+}
+
+void Run::point(const CudnnObject &operation)
+{
+    const CudnnObject &kind = *operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
+                      &x = *operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
+                      *b = operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
+                      *t = operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+    const auto mode = kind.get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
+    const auto axis = kind.get<int64_t>(CUDNN_ATTR_POINTWISE_AXIS);
+    const Shape shape(x), b_shape(b ? *b : x), t_shape(t ? *t : x);
+    const Numbers xs = numbers(x), bs = b ? numbers(*b) : xs, ts = t ? numbers(*t) : xs;
+    Numbers all(shape.count());
+    each_place(shape, [&](size_t i, const int64_t(&at)[4]) {
+        all[i] = mode == CUDNN_POINTWISE_GEN_INDEX
+                     ? static_cast<float>(at[axis])
+                     : apply(mode, xs[i], bs[met_by(b_shape, shape, at)],
+                             ts[met_by(t_shape, shape, at)]);
+    });
+    keep(*operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC), std::move(all));
+}
+
+void Run::multiply(const CudnnObject &operation)
+{
+    const CudnnObject &a = *operation.ref(CUDNN_ATTR_OPERATION_MATMUL_ADESC),
+                      &b = *operation.ref(CUDNN_ATTR_OPERATION_MATMUL_BDESC),
+                      &c = *operation.ref(CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+    const Shape left(a), right(b), to(c);
+    const Numbers xs = numbers(a), ys = numbers(b);
+    const auto head = [&](const Shape &of, int64_t h) { return h / (to.dims[1] / of.dims[1]); };
+    Numbers all(to.count());
+    each_place(to, [&](size_t i, const int64_t(&at)[4]) {
+        for (int64_t k = 0; k < left.dims[3]; ++k)
+            all[i] += xs[left.at(at[0], head(left, at[1]), at[2], k)] *
+                      ys[right.at(at[0], head(right, at[1]), k, at[3])];
+    });
+    keep(c, std::move(all));
+}
+
+void Run::reduce(const CudnnObject &operation)
+{
+    const CudnnObject &x = *operation.ref(CUDNN_ATTR_OPERATION_REDUCTION_XDESC),
+                      &y = *operation.ref(CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+    const bool is_max =
+        operation.ref(CUDNN_ATTR_OPERATION_REDUCTION_DESC)
+            ->get<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR) == CUDNN_REDUCE_TENSOR_MAX;
+    const Shape shape(x), to(y);
+    const Numbers xs = numbers(x);
+    Numbers all(to.count(), is_max ? -INFINITY : 0.0f);
+    each_place(shape, [&](size_t i, const int64_t(&at)[4]) {
+        float &one = all[met_by(to, shape, at)];
+        one = is_max ? std::max(one, xs[i]) : one + xs[i];
+    });
+    keep(y, std::move(all));
+}
+
+// The same elements in memory, under other dimensions and strides.
+void Run::reshape(const CudnnObject &operation)
+{
+    const CudnnObject &x = *operation.ref(CUDNN_ATTR_OPERATION_RESHAPE_XDESC),
+                      &y = *operation.ref(CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
+    const Numbers xs = numbers(x);
+    std::map<int64_t, float> memory;
+    Shape(x).each([&](size_t i, int64_t at) { memory[at] = xs[i]; });
+    Numbers all(xs.size());
+    Shape(y).each([&](size_t i, int64_t at) { all[i] = memory.at(at); });
+    keep(y, std::move(all));
 }
 
 void Run::one(const CudnnObject &operation)
@@ -210,18 +315,29 @@ void Run::one(const CudnnObject &operation)
                             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
                             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+        case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+            return multiply(operation);
+        case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+            return reduce(operation);
+        case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+            return reshape(operation);
         default:
-            return add(operation);
+            return point(operation);
     }
 }
 
 }  // namespace
 
+void run_cudnn_graph(const CudnnWork &work)
+{
+    Run(work).all();
+}
+
 int do_cudnn_work(void *context)
 {
     const CudnnWork &work = *static_cast<const CudnnWork *>(context);
     if (work.workspace_bytes) memset(work.workspace, 0xab, work.workspace_bytes);
-    Run(work).all();
+    run_cudnn_graph(work);
     return cudaSuccess;
 }
 
