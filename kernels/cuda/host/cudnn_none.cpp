@@ -23,6 +23,13 @@ void cudnn_close(const Device &) {}
 
 yoke_status cudnn_convolve(const yoke_launch *, const kernels::Conv &, CopyOperand, bool *done)
 {
+    static const bool told = [] {
+        const char *setting = g_host->config("YOKE_CUDNN_ENABLED");
+        const bool asked = setting && *setting == '1';
+        if (asked) g_host->log(YOKE_LOG_WARN, cudnn_why_unavailable());
+        return asked;
+    }();
+    static_cast<void>(told);
     *done = false;
     return YOKE_OK;
 }
