@@ -3,7 +3,8 @@
 // Contract
 //  * Operand 0 is written, the last is the first of F::kNumbers arrays of numbers, `planes` apart; those between are
 //    f's inputs. All but the last are of one dtype and of x's shape, the last broadcasts to it.
-//  * Elements pass in runs of kMapRun, where they lie if they are dense and computed in what they are, else through buffers.
+//  * Elements pass in runs of kMapRun, where they lie if they are dense and computed in what they are, else through
+//    buffers.
 //  * Where channels are neighbours in memory (NHWC), their numbers are repeated until they fill a run, so that a run
 //    is as long whatever the channels.
 #pragma once

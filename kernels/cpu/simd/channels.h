@@ -63,8 +63,8 @@ struct Loaded {
     }
 };
 
-// `count` elements of each operand, one at data and the next a stride from there. The room of an operand is `apart` from
-// that of the one before.
+// `count` elements of each operand, one at data and the next a stride from there. The room of an operand is `apart`
+// from that of the one before.
 template <class C, int N, class View>
 inline void load_values(yoke_dtype dtype, const View &view, char *const *data,
                         const int64_t *stride, int64_t count, C *room, int64_t apart,
@@ -98,8 +98,8 @@ inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N
 }
 
 // Values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
-// count, columns, states) gives a block's. The buffer is not on the stack, which threads of a host's own may have little
-// of.
+// count, columns, states) gives a block's. The buffer is not on the stack, which threads of a host's own may have
+// little of.
 template <class C, class State, int N, class View, class Sum>
 inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
                         int64_t begin, int64_t end, int64_t columns, State *states, C *buffer,

@@ -51,8 +51,8 @@ inline const C *see_row(yoke_dtype dtype, const void *array, int64_t row, int64_
     return see_run(dtype, array, row * width, width, buffer);
 }
 
-// Channels [c, c + n) of a row of `width` pixels, NHWC: run(first lane, lanes, their place in the array) for each piece of
-// them that lies together, a whole row where these are all channels. Pixel x has lanes [x * n, x * n + n).
+// Channels [c, c + n) of a row of `width` pixels, NHWC: run(first lane, lanes, their place in the array) for each piece
+// of them that lies together, a whole row where these are all channels. Pixel x has lanes [x * n, x * n + n).
 template <class F>
 inline void each_run(const Pool &p, int64_t row, int64_t width, int64_t c, int64_t n, const F &run)
 {
@@ -78,8 +78,8 @@ inline int64_t work_of(const Pool &p, int64_t height, int64_t width)
     return divide_up(p.y.in * p.x.in, height * width) + p.y.out * p.x.out / (height * width);
 }
 
-// row(number, room) for each row of what is written, of an image where x lies NHWC, of a plane elsewhere. The room is for
-// a row of x and two of the result, of as many channels as are taken at a time.
+// row(number, room) for each row of what is written, of an image where x lies NHWC, of a plane elsewhere. The room is
+// for a row of x and two of the result, of as many channels as are taken at a time.
 template <class C, class Row>
 inline yoke_status each_row(const yoke_launch *launch, const Pool &p, int64_t height, int64_t width,
                             const Row &row)

@@ -19,14 +19,13 @@ using kernels::overflowed;
 constexpr int kOut = 3, kResidual = 4, kSum = 5;
 template <int N>
 constexpr unsigned kOfX = N == 4 ? 1 : 1 | 1 << kResidual | 1 << kSum;
-template <int N>
-constexpr unsigned kOfRow = kOfX<N> | 1 << kOut;
+constexpr unsigned kOfRow = kOfX<6> | 1 << kOut;
 
 template <class C>
 struct Normalization {
     C *means, *rstds;  // of each row; means of layer_norm alone
     C eps;
-    bool has_weight, has_bias;
+    bool has_weight, has_bias, is_sum;
 };
 
 // The weight and the bias of a chunk, 1 and 0 where there are none.
@@ -220,28 +219,30 @@ __global__ void __launch_bounds__(
     }
 }
 
-// Each block goes over its row twice. The moments of chunks are combined, as a mean far from 0 wants it.
-template <class In, int N, class C = typename In::Value>
+// Each block goes over its row twice. The moments of chunks are combined, as a mean far from 0 wants it. What is no sum
+// has operands in its place that are not looked at.
+template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
-    normalize_long_rows(Rows<N> rows, Normalization<C> to)
+    normalize_long_rows(Rows<6> rows, Normalization<C> to)
 {
     using State = Moments<C>;
-    constexpr int E = kFew<In>, V = kRowPack<In>, kNormalised = N == 4 ? 0 : kSum;
+    constexpr int E = kFew<In>, V = kRowPack<In>;
+    const int normalised = to.is_sum ? kSum : 0;
     const Member member((int)blockDim.x);
     const int64_t chunk = (int64_t)E * blockDim.x;
     const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-        const Place<N> place = rows.template place<kOfRow<N>>(row);
+        const Place<6> place = rows.place<kOfRow>(row);
         C x[E], scale = (C)1;
         State state = State::init();
         YOKE_NO_UNROLL
         for (int pass = 0; pass < 2; pass++) {
             state = State::init();
             for (int64_t first = 0; first < rows.length; first += chunk) {
-                if (pass == 0)
-                    begin_chunk<In, false>(rows, place, member, first, x);
+                if (pass == 0 && to.is_sum)
+                    add_chunk<In, false>(rows, place, member, first, x);
                 else
-                    take_chunk<In, false>(rows, place, member, first, x, kNormalised);
+                    take_chunk<In, false>(rows, place, member, first, x, normalised);
                 int count = 0;
                 for (int i = 0; i < E; i++)
                     count += member.pack<V>(i / V) + i % V < rows.length - first;
@@ -263,9 +264,9 @@ __global__ void __launch_bounds__(kMostThreads)
                                     : inverse_root(state.variance(), to.eps);
         const Normal<C> normal(mean, rstd);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            take_chunk<In, false>(rows, place, member, first, x, kNormalised);
+            take_chunk<In, false>(rows, place, member, first, x, normalised);
             Affine<In, E, false>(to, rows, member, first).apply(member, normal, x);
-            Chunk<Beside<In, N>, E, false, V>(rows, kOut, place.data[kOut], first).put(member, x);
+            Chunk<Beside<In, 6>, E, false, V>(rows, kOut, place.data[kOut], first).put(member, x);
         }
         if (threadIdx.x == 0) keep_statistics(to, row, mean, rstd);
     }
@@ -278,7 +279,8 @@ static yoke_status start_normalize(const yoke_launch *launch, const Rows<N> &row
     if (rows.count == 0) return YOKE_OK;
     const Sharing sharing = share_rows<In>(rows.length, rows.all_packed);
     const Grid grid = row_grid(launch, rows.count, sharing);
-    if (!sharing.resident) return start(launch, normalize_long_rows<In, N>, grid, rows, to);
+    if constexpr (N == 6)
+        if (!sharing.resident) return start(launch, normalize_long_rows<In>, grid, rows, to);
     return for_sharing<In>(sharing, rows.all_packed, [&]<int E, bool kPacked>() {
         return start(launch, normalize_rows<In, E, kPacked, N>, grid, rows, to, sharing.group);
     });
@@ -313,10 +315,14 @@ static yoke_status normalize(const yoke_launch *launch, const yoke_operand &weig
     if (const yoke_status status = affine.take(weight, bias)) return status;
     if (const yoke_status status = lined_out.take(out, axis, false)) return status;
     affine.tell(to);
-    const Rows<4> rows = last_axes<4>(
-        {&x.operand(), affine.weight.or_else(x), affine.bias.or_else(x), &lined_out.operand()},
-        axis);
-    const yoke_status status = start_normalize<In>(launch, rows, to);
+    const yoke_operand *of_x = &x.operand(), *of_weight = affine.weight.or_else(x),
+                       *of_bias = affine.bias.or_else(x), *of_out = &lined_out.operand();
+    const Rows<4> rows = last_axes<4>({of_x, of_weight, of_bias, of_out}, axis);
+    const yoke_status status =
+        share_rows<In>(rows.length, rows.all_packed).resident
+            ? start_normalize<In>(launch, rows, to)
+            : start_normalize<In>(
+                  launch, last_axes<6>({of_x, of_weight, of_bias, of_out, of_x, of_x}, axis), to);
     return status ? status : lined_out.give(out);
 }
 
@@ -325,9 +331,9 @@ YOKE_KERNEL(layer_norm)
     const yoke_operand *o = launch->operands;
     return for_row_format(launch, "x", o[0].dtype, [&]<class In>() {
         using C = typename In::Value;
-        return normalize<In>(
-            launch, o[1], &o[2], o[3],
-            {data_of<C>(o[4]), data_of<C>(o[5]), (C)kernels::norm_epsilon(launch), false, false});
+        return normalize<In>(launch, o[1], &o[2], o[3],
+                             {data_of<C>(o[4]), data_of<C>(o[5]), (C)kernels::norm_epsilon(launch),
+                              false, false, false});
     });
 }
 
@@ -338,7 +344,7 @@ YOKE_KERNEL(rms_norm)
         using C = typename In::Value;
         return normalize<In>(
             launch, o[1], nullptr, o[2],
-            {nullptr, data_of<C>(o[3]), (C)kernels::norm_epsilon(launch), false, false});
+            {nullptr, data_of<C>(o[3]), (C)kernels::norm_epsilon(launch), false, false, false});
     });
 }
 
@@ -356,8 +362,8 @@ static yoke_status add_and_normalize(const yoke_launch *launch)
     if (const yoke_status status = affine.take(o[2], &o[3])) return status;
     if (const yoke_status status = sum.take(o[4], axis, false)) return status;
     if (const yoke_status status = out.take(o[5], axis, false)) return status;
-    Normalization<C> to{data_of<C>(o[6]), data_of<C>(o[7]), (C)kernels::norm_epsilon(launch), false,
-                        false};
+    Normalization<C> to{
+        data_of<C>(o[6]), data_of<C>(o[7]), (C)kernels::norm_epsilon(launch), false, false, true};
     affine.tell(to);
     // What is absent is the sum's place here, of the dtype that it would have; it is not read.
     const Rows<6> rows =

@@ -186,18 +186,18 @@ __global__ void __launch_bounds__(
 // ---- longer rows --------------------------------------------------------------------------------------------------
 
 // dx alone: each block goes over its row twice.
-template <class In, int N, class C = typename In::Value>
-__global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<N> rows, NormGradient<C> of)
+template <class In, class C = typename In::Value>
+__global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<5> rows, NormGradient<C> of)
 {
     constexpr int V = kRowPack<In>, E = V;
     const Member member((int)blockDim.x);
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-        const Place<N> place = rows.place(row);
+        const Place<5> place = rows.place(row);
         const RowStatistics<C> statistics(of, row, true);
         GradientSums<C> sums = GradientSums<C>::init(), means = sums;
         for (int pass = 0; pass < 2; pass++) {
             for (int64_t first = 0; first < rows.length; first += (int64_t)E * blockDim.x) {
-                const Chunk<Beside<In, N>, E, false, V> g(rows, 0, place.data[0], first);
+                const Chunk<Beside<In, 5>, E, false, V> g(rows, 0, place.data[0], first);
                 const Chunk<In, E, false> x(rows, 1, place.data[1], first),
                     weight(rows, 2, place.data[2], first), dx(rows, 3, place.data[3], first);
                 const int at = member.pack<V>(0);
@@ -221,9 +221,9 @@ __global__ void __launch_bounds__(kMostThreads) gradient_long_rows(Rows<N> rows,
 }
 
 // The sums of weight and bias alone: a block has 32 columns and a run of rows, which its warps take in turn.
-template <class In, int N, class C = typename In::Value>
+template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kThreads)
-    sum_gradient_columns(Rows<N> rows, NormGradient<C> of, int64_t rows_a_run)
+    sum_gradient_columns(Rows<5> rows, NormGradient<C> of, int64_t rows_a_run)
 {
     YOKE_SHARED(GradientSums<C>, strips, kMostThreads);
     const int64_t tiles = divide_up(rows.length, kWarp), run = blockIdx.x / tiles;
@@ -232,10 +232,10 @@ __global__ void __launch_bounds__(kThreads)
     GradientSums<C> sums = GradientSums<C>::init();
     for (int64_t row = run * rows_a_run + warp_of_thread(); row < end; row += blockDim.x / kWarp) {
         if (column >= rows.length) break;
-        const Place<N> place = rows.place(row);
+        const Place<5> place = rows.place(row);
         const RowStatistics<C> statistics(of, row, true);
         const C g =
-            value_at<Beside<In, N>>(rows.at(place.data[0], 0, column), rows.dtype[0], rows.size[0]);
+            value_at<Beside<In, 5>>(rows.at(place.data[0], 0, column), rows.dtype[0], rows.size[0]);
         const C x = value_at<In>(rows.at(place.data[1], 1, column), rows.dtype[1], rows.size[1]);
         sums.g += g;
         sums.g_normal += g * statistics.normal(x);
@@ -290,17 +290,17 @@ static yoke_status start_held(const yoke_launch *launch, const Rows<N> &rows,
     });
 }
 
-template <class In, int N, class C>
-static yoke_status start_long(const yoke_launch *launch, const Rows<N> &rows,
+template <class In, class C>
+static yoke_status start_long(const yoke_launch *launch, const Rows<5> &rows,
                               const NormGradient<C> &of, int64_t runs, int64_t rows_a_run)
 {
     if (of.of_x)
         if (const yoke_status status =
-                start(launch, gradient_long_rows<In, N>,
+                start(launch, gradient_long_rows<In>,
                       {min(rows.count, 0x7fffffff), block_size(kMostThreads)}, rows, of))
             return status;
     if (!of.sums) return YOKE_OK;
-    return start(launch, sum_gradient_columns<In, N>,
+    return start(launch, sum_gradient_columns<In>,
                  {runs * divide_up(rows.length, kWarp), block_size(kThreads)}, rows, of,
                  rows_a_run);
 }
@@ -336,8 +336,8 @@ static yoke_status start_gradient(const yoke_launch *launch, const GradientCall 
     yoke_status status = YOKE_OK;
     if (sharing.resident)
         status = start_held<In>(launch, rows, of, sharing, runs);
-    else if (rows.count)
-        status = start_long<In>(launch, rows, of, runs, rows_a_run);
+    else if constexpr (N == 5)
+        status = rows.count ? start_long<In>(launch, rows, of, runs, rows_a_run) : YOKE_OK;
     if (status || !call.of_weight) return status;
     return start(launch, add_runs<In>,
                  {divide_up(2 * rows.length, kWarp), block_size(kMostThreads)},
@@ -358,13 +358,16 @@ static yoke_status gradient(const yoke_launch *launch, const GradientCall &call,
     if (call.grad_sum)
         if (const yoke_status status = other.take(*call.grad_sum, call.axis, true)) return status;
     const yoke_operand *of_x = &x.operand(), *of_weight = weight.or_else(x), *to = dx.or_else(x);
+    // Of long rows all have the five operands of a sum.
+    const Rows<4> rows = last_axes<4>({&g.operand(), of_x, of_weight, to}, call.axis);
+    const bool is_plain = kind != kernels::NormKind::kAddLayer &&
+                          share_rows<In>(rows.length, rows.all_packed).resident;
     const yoke_status status =
-        kind == kernels::NormKind::kAddLayer
-            ? start_gradient<In>(
+        is_plain
+            ? start_gradient<In>(launch, call, rows)
+            : start_gradient<In>(
                   launch, call,
-                  last_axes<5>({&g.operand(), of_x, of_weight, to, other.or_else(x)}, call.axis))
-            : start_gradient<In>(launch, call,
-                                 last_axes<4>({&g.operand(), of_x, of_weight, to}, call.axis));
+                  last_axes<5>({&g.operand(), of_x, of_weight, to, other.or_else(x)}, call.axis));
     return status || !call.of_x ? status : dx.give(*call.dx);
 }
 

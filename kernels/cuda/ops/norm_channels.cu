@@ -79,8 +79,8 @@ static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o
     if (!is_present(*o.residual))
         return start_map<T, AffineReluMap<false>, 3>(launch, {o.out, &x, &by_plane.operand},
                                                      channels, {});
-    return start_map<T, AffineReluMap<true>, 4>(
-        launch, {o.out, &x, o.residual, &by_plane.operand}, channels, {});
+    return start_map<T, AffineReluMap<true>, 4>(launch, {o.out, &x, o.residual, &by_plane.operand},
+                                                channels, {});
 }
 
 static yoke_status normalize_batch(const yoke_launch *launch, bool is_fused)

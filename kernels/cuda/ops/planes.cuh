@@ -5,8 +5,7 @@
 //    (group_norm). Planes are numbered row-major by [N, C] or [C].
 //  * Values of a plane are taken in items of a fixed length; where channels are neighbours in memory (NHWC), 32 of them
 //    side by side. The order in which they are combined depends on shapes and strides alone.
-//  * An Op gives State, init, combine and push(state, plane, x, count): `count` values of each operand. Where it has
-//    kWritten, push fills in that many operands, the last ones, and they are stored if op.keeps says so.
+//  * An Op gives State, init, combine and push(state, plane, x, count): `count` values of each operand.
 #pragma once
 
 #include "kernels/common/per_plane.h"
@@ -55,15 +54,6 @@ inline Planes<N> planes_of(const yoke_operand *const (&operands)[N], bool per_sa
     return Planes<N>(kept, reduced, dtype_size(operands[0]->dtype));
 }
 
-// How many operands push fills in.
-template <class Op>
-inline constexpr int kWritten = [] {
-    if constexpr (requires { Op::kWritten; })
-        return Op::kWritten;
-    else
-        return 0;
-}();
-
 // ---- sums ---------------------------------------------------------------------------------------------------------
 
 // One block of a multiprocessor is enough, says the 1 of both launch bounds: without it the compiler spills what it
@@ -76,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 {
     using C = compute_type<T>;
     using State = typename Op::State;
-    constexpr int V = kPackLength<T>, kRead = N - kWritten<Op>;
+    constexpr int V = kPackLength<T>;
     const int in_warp = (int)threadIdx.x % group;
     const int64_t groups = blockDim.x / group;
     for (int64_t first = blockIdx.x * groups; first < planes.partials();
@@ -89,37 +79,24 @@ __global__ void __launch_bounds__(kThreads, 1)
         for (int64_t i = begin + in_warp * V; i < end; i += (int64_t)group * V) {
             C x[N][V] = {};
             const int count = (int)min(V, end - i);
-            const auto element = [&](const Place<N> &place, int k) {
-                return reinterpret_cast<T *>(start.data[k] +
-                                             (place.data[k] - planes.reduced.data[k]));
-            };
             if (planes.packed) {
                 const Place<N> place = planes.reduced.at(i);
                 YOKE_UNROLL
-                for (int k = 0; k < kRead; k++)
-                    unpack<T, V>(load_pack<V>((const T *)element(place, k)), x[k]);
+                for (int k = 0; k < N; k++)
+                    unpack<T, V>(load_pack<V>(reinterpret_cast<const T *>(
+                                     start.data[k] + (place.data[k] - planes.reduced.data[k]))),
+                                 x[k]);
             } else {
                 YOKE_UNROLL
                 for (int j = 0; j < V; j++) {
                     if (j >= count) continue;
                     const Place<N> place = planes.reduced.at(i + j);
-                    for (int k = 0; k < kRead; k++) x[k][j] = load<T>(*element(place, k));
+                    for (int k = 0; k < N; k++)
+                        x[k][j] = load<T>(*reinterpret_cast<const T *>(
+                            start.data[k] + (place.data[k] - planes.reduced.data[k])));
                 }
             }
             state = op.push(state, plane, x, count);
-            if constexpr (kRead < N) {
-                if (!op.keeps) continue;
-                YOKE_UNROLL
-                for (int k = kRead; k < N; k++) {
-                    if (planes.packed) {
-                        store_pack<V>(element(planes.reduced.at(i), k), pack_of<T, V>(x[k]));
-                        continue;
-                    }
-                    YOKE_UNROLL
-                    for (int j = 0; j < V; j++)
-                        if (j < count) *element(planes.reduced.at(i + j), k) = store<T>(x[k][j]);
-                }
-            }
         }
         state = reduce_group(state, group, Op::init(), Op::combine);
         if (in_warp == 0 && first + threadIdx.x / group < planes.partials()) partial[unit] = state;
@@ -133,7 +110,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 {
     using C = compute_type<T>;
     using State = typename Op::State;
-    constexpr int kAtOnce = 8, kRead = N - kWritten<Op>;
+    constexpr int kAtOnce = 8;
     YOKE_SHARED(State, strips, kMostThreads);
     const int in_warp = place_in_warp(), warps = (int)blockDim.x / kWarp;
     const int64_t tiles = divide_up(planes.count, kWarp), item = blockIdx.x / tiles;
@@ -144,25 +121,15 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int64_t i = begin + warp_of_thread() * kAtOnce; i < end; i += warps * kAtOnce) {
         C x[N][kAtOnce] = {};
         const int count = (int)min(kAtOnce, end - i);
-        const auto element = [&](const Place<N> &place, int k) {
-            return reinterpret_cast<T *>(start.data[k] + (place.data[k] - planes.reduced.data[k]));
-        };
         YOKE_UNROLL
         for (int j = 0; j < kAtOnce; j++) {
             if (j >= count) continue;
             const Place<N> place = planes.reduced.at(i + j);
-            for (int k = 0; k < kRead; k++) x[k][j] = load<T>(*element(place, k));
+            for (int k = 0; k < N; k++)
+                x[k][j] = load<T>(*reinterpret_cast<const T *>(
+                    start.data[k] + (place.data[k] - planes.reduced.data[k])));
         }
         state = op.push(state, min(plane, planes.count - 1), x, count);
-        if constexpr (kRead < N) {
-            if (!op.keeps || plane >= planes.count) continue;
-            YOKE_UNROLL
-            for (int j = 0; j < kAtOnce; j++) {
-                if (j >= count) continue;
-                const Place<N> place = planes.reduced.at(i + j);
-                for (int k = kRead; k < N; k++) *element(place, k) = store<T>(x[k][j]);
-            }
-        }
     }
     strips[threadIdx.x] = state;
     __syncthreads();
