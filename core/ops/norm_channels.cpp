@@ -138,7 +138,7 @@ Tensor normalize_batch(const char *call, BatchArgs a, const Normalize &normalize
 }
 
 template <class BatchArgs>
-void infer_batch(BatchArgs a, const char *call, Plan &plan)
+void plan_batch(BatchArgs a, const char *call, Plan &plan)
 {
     const yoke_tensor &x = a.x();
     const Dims channels{x.shape_[kChannelAxis]};
@@ -171,7 +171,7 @@ Tensor compose_batch_norm(BatchNormArgs a)
 
 void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan)
 {
-    infer_batch(a, "batch_norm", plan);
+    plan_batch(a, "batch_norm", plan);
 }
 
 void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b)
@@ -203,7 +203,7 @@ Tensor compose_batch_norm_add_relu(BatchNormAddReluArgs a)
 void infer_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Plan &plan)
 {
     check_beside(a.residual(), "residual", a.x(), a.x().shape(), "batch_norm_add_relu");
-    infer_batch(a, "batch_norm_add_relu", plan);
+    plan_batch(a, "batch_norm_add_relu", plan);
 }
 
 void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &b)
