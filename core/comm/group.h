@@ -248,13 +248,10 @@ private:
     Ref<Group> make_part(const Members &part);
     uint64_t next_barrier();
     uint64_t barrier_behind(uint64_t number);
-    std::vector<int32_t> end_of_barrier(uint64_t &number, Deadline deadline);
-    std::optional<std::vector<int32_t>> await_barrier(uint64_t &number, bool &has_come,
+    std::vector<int32_t> end_of_barrier(uint64_t number, Deadline deadline);
+    std::optional<std::vector<int32_t>> await_barrier(uint64_t number, bool &has_come,
                                                       Deadline deadline);
     void come_to_barrier(uint64_t number, Deadline deadline);
-    uint64_t come_to_one_from(uint64_t number, Deadline deadline);
-    void leave_given_up(uint64_t number) noexcept;
-    void forget_hopeless() noexcept;
     std::vector<int32_t> give_up_barrier(uint64_t number, Deadline deadline) const;
     std::vector<int32_t> missing_at(uint64_t barrier, Store &keys) const;
     [[noreturn]] void fail_missing(const std::vector<int32_t> &missing, Deadline deadline) const;
@@ -341,8 +338,7 @@ private:
         const ScriptLine *line = nullptr;
     } meeting_;  // the last one that was begun
     uint64_t splits_ = 0, barriers_ = 0;
-    uint64_t hopeless_barrier_ = 0;  // the last one that a death kept from ending, or 0
-    uint64_t kept_barrier_ = 1;      // the first whose key of this rank is still in the store
+    uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
     std::vector<std::weak_ptr<Store>> barriers_under_way_;  // keys of monitored ones
     std::vector<std::weak_ptr<Store>> parts_under_way_;     // of those that are made
     std::map<int32_t, bool>

@@ -15,9 +15,9 @@ namespace yoke {
 namespace {
 
 constexpr const char *kBarriers = "monitored", *kMonitored = "monitored_barrier";
-// Of a barrier: how many have come, how it has ended, "" where all had come, else the ranks that had not, and how many
-// have heard that. And the first that nobody has given up, or one before it.
-constexpr const char *kCome = "come", *kEnd = "end", *kHeard = "heard", *kNext = "next";
+// Of a barrier: how many have come, and how it has ended; "" where all had come, else the ranks that had not. And the
+// first that nobody has given up, or one before it.
+constexpr const char *kCome = "come", *kEnd = "end", *kNext = "next";
 
 std::string key_at(uint64_t barrier, const std::string &what)
 {
@@ -108,14 +108,12 @@ void Group::monitored_barrier(double seconds)
     or_refuse(check, Refused::kBarrier);
     forget_refused(Refused::kBarrier);
     const Deadline deadline = Deadline::after(seconds);
-    forget_hopeless();
     uint64_t number = next_barrier();
     const Meeting meeting(*this, kMonitored);
     std::vector<int32_t> never;  // of all tries of this call
     for (bool is_first = true;; is_first = false) {
         const std::vector<int32_t> missing = end_of_barrier(number, deadline);
         if (missing.empty()) return forget_barriers(number);
-        leave_given_up(number);
         std::erase_if(never, [&](int32_t rank) { return !std::ranges::count(missing, rank); });
         if (is_first) never = missing;
         if (deadline.has_passed()) fail_missing(never.empty() ? missing : never, deadline);
@@ -136,7 +134,7 @@ void Group::fail_missing(const std::vector<int32_t> &missing, Deadline deadline)
 }
 
 // Who has not come until it ended.
-std::vector<int32_t> Group::end_of_barrier(uint64_t &number, Deadline deadline)
+std::vector<int32_t> Group::end_of_barrier(uint64_t number, Deadline deadline)
 {
     bool has_come = false;
     for (;;) {
@@ -146,13 +144,13 @@ std::vector<int32_t> Group::end_of_barrier(uint64_t &number, Deadline deadline)
 }
 
 // Nothing where another rank has died meanwhile, which may have come before.
-std::optional<std::vector<int32_t>> Group::await_barrier(uint64_t &number, bool &has_come,
+std::optional<std::vector<int32_t>> Group::await_barrier(uint64_t number, bool &has_come,
                                                          Deadline deadline)
 {
     const auto [keys, dead] = open_barrier();
     std::string absent;
     try {
-        if (!std::exchange(has_come, true)) number = come_to_one_from(number, deadline);
+        if (!std::exchange(has_come, true)) come_to_barrier(number, deadline);
         if (dead > 0 && !keys->try_get(key_at(number, kEnd), deadline))
             absent = describe_dead(number, *keys);
         if (absent.empty()) return ranks_in(keys->get(key_at(number, kEnd), deadline));
@@ -165,10 +163,6 @@ std::optional<std::vector<int32_t>> Group::await_barrier(uint64_t &number, bool 
         check_table(kMonitored);
         await_cause(kMonitored);
         throw;
-    }
-    {
-        const std::lock_guard lock(mutex_);
-        hopeless_barrier_ = number;
     }
     fail(YOKE_E_COMM,
          "monitored_barrier: it cannot end, since there died: %s; go on without them by shrink",
@@ -184,59 +178,6 @@ void Group::come_to_barrier(uint64_t number, Deadline deadline)
     keys.set(key_at(number, rank()), "", deadline);
 }
 
-// To this one, or where it has been given up and all that had come have left it, to one behind it; which.
-uint64_t Group::come_to_one_from(uint64_t number, Deadline deadline)
-{
-    PrefixStore keys(members_.store, kBarriers);
-    for (;;) {
-        come_to_barrier(number, deadline);
-        const auto next = keys.try_get(kNext, deadline);
-        if (!next || parsed<uint64_t>(*next).value_or(0) <= number ||
-            keys.try_get(key_at(number, kEnd), deadline))
-            return number;
-        Store::Keys mine{key_at(number, rank())};
-        if (keys.add(key_at(number, kCome), -1, deadline) <= 0)
-            mine.push_back(key_at(number, kCome));
-        keys.remove_all(mine, deadline);
-        number = barrier_behind(number);
-    }
-}
-
-// By a rank that has come to it and has heard that it was given up; the last of them removes it. Who gave it up is one
-// of them, and has told so before.
-void Group::leave_given_up(uint64_t number) noexcept
-try {
-    constexpr double kPatience = 0.1;
-    const Deadline deadline = Deadline::after(kPatience);
-    PrefixStore keys(members_.store, kBarriers);
-    const int64_t heard = keys.add(key_at(number, kHeard), 1, deadline);
-    const auto come = keys.try_get(key_at(number, kCome), deadline);
-    if (come && heard < parsed<int64_t>(*come).value_or(0)) return;
-    Store::Keys all;
-    for (const char *each : {kCome, kEnd, kHeard}) all.push_back(key_at(number, each));
-    for (int32_t each = 0; each < size(); ++each) all.push_back(key_at(number, each));
-    keys.remove_all(all, deadline);
-} catch (const std::exception &error) {
-    log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
-}
-
-// What this rank has told at the last one that could not end: others that come to it look for it until the next.
-void Group::forget_hopeless() noexcept
-try {
-    constexpr double kPatience = 0.1;
-    uint64_t number = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        number = std::exchange(hopeless_barrier_, 0);
-    }
-    if (number)
-        PrefixStore(members_.store, kBarriers)
-            .remove_all({key_at(number, kCome), key_at(number, rank())},
-                        Deadline::after(kPatience));
-} catch (const std::exception &error) {
-    log(LogLevel::kInfo, "monitored_barrier: %s", error.what());
-}
-
 // Who is missing, unless another rank, or the last one that came, has ended it first.
 std::vector<int32_t> Group::give_up_barrier(uint64_t number, Deadline deadline) const
 try {
@@ -245,9 +186,7 @@ try {
     const std::string mine = list_of(missing_at(number, keys));
     const std::string stands =
         keys.set_once(key_at(number, kEnd), mine, Deadline::after(kPatience));
-    const auto next = keys.try_get(kNext, Deadline::after(kPatience));
-    if (stands == mine && (!next || parsed<uint64_t>(*next).value_or(0) <= number))
-        keys.set(kNext, std::to_string(number + 1), Deadline::after(kPatience));
+    if (stands == mine) keys.set(kNext, std::to_string(number + 1), Deadline::after(kPatience));
     return ranks_in(stands);
 } catch (const Interrupted &) {
     throw;
