@@ -20,6 +20,12 @@ std::string refused_key(int32_t rank, Refused what)
     return std::string(kRefusedKeys[static_cast<size_t>(what)]) + "/" + std::to_string(rank);
 }
 
+// Whether a refusal stands only until a collective is made behind it: those have the same number on all ranks.
+bool is_numbered(Refused what)
+{
+    return what == Refused::kCollective || what == Refused::kBarrier;
+}
+
 }  // namespace
 
 // By rank, whom each misses that has waited in vain, and in which call.
@@ -74,8 +80,8 @@ void Group::note_refused(const char *why, Refused what) noexcept
 try {
     constexpr double kPatience = 0.1;
     if (!is_here() || size() == 1 || (is_failed() && what != Refused::kShrink)) return;
-    uint64_t number = 0;  // the others have none that is the same on all ranks
-    if (what == Refused::kCollective) {
+    uint64_t number = 0;
+    if (is_numbered(what)) {
         const std::lock_guard lock(mutex_);
         number = sequence_ + 1;
     }
@@ -112,9 +118,9 @@ std::string Group::refusal_of(int32_t rank, const Doing &doing) const
     const Deadline deadline = Deadline::after(kPatience);
     if (doing.signature.op == YOKE_COMM_SEND)
         return refusal_of(rank, Refused::kMessage, 0, deadline);
-    const std::string collective =
-        refusal_of(rank, Refused::kCollective, doing.signature.sequence, deadline);
-    return collective.empty() ? refusal_of(rank, Refused::kBarrier, 0, deadline) : collective;
+    const uint64_t number = doing.signature.sequence;
+    const std::string collective = refusal_of(rank, Refused::kCollective, number, deadline);
+    return collective.empty() ? refusal_of(rank, Refused::kBarrier, number, deadline) : collective;
 }
 
 // In place of the call that this rank makes next.
@@ -123,7 +129,7 @@ std::vector<std::string> Group::refusals_of(const std::vector<int32_t> &ranks, R
     constexpr double kPatience = 0.1;
     const Deadline deadline = Deadline::after(kPatience);
     uint64_t number = 0;
-    if (what == Refused::kCollective) {
+    if (is_numbered(what)) {
         const std::lock_guard lock(mutex_);
         number = sequence_ + 1;
     }

@@ -1,5 +1,6 @@
 """Arguments of yoke.comm and yoke.spawn that are none: errors of the package's own, which name the call and the argument."""
 import math
+import threading
 
 import numpy
 import pytest
@@ -76,6 +77,19 @@ def test_a_refusal_is_forgotten_when_another_call_is_made_instead():
     for call in first.monitored_barrier, first.monitored_barrier:
         with pytest.raises(yoke.TimeoutError) as caught:
             call(0.)
+    assert "rank 1" in str(caught.value) and "refused" not in str(caught.value), caught.value
+
+
+@pytest.mark.parametrize("waits", [lambda group: group.barrier(), lambda group: group.monitored_barrier(0.1)])
+def test_a_refused_barrier_is_not_blamed_once_collectives_have_followed(waits):
+    first, second = comm.init_all(["cpu"], 2, timeout=0.1)
+    refusing(second, lambda group: group.monitored_barrier(-1))
+    other = threading.Thread(target=second.barrier)
+    other.start()
+    first.barrier()
+    other.join()
+    with pytest.raises(yoke.TimeoutError) as caught:
+        waits(first)
     assert "rank 1" in str(caught.value) and "refused" not in str(caught.value), caught.value
 
 

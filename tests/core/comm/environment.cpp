@@ -167,24 +167,6 @@ TEST(Environment, PmixTakesTheSizeFromWhoeverHasIt)
     });
 }
 
-// As MPI_Init leaves it in a script that no mpirun has started: mpi4py's import calls it.
-TEST(Environment, MpiThatWasBegunAloneIsNoLauncher)
-{
-    const Variables alone = {
-        {"OMPI_MCA_ess", "singleton"}, {"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "1503526913"}};
-    for (const char *rank : {"0", "1"}) {
-        const Variables run = {{"YOKE_RUN_ID", "7f"},
-                               {"RANK", rank},
-                               {"WORLD_SIZE", "2"},
-                               {"MASTER_ADDR", "127.0.0.1"},
-                               {"MASTER_PORT", "41213"}};
-        const Environment found = read(with(run, alone));
-        EXPECT_EQ(found.source, "yoke run");
-        EXPECT_EQ(found.rank, rank[0] - '0');
-        EXPECT_EQ(found.size, 2);
-    }
-}
-
 TEST(Environment, MpirunWithinASlurmJobIsNotComparedWithItsDaemons)
 {
     const Environment found =

@@ -236,6 +236,26 @@ TEST(GroupWaits, AMonitoredBarrierEndsWellToWhichTheDeadHadCome)
     EXPECT_EQ(told.get(), std::vector<std::string>(1));
 }
 
+// Whoever comes as the others give one up meets them at the next one.
+TEST(GroupWaits, AMonitoredBarrierEndsWellForAllOrForNobody)
+{
+    std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
+    const auto come = [](Group &group) {
+        constexpr double kShort = 0.005;
+        if (group.rank() == 1) {
+            std::this_thread::sleep_for(std::chrono::duration<double>(kShort));
+        } else {
+            try {
+                return group.monitored_barrier(kShort);
+            } catch (const Error &) {  // that rank 1 is not there
+            }
+        }
+        group.monitored_barrier(20);
+    };
+    for (int round = 0; round < 100 && !HasFailure(); ++round)
+        EXPECT_EQ(each_rank(groups, come), std::vector<std::string>(3)) << round;
+}
+
 // ---- Dumps ------------------------------------------------------------------------------------------------------
 
 // A dump that does not come to its end, until somebody has learnt of the failure.

@@ -80,6 +80,20 @@ TEST(NestedLaunchers, OneThatYokeRunOrTorchrunHasStartedContradictsThem)
     }
 }
 
+// As MPI_Init leaves it in a script that no mpirun has started: mpi4py's import calls it.
+TEST(NestedLaunchers, MpiThatAProcessHasBegunAloneIsNone)
+{
+    const Variables alone = {
+        {"OMPI_MCA_ess", "singleton"}, {"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "1503526913"}};
+    for (const int rank : {0, 1}) {
+        const Environment found =
+            read(ranks(kYoke, "7f", rank, 2, 2) + alone, Variables{{"PATH", "/bin"}});
+        EXPECT_EQ(found.source, "yoke run");
+        EXPECT_EQ(found.rank, rank);
+        EXPECT_EQ(found.size, 2);
+    }
+}
+
 // As all of its ranks would be, in each process of the run.
 TEST(NestedLaunchers, OneWithinARankIsRefusedThoughItCountsAlike)
 {
