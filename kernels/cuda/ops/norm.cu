@@ -69,11 +69,11 @@ struct Affine {
 };
 
 template <class In, bool kPacked, int E, int N, class C>
-__device__ inline void take_chunk(const Rows<N> &rows, const Place<N> &place, const Member &member,
-                                  int64_t first, C (&x)[E], int operand = 0)
+__device__ inline void take_chunk(const Rows<N> &rows, int operand, char *row, const Member &member,
+                                  int64_t first, C (&x)[E])
 {
     Held<In, E> held;
-    const Chunk<In, E, kPacked> chunk(rows, operand, place.data[operand], first);
+    const Chunk<In, E, kPacked> chunk(rows, operand, row, first);
     chunk.load_or(member, (C)0, held);
     chunk.take_all(member, held, (C)0, x);
 }
@@ -126,7 +126,7 @@ __device__ inline void begin_chunk(const Rows<N> &rows, const Place<N> &place, c
                                    int64_t first, C (&x)[E])
 {
     if constexpr (N == 4)
-        take_chunk<In, kPacked>(rows, place, member, first, x);
+        take_chunk<In, kPacked>(rows, 0, place.data[0], member, first, x);
     else
         add_chunk<In, kPacked>(rows, place, member, first, x);
 }
@@ -233,6 +233,8 @@ __global__ void __launch_bounds__(kMostThreads)
     const auto combine = [](const State &a, const State &b) { return State::combine(a, b); };
     for (int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
         const Place<6> place = rows.place<kOfRow>(row);
+        char *const from =
+            to.is_sum ? place.data[kSum] : place.data[0];  // an index would spill them
         C x[E], scale = (C)1;
         State state = State::init();
         YOKE_NO_UNROLL
@@ -242,7 +244,7 @@ __global__ void __launch_bounds__(kMostThreads)
                 if (pass == 0 && to.is_sum)
                     add_chunk<In, false>(rows, place, member, first, x);
                 else
-                    take_chunk<In, false>(rows, place, member, first, x, normalised);
+                    take_chunk<In, false>(rows, normalised, from, member, first, x);
                 int count = 0;
                 for (int i = 0; i < E; i++)
                     count += member.pack<V>(i / V) + i % V < rows.length - first;
@@ -264,7 +266,7 @@ __global__ void __launch_bounds__(kMostThreads)
                                     : inverse_root(state.variance(), to.eps);
         const Normal<C> normal(mean, rstd);
         for (int64_t first = 0; first < rows.length; first += chunk) {
-            take_chunk<In, false>(rows, place, member, first, x, normalised);
+            take_chunk<In, false>(rows, normalised, from, member, first, x);
             Affine<In, E, false>(to, rows, member, first).apply(member, normal, x);
             Chunk<Beside<In, 6>, E, false, V>(rows, kOut, place.data[kOut], first).put(member, x);
         }
