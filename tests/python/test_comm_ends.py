@@ -231,9 +231,9 @@ def test_so_does_one_of_a_lua_script_that_calls_exit(end, words):
     script = f"""
 local yoke = require "yoke"
 local group = assert(yoke.comm.init {{ timeout = 20 }})
-assert(group:barrier())
+local work, err = group:barrier()
 if group.rank == 0 then {end} end
-local work, err = group:all_reduce(yoke.ones {{ 3 }})
+if work then work, err = group:all_reduce(yoke.ones {{ 3 }}) end -- else it has ended before this rank had left the barrier
 print(tostring(err))
 os.exit(err and 0 or 1)
 """
@@ -250,12 +250,12 @@ def test_so_does_a_part_of_one_amid_what_it_has_begun(end):
 local yoke = require "yoke"
 local group = assert(yoke.comm.init {{ timeout = 60 }})
 local part = assert(group:split(0))
-assert(part:barrier())
+local work, err = part:barrier()
 if group.rank == 0 then
-    local work = assert(part:recv(yoke.ones {{ 3 }}, 1, {{ async_op = true }}))
+    work = assert(part:recv(yoke.ones {{ 3 }}, 1, {{ async_op = true }}))
     {end}
 end
-local _, err = part:recv(yoke.ones {{ 3 }}, 0)
+if work then work, err = part:recv(yoke.ones {{ 3 }}, 0) end -- as above
 print(tostring(err))
 """
     port, lua = str(free_port()), shutil.which("lua5.4")
