@@ -166,6 +166,9 @@ TEST(GroupMemory, AWriteOfTheScriptsIsFoundBesideThoseOfAnotherGroup)
 
 TEST(GroupMemory, TheSameElementsInTwoGroupsAreAnError)
 {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "both groups write them, which is a race; that they do is what is wrong";
+#endif
     expect_error_after(reduce_first_half, 2, "all_reduce");
     expect_error_after(reduce_first_half, 0, "all_reduce");
 }
