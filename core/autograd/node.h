@@ -59,9 +59,13 @@ class LeafNode;
 class LeafWatcher {
 public:
     virtual ~LeafWatcher() = default;
+    // Of several in one walk those with the greater order come first, whatever the graph is.
+    virtual uint64_t order() const noexcept { return 0; }
     // The leaves of its own that the walk leads to, each once, before anything of the walk has run, and the number of
     // the oldest op that uses one of them.
     virtual void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) = 0;
+    // When all have begun, who are listed in their order.
+    virtual void open(std::span<LeafWatcher *const>) {}
     // All that comes to the leaf in this walk, when the last of it has; once for each leaf that is reached. Null where
     // missing gradients have cut it off, which shows at the walk's end.
     virtual void arrive(LeafNode &leaf, Tensor gradient) = 0;

@@ -12,14 +12,14 @@ void Watching::meet(LeafNode &leaf)
     auto known = std::ranges::find(all_, watcher, &One::watcher);
     if (known == all_.end()) known = all_.insert(known, {std::move(watcher)});
     known->reached.push_back(Ref<LeafNode>::share(&leaf));
-    awaited_.emplace(&leaf, static_cast<size_t>(known - all_.begin()));
+    awaited_.emplace(&leaf, &*known);
 }
 
 void Watching::note_use(Node &leaf, const Node &by)
 {
     if (awaited_.empty()) return;
     if (const auto found = awaited_.find(&leaf); found != awaited_.end()) {
-        uint64_t &oldest = all_[found->second].oldest;
+        uint64_t &oldest = found->second->oldest;
         oldest = std::min(oldest, by.sequence);
     }
 }
@@ -28,21 +28,25 @@ LeafWatcher *Watching::take(Node &leaf)
 {
     const auto found = awaited_.find(&leaf);
     if (found == awaited_.end()) return nullptr;
-    LeafWatcher *const watcher = all_[found->second].watcher.get();
+    LeafWatcher *const watcher = found->second->watcher.get();
     awaited_.erase(found);
     return watcher;
 }
 
 void Watching::begin()
 {
+    all_.sort([](const One &a, const One &b) { return a.watcher->order() > b.watcher->order(); });
+    std::vector<LeafWatcher *> in_order;
     for (One &each : all_) {
         each.at = One::kOver;  // whose begin raises knows
         each.watcher->begin(each.reached, each.oldest);
         each.at = One::kOpen;
+        in_order.push_back(each.watcher.get());
     }
+    for (LeafWatcher *each : in_order) each->open(in_order);
 }
 
-// In the order in which they were reached, so alike on all that walk alike.
+// Leaves in the order in which they were reached, so alike on all that walk alike.
 void Watching::finish()
 {
     for (const One &each : all_)

@@ -3,6 +3,7 @@
 
 #include "core/autograd/node.h"
 
+#include <list>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -30,8 +31,8 @@ private:
         uint64_t oldest = UINT64_MAX;  // op that uses one of them
         enum { kAhead, kOpen, kOver } at = kAhead;
     };
-    std::vector<One> all_;
-    std::unordered_map<Node *, size_t> awaited_;  // leaves, with who takes them
+    std::list<One> all_;
+    std::unordered_map<Node *, One *> awaited_;  // leaves, with who takes them
 };
 
 }  // namespace yoke

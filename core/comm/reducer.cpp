@@ -5,6 +5,7 @@
 #include "core/ops/ops.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -29,6 +30,8 @@ std::vector<Reducer::Named> trained(const std::vector<Reducer::Named> &params)
     return some;
 }
 
+std::atomic<uint64_t> made{0};
+
 }  // namespace
 
 Reducer::Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
@@ -38,6 +41,7 @@ Reducer::Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Na
       params_(trained(all_params_)),
       buffers_(std::move(buffers)),
       options_(options),
+      order_(++made),
       compression_(options.hook ? make_hook(options.hook, group_)
                                 : make_compression(options.compression, group_)),
       places_(params_.size())

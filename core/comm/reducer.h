@@ -2,7 +2,8 @@
 //
 // A gradient is written into its bucket as soon as the last of it has come, and a bucket is reduced when it is full and
 // all before it have been given to the group: so the ranks make their calls in one order whatever their graphs are, and
-// the group's thread reduces while backward goes on. backward returns when all is reduced.
+// the group's thread reduces while backward goes on. backward returns when all is reduced. Of several modules in one
+// backward that which was made last is reduced first.
 //
 // One small all_reduce opens each backward. Which parameters the walk leads to is known before it runs; so every rank
 // learns in time which of them any rank has used, and how much each of them counts. Between the calls of a group that
@@ -18,6 +19,7 @@
 
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -80,7 +82,9 @@ public:
     Ref<State> comm_state() const;
     void load_comm_state(const State &state);
 
+    uint64_t order() const noexcept override { return order_; }
     void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) override;
+    void open(std::span<LeafWatcher *const> all) override;
     void arrive(LeafNode &leaf, Tensor gradient) override;
     void end() override;
     void fail() noexcept override;
@@ -108,6 +112,8 @@ private:
         double heaviest = 0;       // of the ranks' weights
         bool is_even = false;      // all weights are equal
         int32_t root = -1;         // the first rank that is not out; -1: all are
+        // Modules of this group in the same backward, whose calls come before and behind this one's.
+        Reducer *before = nullptr, *after = nullptr;
         const char *call() const { return presence == Presence::kOut ? "join" : "backward"; }
     };
 
@@ -126,6 +132,8 @@ private:
     void release() noexcept;
     void check_params() const;
     void open_step(const std::vector<Ref<LeafNode>> &reached);
+    void find_neighbours(std::span<LeafWatcher *const> all);
+    double where() const;
     void share();
     const std::vector<double> &shared();
     double factor(double weight);
@@ -164,6 +172,7 @@ private:
     void store(LeafNode &leaf, size_t param, Tensor gradient);
     void complete(size_t param);
     void launch_full();
+    bool has_begun_all() const;
     void finish_step();
     void settle(size_t bucket);
     void tell_raised(const char *call) noexcept;
@@ -175,7 +184,8 @@ private:
     const Ref<Group> group_;
     const std::vector<Named> all_params_, params_, buffers_;  // params_: those that are not frozen
     const ReducerOptions options_;
-    int64_t number_ = 0;  // among those of the group
+    const uint64_t order_;  // of all in the process; ranks make those that they share in one order
+    int64_t number_ = 0;    // among those of the group
     std::unordered_map<const LeafNode *, size_t> numbers_;
     const std::unique_ptr<Compression> compression_;
     std::vector<Bucket> buckets_;

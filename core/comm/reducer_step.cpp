@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <span>
 #include <utility>
 
@@ -42,6 +41,8 @@ void Reducer::release() noexcept
     Step ended;
     const std::lock_guard lock(mutex_);
     std::swap(ended, step_);
+    if (ended.before) ended.before->step_.after = nullptr;
+    if (ended.after) ended.after->step_.before = nullptr;
     if (std::exchange(is_walking_, false)) group_->end_backward();
 }
 
@@ -63,9 +64,6 @@ void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
         Coalescing::check_closed(kBackward);
         check_params();
         open_step(reached);
-        share();
-        store_unreached();
-        launch_full();
     } catch (...) {
         fail();
         throw;
@@ -96,8 +94,6 @@ void Reducer::store_unreached()
             ops::fill_(*view_of(i), 0.0);
 }
 
-constexpr int64_t kPresences = 4;  // room for as many in a place, below the number
-
 // Which parameters this rank uses, its weight, and, in places of each rank's own, where it is and in which module, and
 // its weight again.
 void Reducer::share()
@@ -107,7 +103,7 @@ void Reducer::share()
     mine.push_back(step_.weight);
     const size_t place = mine.size() + static_cast<size_t>(group_->rank());
     mine.resize(mine.size() + 2 * size);
-    mine[place] = static_cast<double>(number_ * kPresences + static_cast<int64_t>(step_.presence));
+    mine[place] = where();
     mine[place + size] = step_.weight;
     const Tensor &shared = step_.shared = tensor_of(mine, kBackward);
     step_.sharing = group_->run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared, shared}, true);
@@ -117,6 +113,7 @@ void Reducer::share()
 const std::vector<double> &Reducer::shared()
 {
     if (!step_.sums.empty()) return step_.sums;
+    if (step_.before) step_.before->shared();  // what the ranks have unlike shows there first
     const Interruptible waits(kBackward);
     step_.sharing->wait(-1);
     std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
@@ -160,25 +157,6 @@ void Reducer::take_weights(std::vector<double> &shared)
     shared.resize(shared.size() - size);
 }
 
-// Of one module on all ranks. What is left in each place is where that rank is.
-void Reducer::take_numbers(std::vector<double> &shared) const
-{
-    std::vector<int64_t> numbers;
-    for (size_t i = params_.size() + 1; i < shared.size(); ++i) {
-        const auto told = static_cast<int64_t>(shared[i]);
-        numbers.push_back(told / kPresences);
-        shared[i] = static_cast<double>(told % kPresences);
-    }
-    const auto other = std::ranges::adjacent_find(numbers, std::not_equal_to());
-    if (other == numbers.end()) return;
-    const auto rank = static_cast<size_t>(other - numbers.begin()) + 1;
-    yoke::fail(
-        YOKE_E_STATE,
-        "%s: %s goes back through module %lld of this group, and %s through module %lld, as DistributedDataParallel has wrapped them; all ranks have the backwards of several modules in one order",
-        step_.call(), describe(group_->ranks()[0]).c_str(), static_cast<long long>(numbers[0]),
-        describe(group_->ranks()[rank]).c_str(), static_cast<long long>(numbers[rank]));
-}
-
 // Into the view, beside what the leaf held; the leaf then holds the view.
 void Reducer::store(LeafNode &leaf, size_t param, Tensor gradient)
 {
@@ -215,14 +193,6 @@ void Reducer::arrive(LeafNode &leaf, Tensor gradient)
     }
     step_.order.push_back(param);
     if (!--step_.missing[places_[param].bucket]) launch_full();
-}
-
-void Reducer::launch_full()
-{
-    while (step_.begun < buckets_.size() && !step_.missing[step_.begun]) {
-        const size_t next = step_.begun++;
-        compression_->begin(buckets_[next], next, step_.begun == buckets_.size());
-    }
 }
 
 void Reducer::end()

@@ -36,12 +36,17 @@ struct Model {
     // The gradient of params[i] is factors[i]; 0: it is not used.
     void go_back(const std::vector<double> &factors) const
     {
+        const Tensor made = loss(factors);
+        yoke_tensor *root = made.get();
+        backward({&root, 1}, {}, false);
+    }
+    Tensor loss(const std::vector<double> &factors) const
+    {
         Tensor loss = ops::full({}, 0.0, params[0]->dtype);
         for (size_t i = 0; i < params.size(); ++i)
             if (factors[i] != 0)
                 loss = ops::add(*loss, *ops::sum(*ops::mul(*params[i], factors[i])));
-        yoke_tensor *root = loss.get();
-        backward({&root, 1}, {}, false);
+        return loss;
     }
     std::vector<double> grads() const
     {
