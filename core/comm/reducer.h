@@ -177,8 +177,9 @@ private:
     void settle(size_t bucket);
     void tell_raised(const char *call) noexcept;
     void rebuild();
-    void send(const std::vector<Named> &tensors, int32_t root);
-    void send_together(const std::vector<Tensor> &some, int32_t root);
+    enum class Writes { kAll, kUnlike };
+    void send(const std::vector<Named> &tensors, int32_t root, Writes writes);
+    void send_together(const std::vector<Tensor> &some, int32_t root, Writes writes);
     LeafNode &leaf_of(size_t param) const;
 
     const Ref<Group> group_;

@@ -101,7 +101,7 @@ void Reducer::take_gradients(int32_t root)
             leaf.set_grad(alias(*view_of(i)));
         if (has[i]) told.push_back({params_[i].name, leaf.grad()});
     }
-    send(told, root);
+    send(told, root, Writes::kAll);
 }
 
 // The others wait for a rank that cannot leave.

@@ -111,8 +111,8 @@ void Reducer::compare_models() const
 
 void Reducer::take_values(int32_t root)
 {
-    send(all_params_, root);
-    send(buffers_, root);
+    send(all_params_, root, Writes::kAll);
+    send(buffers_, root, Writes::kUnlike);
 }
 
 void Reducer::take_values_of_rank_0()

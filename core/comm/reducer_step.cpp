@@ -218,7 +218,7 @@ void Reducer::finish_step()
         if (step_.presence != Presence::kOut) settle(i);  // who is out gets its at the join's end
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
-    send(buffers_, step_.root);
+    send(buffers_, step_.root, Writes::kUnlike);
     look_at_parameters();
     const std::lock_guard lock(mutex_);
     ++(step_.presence == Presence::kOut ? answered_ : done_);
@@ -255,48 +255,6 @@ void Reducer::rebuild()
     const bool is_same = std::ranges::equal(
         plan, buckets_, [](const auto &a, const Bucket &b) { return a == b.params; });
     if (!is_same) lay_out(plan);
-}
-
-// Small ones of a dtype and device pass together: a message costs more than copies of theirs.
-void Reducer::send(const std::vector<Named> &tensors, int32_t root)
-{
-    constexpr uint64_t kSmall = 1 << 15;  // bytes
-    std::vector<std::vector<Tensor>> together;
-    for (const Named &each : tensors) {
-        const Tensor &one = each.tensor;
-        const auto fits = [&](const std::vector<Tensor> &others) {
-            return one->nbytes() <= kSmall && others[0]->nbytes() <= kSmall &&
-                   others[0]->dtype == one->dtype && others[0]->device == one->device;
-        };
-        const auto found = std::ranges::find_if(together, fits);
-        if (found == together.end())
-            together.push_back({one});
-        else
-            found->push_back(one);
-    }
-    for (const std::vector<Tensor> &each : together) send_together(each, root);
-}
-
-void Reducer::send_together(const std::vector<Tensor> &some, int32_t root)
-{
-    Tensor all = some[0];
-    if (some.size() > 1) {
-        std::vector<Tensor> flat;
-        std::vector<yoke_tensor *> list;
-        for (const Tensor &each : some) {
-            const int64_t shape[] = {each->numel};
-            flat.push_back(make_view(*ops::contiguous(*each), shape, nullptr, 0));
-            list.push_back(flat.back().get());
-        }
-        all = ops::cat(list);
-    }
-    group_->run({YOKE_COMM_BROADCAST, -1, root, all, all}, false);
-    if (some.size() == 1 || group_->rank() == root) return;
-    int64_t offset = 0;
-    for (const Tensor &each : some) {
-        ops::copy_(*each, *make_view(*all, each->shape(), nullptr, offset));
-        offset += each->numel;
-    }
 }
 
 // Who waits for this rank is told what is being handled.
