@@ -125,7 +125,6 @@ void yoke_sampler::begin()
     resumed_.reset();
     place_ = pass_.from;
     taken_ = 0;
-    own_ = length_of(pass_);
     dealt_.assign(options_.shares.size(), 0);
     if (options_.is_shuffled && options_.count)
         shuffle_.emplace(options_.count, options_.seed, epoch_);
@@ -161,6 +160,7 @@ std::optional<int64_t> yoke_sampler::next()
         const int64_t in_order = place % options_.count;
         return options_.is_shuffled ? (*shuffle_)(in_order) : in_order;
     }
+    pass_.is_over = true;
     return std::nullopt;
 }
 
@@ -200,14 +200,15 @@ int64_t yoke_sampler::taken_by_all() const
     return std::clamp(static_cast<int64_t>(of_share), least, most);
 }
 
-// All ranks are where this one is.
+// All ranks are where this one is. Others may have more of the order's end than it has, so that is taken only once this
+// one has asked for more than it gets.
 SamplerState yoke_sampler::state() const
 {
     const std::lock_guard lock(mutex_);
     if (resumed_) return {epoch_, *resumed_};
     if (!pass_.end) return {epoch_, 0};
-    if (taken_ == own_) return {epoch_, options_.count};
-    return {epoch_, std::min(pass_.from + taken_by_all(), options_.count)};
+    const int64_t taken = pass_.from + taken_by_all();
+    return {epoch_, pass_.is_over || taken >= pass_.end ? options_.count : taken};
 }
 
 void yoke_sampler::load(SamplerState state)

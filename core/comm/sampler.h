@@ -74,7 +74,8 @@ private:
     // One pass: what is dealt of the order from `from` on.
     struct Pass {
         int64_t from = 0,
-                end = 0;  // places of the order; those from `count` on are its beginning again
+                end = 0;       // places of the order; those from `count` on are its beginning again
+        bool is_over = false;  // this rank has been told that there is no more
     };
     Pass pass_from(int64_t consumed) const;
     int64_t length_of(const Pass &pass) const;
@@ -88,8 +89,7 @@ private:
     int64_t epoch_ = 0;
     std::optional<int64_t> resumed_;  // what was consumed of a state, until a pass begins
     Pass pass_;
-    int64_t place_ = 0, taken_ = 0,
-            own_ = 0;            // of the pass; of what this rank gets of it, and all of that
-    std::vector<double> dealt_;  // by rank, where shares are not equal
+    int64_t place_ = 0, taken_ = 0;  // of the pass; of what this rank gets of it
+    std::vector<double> dealt_;      // by rank, where shares are not equal
     std::optional<yoke::Shuffle> shuffle_;
 };

@@ -206,6 +206,51 @@ TEST(Sampler, StatesWithSharesAreExactForTheRanksOwnExamples)
         }
 }
 
+// Of the last step, in which some ranks have nothing left, those know nothing until they ask for it.
+TEST(Sampler, StatesBeforeAPartialLastStepLeaveItToAll)
+{
+    struct Case {
+        int64_t count;
+        std::vector<int64_t> batches;
+        bool is_shared;
+    };
+    for (const Case &each :
+         {Case{14, {1, 9}, true}, Case{7, {1, 1, 1, 1, 1}, false}, Case{23, {5, 5, 5, 5}, false},
+          Case{46, {1, 9}, true}, Case{15, {4, 4, 4}, true}, Case{20, {1, 9}, true}}) {
+        const int64_t step = std::reduce(each.batches.begin(), each.batches.end());
+        const int64_t whole = each.count / step * step;
+        for (size_t rank = 0; rank < each.batches.size(); ++rank) {
+            SamplerOptions options = options_of(each.count, static_cast<int32_t>(rank),
+                                                static_cast<int32_t>(each.batches.size()));
+            options.is_padded = false;
+            for (const int64_t batch : each.batches)
+                if (each.is_shared)
+                    options.shares.push_back(static_cast<double>(batch) /
+                                             static_cast<double>(step));
+            const auto some = sampler(options);
+            some->begin();
+            for (int64_t at = step; at <= whole; at += step) {
+                take(*some, each.batches[rank]);
+                EXPECT_EQ(some->state().consumed, at) << each.count << " on rank " << rank;
+            }
+            take(*some);
+            EXPECT_EQ(some->state().consumed, each.count) << "rank " << rank;
+        }
+    }
+}
+
+TEST(Sampler, WhatIsDroppedIsConsumedWithTheLastThatIsNot)
+{
+    SamplerOptions options = options_of(14, 1, 4);
+    options.drops_last = true;
+    const auto some = sampler(options);
+    some->begin();
+    take(*some, 2);
+    EXPECT_EQ(some->state().consumed, 8);
+    take(*some, 1);
+    EXPECT_EQ(some->state().consumed, 14);
+}
+
 TEST(Sampler, RefusesWhatIsNone)
 {
     const auto refused = [](SamplerOptions options, std::initializer_list<const char *> parts) {
