@@ -81,24 +81,40 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
                                        std::vector<Named> buffers, const ReducerOptions &options)
 {
     const NoGrad no_grad;
-    std::shared_ptr<Reducer> made;
+    const std::shared_ptr<Reducer> made =
+        checked(group, std::move(params), std::move(buffers), options);
+    try {
+        made->number_ = made->group_->add_reducer(made);
+        if (made->group_->size() > 1) {
+            made->compare_models();
+            made->take_values_of_rank_0();
+        }
+        made->install();
+    } catch (const UnlikeModels &) {
+        throw;
+    } catch (...) {
+        made->detach();
+        made->tell_raised(kCall);
+        throw;
+    }
+    return made;
+}
+
+std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<Named> params,
+                                          std::vector<Named> buffers, const ReducerOptions &options)
+{
     try {
         Coalescing::check_closed(kCall);
         for (Named &each : params) each.is_frozen = !each.tensor->requires_grad();
         yoke::check_params(params);
-        made.reset(new Reducer(group, std::move(params), std::move(buffers), options));
+        const std::shared_ptr<Reducer> made(
+            new Reducer(group, std::move(params), std::move(buffers), options));
         made->check_unwatched();
+        return made;
     } catch (const Error &error) {
         group->note_refused(error.what());
         throw;
     }
-    made->number_ = made->group_->add_reducer(made);
-    if (made->group_->size() > 1) {
-        made->compare_models();
-        made->take_values_of_rank_0();
-    }
-    made->install();
-    return made;
 }
 
 // One whose group has failed reduces no more; what is made in its place takes its leaves.

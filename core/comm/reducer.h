@@ -14,6 +14,7 @@
 #pragma once
 
 #include "core/autograd/node.h"
+#include "core/base/error.h"
 #include "core/comm/compression.h"
 #include "core/state/tree.h"
 
@@ -42,7 +43,7 @@ public:
 
     // All ranks call it alike. Parameters are leaves; what is said of gradients is of those that require one. Where
     // values of parameters or buffers differ, all take rank 0's. Raises YOKE_E_VALUE where the ranks have unlike
-    // parameters, with the first that differs.
+    // parameters, with the first that differs. What else it raises while the others wait ends the group.
     static std::shared_ptr<Reducer> make(const Ref<Group> &group, std::vector<Named> params,
                                          std::vector<Named> buffers, const ReducerOptions &options);
     ~Reducer() override;
@@ -91,6 +92,10 @@ public:
     void refuse() noexcept override;
 
 private:
+    class UnlikeModels final : public Error {  // that is raised on all ranks alike
+    public:
+        using Error::Error;
+    };
     struct Place {
         size_t bucket = 0, view = 0;
     };
@@ -119,6 +124,9 @@ private:
 
     Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
             const ReducerOptions &options);
+    static std::shared_ptr<Reducer> checked(const Ref<Group> &group, std::vector<Named> params,
+                                            std::vector<Named> buffers,
+                                            const ReducerOptions &options);
     bool is_live();
     void check_unwatched() const;
     void install();

@@ -2,8 +2,8 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/comm/exchange.h"
+#include "core/comm/pieces.h"
 #include "core/comm/reducer.h"
-#include "core/ops/ops.h"
 
 #include <algorithm>
 #include <array>
@@ -75,13 +75,9 @@ std::string first_difference(const std::string &ours, const std::string &theirs)
 int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
 {
     int64_t hash = 0;
-    std::string bytes;
-    for (const Reducer::Named &each : tensors) {
-        const Tensor dense = ops::contiguous(*each.tensor);
-        bytes.resize(dense->nbytes());
-        copy_to_host(*dense, bytes.data(), bytes.size(), kCall);
-        hash = hash_of(bytes + std::to_string(hash));
-    }
+    for (const Reducer::Named &each : tensors)
+        for (const Tensor &piece : pieces_of(*each.tensor))
+            hash = hash_of(bytes_of(*piece, kCall).append(std::to_string(hash)));
     return hash;
 }
 
@@ -102,10 +98,11 @@ void Reducer::compare_models() const
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
         const std::string told = unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
         if (told.empty()) continue;
-        yoke::fail(
+        throw UnlikeModels(
             YOKE_E_VALUE,
-            "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
-            kCall, told.c_str(), describe(group_->ranks()[static_cast<size_t>(rank)]).c_str());
+            format(
+                "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
+                kCall, told.c_str(), describe(group_->ranks()[static_cast<size_t>(rank)]).c_str()));
     }
 }
 

@@ -112,3 +112,35 @@ def test_the_others_are_told_and_go_on_as_they_would_have_without_it(kind, where
     steps = int(next(iter(there["optimizer"]["state"].values()))["step"].item())
     all_had = AT + (where == "optimizer")  # a backward that all have had
     assert steps == all_had and there["sampler"]["consumed"] == (steps + 1) * RANKS * BATCH < EXAMPLES
+
+
+SHORT_OF_MEMORY = """
+import resource
+import yoke
+from yoke import nn
+group = yoke.comm.init(timeout=30.)
+large = nn.Parameter(yoke.ones(1 << 24), requires_grad=os.environ["LARGE"] == "trained")
+net = nn.Linear(2, 2)
+net.large = large
+group.barrier()
+limits = resource.getrlimit(resource.RLIMIT_AS)
+if rank == 1:
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (48 << 20), limits[1]))
+try:
+    ddp = yoke.DistributedDataParallel(net, group)
+    (ddp(yoke.ones((1, 2))).sum() + large.sum()).backward()
+    print("made")
+except yoke.Error as error:
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer takes all of the address space")
+def test_a_rank_that_finds_no_memory_when_it_wraps_is_told_to_the_others():
+    outs, statuses, errors = start(SHORT_OF_MEMORY, 2, LARGE="frozen")
+    assert statuses == [0, 0] and outs == ["made\n", "made\n"], (outs, errors)  # comparing 64 MiB takes no copy of them
+    outs, statuses, errors = start(SHORT_OF_MEMORY, 2, LARGE="trained")
+    assert statuses == [0, 0] and outs[1].startswith("OutOfMemoryError"), (outs, errors)
+    assert outs[0].startswith(("OutOfMemoryError", "CancelledError")) and "rank 1 (host" in outs[0], outs
