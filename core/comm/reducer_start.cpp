@@ -1,6 +1,7 @@
 // What ranks that are to reduce the gradients of one model must have alike, before the first backward.
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/comm/exchange.h"
 #include "core/comm/pieces.h"
 #include "core/comm/reducer.h"
@@ -54,6 +55,8 @@ int kind_of(const std::string &line)
     return line.empty() ? 2 : line.starts_with(kBuffer) ? 1 : 0;
 }
 
+constexpr size_t kMostShown = 1000;  // bytes of a line
+
 // The first line of ours that theirs has otherwise, and that one; "there is none" where one has fewer.
 std::string first_difference(const std::string &ours, const std::string &theirs)
 {
@@ -63,7 +66,7 @@ std::string first_difference(const std::string &ours, const std::string &theirs)
         return text.substr(begin, end - begin);
     };
     const auto shown = [](const std::string &line, const std::string &beside) {
-        return kind_of(line) > kind_of(beside) ? "there is none" : line;
+        return kind_of(line) > kind_of(beside) ? "there is none" : cut(line, kMostShown);
     };
     for (size_t i = 0, k = 0; i < ours.size() || k < theirs.size();) {
         const std::string mine = next(ours, i), other = next(theirs, k);
@@ -85,7 +88,7 @@ int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
 
 void Reducer::compare_models() const
 {
-    constexpr size_t kLength = 64;  // of a difference that is told, in numbers
+    constexpr size_t kLength = 256;  // of a difference that is told, in numbers
     const std::string mine = lines_of(options_.sizes, *compression_) +
                              lines_of(all_params_, "the parameter") + lines_of(buffers_, kBuffer);
     const Numbers about = gathered(*group_, {hash_of(mine), std::ssize(mine)}, kCall);
@@ -93,8 +96,7 @@ void Reducer::compare_models() const
     const auto length = static_cast<size_t>(about[1]) / sizeof(int64_t) + 1;
     const Numbers first = from_rank(*group_, 0, packed(mine, length), kCall);
     const std::string difference = first_difference(mine, unpacked(first.data(), length));
-    const Numbers all =
-        gathered(*group_, packed(difference.substr(0, kLength * 8 - 1), kLength), kCall);
+    const Numbers all = gathered(*group_, packed(difference, kLength), kCall);
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
         const std::string told = unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
         if (told.empty()) continue;

@@ -38,5 +38,33 @@ TEST(ReducerStart, UnlikeModelsLeaveTheGroupToOthers)
     });
 }
 
+// What a text has of one character, and no part of another.
+bool is_whole(std::string_view text, std::string_view character)
+{
+    for (size_t at = 0; at < text.size(); ++at) {
+        if (!(text[at] & 0x80)) continue;
+        if (text.substr(at, character.size()) != character) return false;
+        at += character.size() - 1;
+    }
+    return true;
+}
+
+TEST(ReducerStart, ToldNamesAreCutAtWholeCharacters)
+{
+    for (const std::string begin : {"", "x"}) {
+        std::string name = begin;
+        for (int i = 0; i < 3000; ++i) name += "\u00e9";
+        std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
+        const auto told = each_rank(groups, [&](Group &group) {
+            const Model model({group.rank() + 3});
+            Reducer::make(Ref<Group>::share(&group), {{name, model.params[0]}}, {}, {});
+        });
+        EXPECT_EQ(told[0], told[1]);
+        EXPECT_TRUE(is_whole(told[0], "\u00e9")) << told[0];
+        for (const char *part : {"parameter '", "on rank 0, the parameter '", "on rank 1 ("})
+            EXPECT_NE(told[0].find(part), std::string::npos) << part << " in " << told[0];
+    }
+}
+
 }  // namespace
 }  // namespace yoke::test
