@@ -230,7 +230,23 @@ const Tensor &Reducer::view_of(size_t param) const
 bool Reducer::holds_view(const LeafNode &leaf, const Tensor &view) const
 {
     const Tensor held = leaf.grad();
-    return held.present() && held->storage.get() == view->storage.get() && held->data == view->data;
+    return held.present() && held->storage.get() == view->storage.get() &&
+           held->data == view->data && same(held->strides(), view->strides());
+}
+
+// A script may have given one leaf another one's view, or the same view with its axes in another order: they would be
+// overwritten before they are read.
+void Reducer::part_gradients()
+{
+    for (size_t i = 0; i < params_.size(); ++i) {
+        LeafNode &leaf = leaf_of(i);
+        const Tensor held = leaf.grad();
+        if (!held.present() || holds_view(leaf, view_of(i))) continue;
+        const auto lies_in = [&](const Bucket &each) {
+            return each.memory->storage.get() == held->storage.get();
+        };
+        if (std::ranges::any_of(buckets_, lies_in)) leaf.set_grad(ops::clone(*held));
+    }
 }
 
 // Gradients that are there already leave the old buckets, one bucket after the other, and then come into the new ones:

@@ -177,6 +177,7 @@ private:
     std::vector<Tensor> tensors() const;
     const Tensor &view_of(size_t param) const;
     bool holds_view(const LeafNode &leaf, const Tensor &view) const;
+    void part_gradients();
     void store(LeafNode &leaf, size_t param, Tensor gradient);
     void complete(size_t param);
     void launch_full();

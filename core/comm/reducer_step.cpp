@@ -60,6 +60,7 @@ void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
 {
     claim(oldest);
     try {
+        if (!step_.is_alone) part_gradients();
         if (!step_.is_synced) return;
         Coalescing::check_closed(kBackward);
         check_params();
