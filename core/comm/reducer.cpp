@@ -75,6 +75,17 @@ void check_params(const std::vector<Reducer::Named> &params)
     }
 }
 
+// What can be written of it: one of the places of each axis along which all are one.
+Tensor without_repeats(Tensor x)
+{
+    for (int axis = expanded_axis(*x); axis >= 0; axis = expanded_axis(*x)) {
+        std::vector<int64_t> shape(x->shape().begin(), x->shape().end());
+        shape[static_cast<size_t>(axis)] = 1;
+        x = make_view(*x, shape, x->strides().data(), 0);
+    }
+    return x;
+}
+
 }  // namespace
 
 std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Named> params,
@@ -106,6 +117,7 @@ std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<N
     try {
         Coalescing::check_closed(kCall);
         for (Named &each : params) each.is_frozen = !each.tensor->requires_grad();
+        for (Named &each : buffers) each.tensor = without_repeats(each.tensor);
         yoke::check_params(params);
         const std::shared_ptr<Reducer> made(
             new Reducer(group, std::move(params), std::move(buffers), options));

@@ -68,5 +68,22 @@ TEST(Buffers, OfAnySizeAreComparedWithoutBeingWritten)
     });
 }
 
+TEST(Buffers, ThatAreExpandedAreWrittenOnce)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        const Tensor row = filled(4, static_cast<float>(group->rank() + 1));
+        const Tensor scalar = ops::full({}, group->rank() + 1., YOKE_I64);
+        const WithBuffers model(
+            group, {filled(4, 1), ops::expand(*row, {{3, 4}}), ops::expand(*scalar, {{2, 5}})});
+        EXPECT_EQ(values(row), (std::vector<float>{1, 1, 1, 1}));
+        EXPECT_EQ(*reinterpret_cast<const int64_t *>(scalar->data), 1);
+        write(row, group->rank() + 5.);
+        write(scalar, group->rank() + 6.);
+        model.go_back_from(model.loss());
+        EXPECT_EQ(values(row), (std::vector<float>{5, 5, 5, 5}));
+        EXPECT_EQ(*reinterpret_cast<const int64_t *>(scalar->data), 6);
+    });
+}
+
 }  // namespace
 }  // namespace yoke::test
