@@ -1,10 +1,12 @@
 """What module DistributedDataParallel takes: names and prefixes of its states, and changes that are refused on all ranks."""
+import os
 import traceback
 
 import pytest
 
 import yoke
 from yoke import nn
+from rank_scripts import start
 from test_parallel import on_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
@@ -310,3 +312,32 @@ def test_what_a_function_raises_leaves_backward_or_is_the_cause(kind, left):
         assert own is raised and "hook" in [each.name for each in traceback.extract_tb(own.__traceback__)]
     else:
         assert type(own) is left and (left is KeyboardInterrupt or own.__cause__ is raised)
+
+
+FORKED = """
+from yoke import nn
+net = nn.Linear(2, 1, bias=False)
+ddp = yoke.DistributedDataParallel(net, group)
+ddp(yoke.ones((1, 2)) * (rank + 1)).sum().backward()
+child = os.fork()
+if child == 0:
+    seen = net.weight.grad.tolist()
+    net.weight.grad.fill_(9.)
+    grandchild = os.fork()
+    if grandchild == 0:
+        os._exit(6 if net.weight.grad.tolist() == [[9., 9.]] else 8)
+    ended = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
+    net.zero_grad()
+    os._exit(7 if (seen, ended) == ([[1.5, 1.5]], 6) else 8)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), net.weight.grad.tolist())
+net.zero_grad(set_to_none=False)
+ddp(yoke.ones((1, 2)) * (rank + 2)).sum().backward()
+print(net.weight.grad.tolist())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_has_gradients_of_its_own():
+    outs, statuses, errors = start(FORKED, 2)
+    assert outs == ["7 [[1.5, 1.5]]\n[[2.5, 2.5]]\n"] * 2, (outs, errors)
+    assert statuses == [0, 0]

@@ -228,6 +228,12 @@ yoke_status async_error(void *, yoke_comm_fault *)
     return YOKE_OK;  // a call returns its own failure
 }
 
+void after_fork()
+{
+    Inherited::map_in_child();
+    close_in_child();
+}
+
 constexpr yoke_backend_comm kEngine = {
     .struct_size = sizeof(yoke_backend_comm),
     .abi = YOKE_BACKEND_ABI,
@@ -247,7 +253,7 @@ constexpr yoke_backend_comm kEngine = {
     .mem_free = mem_free,
     .describe = describe,
     .async_error = async_error,
-    .after_fork = close_in_child,
+    .after_fork = after_fork,
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ struct Region {
     uint32_t number;
     uint64_t bytes;
     Mapping mine;
+    Inherited inherited;          // where it is shared
     std::vector<Mapping> theirs;  // by rank; empty where nobody shares
 };
 

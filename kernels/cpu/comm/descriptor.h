@@ -6,7 +6,8 @@
 //    flags.
 //  * None has the number of a standard stream.
 //  * What a child inherits it never touches again: objects made before a fork let go of nothing there, neither
-//    descriptors, whose numbers may be others' by then, nor mappings, which no child gets (MADV_DONTFORK).
+//    descriptors, whose numbers may be others' by then, nor mappings, which no child gets (MADV_DONTFORK), or as copies
+//    of its own (Inherited).
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,9 @@ static yoke_status map_together(Comm &comm, Region &region)
                                             &region.theirs[static_cast<size_t>(peer)]))
             return status;
     }
-    return map_shared(file.get(), 0, region.bytes, &region.mine);
+    if (yoke_status status = map_shared(file.get(), 0, region.bytes, &region.mine)) return status;
+    region.inherited.keep(static_cast<Descriptor &&>(file), region.mine);
+    return YOKE_OK;
 }
 
 yoke_status make_region(Comm &comm, uint64_t bytes, void **pointer)

@@ -103,4 +103,35 @@ yoke_status map_mirrored(int fd, size_t offset, size_t bytes, Mapping *out)
     return YOKE_OK;
 }
 
+Inherited *Inherited::first_ = nullptr;
+
+Inherited::~Inherited()
+{
+    if (!data_ || generation_ != generation()) return;
+    const Unforked unforked;
+    Inherited **place = &first_;
+    while (*place != this) place = &(*place)->next_;
+    *place = next_;
+}
+
+void Inherited::keep(Descriptor file, const Mapping &mapping)
+{
+    file_ = static_cast<Descriptor &&>(file);
+    data_ = mapping.data();
+    bytes_ = mapping.bytes();
+    const Unforked unforked;
+    generation_ = generation();
+    next_ = first_;
+    first_ = this;
+}
+
+// No mapping there: what touches it then ends the child, as it does of what is not kept.
+void Inherited::map_in_child()
+{
+    for (const Inherited *each = first_; each; each = each->next_)
+        mmap(each->data_, each->bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+             each->file_.get(), 0);
+    first_ = nullptr;
+}
+
 }  // namespace yoke::cpu::comm

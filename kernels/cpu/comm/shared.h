@@ -41,6 +41,28 @@ bool can_share();
 
 yoke_status map_shared(int fd, size_t offset, size_t bytes, Mapping *out);
 
+// A mapping that a forked child finds at its place as a private copy: what it writes there nobody else sees, and pages
+// that it has not written may show what ranks write after the fork. Its file stays open for that.
+class Inherited {
+public:
+    Inherited() = default;
+    ~Inherited();
+    Inherited(const Inherited &) = delete;
+    Inherited &operator=(const Inherited &) = delete;
+
+    void keep(Descriptor file, const Mapping &mapping);
+    // Of all that the parent kept; before close_in_child.
+    static void map_in_child();
+
+private:
+    static Inherited *first_;
+    Descriptor file_;
+    void *data_ = nullptr;
+    size_t bytes_ = 0;
+    uint32_t generation_ = 0;
+    Inherited *next_ = nullptr;
+};
+
 // Twice, one behind the other, so that what runs over the end goes on at the beginning.
 yoke_status map_mirrored(int fd, size_t offset, size_t bytes, Mapping *out);
 
