@@ -203,6 +203,18 @@ yoke_status yoke_reducer_check(yoke_reducer *reducer)
     return guard(call, [&] { need_reducer(reducer, call)->check(); });
 }
 
+yoke_status yoke_reducer_tie(yoke_reducer *reducer, yoke_tensor *const *outputs, int64_t count,
+                             yoke_tensor **outs)
+{
+    constexpr const char *call = "yoke_reducer_tie";
+    return guard(call, [&] {
+        const Tensors given = need_tensors(outputs, count, call, "outputs");
+        if (count > 0 && !outs) fail_null(call, "outs");
+        std::vector<Tensor> tied = need_reducer(reducer, call)->tied(TensorList(given));
+        for (size_t i = 0; i < tied.size(); ++i) outs[i] = hand_out(std::move(tied[i]));
+    });
+}
+
 yoke_status yoke_reducer_state(yoke_reducer *reducer, yoke_state **out)
 {
     constexpr const char *call = "yoke_reducer_state";

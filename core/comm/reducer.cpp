@@ -168,6 +168,7 @@ void Reducer::install()
     lay_out(plan_buckets(tensors(), order, options_.sizes));
     installed_at_ = next_sequence_number();
     for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_watcher(shared_from_this());
+    anchor_->set_watcher(shared_from_this());
 }
 
 // Gradients stay where they are.
@@ -180,6 +181,7 @@ void Reducer::leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept
 {
     for (size_t i = 0; i < params_.size(); ++i)
         if (leaf_of(i).watcher().get() == this) leaf_of(i).set_watcher(next);
+    if (anchor_->watcher().get() == this) anchor_->set_watcher(nullptr);
 }
 
 namespace {
@@ -205,6 +207,22 @@ private:
     const int32_t size_;
 };
 
+// The same for what the module gave, as long as one of the parameters is not wrapped anew.
+class LetGoOutput final : public LeafWatcher {
+public:
+    explicit LetGoOutput(const std::shared_ptr<LeafWatcher> &of) : of_(of) {}
+    void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) override
+    {
+        if (const auto of = of_.lock()) of->begin(reached, oldest);
+    }
+    void arrive(LeafNode &, Tensor) override {}
+    void end() override {}
+    void fail() noexcept override {}
+
+private:
+    const std::weak_ptr<LeafWatcher> of_;
+};
+
 }  // namespace
 
 void Reducer::let_go() noexcept
@@ -214,9 +232,13 @@ try {
         const std::lock_guard lock(mutex_);
         is_over |= is_over_;
     }
-    leave_leaves(
-        is_over ? nullptr
-                : std::make_shared<LetGo>(installed_at_, next_sequence_number(), group_->size()));
+    if (is_over) return detach();
+    const auto left =
+        std::make_shared<LetGo>(installed_at_, next_sequence_number(), group_->size());
+    const auto of_output = std::make_shared<LetGoOutput>(left);
+    const bool is_tied = anchor_->watcher().get() == this;
+    leave_leaves(left);
+    if (is_tied) anchor_->set_watcher(of_output);
 } catch (const std::bad_alloc &) {
     detach();
 }

@@ -61,6 +61,10 @@ public:
     // Raises what the group has failed with; backward then leaves gradients of this rank alone, as it does of what was
     // recorded after any call had told this rank of the failure.
     void check();
+    // What the module's forward gave, so that a backward which leads there takes part even where it leads to none of
+    // the parameters: new tensors of the same elements, null where one stays as it is. Those that require a gradient
+    // are tied, or all floats where none does.
+    std::vector<Tensor> tied(TensorList outputs) const;
     std::vector<std::vector<std::string>> bucket_names() const;
 
     // The one whose gradients the group reduces. Raises YOKE_E_STATE where it has none, or several.
@@ -197,6 +201,7 @@ private:
     const uint64_t order_;  // of all in the process; ranks make those that they share in one order
     int64_t number_ = 0;    // among those of the group
     std::unordered_map<const LeafNode *, size_t> numbers_;
+    Ref<LeafNode> anchor_ = Ref<LeafNode>::adopt(new LeafNode);  // of outputs, no parameter
     const std::unique_ptr<Compression> compression_;
     std::vector<Bucket> buckets_;
     std::vector<Place> places_;  // by parameter

@@ -102,6 +102,7 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
                 "regroup: all go on from this rank, which was out of data in a join; the steps of the others since, of %lld backwards, are lost",
                 static_cast<long long>(answered_));
         const Ref<State> told = state_from(*group, from, values(mine), kRegroup);
+        made->anchor_ = anchor_;  // of what was recorded before
         made->install();
         made->take_over(*this, *told);
         made->number_ = group->add_reducer(made);

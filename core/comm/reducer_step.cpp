@@ -75,7 +75,8 @@ void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
 void Reducer::open_step(const std::vector<Ref<LeafNode>> &reached)
 {
     step_.is_reached.assign(params_.size(), false);
-    for (const Ref<LeafNode> &leaf : reached) step_.is_reached[numbers_.at(leaf.get())] = true;
+    for (const Ref<LeafNode> &leaf : reached)
+        if (leaf.get() != anchor_.get()) step_.is_reached[numbers_.at(leaf.get())] = true;
     for (const Bucket &bucket : buckets_) step_.missing.push_back(bucket.params.size());
     for (size_t i = 0; i < params_.size(); ++i) {
         if (step_.is_reached[i]) continue;
@@ -184,6 +185,7 @@ void Reducer::store(LeafNode &leaf, size_t param, Tensor gradient)
 
 void Reducer::arrive(LeafNode &leaf, Tensor gradient)
 {
+    if (&leaf == anchor_.get()) return;
     if (step_.is_alone) return leaf.add(std::move(gradient));
     const size_t param = numbers_.at(&leaf);
     if (!step_.is_synced && !gradient.present()) return;

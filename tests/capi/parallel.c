@@ -98,6 +98,30 @@ static void reduce(Rank *own)
     yoke_tensor_release(p);
 }
 
+/* Rank 0 uses the parameter, the others hand on what they got. */
+static void tie(Rank *own)
+{
+    yoke_tensor *p = parameter(COUNT), *given = parameter(COUNT), *tied[2] = {NULL, NULL};
+    yoke_reducer *reducer = reducer_of(own->group, p, NULL);
+    yoke_tensor *outputs[] = {own->rank ? given : p, given};
+    FAILS(yoke_reducer_tie(reducer, outputs, 1, NULL), YOKE_E_VALUE, "'outs'");
+    OK(yoke_reducer_tie(reducer, outputs, 2, tied));
+    CHECK(tied[0] && tied[1] && yoke_tensor_data(tied[1]) == yoke_tensor_data(given));
+    OK(go_back(tied[0], 2));
+    CHECK(gradient(p) == 2.F / 3);
+    yoke_tensor_release(tied[0]);
+    yoke_tensor_release(tied[1]);
+    yoke_reducer_release(reducer);
+    yoke_tensor_release(given);
+    yoke_tensor_release(p);
+}
+
+static void a_rank_that_used_no_parameter_takes_part(void)
+{
+    on_ranks(tie);
+    FAILS(yoke_reducer_tie(NULL, NULL, 0, NULL), YOKE_E_VALUE, "'reducer'");
+}
+
 static void ranks_share_the_mean_of_their_gradients(void)
 {
     on_ranks(reduce);
@@ -353,6 +377,7 @@ static void a_pass_goes_on_with_other_ranks(void)
 int main(void)
 {
     RUN(ranks_share_the_mean_of_their_gradients);
+    RUN(a_rank_that_used_no_parameter_takes_part);
     RUN(ranks_without_data_answer_the_others);
     RUN(those_that_live_go_on_from_the_one_that_is_furthest);
     RUN(a_hook_does_what_it_likes_with_a_bucket);

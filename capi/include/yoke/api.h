@@ -729,6 +729,8 @@ typedef struct yoke_api {
                                   const int64_t *normalized_shape, int64_t normalized_shape_count,
                                   yoke_tensor *weight, yoke_tensor *bias, double eps,
                                   yoke_dtype dtype, yoke_tensor **out0, yoke_tensor **out1);
+    yoke_status (*reducer_tie)(yoke_reducer *reducer, yoke_tensor *const *outputs, int64_t count,
+                               yoke_tensor **outs);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -102,6 +102,14 @@ YOKE_API yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *gro
 /* Errors: what the group has failed with; STATE where a regroup has failed. [any-thread] */
 YOKE_API yoke_status yoke_reducer_check(yoke_reducer *reducer);
 
+/* What a forward of the model gave, so that a backward which leads there is one of the reducer's even where it leads to
+ * no parameter: such a rank then takes part with zeros, as all ranks must in each backward. outs[i] becomes a tensor of
+ * the same elements, in the same memory, to go on with in place of outputs[i], or NULL where that stays as it is: where
+ * nothing is recorded, in a group of one, and of tensors that require no gradient beside some that do; where none of
+ * them does, all that are floats require one from now on. [any-thread] */
+YOKE_API yoke_status yoke_reducer_tie(yoke_reducer *reducer, yoke_tensor *const *outputs,
+                                      int64_t count, yoke_tensor **outs);
+
 /* What its compression goes on with elsewhere, of this rank: copies. Not while a backward runs. [any-thread] */
 YOKE_API yoke_status yoke_reducer_state(yoke_reducer *reducer, yoke_state **out);
 /* Errors: VALUE for that of another model or compression. [any-thread] */

@@ -1,0 +1,76 @@
+// What a module gave leads a backward to its reducer: core/comm/reducer_output.cpp.
+#include "tests/core/comm/model.h"
+
+namespace yoke::test {
+namespace {
+
+std::vector<Tensor> tied(const Model &model, const std::vector<Tensor> &outputs)
+{
+    std::vector<yoke_tensor *> list;
+    for (const Tensor &each : outputs) list.push_back(each.get());
+    return model.reducer->tied(list);
+}
+
+void go_back_from(const Tensor &output)
+{
+    const Tensor loss = ops::sum(*output);
+    yoke_tensor *root = loss.get();
+    backward({&root, 1}, {}, false);
+}
+
+TEST(ReducerOutput, LeadsToItsReducerWithoutAParameter)
+{
+    on_ranks(3, [](const Ref<Group> &group) {
+        Model model({3, 17}), input({4});
+        model.join(group, kSmall);
+        for (int step = 0; step < 3; ++step) {
+            const bool is_first = group->rank() == 0;
+            go_back_from(
+                tied(model, {is_first ? model.loss({3, 6}) : ops::mul(*input.params[0], 2.)})[0]);
+            EXPECT_EQ(model.grads(), (Values{1, 2}));
+            EXPECT_EQ(input.grads(), (Values{is_first ? -1. : 2.}));
+            model.forget_grads();
+            input.forget_grads();
+        }
+        go_back_from(tied(model, {input.params[0]})[0]);  // of no rank
+        EXPECT_EQ(model.grads(), (Values{-1, -1}));
+    });
+}
+
+TEST(ReducerOutput, IsTiedWhereItRequiresAGradientOrNoneDoes)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3});
+        const Tensor plain = filled(2, 1.F), number = ops::full({}, 1.0, YOKE_I64);
+        model.reducer = Reducer::make(group, {{"p", model.params[0]}}, {}, {});
+        const std::vector<Tensor> some = tied(model, {plain, model.params[0], number});
+        EXPECT_TRUE(!some[0].present() && some[1].present() && !some[2].present());
+        const std::vector<Tensor> none = tied(model, {plain, number});
+        EXPECT_TRUE(none[0].present() && none[0]->requires_grad() && !none[1].present());
+        EXPECT_EQ(none[0]->data, plain->data);
+        EXPECT_FALSE(plain->requires_grad());
+        const NoGrad no_grad;
+        EXPECT_FALSE(tied(model, {model.params[0]})[0].present());
+    });
+    Model alone({3});
+    alone.join(init_threads(1, 20, kCall)[0]);
+    EXPECT_FALSE(tied(alone, {alone.params[0]})[0].present());
+}
+
+TEST(ReducerOutput, OfOneThatWasLetGoIsRefused)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3}), input({4});
+        model.join(group);
+        const Tensor output = tied(model, {input.params[0]})[0];
+        const Tensor second = tied(model, {model.loss({group->rank() + 1.})})[0];
+        model.reducer->let_go();
+        expect_error(YOKE_E_STATE, {"let go after the forward"}, [&] { go_back_from(output); });
+        model.join(group);  // which reduces what was recorded before
+        go_back_from(second);
+        EXPECT_EQ(model.grads(), (Values{1.5}));
+    });
+}
+
+}  // namespace
+}  // namespace yoke::test
