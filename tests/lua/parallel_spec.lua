@@ -34,6 +34,38 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
+    it("takes part with zeros where a rank used no parameter", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local Gate = yoke.nn.Module:extend("Gate")
+            function Gate:init() self.layer = yoke.nn.Linear(2, 1, { bias = false }) end
+            function Gate:forward(x, uses)
+                local y = uses and self.layer(x) or x
+                return y, { inner = { y }, name = "gate" }
+            end
+            local gate = Gate()
+            local ddp = yoke.DistributedDataParallel(gate, { group = group })
+            for step = 1, 4 do
+                local y, more = ddp(yoke.full({ 1, 2 }, step + 0.0):requires_grad_(), group.rank == 0 or step % 2 == 0)
+                assert(more.name == "gate" and rawequal(more.inner[1], y))
+                more.inner[1]:sum():backward()
+                local got = gate.layer.weight.grad:tolist()[1][1]
+                assert(got == (step % 2 == 0 and step or step / 2), got)
+                gate:zero_grad()
+            end
+            local head = yoke.ones({ 1 }):requires_grad_(true)
+            local y = ddp(yoke.ones { 1, 2 }, group.rank == 0)
+            local loss = y:sum() + head:sum()
+            loss:backward()
+            assert(gate.layer.weight.grad:tolist()[1][1] == 0.5)
+            local x = yoke.ones { 1, 2 }
+            local _ <close> = yoke.no_grad()
+            assert(rawequal(ddp(x, false), x))
+            ddp:close()
+        end, 2))
+    end)
+
     it("answers for ranks that have run out of data", function()
         assert(yoke.spawn(function()
             local yoke = require "yoke"

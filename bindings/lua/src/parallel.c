@@ -90,6 +90,31 @@ static int check(lua_State *L)
     return 0;
 }
 
+/* reducer:tie(list): for each tensor what to go on with in its place, or false. */
+static int tie(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yoke_reducer *reducer = yl_need_self(L, &kReducer, "forward");
+    const yoke_arg outputs = yl_tensors_arg(L, (Target){b, kCall, "outputs"}, 2);
+    yoke_tensor **tied = lua_newuserdatauv(L, ((size_t)outputs.count + 1) * sizeof *tied, 0);
+    /* Before there are references that an error would lose. */
+    lua_createtable(L, (int)outputs.count, 0);
+    for (int i = 0; i < outputs.count; ++i) {
+        yl_new_tensor(L, b);
+        lua_rawseti(L, -2, i + 1);
+    }
+    yl_check(L, b, yoke_reducer_tie(reducer, outputs.v.tensors, outputs.count, tied));
+    for (int i = 0; i < outputs.count; ++i) {
+        lua_rawgeti(L, -1, i + 1);
+        *yl_test_tensor(L, b, -1) = tied[i];
+        lua_pop(L, 1);
+        if (tied[i]) continue;
+        lua_pushboolean(L, 0);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 static int state(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -236,9 +261,8 @@ void yl_open_parallel(lua_State *L, Binding *b)
     static const luaL_Reg functions[] = {
         {"_reducer", make_reducer}, {"_sampler", make_sampler}, {NULL, NULL}};
     static const luaL_Reg of_reducer[] = {
-        {"sync", sync},   {"set_weight", set_weight}, {"check", check},
-        {"state", state}, {"load_state", load_state}, {"regroup", regroup},
-        {NULL, NULL}};
+        {"sync", sync},   {"set_weight", set_weight}, {"check", check},     {"tie", tie},
+        {"state", state}, {"load_state", load_state}, {"regroup", regroup}, {NULL, NULL}};
     static const luaL_Reg of_sampler[] = {{"set_epoch", set_epoch},
                                           {"begin", begin},
                                           {"next", next},

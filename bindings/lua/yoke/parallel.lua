@@ -4,7 +4,9 @@
 ---     ddp(x):sum():backward()                 -- the mean over all ranks is in the gradients
 ---
 --- All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
---- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A rank whose
+--- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. Tensors that
+--- module(...) gives, also in plain tables, are given as new ones of the same memory, so that a backward which leads to
+--- them is one of all ranks, even where a rank used no parameter at all. A rank whose
 --- backward fails ends the group, on all ranks with its reason; the module then goes on alone. To wrap the module anew
 --- ddp:close() first: while the old one lives a new one in its group raises, also where it would take the old one's
 --- name.
@@ -106,11 +108,53 @@ local function check_module(self)
     core.raise("state", NAME, text)
 end
 
+-- The tensors in a value, each once, also in plain tables.
+local function find(value, found, seen)
+    if value == nil or seen[value] then return end
+    local is_tensor = core.is_tensor(value)
+    if not is_tensor and (type(value) ~= "table" or getmetatable(value)) then return end
+    seen[value] = true
+    if is_tensor then
+        found[#found + 1] = value
+    else
+        for _, each in pairs(value) do find(each, found, seen) end
+    end
+end
+
+-- A value with by[each] in the place of each: tables that hold one are copied, others are the same.
+local function replaced(value, by)
+    if value == nil then return nil end
+    if by[value] ~= nil then return by[value] end
+    if type(value) ~= "table" or getmetatable(value) then return value end
+    local made, is_same = {}, true
+    by[value] = made
+    for key, each in pairs(value) do
+        made[key] = replaced(each, by)
+        is_same = is_same and rawequal(made[key], each)
+    end
+    if is_same then by[value] = value end
+    return by[value]
+end
+
+-- A backward that leads to them is one of all ranks, also where it leads to no parameter.
+local function tied(self, ...)
+    if self.size == 1 or not core.is_grad_enabled() then return ... end
+    local found, by, seen, given = {}, {}, {}, table.pack(...)
+    for i = 1, given.n do find(given[i], found, seen) end
+    if #found == 0 then return ... end
+    for i, each in ipairs(self.reducer:tie(found)) do
+        if each then by[found[i]] = each end
+    end
+    if next(by) == nil then return ... end
+    for i = 1, given.n do given[i] = replaced(given[i], by) end
+    return table.unpack(given, 1, given.n)
+end
+
 -- The module itself may assign what backward would not reduce.
 local function checked(self, ...)
     if core.is_grad_enabled() then check_module(self) end
     self.reducer:check() -- of what is recorded after a failure gradients are this rank's alone
-    return ...
+    return tied(self, ...)
 end
 
 --- What module(...) gives.

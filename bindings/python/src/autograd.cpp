@@ -10,21 +10,21 @@
 #include <utility>
 
 namespace yoke_python {
-namespace {
 
-// The gradients as a list; None where the outputs do not depend on an input.
-py::list wrap_all(const std::vector<yoke_tensor *> &grads)
+py::list wrap_all(const std::vector<yoke_tensor *> &tensors)
 {
     py::list result;
     bool ok = true;
-    for (yoke_tensor *grad : grads) {
-        PyObject *item = grad ? wrap_tensor(grad) : new_reference(Py_None);  // every one is owned
+    for (yoke_tensor *each : tensors) {
+        PyObject *item = each ? wrap_tensor(each) : new_reference(Py_None);  // every one is owned
         ok = item && PyList_Append(result.ptr(), item) == 0 && ok;
         Py_XDECREF(item);
     }
     require(ok);
     return result;
 }
+
+namespace {
 
 // Gradients that weigh the outputs: None stands for 1.
 class Weights {

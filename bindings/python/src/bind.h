@@ -137,6 +137,9 @@ private:
     std::vector<yoke_tensor *> tensors_;
 };
 
+// Of handles whose references it takes, also where it throws; None of NULL.
+py::list wrap_all(const std::vector<yoke_tensor *> &tensors);
+
 // The parts of the module.
 void bind_devices(py::module_ &module);
 void bind_runtime(py::module_ &module);

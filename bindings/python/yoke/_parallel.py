@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from yoke import _carried, _yoke
+from yoke import _carried, _outputs, _yoke
 from yoke._check import shown
 from yoke._yoke import Tensor, Work
 from yoke.comm import Group
@@ -65,7 +65,9 @@ class DistributedDataParallel(Module):
     a function (bucket, group) does it itself, and gives a Work, a tensor like the bucket's, or None.
 
     All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
-    parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A rank whose
+    parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. Tensors that
+    module(...) gives, also in tuples, lists, dicts and dataclasses, are given as new ones of the same memory, so that a
+    backward which leads to them is one of all ranks, even where a rank used no parameter at all. A rank whose
     backward fails ends the group, on all ranks with its reason; `module` then goes on alone. To wrap `module` anew `del ddp`
     first: while the old one lives a new one in its group is a StateError, also where it would take the old one's name.
     ValueError where the ranks have unlike modules, with the first parameter that differs.
@@ -111,7 +113,14 @@ class DistributedDataParallel(Module):
             if is_recorded:
                 self._check_module()
         self._reducer.check()  # of what is recorded after a failure gradients are this rank's alone
-        return given
+        return self._tied(given) if is_recorded and self.group.size > 1 else given
+
+    def _tied(self, given: Any) -> Any:
+        """A backward that leads to it is one of all ranks, also where it leads to no parameter."""
+        found = _outputs.tensors_in(given)
+        tied = zip(found, self._reducer.tie(found), strict=True) if found else ()
+        by = {id(each): other for each, other in tied if other is not None}
+        return _outputs.replaced(given, by) if by else given
 
     def _check_module(self) -> None:
         if self.group.size == 1:

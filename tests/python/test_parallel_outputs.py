@@ -1,0 +1,160 @@
+"""What DistributedDataParallel gives: a backward that leads to it takes part, also where a rank used no parameter."""
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import yoke
+from yoke import nn
+from test_parallel import on_ranks
+
+pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    loss: yoke.Tensor
+    text: str = "no tensor"
+
+
+class Two(NamedTuple):
+    first: yoke.Tensor
+    second: list
+
+
+FORMS = {
+    "tensor": (lambda y: y, lambda given: given), "tuple": (lambda y: (1, y), lambda given: given[1]), "list": (lambda y: [[y]], lambda given: given[0][0]),
+    "dict": (lambda y: {"loss": y, "n": 3}, lambda given: given["loss"]), "dataclass": (lambda y: Answer(y), lambda given: given.loss),
+    "named": (lambda y: Two(y, [y, None]), lambda given: given.second[0])}
+
+
+class Gate(nn.Module):
+    """Which layers run hangs on the batch."""
+
+    def __init__(self, form="tensor"):
+        self.a, self.b, self.form = nn.Linear(4, 4, dtype=yoke.float64), nn.Linear(4, 4, dtype=yoke.float64), form
+
+    def forward(self, x, uses):
+        return FORMS[self.form][0](self.b(self.a(x)) if uses else x)
+
+
+def gate(form="tensor"):
+    yoke.manual_seed(0)
+    return Gate(form)
+
+
+def inputs(rank, step):
+    return yoke.tensor(np.random.default_rng(100 * rank + step).normal(size=(3, 4)))
+
+
+def uses(rank, step):
+    return not (rank == 1 and step in (0, 2))
+
+
+def expected(steps, size=2):
+    """Gradients of one process, step by step."""
+    model, told = gate(), []
+    for step in range(steps):
+        model.zero_grad()
+        for rank in range(size):
+            (model(inputs(rank, step).requires_grad_(), uses(rank, step)).pow(2).sum() / size).backward()
+        told.append([each.grad.numpy() for each in model.parameters()])
+        take_step(model)
+    return told
+
+
+def take_step(model):
+    with yoke.no_grad():
+        for each in model.parameters():
+            each.sub_(each.grad * 0.01)
+
+
+def trained(group, loss_of, form="tensor", set_to_none=True, steps=4):
+    model, told = gate(form), []
+    ddp = yoke.DistributedDataParallel(model, group, bucket_mb=1e-4)
+    for step in range(steps):
+        model.zero_grad(set_to_none=set_to_none)
+        loss_of(ddp, inputs(group.rank, step), uses(group.rank, step)).backward()
+        told.append([np.array(each.grad.numpy()) for each in model.parameters()])
+        take_step(model)
+    return told
+
+
+def groups():
+    return yoke.comm.init_all(["cpu"], size=2, timeout=5.)  # a step that slips fails soon
+
+
+def close(told, want):
+    assert isinstance(told, list), told
+    for found, expected_ in zip(told, want, strict=True):
+        for one, other in zip(found, expected_, strict=True):
+            assert np.abs(one - other).max() < 1e-12
+
+
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_rank_that_uses_no_parameter_takes_part_with_zeros(form, set_to_none):
+    def loss_of(ddp, x, is_used):
+        return FORMS[form][1](ddp(x.requires_grad_(), is_used)).pow(2).sum()
+    for told in on_ranks(2, lambda group: trained(group, loss_of, form, set_to_none), groups()):
+        close(told, expected(4))
+
+
+def test_so_it_does_where_what_it_gave_requires_no_gradient():
+    def loss_of(ddp, x, is_used):
+        head = yoke.ones((4,), dtype=yoke.float64).requires_grad_()  # the loss requires one by others
+        return ddp(x, is_used).pow(2).sum() + head.sum()
+    for told in on_ranks(2, lambda group: trained(group, loss_of), groups()):
+        close(told, expected(4))
+
+
+def test_what_is_not_recorded_stays_as_it_is():
+    def body(group):
+        ddp = yoke.DistributedDataParallel(gate("dict"), group)
+        x = inputs(0, 0)
+        with yoke.no_grad():
+            assert ddp(x, False)["loss"] is x
+        given = ddp(x.requires_grad_(), False)
+        assert given["n"] == 3 and given["loss"].requires_grad and not given["loss"].is_leaf
+        assert given["loss"].data_ptr() == x.data_ptr()
+        layer = yoke.DistributedDataParallel(nn.Sequential(nn.Linear(4, 2)), group)
+        made = layer(yoke.ones((0, 4)))
+        made.sum().backward()
+        assert made.shape == (0, 2) and layer.module[0].weight.grad.tolist() == [[0.] * 4] * 2
+        return True
+    assert on_ranks(2, body) == [True, True]
+
+
+def test_within_no_sync_and_a_refused_backward_it_is_as_with_parameters():
+    def body(group):
+        ddp = yoke.DistributedDataParallel(gate(), group)
+        x = inputs(0, 0).requires_grad_()
+        with ddp.no_sync():
+            ddp(x, False).sum().backward()
+        group.monitored_barrier(30.)  # nobody fails before
+        with pytest.raises(yoke.CancelledError if group.rank == 0 else yoke.ValueError) as caught:
+            made = ddp(x, group.rank == 0)
+            made.sum().backward() if group.rank == 0 else made.backward()
+        return str(caught.value)
+    first, second = on_ranks(2, body)
+    assert "'gradient' is absent" in second and second in first and "rank 1 (host" in first, (first, second)
+
+
+def test_a_structure_that_holds_itself_is_given_as_it_is_where_it_holds_no_tensor():
+    class Holds(nn.Module):
+        def __init__(self, has_tensor):
+            self.layer, self.has_tensor = nn.Linear(2, 1), has_tensor
+
+        def forward(self, x):
+            given = [self.layer(x)] if self.has_tensor else ["none"]
+            given.append(given)
+            return given
+
+    def body(group):
+        plain, other = (yoke.DistributedDataParallel(Holds(each), group) for each in (False, True))
+        given = plain(yoke.ones((1, 2)))
+        assert given[1] is given
+        other(yoke.ones((1, 2)))[0].sum().backward()
+        return other.module.layer.weight.grad.tolist()
+    assert on_ranks(2, body) == [[[1., 1.]]] * 2
