@@ -1,7 +1,6 @@
 // A libcublasLt for tests: products on host memory, in their stream's turn, by calls that CUDA's own would take. What
 // it would refuse, or would answer with wrong memory, is refused with a line on stderr. See fake.h.
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <cstdarg>
 #include <cstdio>
@@ -18,20 +17,6 @@ namespace yoke::fake {
 namespace {
 
 constexpr size_t kWorkspace = 4096;
-
-template <class Call>
-Call driver_symbol(const char *name)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library ? reinterpret_cast<Call>(dlsym(library, name)) : nullptr;
-}
-
-int current_device()
-{
-    // Not by a call of the driver, which would be counted as one of the module's.
-    static const auto get = driver_symbol<decltype(&fake_current_device)>("fake_current_device");
-    return get ? get() : -1;
-}
 
 }  // namespace
 
@@ -51,19 +36,6 @@ int major_of_device()
     static const auto ask = driver_symbol<decltype(&fake_machine_device)>("fake_machine_device");
     fake_device found{};
     return ask && !ask(current_device(), &found) ? found.major : 0;
-}
-
-const fake_runtime &runtime()
-{
-    static const fake_runtime none{};
-    const auto found = driver_symbol<const fake_runtime *>("fake_runtime_calls");
-    return found ? *found : none;
-}
-
-int fault_of(const char *call)
-{
-    static const auto ask = driver_symbol<decltype(&fake_fault)>("fake_fault");
-    return ask ? ask(call) : 0;
 }
 
 namespace {

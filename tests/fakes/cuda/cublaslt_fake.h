@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "tests/fakes/cuda/fake.h"
+#include "tests/fakes/cuda/beside_driver.h"
 
 namespace yoke::fake {
 
@@ -47,12 +47,6 @@ static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
 // Says on stderr why.
 __attribute__((format(printf, 1, 2))) cublasStatus_t refuse(const char *format, ...);
-
-// Asks the fake driver, which counts the calls of all fakes.
-int fault_of(const char *call);
-
-// The runtime; its functions are null before the module has called it.
-const fake_runtime &runtime();
 
 // Of the compute capability of the device that is current.
 int major_of_device();

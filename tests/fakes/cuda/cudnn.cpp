@@ -2,7 +2,6 @@
 // What that would refuse, or would answer with wrong memory, is refused with a line on stderr. See fake.h.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
 #include <cstdarg>
 #include <cstdio>
@@ -11,37 +10,12 @@
 #include <mutex>
 #include <set>
 
+#include "tests/fakes/cuda/beside_driver.h"
 #include "tests/fakes/cuda/cudnn_fake.h"
 #include "tests/fakes/cuda/fake.h"
 
 namespace yoke::fake {
 namespace {
-
-template <class Call>
-Call driver_symbol(const char *name)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library ? reinterpret_cast<Call>(dlsym(library, name)) : nullptr;
-}
-
-const fake_runtime &runtime()
-{
-    static const fake_runtime none{};
-    const auto found = driver_symbol<const fake_runtime *>("fake_runtime_calls");
-    return found ? *found : none;
-}
-
-int fault_of(const char *call)
-{
-    static const auto ask = driver_symbol<decltype(&fake_fault)>("fake_fault");
-    return ask ? ask(call) : 0;
-}
-
-int current_device()
-{
-    static const auto get = driver_symbol<decltype(&fake_current_device)>("fake_current_device");
-    return get ? get() : -1;
-}
 
 void hold(int change)
 {
