@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -303,8 +304,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
             return CUDNN_STATUS_SUCCESS;
         case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
             *count = static_cast<int64_t>(kEngines[engine].notes.size());
-            memcpy(values, kEngines[engine].notes.data(),
-                   kEngines[engine].notes.size() * sizeof(cudnnBackendNumericalNote_t));
+            std::copy_n(kEngines[engine].notes.begin(), std::min(wanted, *count),
+                        static_cast<cudnnBackendNumericalNote_t *>(values));
             return CUDNN_STATUS_SUCCESS;
         case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: {
             const CudnnObject &config = *object->ref(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
