@@ -123,10 +123,12 @@ def _linear(x, weight, bias=None, activation="none"):
 
 
 def _pool(operation, absent):
-    """Which knows no None for a number: those get their defaults, and no windows of empty batches for want of channels."""
-    def pool(x, kernel_size, *numbers, **named):
+    """Which knows no None for a number, and no channels that are none: those get their defaults, and one of zeros to leave out."""
+    def pool(x, size, *numbers, **named):
         given = [d if n is None else n for n, d in zip(numbers, absent)]
-        return operation(x, kernel_size, *given, **{k: v for k, v in named.items() if v is not None})
+        if x.shape[-3]:
+            return operation(x, size, *given, **{k: v for k, v in named.items() if v is not None})
+        return pool(F.pad(x, (0, 0, 0, 0, 0, 1)), size, *numbers, **named).narrow(-3, 0, 0)
     return pool
 
 
@@ -219,7 +221,7 @@ OPS = {
     "embedding": lambda index, weight, padding_idx=None: F.embedding(index, weight, padding_idx),
     # products
     "max_pool2d": _pool(F.max_pool2d, [None, 0, 1, False]), "avg_pool2d": _pool(F.avg_pool2d, [None, 0, False, True, None]),
-    "adaptive_avg_pool2d": F.adaptive_avg_pool2d,
+    "adaptive_avg_pool2d": _pool(F.adaptive_avg_pool2d, []),
     "conv1d": _conv(F.conv1d), "conv2d": _conv(F.conv2d), "conv_transpose2d": _conv(F.conv_transpose2d),
     "matmul": torch.matmul, "outer": lambda x, y: torch.outer(x, y), "scaled_mm": lambda x, y, a, b: (x * a) @ (y * b), "linear": _linear,
     "einsum": lambda equation, tensors: torch.einsum(equation, *tensors), "scaled_dot_product_attention": _attention,
