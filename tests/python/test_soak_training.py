@@ -24,16 +24,27 @@ def trained(example, *options):
     return dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
 
 
+def accuracies(example, *options):
+    return [float(trained(example, "--seed", seed, *options)["test accuracy"]) for seed in range(3)]
+
+
 @pytest.fixture(scope="module")
 def plain_accuracies():
-    return [float(trained("fashion_mnist.py", "--seed", seed)["test accuracy"]) for seed in range(3)]
+    return accuracies("fashion_mnist.py")
 
 
 @pytest.mark.parametrize("amp", ["bf16", "f16"])
 def test_fashion_mnist_is_at_most_half_a_point_less_accurate(amp, plain_accuracies):
-    mixed = [float(trained("fashion_mnist.py", "--seed", seed, "--amp", amp)["test accuracy"]) for seed in range(3)]
+    mixed = accuracies("fashion_mnist.py", "--amp", amp)
     lost = statistics.mean(plain - other for plain, other in zip(plain_accuracies, mixed))
     assert lost <= 0.005, (plain_accuracies, mixed)
+
+
+def test_a_resnet_learns_in_two_epochs_and_in_bf16_as_well():
+    options = "--width", 16, "--epochs", 2
+    plain, mixed = (accuracies("resnet.py", *options, "--amp", amp) for amp in ("off", "bf16"))
+    assert statistics.mean(plain) >= 0.915, plain
+    assert statistics.mean(plain) - statistics.mean(mixed) <= 0.005, (plain, mixed)
 
 
 def gpt_loss(amp):
