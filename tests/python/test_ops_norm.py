@@ -101,6 +101,21 @@ def test_a_mean_far_from_zero_costs_no_digits():
     np.testing.assert_allclose(to_numpy(yoke.batch_norm(to_yoke(x), training=True)), columns, atol=2e-3)
 
 
+@pytest.mark.parametrize("op, reference", [(lambda x: yoke.batch_norm(x, training=True), lambda x: np_batch_norm(x, training=True)),
+                                           (lambda x: yoke.group_norm(x, 2), lambda x: np_group_norm(x, 2))], ids=["batch_norm", "group_norm"])
+@pytest.mark.parametrize("length", [3, 5, 4101])
+def test_values_whose_squares_overflow_have_statistics_at_any_length(op, reference, length):
+    x = normal(1, 2, length) * 1e30
+    np.testing.assert_allclose(to_numpy(op(to_yoke(x))), reference(x.astype(np.float64)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("length", [3, 5, 4101])
+def test_equal_values_whose_normal_overflows_have_finite_gradients(length):
+    x, g = to_yoke(np.full((1, 2, length), 1e30, np.float32), requires_grad=True), normal(1, 2, length)
+    yoke.batch_norm(x, training=True, eps=1e-30).backward(to_yoke(g))
+    np.testing.assert_allclose(to_numpy(x.grad) / 1e15, g - g.mean(2, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
 def test_a_result_of_many_megabytes_has_the_values_of_a_small_one():
     x, weight, bias = normal(2049, 1027), normal(1027), normal(1027)  # over 8 MiB, rows off every alignment
     whole = to_numpy(yoke.layer_norm(to_yoke(x), (1027,), to_yoke(weight), to_yoke(bias)))
