@@ -12,6 +12,9 @@ SHAPES = [(5, 64, 14, 96, 3, 1, 1, 1, 1),      # parts of two sizes
           (33, 64, 14, 64, 3, 1, 1, 1, 1),     # more parts than a team has threads
           (2, 256, 7, 256, 3, 1, 1, 1, 1),     # a gradient by weight that is cut by channels
           (2, 256, 9, 136, 3, 1, 1, 1, 1),     # and whose last channels are no whole block
+          (1, 64, 33, 64, 3, 2, 1, 1, 1),      # bands of one image, whose rows are shared out with a stride
+          (2, 32, 40, 48, 5, 1, 4, 2, 1),      # of two, with padding that no row reaches
+          (1, 32, 41, 64, 1, 3, 1, 1, 1),      # windows between which rows are left out
           (9, 32, 19, 64, 3, 1, 2, 2, 4), (6, 96, 30, 96, 3, 1, 1, 1, 96), (1, 32, 30, 32, 5, 1, 2, 1, 1),
           (9, 5, 33, 70, 5, 3, 2, 1, 1), (3, 3, 64, 64, 7, 2, 3, 1, 1), (4, 256, 14, 128, 1, 1, 0, 1, 1), (4, 64, 21, 128, 1, 2, 0, 1, 1)]
 NEAR = {yoke.float32: 4e-6, yoke.bfloat16: 1e-2, yoke.float16: 2e-3}  # of the largest element
