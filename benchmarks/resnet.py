@@ -1,0 +1,94 @@
+"""Training steps of examples/resnet.py's networks: ResNet-18 on 32 pictures of 28 x 28, widths 32 and 64, float32 and bfloat16,
+1 and 2 threads, beside its floor and the newest PyTorch's better order of memory; what its forward keeps in bfloat16; and
+ResNet-50 on 8 pictures of 64 x 64 under a memory budget.
+
+    ./dev bench resnet [--json FILE] [--rounds N]
+"""
+
+import statistics
+import sys
+
+from bench import BUILT, NEWEST_TORCH, ROOT, WORKERS, Report, Worker, ratio, rounds
+
+BATCH = 32
+ORDERS = ("nchw", "nhwc")
+# {(width, dtype): the least share of the floor's speed, and multiple of PyTorch's}
+TARGETS = {(32, "f32"): (0.85, 1.1), (32, "bf16"): (0.78, 1.15), (64, "f32"): (0.90, 1.0), (64, "bf16"): (0.86, 1.0)}
+KEPT = 0.55  # of what float32 keeps, the most that bfloat16 may
+BUDGET, BUDGET_WIDTH = "0.4", 16
+PEAK, TIME = 0.64, 1.20  # of a plain step's, under the budget
+
+
+def convolutions(width):
+    """Those of ResNet-18 in the order of a forward, as the floor reads them: told by the network itself."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    import resnet
+    import yoke
+
+    found = []
+
+    class Told(yoke.nn.Conv2d):
+        def forward(self, x):
+            out = super().forward(x)
+            found.append((x.shape[2], x.shape[1], out.shape[1], self.weight.shape[2], self.stride[0], int(x.requires_grad)))
+            return out
+
+    net = resnet.ResNet(18, width, resnet.SIDE)
+    for module in net.modules():
+        if isinstance(module, yoke.nn.Conv2d):
+            module.__class__ = Told
+    net(yoke.zeros((1, resnet.SIDE**2)))
+    return ",".join(":".join(map(str, sizes)) for sizes in found)
+
+
+def measure_steps(report, workers, width, dtype, threads):
+    """Of all contestants, and what comes of it."""
+    how = f"width {width}, {dtype}, {threads} thread{'s' if threads > 1 else ''}"
+    case = f"{'off' if dtype == 'f32' else 'bf16'} {width} {threads}"
+    contestants = {"floor": (workers["floor"], f"{dtype} {threads} {convolutions(width)}"), "Yoke": (workers["Yoke"], f"step {case}"),
+                   **{f"newest PyTorch, {order}": (workers["newest PyTorch"], f"{order} {case}") for order in ORDERS}}
+    times = rounds(contestants, report.options.rounds or 7, 0.5)
+    print(f"\n{how}")
+    for name, seconds in times.items():
+        speeds = [BATCH / s for s in seconds]
+        report.result(f"{name}, {how}", statistics.median(speeds), [min(speeds), max(speeds)], "images/s")
+        print(f"  {name:24} {statistics.median(speeds):8.0f} images/s  ({min(speeds):.0f} to {max(speeds):.0f})")
+    of_floor, of_torch = TARGETS[width, dtype]
+    report.target("Yoke / floor", ratio(times, "floor", "Yoke"), of_floor, False, case=how)
+    best = min((name for name in times if name.startswith("newest")), key=lambda name: statistics.median(times[name]))
+    report.target(f"Yoke / {best}", ratio(times, best, "Yoke"), of_torch, False, case=how)
+
+
+def settle(share):
+    """A figure that is the same in every run, as ratio() would give it."""
+    return {"median": share, "low": share, "high": share}
+
+
+def measure_memory(report, yoke):
+    plain, mixed = (yoke.measure(f"kept {amp}", 1) for amp in ("off", "bf16"))
+    print(f"\nactivations kept for backward, ResNet-18, width 64: f32 {plain / 2**20:.1f} MiB, bf16 {mixed / 2**20:.1f} MiB")
+    report.target("activations, bf16 / f32", settle(mixed / plain), KEPT, True)
+    cases = {share: f"{share} {BUDGET_WIDTH}" for share in ("plain", BUDGET)}
+    peaks = {share: yoke.measure(f"peak {case}", 1) for share, case in cases.items()}
+    print(f"ResNet-50, 64 x 64, batch 8, width {BUDGET_WIDTH}, a budget of {BUDGET}: " +
+          ", ".join(f"{share} {peak / 2**20:.1f} MiB" for share, peak in peaks.items()))
+    report.target("total peak under the budget", settle(peaks[BUDGET] / peaks["plain"]), PEAK, True)
+    times = rounds({share: (yoke, f"budget {case}") for share, case in cases.items()}, report.options.rounds or 7, 0.5)
+    report.target("time under the budget", ratio(times, BUDGET, "plain"), TIME, True)
+
+
+def main():
+    report = Report("resnet")
+    workers = {"floor": Worker(BUILT / "resnet_floor"), "Yoke": Worker(sys.executable, WORKERS / "resnet_yoke.py"),
+               "newest PyTorch": Worker(NEWEST_TORCH, WORKERS / "resnet_torch.py")}
+    for role, worker in workers.items():
+        report.peer(role, worker.about)
+    for width, dtype in TARGETS:
+        for threads in (1, 2):
+            measure_steps(report, workers, width, dtype, threads)
+    measure_memory(report, workers["Yoke"])
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
