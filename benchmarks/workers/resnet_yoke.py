@@ -7,6 +7,7 @@ allocated in one, weights, gradients and momenta among them.
 """
 
 import functools
+import gc
 import time
 
 import fashion_mnist
@@ -52,16 +53,17 @@ def stepper(amp, depth, width, side, batch, share="plain"):
     return step
 
 
-def timed(step, count):
-    start = time.perf_counter()
+def timed(step, count, threads=1):
+    clock = time.process_time if threads == 1 else time.perf_counter
+    start = clock()
     for _ in range(count):
         step()
-    return (time.perf_counter() - start) / count
+    return (clock() - start) / count
 
 
 def step(count, amp, width, threads):
     yoke.set_num_threads(int(threads))
-    return timed(stepper(amp, 18, int(width), resnet.SIDE, BATCH), count)
+    return timed(stepper(amp, 18, int(width), resnet.SIDE, BATCH), count, int(threads))
 
 
 def kept(_, amp):
@@ -80,6 +82,7 @@ def budget(count, share, width):
 
 
 def peak(_, share, width):
+    gc.collect()
     before = yoke.memory_allocated()  # of other steps' networks
     step = stepper.__wrapped__("off", 50, int(width), SIDE, SMALL_BATCH, share)
     yoke.reset_peak_memory_stats()

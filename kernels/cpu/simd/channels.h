@@ -15,6 +15,7 @@
 #include "kernels/cpu/simd/halves.h"
 #include "kernels/cpu/simd/iterate.h"
 #include "kernels/cpu/simd/share.h"
+#include "kernels/cpu/simd/tile.h"
 
 YOKE_SIMD_BEGIN
 
@@ -43,6 +44,17 @@ struct Planes {
         if (kept.shape[0] < 4) return false;
         if (reduced.numel == 1) return true;
         return along_kept != 0 && along_kept < kernels::stride_size(reduced.stride[0][0]);
+    }
+
+    // Whether columns are all channels, and rows of them follow one another in every operand.
+    bool are_rows_together() const
+    {
+        const int64_t size = dtype_size(dtype);
+        if (kept.ndim != 1 || reduced.ndim != 1 || kept.shape[0] > kPlaneColumns) return false;
+        for (int i = 0; i < N; i++)
+            if (kept.stride[0][i] != size || reduced.stride[0][i] != kept.shape[0] * size)
+                return false;
+        return true;
     }
 
     // Values that one item of a plane (or of a column) covers.
@@ -109,15 +121,21 @@ inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<
     for (int i = 0; i < N; i++) values.data[i] = plane.data[i];
     for (int64_t j = 0; j < columns; j++) states[j] = State::init();
     Cursor<N> cursor(values, begin);
+    // Rows that are loaded at a time.
+    const int64_t step = planes.are_rows_together() ? kPlaneRows : 1;
     while (begin < end) {
         const C *in[N][kPlaneRows];
         State block[kPlaneColumns];
         int64_t count = 0;
-        for (; count < kPlaneRows && begin < end; count++, begin++, cursor.advance(values, 0, 1)) {
-            const C *row[N] = {};
-            load_values(planes.dtype, view, cursor.data, planes.kept.stride[0], columns,
-                        buffer + count * kPlaneColumns, kPlaneRows * kPlaneColumns, row);
-            for (int i = 0; i < N; i++) in[i][count] = row[i];
+        while (count < kPlaneRows && begin < end) {
+            const C *first[N] = {};
+            const int64_t rows = min(step, end - begin);
+            load_values(planes.dtype, view, cursor.data, planes.kept.stride[0], rows * columns,
+                        buffer + count * kPlaneColumns, kPlaneRows * kPlaneColumns, first);
+            for (int64_t r = 0; r < rows; r++)
+                for (int i = 0; i < View::kLoaded; i++) in[i][count + r] = first[i] + r * columns;
+            count += rows, begin += rows;
+            cursor.advance(values, 0, rows);
         }
         sum(in, count, columns, block);
         for (int64_t j = 0; j < columns; j++) states[j] = State::combine(states[j], block[j]);
@@ -170,6 +188,20 @@ inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes
         out[plane] = total;
     }
     return YOKE_OK;
+}
+
+// sum.operator()<V, kCount>(first column) for kCount vectors of type V, which stay in registers over all rows: four at
+// a time, then one, then single columns.
+template <class C, class Sum>
+inline void each_vectors(int64_t columns, const Sum &sum)
+{
+    using V = Vector<C>;
+    using One [[gnu::vector_size(sizeof(C)), gnu::may_alias]] = C;
+    constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    int64_t j = 0;
+    for (; j + 4 * kStep <= columns; j += 4 * kStep) sum.template operator()<V, 4>(j);
+    for (; j + kStep <= columns; j += kStep) sum.template operator()<V, 1>(j);
+    for (; j < columns; j++) sum.template operator()<One, 1>(j);
 }
 
 // How many states sum_planes needs in `partial`.

@@ -40,6 +40,8 @@ inline const C *see_elements(yoke_dtype dtype, const char *from, int64_t stride,
                              C *buffer)
 {
     if (dtype == kernels::dtype_of<C> && stride == (int64_t)sizeof(C)) return (const C *)from;
+    if constexpr (std::is_same_v<C, float>)
+        if (dtype != YOKE_F32 && stride == 2) return widen_run(dtype, from, n, buffer), buffer;
     return static_cast<const C *>(load_elements(dtype, from, stride, n, buffer));
 }
 

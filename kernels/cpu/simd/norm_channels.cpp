@@ -28,6 +28,25 @@ struct MaskedByRelu {
     }
 };
 
+// Of kCount vectors of columns from column j on.
+template <class V, int kCount, class C>
+static void vector_gradient_sums(const C *const *x, const C *const *g, int64_t count, int64_t j,
+                                 const C *mean, const C *rstd, kernels::GradientSums<C> *states)
+{
+    constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    V sum[kCount] = {}, product[kCount] = {};
+    for (int64_t r = 0; r < count; r++)
+#pragma GCC unroll 4
+        for (int k = 0; k < kCount; k++) {
+            const int64_t at = j + k * kStep;
+            const V of_g = *(const V *)(g[r] + at), of_x = *(const V *)(x[r] + at);
+            sum[k] += of_g;
+            product[k] += of_g * ((of_x - *(const V *)(mean + at)) * *(const V *)(rstd + at));
+        }
+    for (int k = 0; k < kCount; k++)
+        for (int64_t i = 0; i < kStep; i++) states[j + k * kStep + i] = {sum[k][i], product[k][i]};
+}
+
 // Sums of g and of g times the normalised x (operands: x, g, ...), by each plane's mean and rstd.
 template <class C, int N, class View>
 static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> &planes,
@@ -48,17 +67,10 @@ static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> 
     auto by_column = [=](int64_t first) {
         return
             [=](const C *const(&in)[N][kPlaneRows], int64_t count, int64_t columns, Sums *states) {
-                const C *mean = means + first, *rstd = rstds + first;
-                C sum[kPlaneColumns] = {}, product[kPlaneColumns] = {};
-                for (int64_t r = 0; r < count; r++) {
-                    const C *x = in[0][r], *g = in[1][r];
-#pragma omp simd
-                    for (int64_t j = 0; j < columns; j++) {
-                        sum[j] += g[j];
-                        product[j] += g[j] * ((x[j] - mean[j]) * rstd[j]);
-                    }
-                }
-                for (int64_t j = 0; j < columns; j++) states[j] = {sum[j], product[j]};
+                each_vectors<C>(columns, [&]<class V, int kCount>(int64_t j) {
+                    vector_gradient_sums<V, kCount>(in[0], in[1], count, j, means + first,
+                                                    rstds + first, states);
+                });
             };
     };
     return sum_planes<C>(launch, planes, view, partial, out, by_plane, by_column);

@@ -32,33 +32,44 @@ inline MomentsState plane_moments(const C *const (&in)[1], int64_t n)
     return finished(kernels::Moments<C>::of(x, n), n, [=](int64_t i) { return x[i]; });
 }
 
+// Mean and squared deviations of kCount vectors of columns from column j on. The second pass corrects the mean by that
+// of the deviations from it, which the plain sum of the first may owe it.
+template <class V, int kCount, class C>
+inline void vector_moments(const C *const *rows, int64_t count, int64_t j, C *mean, C *squares)
+{
+    constexpr int64_t kStep = sizeof(V) / sizeof(C);
+    V at[kCount] = {}, rest[kCount] = {}, square[kCount] = {};
+    for (int64_t r = 0; r < count; r++)
+#pragma GCC unroll 4
+        for (int k = 0; k < kCount; k++) at[k] += *(const V *)(rows[r] + j + k * kStep);
+#pragma GCC unroll 4
+    for (int k = 0; k < kCount; k++) at[k] /= (C)count;
+    for (int64_t r = 0; r < count; r++)
+#pragma GCC unroll 4
+        for (int k = 0; k < kCount; k++) {
+            const V deviation = *(const V *)(rows[r] + j + k * kStep) - at[k];
+            rest[k] += deviation;
+            square[k] += deviation * deviation;
+        }
+#pragma GCC unroll 4
+    for (int k = 0; k < kCount; k++) {
+        *(V *)(mean + j + k * kStep) = at[k] + rest[k] / (C)count;
+        *(V *)(squares + j + k * kStep) = square[k] - rest[k] * rest[k] / (C)count;
+    }
+}
+
 // The moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a near cache.
-// The second corrects the mean by that of the deviations from it, which the plain sum of the first may owe it.
 template <class C>
 inline void column_moments(const C *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
                            MomentsState *states)
 {
-    C mean[kPlaneColumns] = {}, squares[kPlaneColumns] = {}, rest[kPlaneColumns] = {};
-    for (int64_t r = 0; r < count; r++) {
-        const C *x = in[0][r];
-#pragma omp simd
-        for (int64_t j = 0; j < columns; j++) mean[j] += x[j];
-    }
-    for (int64_t j = 0; j < columns; j++) mean[j] /= (C)count;
-    for (int64_t r = 0; r < count; r++) {
-        const C *x = in[0][r];
-#pragma omp simd
-        for (int64_t j = 0; j < columns; j++) {
-            C deviation = x[j] - mean[j];
-            rest[j] += deviation;
-            squares[j] += deviation * deviation;
-        }
-    }
-    for (int64_t j = 0; j < columns; j++) {
-        const kernels::Moments<C> found{(C)count, mean[j] + rest[j] / (C)count,
-                                        squares[j] - rest[j] * rest[j] / (C)count};
-        states[j] = finished(found, count, [&](int64_t r) { return in[0][r][j]; });
-    }
+    C mean[kPlaneColumns], squares[kPlaneColumns];
+    each_vectors<C>(columns, [&]<class V, int kCount>(int64_t j) {
+        vector_moments<V, kCount>(in[0], count, j, mean, squares);
+    });
+    for (int64_t j = 0; j < columns; j++)
+        states[j] = finished(kernels::Moments<C>{(C)count, mean[j], squares[j]}, count,
+                             [&](int64_t r) { return in[0][r][j]; });
 }
 
 template <class C>
