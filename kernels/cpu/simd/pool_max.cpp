@@ -43,14 +43,15 @@ static void write_best(const Pool &p, const Best<C> &best, int64_t n, int64_t at
 {
     give_run(p.dtype, best.value, n, p.out, at);
     if (!p.places) return;
-    // What has found nothing has place 0.
+    // What has found nothing has place 0. Bytes may be anything's, so that the pointer is read but once.
+    const int32_t *place = best.place;
     if (p.has_wide_places) {
         int32_t *to = static_cast<int32_t *>(p.places) + at;
-        for (int64_t i = 0; i < n; i++) to[i] = best.place[i] < 0 ? 0 : best.place[i];
+        for (int64_t i = 0; i < n; i++) to[i] = place[i] < 0 ? 0 : place[i];
     } else {
         uint8_t *to = static_cast<uint8_t *>(p.places) + at;
 #pragma omp simd
-        for (int64_t i = 0; i < n; i++) to[i] = (uint8_t)(best.place[i] < 0 ? 0 : best.place[i]);
+        for (int64_t i = 0; i < n; i++) to[i] = (uint8_t)(place[i] < 0 ? 0 : place[i]);
     }
 }
 
@@ -102,8 +103,8 @@ static int64_t take_vectors(const SeenTaps<C> &taps, int64_t n, const Best<C> &b
 template <class C>
 static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
-    const int64_t ox = pixel % p.x.out, oy = pixel / p.x.out % p.y.out,
-                  image = pixel / p.x.out / p.y.out;
+    const int64_t row = pixel / p.x.out, ox = pixel - row * p.x.out, image = row / p.y.out,
+                  oy = row - image * p.y.out;
     const Taps down = sliding_taps(p.y, oy), across = sliding_taps(p.x, ox);
     const int64_t most = min(SeenTaps<C>::kMost, SeenTaps<C>::kRoom / n),
                   width = n == p.c && p.x.dilation == 1 ? min(across.end - across.begin, most) : 1;
