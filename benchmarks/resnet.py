@@ -15,7 +15,9 @@ ORDERS = ("nchw", "nhwc")
 # {(width, dtype): the least share of the floor's speed, and multiple of PyTorch's}
 TARGETS = {(32, "f32"): (0.85, 1.1), (32, "bf16"): (0.78, 1.15), (64, "f32"): (0.90, 1.0), (64, "bf16"): (0.86, 1.0)}
 KEPT = 0.55  # of what float32 keeps, the most that bfloat16 may
-BUDGET, BUDGET_WIDTH = "0.4", 16
+# {width: the share of activations that a budget leaves}; of the example's 16, whose weights, gradients and momenta are
+# more than half of the peak, 0.3 is out of reach, and gets the least there is.
+BUDGETS = {8: "0.4", 16: "0.3"}
 PEAK, TIME = 0.64, 1.20  # of a plain step's, under the budget
 
 
@@ -68,13 +70,27 @@ def measure_memory(report, yoke):
     plain, mixed = (yoke.measure(f"kept {amp}", 1) for amp in ("off", "bf16"))
     print(f"\nactivations kept for backward, ResNet-18, width 64: f32 {plain / 2**20:.1f} MiB, bf16 {mixed / 2**20:.1f} MiB")
     report.target("activations, bf16 / f32", settle(mixed / plain), KEPT, True)
-    cases = {share: f"{share} {BUDGET_WIDTH}" for share in ("plain", BUDGET)}
-    peaks = {share: yoke.measure(f"peak {case}", 1) for share, case in cases.items()}
-    print(f"ResNet-50, 64 x 64, batch 8, width {BUDGET_WIDTH}, a budget of {BUDGET}: " +
-          ", ".join(f"{share} {peak / 2**20:.1f} MiB" for share, peak in peaks.items()))
-    report.target("total peak under the budget", settle(peaks[BUDGET] / peaks["plain"]), PEAK, True)
-    times = rounds({share: (yoke, f"budget {case}") for share, case in cases.items()}, report.options.rounds or 7, 0.5)
-    report.target("time under the budget", ratio(times, BUDGET, "plain"), TIME, True)
+    for width, share in BUDGETS.items():
+        measure_budget(report, yoke, width, share)
+
+
+def measure_budget(report, yoke, width, share):
+    cases = {which: f"{which} {width}" for which in ("plain", share)}
+    peaks = {which: peak_of(yoke, case) for which, case in cases.items()}
+    times = rounds({which: (yoke, f"budget {case}") for which, case in cases.items()}, report.options.rounds or 7, 0.5)
+    how = f"ResNet-50, width {width}, a budget of {share}"
+    print(f"{how}: " + ", ".join(f"{which} {peak / 2**20:.1f} MiB, {1e3 * statistics.median(times[which]):.1f} ms" for which, peak in peaks.items()))
+    report.target("total peak / plain", settle(peaks[share] / peaks["plain"]), PEAK, True, case=how)
+    report.target("time / plain", ratio(times, share, "plain"), TIME, True, case=how)
+
+
+def peak_of(yoke, case):
+    """In a process of its own, where nothing else is allocated."""
+    worker = Worker(*yoke.command)
+    try:
+        return worker.measure(f"peak {case}", 1)
+    finally:
+        worker.close()
 
 
 def main():

@@ -1,13 +1,12 @@
 """Worker of resnet.py: training steps of examples/resnet.py's network.
 
 Cases: "step AMP WIDTH THREADS" gives seconds of a step of ResNet-18 on 32 pictures of 28 x 28, "kept AMP" the bytes that its
-forward keeps for backward beside casts of weights. Of ResNet-50 on 8 pictures of 64 x 64, "budget SHARE WIDTH" gives
+forward keeps for backward beside casts of weights, at width 64. Of ResNet-50 on 8 pictures of 64 x 64, "budget SHARE WIDTH" gives
 seconds of a step under a MemoryBudget of that share, or of a plain one, and "peak SHARE WIDTH" the most bytes that are
 allocated in one, weights, gradients and momenta among them.
 """
 
 import functools
-import gc
 import time
 
 import fashion_mnist
@@ -82,9 +81,8 @@ def budget(count, share, width):
 
 
 def peak(_, share, width):
-    gc.collect()
-    before = yoke.memory_allocated()  # of other steps' networks
-    step = stepper.__wrapped__("off", 50, int(width), SIDE, SMALL_BATCH, share)
+    before = yoke.memory_allocated()  # pictures
+    step = stepper("off", 50, int(width), SIDE, SMALL_BATCH, share)
     yoke.reset_peak_memory_stats()
     step()
     return float(yoke.max_memory_allocated() - before)
