@@ -1,6 +1,7 @@
 // What a convolution's primitive and its operands are to oneDNN.
 #include "kernels/cpu/conv_cache.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -179,20 +180,66 @@ static dnnl_status_t make_memory(dnnl_memory_t *out, const dnnl_memory_desc_t &d
 static dnnl_status_t make_reorder(dnnl_primitive_t *out, const dnnl_memory_desc_t &from,
                                   const dnnl_memory_desc_t &to)
 {
-    if (dnnl_memory_desc_equal(&from, &to)) return dnnl_success;
     PrimitiveDesc made;
     dnnl_status_t status = dnnl_reorder_primitive_desc_create(&made.it, &from, onednn_engine(), &to,
                                                               onednn_engine(), nullptr);
     return status ? status : dnnl_primitive_create(out, made.it);
 }
 
+static void clear_packs(ConvEntry &entry)
+{
+    for (Pack &one : entry.packs) {
+        if (one.reorder) dnnl_primitive_destroy(one.reorder);
+        for (dnnl_memory_t memory : {one.weight, one.packed})
+            if (memory) dnnl_memory_destroy(memory);
+        one = {};
+    }
+    entry.pack_count = 0;
+}
+
 void ConvEntry::clear()
 {
-    for (dnnl_primitive_t one : {primitive, reorder})
-        if (one) dnnl_primitive_destroy(one);
-    for (dnnl_memory_t one : {x, weight, packed, out, bias, scratchpad})
+    if (primitive) dnnl_primitive_destroy(primitive);
+    for (dnnl_memory_t one : {x, packed, out, bias, scratchpad})
         if (one) dnnl_memory_destroy(one);
+    clear_packs(*this);
     *this = {};
+}
+
+// As many as a large weight has pieces of whole blocks of channels, whatever its layout.
+static int64_t count_packs(const ConvKey &key)
+{
+    constexpr int64_t kBlock = 64, kLarge = 1 << 16;
+    int64_t count = 1;
+    if (key.groups > 1 || key.o * key.c * key.kh * key.kw < kLarge) return count;
+    while (count < kMostPacks && key.o % (2 * count * kBlock) == 0) count *= 2;
+    return count;
+}
+
+// Pieces of the first axis.
+static dnnl_status_t make_packs(ConvEntry &entry, const dnnl_memory_desc_t &plain,
+                                const dnnl_memory_desc_t &inside, bool is_weight, int64_t count)
+{
+    dnnl_dims_t dims = {}, offsets = {};
+    std::copy_n(plain.dims, plain.ndims, dims);
+    dims[0] /= count;
+    dnnl_status_t status = dnnl_success;
+    for (int64_t i = 0; i < count && !status; i++, offsets[0] += dims[0]) {
+        Pack &to = entry.packs[i];
+        dnnl_memory_desc_t weight, packed;
+        status = dnnl_memory_desc_init_submemory(&weight, &plain, dims, offsets);
+        if (!status) status = dnnl_memory_desc_init_submemory(&packed, &inside, dims, offsets);
+        if (!status)
+            status = is_weight ? make_reorder(&to.reorder, packed, weight)
+                               : make_reorder(&to.reorder, weight, packed);
+        if (!status) status = make_memory(&to.weight, weight);
+        if (!status) status = make_memory(&to.packed, packed);
+    }
+    if (status)
+        clear_packs(entry);
+    else
+        entry.pack_count = count;
+    return status;
 }
 
 dnnl_status_t ConvEntry::make(const ConvKey &wanted)
@@ -213,10 +260,13 @@ dnnl_status_t ConvEntry::make(const ConvKey &wanted)
                                  dnnl_primitive_desc_query_md(desc.it, dnnl_query_scratchpad_md, 0);
     packed_bytes = dnnl_memory_desc_get_size(inside);
     scratchpad_bytes = dnnl_memory_desc_get_size(pad);
-    status = is_weight ? make_reorder(&reorder, *inside, p.weight)
-                       : make_reorder(&reorder, p.weight, *inside);
+    if (!dnnl_memory_desc_equal(inside, &p.weight)) {
+        const int64_t pieces = count_packs(wanted);
+        status = make_packs(*this, p.weight, *inside, is_weight, pieces);
+        if (status == dnnl_unimplemented || status == dnnl_invalid_arguments)  // no such pieces
+            status = make_packs(*this, p.weight, *inside, is_weight, 1);
+    }
     if (!status) status = make_memory(&x, p.x);
-    if (!status) status = make_memory(&weight, p.weight);
     if (!status) status = make_memory(&packed, *inside);
     if (!status) status = make_memory(&out, p.out);
     if (!status) status = make_memory(&scratchpad, *pad);
@@ -234,15 +284,22 @@ bool ConvEntry::packs_like(const ConvEntry &other) const
            dnnl_memory_desc_equal(ours, theirs);
 }
 
+dnnl_status_t ConvEntry::pack(void *caller, void *inside, int64_t piece) const
+{
+    const bool is_weight = is(key, ConvKind::kWeight);
+    const Pack &one = packs[piece];
+    dnnl_memory_set_data_handle(one.weight, caller);
+    dnnl_memory_set_data_handle(one.packed, inside);
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, is_weight ? one.packed : one.weight},
+                                    {DNNL_ARG_TO, is_weight ? one.weight : one.packed}};
+    return dnnl_primitive_execute(one.reorder, onednn_stream(), 2, args);
+}
+
 dnnl_status_t ConvEntry::pack(void *caller, void *inside) const
 {
-    if (!reorder) return dnnl_success;
-    const bool is_weight = is(key, ConvKind::kWeight);
-    dnnl_memory_set_data_handle(weight, caller);
-    dnnl_memory_set_data_handle(packed, inside);
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, is_weight ? packed : weight},
-                                    {DNNL_ARG_TO, is_weight ? weight : packed}};
-    return dnnl_primitive_execute(reorder, onednn_stream(), 2, args);
+    dnnl_status_t status = dnnl_success;
+    for (int64_t i = 0; i < pack_count && !status; i++) status = pack(caller, inside, i);
+    return status;
 }
 
 dnnl_status_t ConvEntry::run(const Conv &conv, void *inside, void *pad)

@@ -25,12 +25,20 @@ struct ConvKey {
     }
 };
 
+// A piece of the weight that is packed by itself.
+struct Pack {
+    dnnl_primitive_t reorder;
+    dnnl_memory_t weight, packed;
+};
+constexpr int kMostPacks = 4;
+
 struct ConvEntry {
     ConvKey key;
     uint64_t used;               // when, for eviction; 0: empty
     dnnl_primitive_t primitive;  // null: oneDNN cannot do it, or not fast
-    dnnl_primitive_t reorder;    // of the weight; null: packed is as the caller's
-    dnnl_memory_t x, weight, packed, out, bias, scratchpad;
+    Pack packs[kMostPacks];
+    int64_t pack_count;  // 0: packed is as the caller's
+    dnnl_memory_t x, packed, out, bias, scratchpad;
     uint64_t packed_bytes, scratchpad_bytes;
     bool settled;  // it was run: what oneDNN makes at that is made
 
@@ -38,7 +46,8 @@ struct ConvEntry {
     dnnl_status_t make(const ConvKey &wanted);
 
     bool packs_like(const ConvEntry &other) const;
-    // To `packed` from the caller's weight, or the other way of the gradient by weight.
+    // To `packed` from the caller's weight, or the other way of the gradient by weight: a piece, or all.
+    dnnl_status_t pack(void *weight, void *to, int64_t piece) const;
     dnnl_status_t pack(void *weight, void *to) const;
     // `scratchpad` has scratchpad_bytes.
     dnnl_status_t run(const Conv &conv, void *weight, void *pad);

@@ -54,6 +54,22 @@ static void copy_channels(const Conv &part, int64_t channels, void *to)
         memcpy(target, from, (size_t)row);
 }
 
+// The weight's pieces by the team; returns how many there are.
+static int64_t pack_pieces(const ConvKey &key, void *weight, void *packed, Outcome &outcome)
+{
+    int64_t count = 0;
+    outcome.add(use_onednn<ConvEntry>(
+                    key, [&](ConvEntry &entry) { return count = entry.pack_count, dnnl_success; }),
+                true);
+    if (count == 0) return 0;
+    run_parts(count, INT32_MAX, [&](int64_t i, int) {
+        outcome.add(use_onednn<ConvEntry>(
+                        key, [&](ConvEntry &entry) { return entry.pack(weight, packed, i); }),
+                    true);
+    });
+    return count;
+}
+
 // ---- the result, and the gradient by data ---------------------------------------------------------------------------
 
 static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
@@ -66,14 +82,11 @@ static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const 
         return status;
     char *packed = scratch.as<char>(), *pads = packed + kinds * needs.packed;
     const auto packed_of = [&](const ConvEntry &entry, int64_t kind) -> void * {
-        return entry.reorder ? packed + (kinds == 1 ? 0 : kind) * needs.packed : conv.weight;
+        return entry.pack_count ? packed + (kinds == 1 ? 0 : kind) * needs.packed : conv.weight;
     };
     for (int64_t kind = 0; kind < kinds; kind++)
-        outcome.add(
-            use_onednn<ConvEntry>(
-                ConvKey(cut.part(conv, cut.example(kind))),
-                [&](ConvEntry &entry) { return entry.pack(conv.weight, packed_of(entry, kind)); }),
-            true);
+        pack_pieces(ConvKey(cut.part(conv, cut.example(kind))), conv.weight,
+                    packed + kind * needs.packed, outcome);
     if (outcome.status.load()) return YOKE_OK;
     run_parts(cut.parts, slots, [&](int64_t i, int slot) {
         const Conv part = cut.part(conv, i);
@@ -105,7 +118,7 @@ static yoke_status run_channels(const yoke_launch *launch, const Conv &conv, con
         part.out = slice;
         outcome.add(use_onednn<ConvEntry>(ConvKey(part),
                                           [&](ConvEntry &entry) {
-                                              void *to = entry.reorder ? packed : part.weight;
+                                              void *to = entry.pack_count ? packed : part.weight;
                                               dnnl_status_t status =
                                                   entry.run(part, to, slice + needs.slice);
                                               return status ? status : entry.pack(part.weight, to);
@@ -151,13 +164,9 @@ static yoke_status run_images(const yoke_launch *launch, const Conv &conv, const
     });
     if (outcome.status.load()) return YOKE_OK;
     add_parts(sums, cut.parts, needs.packed);
-    outcome.add(use_onednn<ConvEntry>(ConvKey(cut.part(conv, 0)),
-                                      [&](ConvEntry &entry) {
-                                          if (entry.reorder) return entry.pack(conv.weight, sums);
-                                          memcpy(conv.weight, sums, entry.packed_bytes);
-                                          return dnnl_success;
-                                      }),
-                true);
+    if (!pack_pieces(ConvKey(cut.part(conv, 0)), conv.weight, sums, outcome) &&
+        !outcome.status.load())
+        memcpy(conv.weight, sums, (size_t)weight_numel(conv) * sizeof(float));
     return YOKE_OK;
 }
 
