@@ -241,3 +241,21 @@ def test_bad_sums_name_the_argument_and_both_values():
         yoke.add_layer_norm(x, x, (4,), None, yoke.ones(3))
     with refused(yoke.ValueError, "add_layer_norm", "normalized_shape", r"\[3\]"):
         yoke.add_layer_norm(x, x, (3,))
+
+
+@pytest.mark.parametrize("dtype, error", [("float64", 1e-12), ("float32", 2e-5), ("float16", 2e-2), ("bfloat16", 1e-1)])
+@pytest.mark.parametrize("channels", [4, 21, 64, 83])
+def test_any_number_of_channels_side_by_side_has_the_results_of_planes(channels, dtype, error):
+    # 252 rows of channels: whole blocks of them, and one that is not; whole vectors, and columns beside them.
+    arrays = [normal(4, channels, 7, 9) for _ in range(3)]
+    values = [np.asarray(to_numpy(to_yoke(a, dtype)), np.float64) for a in arrays]
+
+    def found(lay, dtype):
+        x, residual, upstream = (lay(a).to(dtype) for a in values)
+        leaves = [x.requires_grad_(), residual.requires_grad_(), *(yoke.ones(channels, dtype=yoke.float64).to(dtype).requires_grad_() for _ in range(2))]
+        out = yoke.batch_norm_add_relu(x, residual, None, None, *leaves[2:], True)
+        out.backward(upstream)
+        return [np.asarray(t.detach().to("float64")) for t in (out, *(leaf.grad for leaf in leaves))]
+
+    for name, ours, theirs in zip(("out", "x", "residual", "weight", "bias"), found(nhwc, dtype), found(to_yoke, "float64")):
+        assert np.abs(ours - theirs).max() <= error * np.abs(theirs).max(), name
