@@ -62,8 +62,8 @@ public:
     // recorded after any call had told this rank of the failure.
     void check();
     // What the module's forward gave, so that a backward which leads there takes part even where it leads to none of
-    // the parameters: new tensors of the same elements, null where one stays as it is. Those that require a gradient
-    // are tied, or all floats where none does.
+    // the parameters. Those that require a gradient are tied, or all floats where none does: results of ops themselves,
+    // of others what is given, to go on with in their place; else that is null.
     std::vector<Tensor> tied(TensorList outputs) const;
     std::vector<std::vector<std::string>> bucket_names() const;
 

@@ -17,6 +17,7 @@ public:
         : edges_{std::move(made_by), Edge{std::move(anchor), 0}}
     {
     }
+    bool leads_to(const LeafNode *anchor) const noexcept { return edges_[1].node.get() == anchor; }
     const char *name() const noexcept override { return "DistributedDataParallel"; }
     std::span<const Edge> edges() const noexcept override { return edges_; }
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
@@ -28,6 +29,28 @@ private:
     const std::array<Edge, 2> edges_;
 };
 
+// It goes on as it is, a result of the op that ties it: what else holds it, or views of it, sees its writes as before.
+void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
+{
+    const auto *made_by = dynamic_cast<const Output *>(node_of(given));
+    if (made_by && made_by->leads_to(anchor.get())) return;
+    Edge edge{Ref<Node>::share(node_of(given)), given.output_index};
+    const auto rewrites = given.node_rewrites;  // a view that is stale stays so
+    set_node(given, Ref<Node>::adopt(new Output(std::move(edge), anchor)), 0);
+    given.node_rewrites = rewrites;
+}
+
+// Of a leaf, a view, as which it cannot be written; of what has no gradient, which may be data, another tensor.
+Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
+{
+    Edge made_by;
+    if (given.requires_grad()) made_by = {Ref<Node>::share(node_of(given)), given.output_index};
+    Tensor made = alias(given);
+    made->is_view = given.requires_grad();
+    set_node(*made, Ref<Node>::adopt(new Output(std::move(made_by), anchor)), 0);
+    return made;
+}
+
 }  // namespace
 
 std::vector<Tensor> Reducer::tied(TensorList outputs) const
@@ -37,12 +60,12 @@ std::vector<Tensor> Reducer::tied(TensorList outputs) const
     const auto requires_grad = [](const yoke_tensor *each) { return each->requires_grad(); };
     const bool is_recorded = std::ranges::any_of(outputs, requires_grad);
     for (size_t i = 0; i < all.size(); ++i) {
-        const yoke_tensor &given = *outputs[i];
+        yoke_tensor &given = *outputs[i];
         if (is_recorded ? !given.requires_grad() : !is_floating(given.dtype)) continue;
-        Edge made_by;
-        if (given.requires_grad()) made_by = {Ref<Node>::share(node_of(given)), given.output_index};
-        all[i] = alias(given);
-        set_node(*all[i], Ref<Node>::adopt(new Output(std::move(made_by), anchor_)), 0);
+        if (is_leaf(given))
+            all[i] = tied_alias(given, anchor_);
+        else
+            tie_result(given, anchor_);
     }
     return all;
 }

@@ -158,3 +158,87 @@ def test_a_structure_that_holds_itself_is_given_as_it_is_where_it_holds_no_tenso
         other(yoke.ones((1, 2)))[0].sum().backward()
         return other.module.layer.weight.grad.tolist()
     assert on_ranks(2, body) == [[[1., 1.]]] * 2
+
+
+class Gives(nn.Module):
+    """Two layers, and what a function makes of the first one's result."""
+
+    def __init__(self, give):
+        yoke.manual_seed(5)
+        self.layer, self.second, self.give, self.kept = nn.Linear(4, 4, dtype=yoke.float64), nn.Linear(4, 4, dtype=yoke.float64), give, None
+
+    def forward(self, x):
+        self.kept = self.layer(x)
+        return self.give(self, self.kept)
+
+
+GIVEN = {"what it keeps": lambda module, h: h, "a saved result": lambda module, h: yoke.tanh(h), "a result and its view": lambda module, h: (h, h[:, :2]),
+         "a result and it in another shape": lambda module, h: (h, h.reshape(12)), "the same twice": lambda module, h: [h, h],
+         "a parameter": lambda module, h: module.layer.weight, "a view of one": lambda module, h: module.layer.weight.transpose(0, 1)}
+WRITES = {"not": lambda *given: None, "all of the first": lambda *given: given[0].mul_(2), "all of the last": lambda *given: given[-1].mul_(2)}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("give", GIVEN)
+def test_writes_into_what_it_gave_are_as_without_it(give, write):
+    def outcome(group=None):
+        module = Gives(GIVEN[give])
+        try:
+            wrapped = module if group is None else yoke.DistributedDataParallel(module, group)
+            given = wrapped(inputs(0, 1))
+            given = given if isinstance(given, (tuple, list)) else (given,)
+            WRITES[write](*given)
+            loss = sum((each.pow(k + 2).sum() for k, each in enumerate(given)), module.kept.pow(2).sum())
+            loss.backward()
+        except (yoke.StateError, yoke.UnsupportedError, yoke.CancelledError):  # cancelled where the other rank was first
+            return 0, None
+        return loss.item(), [each.grad if each.grad is None else each.grad.tolist() for each in module.parameters()]
+    want = outcome()
+    for loss, gradients in on_ranks(2, outcome):
+        assert loss == pytest.approx(want[0], rel=1e-12)
+        assert (gradients is None) == (want[1] is None)
+        for one, other in zip(gradients or [], want[1] or [], strict=True):
+            assert (one is None) == (other is None) and (one is None or np.allclose(one, other, rtol=1e-12))
+
+
+class Pair(tuple):
+    """One that is made of two."""
+
+    def __new__(cls, first, second):
+        return super().__new__(cls, (first, second))
+
+
+class Fixed(dict):
+    def __setitem__(self, key, value):
+        raise TypeError("read only")
+
+
+@dataclasses.dataclass
+class Single:
+    value: object
+
+    def __copy__(self):
+        raise RuntimeError("no copies")
+
+
+def nested(x):
+    for _ in range(3000):
+        x = (x,)
+    return x
+
+
+@pytest.mark.parametrize("form", [lambda x: Pair(x, 1), lambda x: Fixed(a=x), Single, nested], ids=["tuple", "dict", "dataclass", "deep"])
+@pytest.mark.parametrize("trains", [True, False])
+def test_what_cannot_be_built_anew_is_given_as_it_is(form, trains):
+    class Former(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(2, 1)
+
+        def forward(self, x):
+            self.given = form(self.layer(x) if trains else x)
+            return self.given
+
+    def body(group):
+        ddp = yoke.DistributedDataParallel(Former(), group)
+        return ddp(yoke.ones((1, 2))) is ddp.module.given
+    assert on_ranks(2, body) == [True, True]

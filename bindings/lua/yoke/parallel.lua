@@ -4,12 +4,11 @@
 ---     ddp(x):sum():backward()                 -- the mean over all ranks is in the gradients
 ---
 --- All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
---- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. Tensors that
---- module(...) gives, also in plain tables, are given as new ones of the same memory, so that a backward which leads to
---- them is one of all ranks, even where a rank used no parameter at all. A rank whose
---- backward fails ends the group, on all ranks with its reason; the module then goes on alone. To wrap the module anew
---- ddp:close() first: while the old one lives a new one in its group raises, also where it would take the old one's
---- name.
+--- parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A backward that
+--- leads to what module(...) gives, also in plain tables, is one of all ranks, even where a rank used no parameter at
+--- all. Where nothing of it requires a gradient, its floats do from then on. A rank whose backward fails ends the
+--- group, on all ranks with its reason; the module then goes on alone. To wrap the module anew ddp:close() first: while
+--- the old one lives a new one in its group raises, also where it would take the old one's name.
 local carried = require "yoke.carried"
 local core = require "yoke.core"
 local base = require "yoke.nn.module"

@@ -22,23 +22,19 @@ def _parts(value: Any) -> list[tuple[Any, Any]]:
     return []
 
 
-def _find(value: Any, found: list[Tensor], seen: set[int]) -> None:
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, Tensor):
-        found.append(value)
-    else:
-        for _, part in _parts(value):
-            _find(part, found, seen)
-
-
 def tensors_in(value: Any) -> list[Tensor]:
     """Each once."""
-    if isinstance(value, Tensor):
-        return [value]
     found: list[Tensor] = []
-    _find(value, found, set())
+    held, seen = [value], set()
+    while held:
+        each = held.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Tensor):
+            found.append(each)
+        else:
+            held.extend(part for _, part in reversed(_parts(each)))
     return found
 
 

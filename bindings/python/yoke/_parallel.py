@@ -65,9 +65,9 @@ class DistributedDataParallel(Module):
     a function (bucket, group) does it itself, and gives a Work, a tensor like the bucket's, or None.
 
     All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
-    parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. Tensors that
-    module(...) gives, also in tuples, lists, dicts and dataclasses, are given as new ones of the same memory, so that a
-    backward which leads to them is one of all ranks, even where a rank used no parameter at all. A rank whose
+    parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A backward that
+    leads to what module(...) gives, also in tuples, lists, dicts and dataclasses, is one of all ranks, even where a rank
+    used no parameter at all. Where nothing of it requires a gradient, its floats do from then on. A rank whose
     backward fails ends the group, on all ranks with its reason; `module` then goes on alone. To wrap `module` anew `del ddp`
     first: while the old one lives a new one in its group is a StateError, also where it would take the old one's name.
     ValueError where the ranks have unlike modules, with the first parameter that differs.
@@ -120,7 +120,10 @@ class DistributedDataParallel(Module):
         found = _outputs.tensors_in(given)
         tied = zip(found, self._reducer.tie(found), strict=True) if found else ()
         by = {id(each): other for each, other in tied if other is not None}
-        return _outputs.replaced(given, by) if by else given
+        try:
+            return _outputs.replaced(given, by) if by else given
+        except Exception:  # of a class that cannot be built anew: it is given as the module gave it
+            return given
 
     def _check_module(self) -> None:
         if self.group.size == 1:

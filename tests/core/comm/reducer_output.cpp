@@ -11,6 +11,12 @@ std::vector<Tensor> tied(const Model &model, const std::vector<Tensor> &outputs)
     return model.reducer->tied(list);
 }
 
+Tensor tied(const Model &model, const Tensor &output)
+{
+    const Tensor made = tied(model, std::vector{output})[0];
+    return made.present() ? made : output;
+}
+
 void go_back_from(const Tensor &output)
 {
     const Tensor loss = ops::sum(*output);
@@ -26,13 +32,13 @@ TEST(ReducerOutput, LeadsToItsReducerWithoutAParameter)
         for (int step = 0; step < 3; ++step) {
             const bool is_first = group->rank() == 0;
             go_back_from(
-                tied(model, {is_first ? model.loss({3, 6}) : ops::mul(*input.params[0], 2.)})[0]);
+                tied(model, is_first ? model.loss({3, 6}) : ops::mul(*input.params[0], 2.)));
             EXPECT_EQ(model.grads(), (Values{1, 2}));
             EXPECT_EQ(input.grads(), (Values{is_first ? -1. : 2.}));
             model.forget_grads();
             input.forget_grads();
         }
-        go_back_from(tied(model, {input.params[0]})[0]);  // of no rank
+        go_back_from(tied(model, input.params[0]));  // of no rank
         EXPECT_EQ(model.grads(), (Values{-1, -1}));
     });
 }
@@ -50,11 +56,42 @@ TEST(ReducerOutput, IsTiedWhereItRequiresAGradientOrNoneDoes)
         EXPECT_EQ(none[0]->data, plain->data);
         EXPECT_FALSE(plain->requires_grad());
         const NoGrad no_grad;
-        EXPECT_FALSE(tied(model, {model.params[0]})[0].present());
+        EXPECT_FALSE(tied(model, std::vector{model.params[0]})[0].present());
     });
     Model alone({3});
     alone.join(init_threads(1, 20, kCall)[0]);
-    EXPECT_FALSE(tied(alone, {alone.params[0]})[0].present());
+    EXPECT_FALSE(tied(alone, std::vector{alone.params[0]})[0].present());
+}
+
+TEST(ReducerOutput, OfAnOpIsTiedItselfAndOnceAndAViewStaysStale)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3});
+        model.join(group);
+        const Tensor made = ops::mul(*model.params[0], 2.), view = ops::unsqueeze(*made, 0);
+        ops::mul_(*made, 2.);
+        const std::vector<Tensor> none = tied(model, std::vector{made, view});
+        EXPECT_FALSE(none[0].present() || none[1].present());
+        expect_error(YOKE_E_STATE, {"a view (by DistributedDataParallel)"},
+                     [&] { ops::sum(*view); });
+        const Node *node = node_of(*made);
+        EXPECT_STREQ(node->name(), "DistributedDataParallel");
+        EXPECT_EQ(node_of(*tied(model, made)), node);
+        go_back_from(made);
+        EXPECT_EQ(model.grads(), Values{4});
+    });
+}
+
+TEST(ReducerOutput, OfALeafIsAViewOfIt)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3});
+        model.join(group);
+        const Tensor given = tied(model, model.params[0]);
+        EXPECT_EQ(given->data, model.params[0]->data);
+        expect_error(YOKE_E_UNSUPPORTED, {"'x' is a view"}, [&] { ops::mul_(*given, 2.); });
+        go_back_from(given);
+    });
 }
 
 TEST(ReducerOutput, OfOneThatWasLetGoIsRefused)
@@ -62,8 +99,8 @@ TEST(ReducerOutput, OfOneThatWasLetGoIsRefused)
     on_ranks(2, [](const Ref<Group> &group) {
         Model model({3}), input({4});
         model.join(group);
-        const Tensor output = tied(model, {input.params[0]})[0];
-        const Tensor second = tied(model, {model.loss({group->rank() + 1.})})[0];
+        const Tensor output = tied(model, input.params[0]);
+        const Tensor second = tied(model, model.loss({group->rank() + 1.}));
         model.reducer->let_go();
         expect_error(YOKE_E_STATE, {"let go after the forward"}, [&] { go_back_from(output); });
         model.join(group);  // which reduces what was recorded before
