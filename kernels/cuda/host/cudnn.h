@@ -1,6 +1,7 @@
 // What others need of cuDNN, whether the module was built with its headers or without.
 #pragma once
 
+#include "core/backend/backend.h"
 #include "kernels/cuda/host/cuda.h"
 
 namespace yoke::cuda {
@@ -14,6 +15,10 @@ int64_t cudnn_version();
 // Before a stream is captured: makes a handle where none is free, for that may wait for the device, which no capture
 // outlives. YOKE_OK too where cuDNN cannot serve or is not enabled.
 yoke_status cudnn_prepare(Device &device);
+
+// Elements from one operand to another of the same shape: what a kernel's entry lends to calls of cuDNN.
+using CopyOperand = yoke_status (*)(const yoke_launch *launch, const yoke_operand &dst,
+                                    const yoke_operand &src);
 
 // Gives the device's handles and plans back; the next call makes others. When the device closes.
 void cudnn_close(const Device &device);

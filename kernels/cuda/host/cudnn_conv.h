@@ -8,12 +8,9 @@
 #pragma once
 
 #include "kernels/common/conv.h"
+#include "kernels/cuda/host/cudnn.h"
 
 namespace yoke::cuda {
-
-// Elements from one operand to another of the same shape.
-using CopyOperand = yoke_status (*)(const yoke_launch *launch, const yoke_operand &dst,
-                                    const yoke_operand &src);
 
 yoke_status cudnn_convolve(const yoke_launch *launch, const kernels::Conv &conv, CopyOperand copy,
                            bool *done);

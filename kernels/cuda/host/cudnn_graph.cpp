@@ -206,6 +206,12 @@ bool Graph::finish()
     return steps.works();
 }
 
+int64_t alignment_of(const void *address)
+{
+    const uint64_t bits = reinterpret_cast<uintptr_t>(address) | 16;
+    return static_cast<int64_t>(bits & -bits);
+}
+
 cudnnDataType_t cudnn_type(yoke_dtype dtype)
 {
     return dtype == YOKE_F16    ? CUDNN_DATA_HALF

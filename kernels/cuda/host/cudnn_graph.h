@@ -128,6 +128,9 @@ private:
     Node graph_ = nullptr;
 };
 
+// Up to 16 bytes; those of nothing, too.
+int64_t alignment_of(const void *address);
+
 // f16, bf16 and f32, which are those that graphs are made of.
 cudnnDataType_t cudnn_type(yoke_dtype dtype);
 

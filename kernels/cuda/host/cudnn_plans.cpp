@@ -33,6 +33,7 @@ struct Search {
     CudnnPlan *plans;
     CudnnFailure *why;
     int found = 0;
+    uint64_t refused = 0;
 
     const CudnnCalls &call() const { return graph.steps.call; }
     void note(const CudnnSteps &steps) const
@@ -77,6 +78,8 @@ void Search::consider(Descriptor &&config)
         made.config = std::move(config);
         if (steps.works() && made.workspace <= rules.workspace_limit)
             plans[found++] = std::move(made);
+        else if (steps.works() && (!refused || made.workspace < refused))
+            refused = made.workspace;
     }
     note(steps);
 }
@@ -111,7 +114,7 @@ void Search::ask(cudnnBackendHeurMode_t mode)
 }  // namespace
 
 int find_plans(const Graph &graph, const EngineRules &rules, int wanted, CudnnPlan *plans,
-               CudnnFailure *why)
+               CudnnFailure *why, uint64_t *refused)
 {
     Search search{graph, rules, wanted, plans, why};
     if (!graph.steps.works()) {
@@ -120,6 +123,7 @@ int find_plans(const Graph &graph, const EngineRules &rules, int wanted, CudnnPl
     }
     search.ask(CUDNN_HEUR_MODE_A);
     if (search.found < wanted) search.ask(CUDNN_HEUR_MODE_FALLBACK);
+    if (refused) *refused = search.refused;
     return search.found;
 }
 

@@ -24,8 +24,9 @@ struct CudnnPlan {
 bool notes_allow(const EngineRules &rules, const cudnnBackendNumericalNote_t *notes, int64_t count);
 
 // The best plans, at most `wanted`, in cuDNN's order; 0 is no failure. What a plan's making failed with is not either:
-// `why`, where it is not null, keeps the first.
+// `why`, where it is not null, keeps the first. `refused` is told the least workspace that is beyond the limit, 0 if
+// none is.
 int find_plans(const Graph &graph, const EngineRules &rules, int wanted, CudnnPlan *plans,
-               CudnnFailure *why = nullptr);
+               CudnnFailure *why = nullptr, uint64_t *refused = nullptr);
 
 }  // namespace yoke::cuda

@@ -67,6 +67,7 @@ CudnnEntry &CudnnWorker::room_for(const CudnnKey &key)
     oldest->key = key;
     oldest->used = ++clock_;
     oldest->exists = oldest->is_tried = false;
+    oldest->refused = 0;
     oldest->plan = {};
     return *oldest;
 }

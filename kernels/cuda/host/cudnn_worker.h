@@ -13,14 +13,15 @@ namespace yoke::cuda {
 
 // Which op, and all that its graph and its rules depend on; words that an op has no use for are 0.
 struct CudnnKey {
-    int64_t words[32];
+    int64_t words[40];
 };
 
 struct CudnnEntry {
     CudnnKey key;
-    uint64_t used;  // when, for eviction; 0: none
-    bool exists;    // else cuDNN has no engine for this
-    bool is_tried;  // ran once, and has loaded its code
+    uint64_t used;     // when, for eviction; 0: none
+    bool exists;       // else cuDNN has no engine for this
+    bool is_tried;     // ran once, and has loaded its code
+    uint64_t refused;  // the least workspace that is beyond the limit; 0: none is
     CudnnPlan plan;
 };
 

@@ -1,0 +1,166 @@
+#include "kernels/cuda/host/cudnn_call.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "core/backend/ops.inc"
+#include "kernels/cuda/host/cudnn_status.h"
+#include "kernels/cuda/host/relaxed.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+int device_index(const yoke_launch *launch)
+{
+    return static_cast<const Device *>(launch->device)->index;
+}
+
+}  // namespace
+
+View::View(const yoke_operand &like, const void *data, const int64_t *wanted) : operand(like)
+{
+    std::copy(wanted, wanted + like.ndim, strides);
+    operand.data = const_cast<void *>(data);
+    operand.strides = strides;
+    operand.flags &= ~YOKE_OPERAND_CONTIGUOUS;
+}
+
+bool cudnn_is_enabled()
+{
+    static const bool asked = [] {
+        const char *setting = g_host->config("YOKE_CUDNN_ENABLED");
+        return setting && *setting == '1';
+    }();
+    return asked;
+}
+
+uint64_t workspace_limit(const yoke_launch *)
+{
+    return 256 << 20;
+}
+
+yoke_status cudnn_prepare(Device &device)
+{
+    if (!cudnn_is_enabled()) return YOKE_OK;
+    yoke_launch launch{};
+    launch.op = YOKE_OP__CONV;
+    launch.device = &device;
+    return CudnnLoan(&launch).status();
+}
+
+// ---- plans ----------------------------------------------------------------------------------------------------------
+
+yoke_status CudnnCall::prepare(bool *exists)
+{
+    constexpr size_t kLast = std::size(CudnnKey{}.words) - 1;
+    const EngineRules rules = this->rules();
+    CudnnKey key = this->key();
+    key.words[kLast] = static_cast<int64_t>(workspace_limit(launch_));
+    key.words[kLast - 1] = rules.tf32 | rules.deterministic << 1;
+    entry_ = worker_.find(key);
+    yoke_status status = YOKE_OK;
+    if (!entry_) {
+        entry_ = &worker_.room_for(key);
+        status =
+            make_plan(workspace_limit(launch_), entry_->plan, &entry_->exists, &entry_->refused);
+    }
+    *exists = entry_->exists;
+    return status;
+}
+
+// Another library's capture may forbid what making a plan does: it may compile, and load what it compiled.
+yoke_status CudnnCall::make_plan(uint64_t limit, CudnnPlan &plan, bool *exists, uint64_t *refused)
+{
+    const Relaxed relaxed;
+    EngineRules rules = this->rules();
+    rules.workspace_limit = limit;
+    Graph graph(*cudnn_calls(), worker_.target());
+    build(graph);
+    CudnnFailure why;
+    *exists = find_plans(graph, rules, 1, &plan, &why, refused) > 0;
+    // That an engine does not support something is why there are others.
+    const bool is_usual = CUDNN_STATUS_CATEGORY(why.status) == CUDNN_STATUS_NOT_SUPPORTED;
+    if (why && !is_usual) return cudnn_pass_over(launch_, why);
+    if (!*exists && tells()) tell_none(why);
+    return YOKE_OK;
+}
+
+void CudnnCall::tell_none(const CudnnFailure &why) const
+{
+    Text text;
+    char line[1024];
+    describe(text);
+    snprintf(
+        line, sizeof line,
+        "cuda:%d: cuDNN has no engine for %s that may serve here%s%s; Yoke's own kernels do it",
+        device_index(launch_), text, *why.said ? ": " : "", why.said);
+    cudnn_warn(CudnnReason::kNoEngine, line);
+}
+
+void CudnnCall::tell_room(uint64_t wanted, uint64_t less) const
+{
+    Text text;
+    char line[320];
+    describe(text);
+    snprintf(
+        line, sizeof line,
+        "cuda:%d: there is no memory for a workspace of %llu bytes for %s; the next plan takes %llu",
+        device_index(launch_), static_cast<unsigned long long>(wanted), text,
+        static_cast<unsigned long long>(less));
+    cudnn_warn(CudnnReason::kNoRoom, line);
+}
+
+void CudnnCall::tell_no_room() const
+{
+    Text text;
+    char line[320];
+    describe(text);
+    snprintf(
+        line, sizeof line,
+        "cuda:%d: there is no memory for a workspace of %s; it goes in smaller parts, or by Yoke's own kernels",
+        device_index(launch_), text);
+    cudnn_warn(CudnnReason::kNoRoom, line);
+}
+
+// ---- runs -----------------------------------------------------------------------------------------------------------
+
+yoke_status CudnnCall::run(bool *has_room)
+{
+    bool exists = false;
+    *has_room = true;
+    if (const yoke_status lost = prepare(&exists)) return lost;
+    if (!exists)
+        return fail(YOKE_E_OOM, 0, "%s: cuDNN made a plan, and then none", op_name(launch_->op));
+    CudnnPlan spare;
+    const CudnnPlan *plan = &entry_->plan;
+    for (;;) {
+        Scratch scratch(launch_);
+        const yoke_status status = plan->workspace ? scratch.reserve(plan->workspace) : YOKE_OK;
+        if (!status) return execute(*plan, scratch.data());
+        if (status != YOKE_E_OOM) return status;
+        const uint64_t wanted = plan->workspace;
+        if (const yoke_status lost = make_plan(wanted - 1, spare, &exists, nullptr)) return lost;
+        *has_room = exists;
+        if (!exists) return status;
+        tell_room(wanted, spare.workspace);
+        plan = &spare;
+    }
+}
+
+yoke_status CudnnCall::execute(const CudnnPlan &plan, void *workspace)
+{
+    const Relaxed relaxed(!entry_->is_tried);  // the first run loads code
+    CudnnWorker::Operand all[kMostOperands];
+    const int count = operands(all);
+    const CudnnFailure failure = worker_.run(plan, all, count, workspace);
+    entry_->is_tried = true;
+    if (!failure) [[likely]]
+        return YOKE_OK;
+    Text text;
+    describe(text);
+    return cudnn_check(launch_, failure, "%s", text);
+}
+
+}  // namespace yoke::cuda
