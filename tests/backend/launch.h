@@ -20,6 +20,8 @@ constexpr yoke_dtype dtype_of()
         return YOKE_I64;
     else if constexpr (std::is_same_v<T, int32_t>)
         return YOKE_I32;
+    else if constexpr (std::is_same_v<T, uint16_t>)
+        return YOKE_F16;  // its bits
     else if constexpr (std::is_same_v<T, bool>)
         return YOKE_BOOL;
     else

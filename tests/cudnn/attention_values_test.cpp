@@ -33,8 +33,8 @@ AttentionShape shape_of(bool causal)
                       key = side_by_side(kKeyHeads, kKeys, kWidth),
                       value = side_by_side(kKeyHeads, kKeys, kValueWidth),
                       result = side_by_side(kHeads, kQueries, kValueWidth);
-    return {YOKE_F32, kBatch, kHeads, kKeyHeads, kQueries, kKeys, kWidth, kValueWidth, causal,
-            query,    key,    value,  result,    result,   query, key,    value};
+    return {YOKE_F32, kBatch, kHeads, kKeyHeads, kQueries, kKeys,  kWidth, kValueWidth, causal,
+            16,       query,  key,    value,     result,   result, query,  key,         value};
 }
 
 size_t at(const HeadStrides &strides, int64_t batch, int64_t head, int64_t row, int64_t column)

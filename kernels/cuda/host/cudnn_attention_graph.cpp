@@ -16,7 +16,7 @@ public:
           type(cudnn_type(shape.dtype)),
           query(heads(Name::kQuery, s.query, s.heads, s.queries, s.width)),
           key_across(across(Name::kKey, s.key, s.keys, s.width)),
-          statistics(g.tensor(CUDNN_DATA_FLOAT, rows(), Name::kStatistics, 16)),
+          statistics(g.tensor(CUDNN_DATA_FLOAT, rows(), Name::kStatistics, s.statistics_alignment)),
           scale(g.number(Name::kScale))
     {
     }

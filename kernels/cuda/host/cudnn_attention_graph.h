@@ -45,6 +45,7 @@ struct AttentionShape {
     yoke_dtype dtype;
     int64_t batch, heads, key_heads, queries, keys, width, value_width;
     bool causal;
+    int64_t statistics_alignment;  // in bytes
     HeadStrides query, key, value, result;
     HeadStrides gradient, query_gradient, key_gradient, value_gradient;  // for the gradient
 };

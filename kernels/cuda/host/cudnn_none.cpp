@@ -1,5 +1,6 @@
 // Where cuDNN's headers were missing when the module was built.
 #include "kernels/cuda/host/cudnn.h"
+#include "kernels/cuda/host/cudnn_attention.h"
 #include "kernels/cuda/host/cudnn_conv.h"
 
 namespace yoke::cuda {
@@ -21,7 +22,8 @@ yoke_status cudnn_prepare(Device &)
 
 void cudnn_close(const Device &) {}
 
-yoke_status cudnn_convolve(const yoke_launch *, const kernels::Conv &, CopyOperand, bool *done)
+// Once.
+static void tell()
 {
     static const bool told = [] {
         const char *setting = g_host->config("YOKE_CUDNN_ENABLED");
@@ -30,6 +32,18 @@ yoke_status cudnn_convolve(const yoke_launch *, const kernels::Conv &, CopyOpera
         return asked;
     }();
     static_cast<void>(told);
+}
+
+yoke_status cudnn_convolve(const yoke_launch *, const kernels::Conv &, CopyOperand, bool *done)
+{
+    tell();
+    *done = false;
+    return YOKE_OK;
+}
+
+yoke_status cudnn_attend(const yoke_launch *, CopyOperand, bool *done)
+{
+    tell();
     *done = false;
     return YOKE_OK;
 }

@@ -1,7 +1,9 @@
 // Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
 // stored (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022). The kernel here takes every launch;
 // attention_mma.cuh has the one for halves, of the launches that it serves.
+#include "kernels/cuda/host/cudnn_attention.h"
 #include "kernels/cuda/ops/attention_mma.cuh"
+#include "kernels/cuda/ops/copy_strided.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -168,6 +170,9 @@ yoke_status run(const yoke_launch *launch)
 
 YOKE_KERNEL(_attention)
 {
+    bool done = false;
+    const yoke_status status = cudnn_attend(launch, copy_operand, &done);
+    if (status || done) return status;
     return for_float_format(launch, "query", launch->operands[0].dtype,
                             [&]<class In>() { return run<In>(launch); });
 }

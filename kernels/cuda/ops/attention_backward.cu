@@ -1,7 +1,9 @@
 // The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block
 // of queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
 // and dV. Every sum has one owner, so that nothing depends on the order in which blocks run.
+#include "kernels/cuda/host/cudnn_attention.h"
 #include "kernels/cuda/ops/attention_mma_backward.cuh"
+#include "kernels/cuda/ops/copy_strided.cuh"
 
 YOKE_CUDA_BEGIN
 
@@ -258,6 +260,9 @@ yoke_status run(const yoke_launch *launch)
 
 YOKE_KERNEL(_attention_backward)
 {
+    bool done = false;
+    const yoke_status status = cudnn_attend(launch, copy_operand, &done);
+    if (status || done) return status;
     return for_float_format(launch, "query", launch->operands[1].dtype,
                             [&]<class In>() { return run<In>(launch); });
 }

@@ -98,6 +98,28 @@ bool is_float_graph(const CudnnObject &graph)
            CUDNN_DATA_FLOAT;
 }
 
+// Bytes of the gradients of scores, which an attention's gradient stores whose last product is its last step.
+int64_t bytes_of_scores(const CudnnObject &graph)
+{
+    const std::vector<CudnnRef> &steps = graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs;
+    const auto is_product = [](const CudnnRef &step) {
+        return step->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+    };
+    if (std::count_if(steps.begin(), steps.end(), is_product) < 5 || !is_product(steps.back()))
+        return 0;
+    int64_t bytes = 2;
+    for (const int64_t length :
+         steps.back()->ref(CUDNN_ATTR_OPERATION_MATMUL_ADESC)->list(CUDNN_ATTR_TENSOR_DIMENSIONS))
+        bytes *= length;
+    return bytes;
+}
+
+int64_t workspace_of(const CudnnObject &config)
+{
+    return kEngines[static_cast<size_t>(config.get<int64_t>(kEngineOfConfig))].workspace +
+           bytes_of_scores(*config.ref(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
+}
+
 // An engine of a graph, in a configuration's place.
 void add_results(CudnnObject &heuristics)
 {
@@ -308,11 +330,10 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                         static_cast<cudnnBackendNumericalNote_t *>(values));
             return CUDNN_STATUS_SUCCESS;
         case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: {
-            const CudnnObject &config = *object->ref(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+            const int64_t bytes =
+                workspace_of(*object->ref(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
             *count = 1;
-            memcpy(values,
-                   &kEngines[static_cast<size_t>(config.get<int64_t>(kEngineOfConfig))].workspace,
-                   sizeof(int64_t));
+            memcpy(values, &bytes, sizeof bytes);
             return CUDNN_STATUS_SUCCESS;
         }
         default:
@@ -334,7 +355,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const Engine &engine = kEngines[static_cast<size_t>(config.get<int64_t>(kEngineOfConfig))];
     CudnnWork work{};
     work.graph = config.values.at(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).refs[0];
-    work.workspace_bytes = static_cast<uint64_t>(engine.workspace);
+    work.workspace_bytes = static_cast<uint64_t>(workspace_of(config));
     work.tf32 = is_float_graph(*work.graph) && !engine.notes.empty() &&
                 engine.notes[0] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     if (const cudnnStatus_t status = read_cudnn_pack(*the_pack, *work.graph, work)) return status;

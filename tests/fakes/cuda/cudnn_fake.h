@@ -80,6 +80,7 @@ struct CudnnWork {
     CudnnRef graph;
     bool tf32;
     std::map<int64_t, void *> addresses;  // by tensors' names
+    std::map<int64_t, float> numbers;     // by name: read when the plan was handed over
     void *workspace;
     uint64_t workspace_bytes;
 };

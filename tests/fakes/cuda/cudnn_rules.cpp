@@ -261,9 +261,13 @@ cudnnStatus_t read_cudnn_pack(const CudnnObject &pack, const CudnnObject &graph,
         if (!places[i] || places[i] % alignment)
             return refuse_cudnn("tensor %lld at %llx, where an alignment of %lld was promised",
                                 (long long)names[i], (long long)places[i], (long long)alignment);
-        work.addresses[names[i]] = reinterpret_cast<void *>(places[i]);
+        if (tensor->second->get<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE))
+            work.numbers[names[i]] = *reinterpret_cast<const float *>(places[i]);
+        else
+            work.addresses[names[i]] = reinterpret_cast<void *>(places[i]);
     }
-    if (work.addresses.size() != tensors.size()) return refuse_cudnn("a pack that lacks a tensor");
+    if (work.addresses.size() + work.numbers.size() != tensors.size())
+        return refuse_cudnn("a pack that lacks a tensor");
     work.workspace = pack.get<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     if (work.workspace_bytes &&
         (!work.workspace || reinterpret_cast<uintptr_t>(work.workspace) % 256))

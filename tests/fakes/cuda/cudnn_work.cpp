@@ -88,7 +88,10 @@ float to_tf32(float x)
 
 class Run {
 public:
-    explicit Run(const CudnnWork &work) : work_(work) {}
+    explicit Run(const CudnnWork &work) : work_(work)
+    {
+        for (const auto &[name, number] : work.numbers) numbers_[name] = {number};
+    }
     void all()
     {
         for (const CudnnRef &operation : work_.graph->values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs)

@@ -1,5 +1,5 @@
 // When convolutions go through cuDNN, and what is said where they do not.
-#include "module.h"
+#include "cudnn_runs.h"
 #include "tests/backend/launch.h"
 #include "tests/core/fresh_process.h"
 
@@ -40,14 +40,6 @@ double convolve(const Module &module, void *device, uint32_t flags = 0)
     return static_cast<double>(result[10]);  // the first channel of row 1, column 1
 }
 
-// Graphs that the fake ran, in TF32 or not; -1 where no cuDNN is mapped.
-int runs(bool tf32)
-{
-    void *library = dlopen(DRIVER_FOLDER "/libcudnn_graph.so.9", RTLD_NOW | RTLD_NOLOAD);
-    if (!library) return -1;
-    return reinterpret_cast<int (*)(int)>(dlsym(library, "fake_cudnn_runs"))(tf32);
-}
-
 }  // namespace
 
 TEST(Convolutions, GoThroughCudnnWhereItIsEnabled)
@@ -56,15 +48,15 @@ TEST(Convolutions, GoThroughCudnnWhereItIsEnabled)
         setenv("YOKE_CUDNN_ENABLED", "1", 1);
         const Module module;
         void *device = Module::open();
-        EXPECT_EQ(runs(false), -1) << "before the first";
+        EXPECT_EQ(cudnn_runs(false), -1) << "before the first";
         EXPECT_EQ(convolve<float>(module, device), 18);
-        EXPECT_EQ(runs(false), 1);
+        EXPECT_EQ(cudnn_runs(false), 1);
         EXPECT_EQ(convolve<float>(module, device, YOKE_LAUNCH_TF32), 18);
         EXPECT_EQ(convolve<float>(module, device), 18);
-        EXPECT_EQ(runs(false), 2);
-        EXPECT_EQ(runs(true), 1);
+        EXPECT_EQ(cudnn_runs(false), 2);
+        EXPECT_EQ(cudnn_runs(true), 1);
         EXPECT_EQ(convolve<double>(module, device), 18);
-        EXPECT_EQ(runs(false), 2) << "float64 is for the own kernels";
+        EXPECT_EQ(cudnn_runs(false), 2) << "float64 is for the own kernels";
         module->device_close(device);
         EXPECT_EQ(Module::held(), "");
         EXPECT_EQ(Module::logged(), "");
@@ -77,7 +69,7 @@ TEST(Convolutions, LeaveCudnnAloneWhereItIsNot)
         const Module module;
         void *device = Module::open();
         EXPECT_EQ(convolve<float>(module, device), 18);
-        EXPECT_EQ(runs(false), -1);
+        EXPECT_EQ(cudnn_runs(false), -1);
         module->device_close(device);
     });
 }
@@ -90,7 +82,7 @@ TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoEngine)
         const Module module;
         void *device = Module::open();
         for (int time = 0; time < 2; ++time) EXPECT_EQ(convolve<float>(module, device), 18);
-        EXPECT_EQ(runs(false), 0);
+        EXPECT_EQ(cudnn_runs(false), 0);
         const std::string log = Module::logged();
         const size_t first = log.find(
             "cuda:0: cuDNN has no engine for the convolution of 1 x 2 x 4 x 4 by 2 x 2 x 3 x 3");
