@@ -206,7 +206,7 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
     Scratch scratch(launch);
     if (const yoke_status status = scratch.reserve(largest_workspace(count, results)))
         return status;
-    Stopwatch watch(launch);
+    Stopwatch watch(launch, kTunedProduct);
     Plan tried = plan;
     yoke_status lost = YOKE_OK;
     const int fastest = fastest_of(watch, count, [&](int i) {
