@@ -3,6 +3,7 @@
 
 #include "capi/src/guard.h"
 #include "core/base/config.h"
+#include "core/base/text.h"
 
 #include <cstring>
 

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* Steps with every change of a struct in this header or comm.h; the core refuses a module with another number. */
-#define YOKE_BACKEND_ABI 9
+#define YOKE_BACKEND_ABI 10
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
 
@@ -53,7 +53,11 @@ typedef struct yoke_host {
 #define YOKE_OPERAND_CONTIGUOUS 8u /* row-major without gaps */
 
 /* Flags of a launch: what the host program allows. A backend that has no use for one ignores it. */
-#define YOKE_LAUNCH_TF32 1u /* products of f32 may round what they multiply to TF32 */
+#define YOKE_LAUNCH_TF32 1u      /* products of f32 may round what they multiply to TF32 */
+#define YOKE_LAUNCH_CUDNN_OFF 2u /* own kernels alone; cuDNN is not even looked for */
+#define YOKE_LAUNCH_CUDNN_BENCHMARK \
+    4u /* the quickest of cuDNN's plans, as measured, not its first */
+#define YOKE_LAUNCH_CUDNN_NONDETERMINISTIC 8u /* sums of cuDNN's may come in any order */
 
 /* One tensor of a launch. An absent optional tensor has flags 0 and data NULL. */
 typedef struct yoke_operand {
@@ -90,8 +94,10 @@ typedef struct yoke_launch {
     /* Of a launch that a graph will replay: device memory with what is to be added to the parameter `offset` of an op
      * that draws random numbers. Else NULL. */
     const int64_t *random_base;
-    uint32_t flags; /* YOKE_LAUNCH_*; a graph replays the launch with those of its capture */
-    uint32_t reserved;
+    /* A graph replays the launch with these of its capture. */
+    uint32_t flags;           /* YOKE_LAUNCH_* */
+    uint32_t benchmark_limit; /* how many plans of cuDNN's are measured; 0: all */
+    uint64_t workspace_limit; /* bytes that a plan of cuDNN's may want beside its operands */
 } yoke_launch;
 
 typedef yoke_status (*yoke_kernel_fn)(const yoke_launch *launch);
@@ -194,14 +200,19 @@ typedef struct yoke_backend {
 
     /* Graphs: a group of entries. Work given to the stream between begin and end does not run; end makes a graph of it,
      * which launch runs whole, as often as it is called. Memory that the work names stays where it is meanwhile. A
-     * capture that failed is over when end has returned its status. Where they are null the core keeps the launches. */
-    yoke_status (*graph_begin)(void *device, void *stream);
+     * capture that failed is over when end has returned its status. Where they are null the core keeps the launches.
+     * `flags` are those that the launches will probably have, for what must be ready before. */
+    yoke_status (*graph_begin)(void *device, void *stream, uint32_t flags);
     yoke_status (*graph_end)(void *device, void *stream, void **graph);
     yoke_status (*graph_launch)(void *device, void *graph, void *stream);
     yoke_status (*graph_destroy)(void *device, void *graph);
 
     /* Collectives, or NULL. */
     const yoke_backend_comm *comm;
+
+    /* Of a library that kernels call where it is found, "cudnn", which is looked for now: its version as a number of
+     * its own, or 0 and, like why_unavailable, why it cannot serve. YOKE_E_UNSUPPORTED for another name. Or NULL. */
+    yoke_status (*engine)(const char *name, int64_t *version, char *why, uint64_t capacity);
 
     /* Engines and their versions, one line: "oneDNN 2.6.3; AVX-512". Borrowed. */
     const char *(*build_info)(void);

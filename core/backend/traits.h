@@ -19,6 +19,7 @@ struct KindTraits {
     bool keeps_variables;  // the vendor's runtime reads its variables once, as it starts
     bool
         has_stream_names;  // the handles 1 and 2 are no pointers: the default stream, and one of each thread
+    const char *engine;          // a library that its kernels call where it is found; "" for none
     const char *other_names[3];  // what users of other programs call it; "" for none
 };
 
@@ -33,6 +34,9 @@ const KindTraits *find_dlpack_kind(int32_t type) noexcept;
 
 // The kind that a word of other programs' means ("gpu"); nullptr for none.
 const char *kind_called(std::string_view word) noexcept;
+
+// The kind whose kernels may call a library ("cudnn"); "" for none.
+const char *kind_calling(std::string_view engine) noexcept;
 
 // The nth of the kinds that come as modules; nullptr behind the last.
 const char *module_kind(int nth) noexcept;

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cstdlib>
 #include <deque>
 
@@ -50,6 +49,16 @@ const char *check_threads(std::string_view value)
 const char *check_seed(std::string_view value)
 {
     return parsed<uint64_t>(value) ? nullptr : "a whole number";
+}
+const char *check_count(std::string_view value)
+{
+    const bool good = parsed<int32_t>(value).value_or(-1) >= 0;
+    return good ? nullptr : "a whole number from 0 (all) to 2147483647";
+}
+const char *check_bytes(std::string_view value)
+{
+    const bool good = parsed<int64_t>(value).value_or(-1) >= 0;
+    return good ? nullptr : "bytes, a whole number from 0 to 9223372036854775807";
 }
 const char *check_seconds(std::string_view value)
 {
@@ -106,6 +115,11 @@ constexpr Key kKeys[] = {
     {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
     {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},
     {"YOKE_CUDNN_ENABLED", check_flag},
+    {"YOKE_CUDNN_BENCHMARK", check_flag},
+    {"YOKE_CUDNN_BENCHMARK_LIMIT", check_count},
+    {"YOKE_CUDNN_BENCHMARK_FILE", check_any},
+    {"YOKE_CUDNN_DETERMINISTIC", check_flag},
+    {"YOKE_CUDNN_WORKSPACE_LIMIT", check_bytes},
     {"YOKE_SOCKET_IFNAME", check_any},
     {"YOKE_COMM_SILENCE", check_silence},
     {"YOKE_COMM_SHM", check_flag},
@@ -348,47 +362,13 @@ bool Switch::read()
     return state_.load() == kOn;
 }
 
-std::vector<std::string> split_list(std::string_view text)
+int64_t Number::read()
 {
-    std::vector<std::string> parts(1);
-    for (const char c : text) {
-        if (c == ',')
-            parts.emplace_back();
-        else
-            parts.back() += c;
-    }
-    for (std::string &part : parts) {
-        while (!part.empty() && isspace(static_cast<unsigned char>(part.back()))) part.pop_back();
-        size_t blanks = 0;
-        while (blanks < part.size() && isspace(static_cast<unsigned char>(part[blanks]))) ++blanks;
-        part.erase(0, blanks);
-    }
-    return parts;
-}
-
-const char *nearest_word(std::string_view text, const std::vector<const char *> &words)
-{
-    const char *best = nullptr;
-    size_t best_distance = text.size() / 4 + 2;  // further off is another word, not a slip
-    for (const char *word : words) {
-        const std::string_view other(word);
-        std::vector<size_t> row(other.size() + 1);
-        for (size_t j = 0; j <= other.size(); ++j) row[j] = j;
-        for (size_t i = 0; i < text.size(); ++i) {
-            size_t diagonal = row[0];
-            row[0] = i + 1;
-            for (size_t j = 0; j < other.size(); ++j) {
-                const size_t replace = diagonal + (toupper(text[i]) != toupper(other[j]));
-                diagonal = row[j + 1];
-                row[j + 1] = std::min({replace, row[j] + 1, diagonal + 1});
-            }
-        }
-        if (row.back() < best_distance) {
-            best_distance = row.back();
-            best = word;
-        }
-    }
-    return best;
+    const char *text = config(key_);
+    int64_t unread = kUnread;  // as above
+    value_.compare_exchange_strong(unread,
+                                   text ? parsed<int64_t>(text).value_or(otherwise_) : otherwise_);
+    return value_.load();
 }
 
 }  // namespace yoke

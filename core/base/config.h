@@ -82,11 +82,28 @@ private:
     std::atomic<int> state_{kUnread};
 };
 
-// The parts of a comma-separated value, without blanks around them.
-std::vector<std::string> split_list(std::string_view text);
+// A whole number of the process, 0 or more: what the program set, else the key's value, which is read at first use,
+// else `otherwise`.
+class Number {
+public:
+    constexpr Number(const char *key, int64_t otherwise) : key_(key), otherwise_(otherwise) {}
 
-// The one of `words` that was probably meant by `text`, or nullptr if none is near.
-const char *nearest_word(std::string_view text, const std::vector<const char *> &words);
+    // Raises what config() raises.
+    int64_t get()
+    {
+        const int64_t known = value_.load(std::memory_order_relaxed);
+        return known != kUnread ? known : read();
+    }
+    void set(int64_t value) noexcept { value_.store(value); }
+
+private:
+    static constexpr int64_t kUnread = -1;
+    __attribute__((cold)) int64_t read();
+
+    const char *key_;
+    int64_t otherwise_;
+    std::atomic<int64_t> value_{kUnread};
+};
 
 // Processors that this process may keep busy: by its affinity, and by the quota of its control groups.
 int32_t usable_processors();

@@ -1,5 +1,6 @@
 #include "core/base/text.h"
 
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -44,6 +45,49 @@ std::vector<const char *> c_strings(const std::vector<std::string> &texts)
     std::vector<const char *> strings;
     for (const std::string &text : texts) strings.push_back(text.c_str());
     return strings;
+}
+
+std::vector<std::string> split_list(std::string_view text)
+{
+    std::vector<std::string> parts(1);
+    for (const char c : text) {
+        if (c == ',')
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    }
+    for (std::string &part : parts) {
+        while (!part.empty() && isspace(static_cast<unsigned char>(part.back()))) part.pop_back();
+        size_t blanks = 0;
+        while (blanks < part.size() && isspace(static_cast<unsigned char>(part[blanks]))) ++blanks;
+        part.erase(0, blanks);
+    }
+    return parts;
+}
+
+const char *nearest_word(std::string_view text, const std::vector<const char *> &words)
+{
+    const char *best = nullptr;
+    size_t best_distance = text.size() / 4 + 2;  // further off is another word, not a slip
+    for (const char *word : words) {
+        const std::string_view other(word);
+        std::vector<size_t> row(other.size() + 1);
+        for (size_t j = 0; j <= other.size(); ++j) row[j] = j;
+        for (size_t i = 0; i < text.size(); ++i) {
+            size_t diagonal = row[0];
+            row[0] = i + 1;
+            for (size_t j = 0; j < other.size(); ++j) {
+                const size_t replace = diagonal + (toupper(text[i]) != toupper(other[j]));
+                diagonal = row[j + 1];
+                row[j + 1] = std::min({replace, row[j] + 1, diagonal + 1});
+            }
+        }
+        if (row.back() < best_distance) {
+            best_distance = row.back();
+            best = word;
+        }
+    }
+    return best;
 }
 
 }  // namespace yoke

@@ -77,6 +77,12 @@ std::optional<Number> parsed(std::string_view text)
     return number;
 }
 
+// The parts of a comma-separated value, without blanks around them.
+std::vector<std::string> split_list(std::string_view text);
+
+// The one of `words` that was probably meant by `text`, or nullptr if none is near.
+const char *nearest_word(std::string_view text, const std::vector<const char *> &words);
+
 // Each text as C has it; borrowed.
 std::vector<const char *> c_strings(const std::vector<std::string> &texts);
 

@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/socket.h"
+#include "core/base/text.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>

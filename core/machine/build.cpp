@@ -4,6 +4,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <cstdlib>

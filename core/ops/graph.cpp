@@ -2,8 +2,10 @@
 
 #include "core/base/thread_state.h"
 #include "core/ops/autocast.h"
+#include "core/ops/engines.h"
 #include "core/ops/launch_copy.h"
 #include "core/ops/ops.h"
+#include "core/ops/tf32.h"
 #include "core/tensor/snapshot.h"
 
 #include <cstddef>
@@ -99,8 +101,9 @@ void Graph::begin()
 void Graph::begin_native()
 {
     auto stream = std::make_unique<CaptureStream>(device_);
-    check_backend(device_.backend->graph_begin(device_.handle, stream->native()), "capture",
-                  device_.name.c_str());
+    check_backend(
+        device_.backend->graph_begin(device_.handle, stream->native(), tf32_flag() | cudnn_flags()),
+        "capture", device_.name.c_str());
     stream_ = std::move(stream);
 }
 

@@ -1,6 +1,7 @@
 #include "core/ops/launch.h"
 
 #include "core/ops/budget_run.h"
+#include "core/ops/engines.h"
 #include "core/ops/graph.h"
 #include "core/ops/recompute.h"
 #include "core/ops/scalar.h"
@@ -125,8 +126,9 @@ void Call::launch()
                        nullptr,
                        op_.cost == Cost::kGemm ? plan_.work_ : static_cast<double>(bytes),
                        nullptr,
-                       tf32_flag(),
-                       0};
+                       tf32_flag() | cudnn_flags(),
+                       static_cast<uint32_t>(cudnn_setting(CudnnSetting::kBenchmarkLimit)),
+                       static_cast<uint64_t>(cudnn_setting(CudnnSetting::kWorkspaceLimit))};
     if (Scope *scope = Scope::of_thread()) [[unlikely]]
         return launch_in(*scope, record, {storages.data(), count});
     issue(op_, record, device, {storages.data(), count});

@@ -1,6 +1,7 @@
 // Schedules as states: core/state/objects.h.
 #include "core/base/config.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/optim/schedule.h"
 #include "core/state/fields.h"
 #include "core/state/objects.h"

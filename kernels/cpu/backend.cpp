@@ -30,6 +30,7 @@ static yoke_backend g_backend = {
     .graph_launch = nullptr,
     .graph_destroy = nullptr,
     .comm = nullptr,  // of the same
+    .engine = nullptr,
     .build_info = build_info,
     .after_fork = after_fork,
     .rest = rest_threads,

@@ -122,6 +122,11 @@ public:
         flags_ = flags;
         return *this;
     }
+    Record &limit_workspace(uint64_t bytes)
+    {
+        workspace_limit_ = bytes;
+        return *this;
+    }
 
     yoke_status run(const yoke_backend &table)
     {
@@ -141,7 +146,8 @@ public:
                                  bytes,
                                  nullptr,
                                  flags_,
-                                 0};
+                                 10,
+                                 workspace_limit_};
         const yoke_kernel_fn kernel = table.kernels[op_];
         return table.launch ? table.launch(&launch, kernel) : kernel(&launch);
     }
@@ -153,6 +159,7 @@ private:
     int32_t op_;
     void *device_, *stream_;
     uint32_t flags_ = 0;
+    uint64_t workspace_limit_ = 256 << 20;
     std::vector<yoke_operand> operands_;
     std::vector<yoke_arg> params_;
     std::vector<std::unique_ptr<std::vector<int64_t>>> lists_;

@@ -15,7 +15,8 @@ namespace yoke::test {
 struct FakeState {
     std::atomic<int> devices{1};
     std::atomic<int> gets{0}, opens{0}, allocs{0}, frees{0}, waits{0}, forks{0};
-    std::atomic<uint32_t> launch_flags{0};  // of the last launch
+    std::atomic<uint32_t> launch_flags{0}, benchmark_limit{0};  // of the last launch
+    std::atomic<uint64_t> workspace_limit{0};
     std::atomic<int64_t> held{0};
     std::atomic<int64_t> capacity{int64_t{1} << 40};
     std::atomic<yoke_status> open_status{YOKE_OK}, get_status{YOKE_OK}, alloc_status{YOKE_OK};
@@ -97,6 +98,8 @@ inline yoke_status fill(void *, void *dst, uint8_t value, uint64_t bytes, void *
 inline yoke_status kernel(const yoke_launch *launch)
 {
     fake.launch_flags = launch->flags;
+    fake.benchmark_limit = launch->benchmark_limit;
+    fake.workspace_limit = launch->workspace_limit;
     return YOKE_OK;
 }
 inline const char *build_info()

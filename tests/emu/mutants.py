@@ -57,7 +57,7 @@ class Bench:
             driver = self.build / "tests/fakes/cuda/driver"
             path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
             environment = dict(os.environ, YOKE_TEST_DEVICE="cuda", YOKE_CUDA_LIB_PATH=str(driver), PYTHONPATH=path,
-                               YOKE_MUTANTS=f"{own}/state", YOKE_MUTANTS_PLAN=f"{own}/plan.json", OMP_NUM_THREADS="1",
+                               YOKE_CUDNN_ENABLED="0", YOKE_MUTANTS=f"{own}/state", YOKE_MUTANTS_PLAN=f"{own}/plan.json", OMP_NUM_THREADS="1",
                                OPENBLAS_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", **variables, **self.variables)
             command = [self.build / "env", "env", f"LD_LIBRARY_PATH={library}:{driver}", sys.executable, "-m", "pytest",
                        "-q", "--tb=line", "--capture=sys", "-p", "no:cacheprovider", "-p", "mutant_runner", *tests]

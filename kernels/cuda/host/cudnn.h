@@ -13,8 +13,8 @@ const char *cudnn_why_unavailable();
 int64_t cudnn_version();
 
 // Before a stream is captured: makes a handle where none is free, for that may wait for the device, which no capture
-// outlives. YOKE_OK too where cuDNN cannot serve or is not enabled.
-yoke_status cudnn_prepare(Device &device);
+// outlives. YOKE_OK too where the launches' flags forbid cuDNN or it cannot serve, of which the launches tell.
+yoke_status cudnn_prepare(Device &device, uint32_t flags);
 
 // Elements from one operand to another of the same shape: what a kernel's entry lends to calls of cuDNN.
 using CopyOperand = yoke_status (*)(const yoke_launch *launch, const yoke_operand &dst,

@@ -244,13 +244,13 @@ yoke_status Attention::try_parts(const Parts &parts, CopyOperand copy, Scratch &
     *done = !status;
     if (has_room) return status;
     Call(launch_, worker_, parts.first(heads_)).tell_no_room();
-    *refused = 2 * workspace_limit(launch_);  // as good as: half of it is tried next
+    *refused = 2 * std::max<uint64_t>(launch_->workspace_limit, 1);  // half of it is tried next
     return YOKE_OK;
 }
 
 yoke_status Attention::run(CopyOperand copy, bool *done)
 {
-    const uint64_t limit = workspace_limit(launch_);
+    const uint64_t limit = launch_->workspace_limit;
     Scratch keys(launch_);
     int64_t most = most_at_once(heads_, limit);
     while (most > 0) {
@@ -272,7 +272,7 @@ yoke_status cudnn_attend(const yoke_launch *launch, CopyOperand copy, bool *done
 {
     *done = false;
     AttentionHeads heads;
-    if (!cudnn_is_enabled() || !heads.read(launch)) return YOKE_OK;
+    if (launch->flags & YOKE_LAUNCH_CUDNN_OFF || !heads.read(launch)) return YOKE_OK;
     CudnnLoan loan(launch);
     if (loan.status() || !loan.worker()) return loan.status();
     return Attention(launch, *loan.worker(), heads).run(copy, done);

@@ -180,7 +180,7 @@ bool AttentionHeads::read(const yoke_launch *launch)
 {
     *this = {};
     backward = launch->op == YOKE_OP__ATTENTION_BACKWARD;
-    deterministic = true;
+    deterministic = !(launch->flags & YOKE_LAUNCH_CUDNN_NONDETERMINISTIC);
     return Reader(launch, *this).read();
 }
 

@@ -27,23 +27,9 @@ View::View(const yoke_operand &like, const void *data, const int64_t *wanted) : 
     operand.flags &= ~YOKE_OPERAND_CONTIGUOUS;
 }
 
-bool cudnn_is_enabled()
+yoke_status cudnn_prepare(Device &device, uint32_t flags)
 {
-    static const bool asked = [] {
-        const char *setting = g_host->config("YOKE_CUDNN_ENABLED");
-        return setting && *setting == '1';
-    }();
-    return asked;
-}
-
-uint64_t workspace_limit(const yoke_launch *)
-{
-    return 256 << 20;
-}
-
-yoke_status cudnn_prepare(Device &device)
-{
-    if (!cudnn_is_enabled()) return YOKE_OK;
+    if (flags & YOKE_LAUNCH_CUDNN_OFF || !cudnn_calls()) return YOKE_OK;
     yoke_launch launch{};
     launch.op = YOKE_OP__CONV;
     launch.device = &device;
@@ -57,14 +43,14 @@ yoke_status CudnnCall::prepare(bool *exists)
     constexpr size_t kLast = std::size(CudnnKey{}.words) - 1;
     const EngineRules rules = this->rules();
     CudnnKey key = this->key();
-    key.words[kLast] = static_cast<int64_t>(workspace_limit(launch_));
+    key.words[kLast] = static_cast<int64_t>(launch_->workspace_limit);
     key.words[kLast - 1] = rules.tf32 | rules.deterministic << 1;
     entry_ = worker_.find(key);
     yoke_status status = YOKE_OK;
     if (!entry_) {
         entry_ = &worker_.room_for(key);
         status =
-            make_plan(workspace_limit(launch_), entry_->plan, &entry_->exists, &entry_->refused);
+            make_plan(launch_->workspace_limit, entry_->plan, &entry_->exists, &entry_->refused);
     }
     *exists = entry_->exists;
     return status;

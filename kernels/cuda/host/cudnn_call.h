@@ -65,10 +65,4 @@ private:
     CudnnEntry *entry_ = nullptr;
 };
 
-// Whether launches go through cuDNN at all.
-bool cudnn_is_enabled();
-
-// Bytes of a workspace at most.
-uint64_t workspace_limit(const yoke_launch *launch);
-
 }  // namespace yoke::cuda

@@ -33,7 +33,8 @@ private:
     EngineRules rules() const override
     {
         const bool is_f32 = conv_.dtype == YOKE_F32;
-        return {is_f32, is_f32 && (launch_->flags & YOKE_LAUNCH_TF32), true, 0};
+        return {is_f32, is_f32 && (launch_->flags & YOKE_LAUNCH_TF32),
+                !(launch_->flags & YOKE_LAUNCH_CUDNN_NONDETERMINISTIC), 0};
     }
     void build(Graph &graph) const override { build_conv(graph, conv_, terms_); }
     int operands(CudnnWorker::Operand (&all)[kMostOperands]) const override;
@@ -184,8 +185,9 @@ yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, C
 
 // What cuDNN is asked for at all: nothing that is empty. The gradient by weight is a sum over images, which do not go
 // in parts.
-bool is_taken(const Conv &c)
+bool is_taken(const yoke_launch *launch, const Conv &c)
 {
+    if (launch->flags & YOKE_LAUNCH_CUDNN_OFF) return false;
     const int64_t x = c.n * c.c * c.h * c.w, out = c.n * c.o * c.oh * c.ow;
     if (c.dtype == YOKE_F64 || x == 0 || out == 0 || c.kh * c.kw == 0) return false;
     return images_at_once(c) >= (c.kind == ConvKind::kWeight ? c.n : 1);
@@ -197,7 +199,7 @@ yoke_status cudnn_convolve(const yoke_launch *launch, const Conv &conv, CopyOper
                            bool *done)
 {
     *done = false;
-    if (!cudnn_is_enabled() || !is_taken(conv)) return YOKE_OK;
+    if (!is_taken(launch, conv)) return YOKE_OK;
     CudnnLoan loan(launch);
     if (loan.status() || !loan.worker()) return loan.status();
     CudnnWorker &worker = *loan.worker();

@@ -1,7 +1,8 @@
-// Convolutions through cuDNN, where YOKE_CUDNN_ENABLED is 1.
+// Convolutions through cuDNN, unless a launch's flags forbid it.
 //
 // Contract
-//  * f16, bf16 and f32. An engine's sums have a fixed order; f32 is rounded to TF32 where the launch's flags allow it.
+//  * f16, bf16 and f32. f32 is rounded to TF32, and an engine's sums come in any order, only where the launch's flags
+//    allow it; its workspace keeps to the launch's limit.
 //  * Inside the context of its device, on the launch's stream, without waiting for it.
 //  * Where cuDNN is missing, fails before it runs, or has no engine, *done is false, nothing was written, and one
 //    warning has told why. What fails as it runs is the launch's failure.

@@ -20,7 +20,7 @@ yoke_status host_free(void *device, void *pointer, uint64_t bytes);
 YOKE_STREAM_ENTRIES(YOKE_DECLARE_ENTRY)
 
 // graph.cpp
-yoke_status graph_begin(void *device, void *stream);
+yoke_status graph_begin(void *device, void *stream, uint32_t flags);
 yoke_status graph_end(void *device, void *stream, void **graph);
 yoke_status graph_launch(void *device, void *graph, void *stream);
 yoke_status graph_destroy(void *device, void *graph);

@@ -13,12 +13,12 @@ static cudaStream_t native_stream(void *stream)
 }
 
 // Relaxed: memory that the capture needs is allocated meanwhile, which no other mode allows.
-yoke_status graph_begin(void *device, void *stream)
+yoke_status graph_begin(void *device, void *stream, uint32_t flags)
 {
     const Scope scope(device, "graph_begin");
     if (scope.status()) return scope.status();
     if (const yoke_status status = cublaslt_prepare(scope.device())) return status;
-    if (const yoke_status status = cudnn_prepare(scope.device())) return status;
+    if (const yoke_status status = cudnn_prepare(scope.device(), flags)) return status;
     return scope.check(cudaStreamBeginCapture(native_stream(stream), cudaStreamCaptureModeRelaxed),
                        "cudaStreamBeginCapture");
 }

@@ -1,7 +1,9 @@
 // The CUDA module's table, and the one symbol by which the core gets it.
 #include <cstdio>
+#include <cstring>
 
 #include "core/backend/ops.inc"
+#include "kernels/cuda/host/cudnn.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/support.h"
 
@@ -15,6 +17,18 @@ static const char *build_info()
                  CUDART_VERSION % 1000 / 10, YOKE_CUDA_ARCHS);
     (void)written;
     return text;
+}
+
+static yoke_status find_engine(const char *name, int64_t *version, char *why, uint64_t capacity)
+{
+    char text[128];
+    if (strcmp(name, "cudnn") == 0) {
+        *version = cudnn_version();
+        snprintf(why, capacity, "%s", cudnn_why_unavailable());
+        return YOKE_OK;
+    }
+    snprintf(text, sizeof text, "the cuda module knows no engine '%.64s'; it knows cudnn", name);
+    return g_host->set_error(YOKE_E_UNSUPPORTED, 0, text);
 }
 
 // Every kernel runs inside the context of its device.
@@ -42,6 +56,7 @@ static const yoke_backend kBackend = {
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
     .comm = nullptr,
+    .engine = find_engine,
     .build_info = build_info,
     .after_fork = after_fork,
     .rest = nullptr,

@@ -17,6 +17,9 @@ TEST(Traits, AKindIsFoundByItsVendorItsNumberAndWhatOthersCallIt)
     EXPECT_STREQ(kind_called("gpu"), "cuda");
     EXPECT_STREQ(kind_called("host"), "cpu");
     EXPECT_EQ(kind_called(""), nullptr);
+    EXPECT_STREQ(kind_calling("cudnn"), "cuda");
+    EXPECT_STREQ(kind_calling("cufft"), "");
+    EXPECT_STREQ(kind_calling(""), "");
 }
 
 TEST(Traits, AKindWithoutALineHasNothingOfItsOwn)

@@ -2,6 +2,7 @@
 #include "core/base/config.h"
 #include "core/base/cgroup.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/base/thread_state.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
@@ -45,6 +46,33 @@ TEST(Config, ASwitchIsWhatTheProgramSetAndElseWhatItsKeySays)
         expect_error(YOKE_E_VALUE, {"YOKE_NO_CACHING", "perhaps"}, [&] { strict.is_on(); });
         EXPECT_FALSE(silent.is_on());
     });
+}
+
+TEST(Config, ANumberIsWhatTheProgramSetAndElseWhatItsKeySaysAndElseItsDefault)
+{
+    constexpr const char *kKey = "YOKE_CUDNN_WORKSPACE_LIMIT";
+    test::in_fresh_process([] {
+        setenv(kKey, "9223372036854775807", 1);
+        Number asked(kKey, 5), given(kKey, 5);
+        EXPECT_EQ(asked.get(), INT64_MAX);
+        given.set(0);
+        EXPECT_EQ(given.get(), 0);
+    });
+    test::in_fresh_process([] { EXPECT_EQ(Number(kKey, 5).get(), 5); });
+    for (const char *text : {"-1", "9223372036854775808", "1.5", "256M", " 1"})
+        test::in_fresh_process([&] {
+            setenv(kKey, text, 1);
+            Number number(kKey, 5);
+            expect_error(YOKE_E_VALUE, {kKey, text, "bytes, a whole number from 0 to"},
+                         [&] { number.get(); });
+        });
+    for (const char *text : {"-1", "2147483648", "all"})
+        test::in_fresh_process([&] {
+            setenv("YOKE_CUDNN_BENCHMARK_LIMIT", text, 1);
+            expect_error(YOKE_E_VALUE,
+                         {"YOKE_CUDNN_BENCHMARK_LIMIT", text, "0 (all) to 2147483647"},
+                         [] { config("YOKE_CUDNN_BENCHMARK_LIMIT"); });
+        });
 }
 
 TEST(Config, AnUnknownKeyIsRefusedWithTheOneThatWasMeant)

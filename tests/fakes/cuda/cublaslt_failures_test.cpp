@@ -118,7 +118,7 @@ TEST(CublasLt, AFailureWithinACaptureLeavesTheCaptureWhole)
         void *stream = nullptr, *graph = nullptr;
         lent.free_scratch = [](void *, void *, void *) noexcept {};  // a graph's memory stays
         ASSERT_EQ(g_table->stream_create(products.device, 0, &stream), YOKE_OK);
-        ASSERT_EQ(g_table->graph_begin(products.device, stream), YOKE_OK);
+        ASSERT_EQ(g_table->graph_begin(products.device, stream, YOKE_LAUNCH_CUDNN_OFF), YOKE_OK);
         setenv("FAKE_CUDA_FAIL", "cublasLtMatmul=13", 1);
         expect_failure(YOKE_E_INTERNAL,
                        Record(YOKE_OP_MATMUL, products.device, stream)

@@ -35,6 +35,7 @@ std::mutex g_mutex;
 std::set<const void *> g_handles;
 std::map<void *, std::shared_ptr<CudnnObject>> g_objects;
 int g_runs[2];  // in TF32, and not
+int g_engine_runs[8];
 
 // The engines: a plan that the module takes must be of one whose notes allow.
 struct Engine {
@@ -170,6 +171,13 @@ extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs(int tf32)
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return g_runs[tf32];
+}
+
+// How often the engine of that number, in the order of kEngines, ran so far.
+extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs_of(int engine)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    return g_engine_runs[engine];
 }
 
 // Computes a graph at once, without a handle.
@@ -365,6 +373,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     {
         const std::lock_guard<std::mutex> lock(g_mutex);
         ++g_runs[work.tf32];
+        ++g_engine_runs[&engine - kEngines.data()];
     }
     return runtime().enqueue("cuDNN's kernel", reinterpret_cast<Handle *>(handle)->stream,
                              do_cudnn_work, drop_cudnn_work, new CudnnWork(work), used.data(),

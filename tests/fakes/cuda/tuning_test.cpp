@@ -36,7 +36,7 @@ struct Capture : Products {
     {
         lent.free_scratch = [](void *, void *, void *) noexcept {};
         EXPECT_EQ(g_table->stream_create(device, 0, &stream), YOKE_OK);
-        EXPECT_EQ(g_table->graph_begin(device, stream), YOKE_OK);
+        EXPECT_EQ(g_table->graph_begin(device, stream, YOKE_LAUNCH_CUDNN_OFF), YOKE_OK);
     }
     yoke_status multiply_there()
     {

@@ -26,7 +26,6 @@ yoke_status finish(Record &record, const Scenario &s)
 // give the same.
 TEST(Faults, OfAttention)
 {
-    setenv("YOKE_CUDNN_ENABLED", "1", 1);
     expect_every_call_may_fail(
         [](Scenario &s) {
             const uint16_t *ones = s.upload(std::vector<uint16_t>(32, kOne));
@@ -56,7 +55,6 @@ TEST(Faults, OfAttention)
         },
         {"cudnnBackendExecute", "cuDNN's kernel", "cudaMalloc", "cudaLaunchKernel"},
         kMostOfMany / 3);
-    unsetenv("YOKE_CUDNN_ENABLED");
 }
 
 }  // namespace yoke::test

@@ -48,7 +48,6 @@ template <class F>
 void with_cudnn(const F &body)
 {
     in_fresh_process([&] {
-        setenv("YOKE_CUDNN_ENABLED", "1", 1);
         const Module module;
         void *device = Module::open();
         body(module, device);
@@ -109,7 +108,7 @@ TEST(Attention, MayBeCapturedAndReplayed)
         {
             AttentionRun<uint16_t> run(device, kPlain, stream);
             AttentionRun<float> own(device, kPlain, stream);
-            ASSERT_EQ(module->graph_begin(device, stream), YOKE_OK);
+            ASSERT_EQ(module->graph_begin(device, stream, 0), YOKE_OK);
             Module::keep_scratch();
             EXPECT_EQ(run.forward(), YOKE_OK) << failure().message;
             EXPECT_EQ(run.backward(), YOKE_OK) << failure().message;

@@ -13,11 +13,11 @@ struct Capture {
     Module module;
     void *device = module.open(), *stream = nullptr, *block = nullptr;
 
-    Capture()
+    explicit Capture(uint32_t flags = YOKE_LAUNCH_CUDNN_OFF)
     {
         EXPECT_EQ(module->alloc(device, 64, &block), YOKE_OK);
         EXPECT_EQ(module->stream_create(device, 0, &stream), YOKE_OK);
-        EXPECT_EQ(module->graph_begin(device, stream), YOKE_OK);
+        EXPECT_EQ(module->graph_begin(device, stream, flags), YOKE_OK);
         EXPECT_EQ(fill(), YOKE_OK);
     }
     yoke_status fill() { return module->fill(device, block, 1, 64, stream); }
@@ -118,8 +118,7 @@ yoke_status convolve(Capture &c, void *stream)
 TEST(Captures, MayHoldTheFirstConvolutionOfAProcess)
 {
     in_fresh_process([] {
-        setenv("YOKE_CUDNN_ENABLED", "1", 1);
-        Capture capture;
+        Capture capture(0);
         void *graph = nullptr;
         Module::keep_scratch();
         EXPECT_EQ(convolve(capture, capture.stream), YOKE_OK) << failure().message;
@@ -216,12 +215,11 @@ TEST(Captures, OfOthersAreNotLostByAnyCallFromAnyThread)
                 EXPECT_TRUE(passes_in_child([&] {
                     setenv("FAKE_CUDA_CAPTURE_MODE", mode, 1);
                     setenv("YOKE_CUBLASLT_AUTOTUNE", tuning, 1);
-                    setenv("YOKE_CUDNN_ENABLED", "1", 1);
                     const Module module;
                     void *device = Module::open(), *other = nullptr, *event = nullptr;
                     EXPECT_EQ(module->stream_create(device, 0, &other), YOKE_OK);
                     EXPECT_EQ(module->event_create(device, 0, &event), YOKE_OK);
-                    Capture capture;  // which stands for one of PyTorch's
+                    Capture capture(0);  // which stands for one of PyTorch's
                     const auto all = [&] { do_all_that_is_unsafe(capture, other, event); };
                     if (same_thread)
                         all();

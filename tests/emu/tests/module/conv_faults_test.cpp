@@ -8,7 +8,6 @@ namespace yoke::test {
 // Where cuDNN fails before it runs, the own kernels give the same.
 TEST(Faults, OfConvolutions)
 {
-    setenv("YOKE_CUDNN_ENABLED", "1", 1);
     expect_every_call_may_fail(
         [](Scenario &s) {
             float *ones = s.upload(std::vector<float>(64, 1)),
@@ -64,7 +63,6 @@ TEST(Faults, OfConvolutions)
          "cudnnBackendSetAttribute", "cudnnBackendGetAttribute", "cudnnBackendFinalize",
          "cudnnBackendExecute", "cuDNN's kernel", "cudaMalloc"},
         kMostOfMany);
-    unsetenv("YOKE_CUDNN_ENABLED");
 }
 
 }  // namespace yoke::test

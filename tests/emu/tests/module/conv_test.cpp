@@ -1,4 +1,7 @@
 // When convolutions go through cuDNN, and what is said where they do not.
+#include <fstream>
+#include <sstream>
+
 #include "cudnn_runs.h"
 #include "tests/backend/launch.h"
 #include "tests/core/fresh_process.h"
@@ -9,7 +12,8 @@ namespace {
 
 // A convolution of ones by ones, 3 x 3, on the default stream; the value in the middle.
 template <class T>
-double convolve(const Module &module, void *device, uint32_t flags = 0)
+double convolve(const Module &module, void *device, uint32_t flags = 0,
+                uint64_t workspace_limit = 256 << 20)
 {
     const std::vector<T> ones(32, T(1));
     std::vector<T> result(32);
@@ -29,6 +33,7 @@ double convolve(const Module &module, void *device, uint32_t flags = 0)
                   .axes({1, 1, 1, 1, 1, 1})
                   .param(int64_t{1})
                   .allow(flags)
+                  .limit_workspace(workspace_limit)
                   .run(*Module::table()),
               YOKE_OK)
         << failure().message;
@@ -40,12 +45,18 @@ double convolve(const Module &module, void *device, uint32_t flags = 0)
     return static_cast<double>(result[10]);  // the first channel of row 1, column 1
 }
 
+bool is_mapped(const char *name)
+{
+    std::ostringstream maps;
+    maps << std::ifstream("/proc/self/maps").rdbuf();
+    return maps.str().find(name) != std::string::npos;
+}
+
 }  // namespace
 
-TEST(Convolutions, GoThroughCudnnWhereItIsEnabled)
+TEST(Convolutions, GoThroughCudnn)
 {
     in_fresh_process([] {
-        setenv("YOKE_CUDNN_ENABLED", "1", 1);
         const Module module;
         void *device = Module::open();
         EXPECT_EQ(cudnn_runs(false), -1) << "before the first";
@@ -63,21 +74,85 @@ TEST(Convolutions, GoThroughCudnnWhereItIsEnabled)
     });
 }
 
-TEST(Convolutions, LeaveCudnnAloneWhereItIsNot)
+TEST(Convolutions, LeaveCudnnUnmappedWhereLaunchesForbidIt)
+{
+    in_fresh_process([] {
+        const Module module;
+        void *device = Module::open(), *stream = nullptr, *graph = nullptr;
+        EXPECT_EQ(convolve<float>(module, device, YOKE_LAUNCH_CUDNN_OFF), 18);
+        EXPECT_EQ(module->stream_create(device, 0, &stream), YOKE_OK);
+        EXPECT_EQ(module->graph_begin(device, stream, YOKE_LAUNCH_CUDNN_OFF), YOKE_OK);
+        EXPECT_EQ(module->graph_end(device, stream, &graph), YOKE_OK);
+        EXPECT_FALSE(is_mapped("libcudnn") || is_mapped("libnvrtc"));
+        EXPECT_EQ(convolve<float>(module, device), 18);
+        EXPECT_TRUE(is_mapped("libcudnn") && is_mapped("libnvrtc"));
+        EXPECT_EQ(cudnn_runs(false), 1);
+        EXPECT_EQ(convolve<float>(module, device, YOKE_LAUNCH_CUDNN_OFF), 18);
+        EXPECT_EQ(cudnn_runs(false), 1) << "though it is there";
+    });
+}
+
+// The fake's engines, in its order: 0 is not deterministic, 2 and 3 want 4096 and 8192 bytes, 4 nothing; 3 and 4 do
+// without tensor cores.
+TEST(Convolutions, TakeThePlansThatTheirLaunchesAllow)
 {
     in_fresh_process([] {
         const Module module;
         void *device = Module::open();
-        EXPECT_EQ(convolve<float>(module, device), 18);
-        EXPECT_EQ(cudnn_runs(false), -1);
+        const auto expect_engine = [&](int engine, uint32_t flags, uint64_t limit) {
+            for (int time = 1; time <= 2;
+                 ++time) {  // by a plan that is made, and one that is found
+                const int before = cudnn_runs_of(engine);
+                EXPECT_EQ(convolve<float>(module, device, flags, limit), 18);
+                EXPECT_EQ(cudnn_runs_of(engine), std::max(before, 0) + 1) << engine;
+            }
+        };
+        constexpr uint32_t kTf32 = YOKE_LAUNCH_TF32, kAny = YOKE_LAUNCH_CUDNN_NONDETERMINISTIC;
+        expect_engine(2, kTf32, 8192);
+        expect_engine(0, kTf32 | kAny, 8192);
+        expect_engine(3, 0, 8192);
+        expect_engine(3, kAny, 8192);
+        expect_engine(3, 0, uint64_t{1} << 63);
+        expect_engine(4, 0, 8191);
+        expect_engine(4, kTf32, 0);
+        expect_engine(2, kTf32, 4096);
         module->device_close(device);
+        EXPECT_EQ(Module::logged(), "");
+    });
+}
+
+TEST(Convolutions, AskForCudnnByItsNameAlone)
+{
+    in_fresh_process([] {
+        const Module module;
+        int64_t version = -1;
+        char why[256] = "?";
+        EXPECT_EQ(module->engine("cufft", &version, why, sizeof why), YOKE_E_UNSUPPORTED);
+        EXPECT_NE(failure().message.find("'cufft'; it knows cudnn"), std::string::npos);
+        EXPECT_EQ(version, -1);
+        EXPECT_STREQ(why, "?");
+        EXPECT_EQ(cudnn_runs(false), -1);
+        EXPECT_EQ(module->engine("cudnn", &version, why, sizeof why), YOKE_OK);
+        EXPECT_GE(version, 90800);
+        EXPECT_STREQ(why, "");
+        EXPECT_EQ(cudnn_runs(false), 0);
+    });
+    in_fresh_process([] {
+        const Module module;
+        ASSERT_TRUE(dlopen(CUDNN_COPIES "/whole/libcudnn_heuristic.so.9", RTLD_NOW)) << dlerror();
+        int64_t version = -1;
+        char why[8192] = "", cut[16] = "";
+        EXPECT_EQ(module->engine("cudnn", &version, why, sizeof why), YOKE_OK);
+        EXPECT_EQ(version, 0);
+        EXPECT_NE(std::string(why).find("copies of cuDNN do not mix"), std::string::npos) << why;
+        EXPECT_EQ(module->engine("cudnn", &version, cut, sizeof cut), YOKE_OK);
+        EXPECT_EQ(cut, std::string(why, 15));
     });
 }
 
 TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoEngine)
 {
     in_fresh_process([] {
-        setenv("YOKE_CUDNN_ENABLED", "1", 1);
         setenv("FAKE_CUDNN_ENGINES", "0", 1);
         const Module module;
         void *device = Module::open();
@@ -96,7 +171,6 @@ TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoEngine)
 TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoCudnn)
 {
     in_fresh_process([] {
-        setenv("YOKE_CUDNN_ENABLED", "1", 1);
         const Module module;
         void *device = Module::open();
         // A part of another copy: what makes cuDNN refuse whichever is found.

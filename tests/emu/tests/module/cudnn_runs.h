@@ -5,12 +5,22 @@
 
 namespace yoke::test {
 
-// Graphs that it ran, in TF32 or not; -1 where no cuDNN is mapped.
-inline int cudnn_runs(bool tf32)
+// What the fake tells; -1 where no cuDNN is mapped.
+inline int ask_cudnn(const char *function, int argument)
 {
     void *library = dlopen(DRIVER_FOLDER "/libcudnn_graph.so.9", RTLD_NOW | RTLD_NOLOAD);
     if (!library) return -1;
-    return reinterpret_cast<int (*)(int)>(dlsym(library, "fake_cudnn_runs"))(tf32);
+    return reinterpret_cast<int (*)(int)>(dlsym(library, function))(argument);
+}
+// Graphs that it ran, in TF32 or not.
+inline int cudnn_runs(bool tf32)
+{
+    return ask_cudnn("fake_cudnn_runs", tf32);
+}
+// How often the engine of that number ran.
+inline int cudnn_runs_of(int engine)
+{
+    return ask_cudnn("fake_cudnn_runs_of", engine);
 }
 
 }  // namespace yoke::test

@@ -129,7 +129,8 @@ yoke_status capture(Scenario &s, void *stream, const std::function<yoke_status()
                     void **graph)
 {
     void *made = nullptr;
-    if (const yoke_status status = s->graph_begin(s.device, stream)) return status;
+    if (const yoke_status status = s->graph_begin(s.device, stream, YOKE_LAUNCH_CUDNN_OFF))
+        return status;
     Module::keep_scratch();
     const yoke_status started = work();
     const Failure told = failure();

@@ -25,7 +25,7 @@ struct Lost {
         EXPECT_EQ(module->stream_create(device, 0, &stream), YOKE_OK);
         EXPECT_EQ(module->event_create(device, 0, &event), YOKE_OK);
         EXPECT_EQ(run(YOKE_OP_MATMUL), YOKE_OK) << failure().message;
-        EXPECT_EQ(module->graph_begin(device, stream), YOKE_OK);
+        EXPECT_EQ(module->graph_begin(device, stream, YOKE_LAUNCH_CUDNN_OFF), YOKE_OK);
         EXPECT_EQ(run(YOKE_OP_ADD), YOKE_OK);
         EXPECT_EQ(module->graph_end(device, stream, &graph), YOKE_OK);
         EXPECT_EQ(module->vmm_granularity(device, &page), YOKE_OK);
