@@ -187,6 +187,7 @@ def api_h(slots, functions):
 #include "yoke/checkpoints.h"
 #include "yoke/comm.h"
 #include "yoke/doctor.h"
+#include "yoke/engines.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
 #include "yoke/optim.h"

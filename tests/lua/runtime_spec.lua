@@ -189,8 +189,46 @@ describe("backends", function()
     it("refuse what is no setting or no boolean", function()
         fails("type", { "allow_tf32", "boolean" }, function() yoke.backends.allow_tf32 = 1 end)
         fails("value", { "'allow_tf23'", "allow_tf32" }, function() yoke.backends.allow_tf23 = true end)
-        fails("value", "'cudnn'", function() return yoke.backends.cudnn end)
+        fails("value", "'cutlass'", function() return yoke.backends.cutlass end)
+        fails("value", "cudnn", function() yoke.backends.cudnn = true end)
         assert.is_false(yoke.backends.allow_tf32)
+    end)
+
+    it("say what cuDNN may do", function()
+        local cudnn = yoke.backends.cudnn
+        local first = { enabled = true, benchmark = false, benchmark_limit = 10, deterministic = true,
+            workspace_limit = 256 << 20 }
+        local other = { enabled = false, benchmark = true, benchmark_limit = 0, deterministic = false,
+            workspace_limit = math.maxinteger }
+        for name, value in pairs(first) do
+            assert.equal(value, cudnn[name])
+            cudnn[name] = other[name]
+            assert.equal(other[name], cudnn[name])
+            cudnn[name] = value
+        end
+    end)
+
+    it("refuse what is no setting of cuDNN's, or no value of one", function()
+        local cudnn = yoke.backends.cudnn
+        fails("type", { "enabled", "boolean" }, function() cudnn.enabled = 1 end)
+        fails("type", { "benchmark_limit", "integer" }, function() cudnn.benchmark_limit = 1.5 end)
+        fails("value", "workspace_limit is -1", function() cudnn.workspace_limit = -1 end)
+        fails("value", { "'enable'", "there are enabled" }, function() cudnn.enable = true end)
+        fails("value", "'enable'", function() return cudnn.enable end)
+        fails("value", "there are enabled", function() return cudnn[1] end)
+        fails("value", "'version'", function() cudnn.version = 1 end)
+        assert.is_true(cudnn.enabled)
+        assert.equal(256 << 20, cudnn.workspace_limit)
+    end)
+
+    it("say why cuDNN cannot serve", function()
+        local cudnn = yoke.backends.cudnn
+        if yoke.is_available("cuda") then return end
+        assert.is_nil(cudnn.version())
+        assert.equal(yoke.why_unavailable("cuda"), cudnn.why_unavailable())
+        cudnn.enabled = false
+        assert.is_truthy(cudnn.why_unavailable():find("switched off", 1, true))
+        cudnn.enabled = true
     end)
 end)
 

@@ -115,6 +115,75 @@ static int get_allow_tf32(lua_State *L)
     return 1;
 }
 
+/* The names of YOKE_CUDNN_*, in their order. */
+static const char *const cudnn_names[YOKE_CUDNN_SETTING_COUNT] = {
+    "enabled", "benchmark", "benchmark_limit", "deterministic", "workspace_limit"};
+
+static int is_cudnn_limit(int setting)
+{
+    return setting == YOKE_CUDNN_BENCHMARK_LIMIT || setting == YOKE_CUDNN_WORKSPACE_LIMIT;
+}
+
+static int cudnn_setting(lua_State *L, Binding *b)
+{
+    const char *name = yl_key(L, 1);
+    const int setting = yl_find_name(name, cudnn_names, YOKE_CUDNN_SETTING_COUNT);
+    if (setting == YOKE_CUDNN_SETTING_COUNT)
+        yl_raise(
+            L, b, YOKE_E_VALUE, "backends.cudnn",
+            "there is no setting '%s'; there are enabled, benchmark, benchmark_limit, deterministic and workspace_limit",
+            name);
+    return setting;
+}
+
+/* core.cudnn_set(name, value) */
+static int cudnn_set(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int setting = cudnn_setting(L, b);
+    const char *name = cudnn_names[setting];
+    yl_check(L, b,
+             yoke_cudnn_set(setting, is_cudnn_limit(setting)
+                                         ? yl_int_arg(L, b, 2, "backends.cudnn", name)
+                                         : yl_bool_arg(L, b, 2, "backends.cudnn", name)));
+    return 0;
+}
+
+/* core.cudnn_get(name) */
+static int cudnn_get(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int setting = cudnn_setting(L, b);
+    int64_t value = 0;
+    yl_check(L, b, yoke_cudnn_get(setting, &value));
+    if (is_cudnn_limit(setting))
+        lua_pushinteger(L, value);
+    else
+        lua_pushboolean(L, value != 0);
+    return 1;
+}
+
+/* nil where it cannot serve */
+static int cudnn_version(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const int64_t version = yoke_cudnn_version();
+    if (version < 0) return yl_raise_last(L, b);
+    if (version > 0)
+        lua_pushinteger(L, version);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* nil where it can */
+static int cudnn_why_unavailable(lua_State *L)
+{
+    const char *why = yoke_cudnn_why_unavailable();
+    lua_pushstring(L, *why ? why : NULL);
+    return 1;
+}
+
 /* The tensor of an IDX file, or nil and why it cannot be read. */
 static int read_idx(lua_State *L)
 {
@@ -171,6 +240,10 @@ void yl_open_library(lua_State *L, Binding *b)
                                          {"get_num_threads", get_num_threads},
                                          {"set_allow_tf32", set_allow_tf32},
                                          {"get_allow_tf32", get_allow_tf32},
+                                         {"cudnn_set", cudnn_set},
+                                         {"cudnn_get", cudnn_get},
+                                         {"cudnn_version", cudnn_version},
+                                         {"cudnn_why_unavailable", cudnn_why_unavailable},
                                          {"read_idx", read_idx},
                                          {"ops", ops},
                                          {NULL, NULL}};

@@ -141,7 +141,7 @@ function Scope:close() end
 ---@field version string
 ---@field newaxis string
 ---@field nn table
----@field backends { allow_tf32: boolean } of the process; allow_tf32: GPUs may round products of float32 to TF32
+---@field backends { allow_tf32: boolean, cudnn: yoke.Cudnn } of the process; allow_tf32: GPUs may round products of float32 to TF32
 ---@field optim table
 ---@field comm yoke.comm
 ---@field DistributedDataParallel fun(module: yoke.nn.Module, options?: {group: yoke.Group, bucket_mb?: number, compression?: string}): yoke.DistributedDataParallel

@@ -12,7 +12,7 @@ local hidden = { tensor_methods = true, optimizer = true, grad_scaler = true, em
     _load_info = true, _check_schedule = true, _checkpoint_manager = true, _misfits = true, _copy_into = true,
     _comm_init = true, _comm_finalize = true, _comm_coalesce = true, _comm_env = true, _comm_note_raised = true, _comm_hang = true, _comm_tell_lines = true, _run = true,
     _program = true, _reducer = true, _sampler = true,
-    set_allow_tf32 = true, _select = true, _pause = true }
+    set_allow_tf32 = true, cudnn_set = true, cudnn_get = true, cudnn_version = true, cudnn_why_unavailable = true, _select = true, _pause = true }
 for name, value in pairs(core) do
     if not hidden[name] then yoke[name] = value end
 end

@@ -5,6 +5,7 @@
 
 #include "yoke/amp.h"
 #include "yoke/device.h"
+#include "yoke/engines.h"
 #include "yoke/select.h"
 
 #include <algorithm>
@@ -201,6 +202,23 @@ void bind_backends(py::module_ &module)
         if (allowed < 0) require(raise_last_error() != nullptr);
         return allowed == 1;
     });
+    module.def("_cudnn_set", [](int32_t setting, const char *name, const py::object &value) {
+        const bool is_limit =
+            setting == YOKE_CUDNN_BENCHMARK_LIMIT || setting == YOKE_CUDNN_WORKSPACE_LIMIT;
+        check(yoke_cudnn_set(setting, is_limit ? need_int(value, "backends.cudnn", name)
+                                               : need_bool(value, "backends.cudnn", name)));
+    });
+    module.def("_cudnn_get", [](int32_t setting) {
+        int64_t value = 0;
+        check(yoke_cudnn_get(setting, &value));
+        return value;
+    });
+    module.def("_cudnn_version", [] {
+        const int64_t version = yoke_cudnn_version();
+        if (version < 0) require(raise_last_error() != nullptr);
+        return version;
+    });
+    module.def("_cudnn_why_unavailable", [] { return text_of(yoke_cudnn_why_unavailable()); });
 }
 
 void bind_threads(py::module_ &module)

@@ -18,6 +18,7 @@
 #include "yoke/checkpoints.h"
 #include "yoke/comm.h"
 #include "yoke/doctor.h"
+#include "yoke/engines.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
 #include "yoke/optim.h"
@@ -731,6 +732,10 @@ typedef struct yoke_api {
                                   yoke_dtype dtype, yoke_tensor **out0, yoke_tensor **out1);
     yoke_status (*reducer_tie)(yoke_reducer *reducer, yoke_tensor *const *outputs, int64_t count,
                                yoke_tensor **outs);
+    yoke_status (*cudnn_set)(int32_t setting, int64_t value);
+    yoke_status (*cudnn_get)(int32_t setting, int64_t *value);
+    int64_t (*cudnn_version)(void);
+    const char *(*cudnn_why_unavailable)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -63,6 +63,7 @@
 #include "yoke/data.h"
 #include "yoke/device.h"
 #include "yoke/doctor.h"
+#include "yoke/engines.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
 #include "yoke/memory.h"

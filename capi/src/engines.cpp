@@ -1,0 +1,49 @@
+#include "yoke/engines.h"
+
+#include "capi/src/guard.h"
+#include "core/ops/engines.h"
+
+using namespace yoke;
+using namespace yoke::capi;
+
+static_assert(YOKE_CUDNN_SETTING_COUNT == kCudnnSettings);
+static_assert(YOKE_CUDNN_WORKSPACE_LIMIT == static_cast<int>(CudnnSetting::kWorkspaceLimit));
+
+static CudnnSetting need_setting(int32_t setting, const char *call)
+{
+    if (setting < 0 || setting >= kCudnnSettings)
+        fail(YOKE_E_VALUE, "%s: argument 'setting' is %d; it must be one of YOKE_CUDNN_*, 0 to %d",
+             short_name(call), setting, kCudnnSettings - 1);
+    return static_cast<CudnnSetting>(setting);
+}
+
+yoke_status yoke_cudnn_set(int32_t setting, int64_t value)
+{
+    constexpr const char *call = "yoke_cudnn_set";
+    return guard(call, [&] { set_cudnn_setting(need_setting(setting, call), value); });
+}
+
+yoke_status yoke_cudnn_get(int32_t setting, int64_t *value)
+{
+    constexpr const char *call = "yoke_cudnn_get";
+    return guard(call, [&] {
+        need(value, call, "value");
+        *value = cudnn_setting(need_setting(setting, call));
+    });
+}
+
+int64_t yoke_cudnn_version(void)
+{
+    return guard_value("yoke_cudnn_version", int64_t{-1}, [] { return find_cudnn().version; });
+}
+
+const char *yoke_cudnn_why_unavailable(void)
+{
+    const char *why =
+        guard_value("yoke_cudnn_why_unavailable", static_cast<const char *>(nullptr), [] {
+            thread_local std::string text;
+            text = find_cudnn().why;
+            return text.c_str();
+        });
+    return why ? why : last_error()->message;
+}

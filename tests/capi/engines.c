@@ -1,0 +1,53 @@
+/* What cuDNN may do, from C: settings of the process, which say why they are refused; and why it is not there. */
+#include "check.h"
+
+static int64_t get(int32_t setting)
+{
+    int64_t value = -1;
+    OK(yoke_cudnn_get(setting, &value));
+    return value;
+}
+
+static void each_has_a_first_value_and_keeps_what_it_is_given(void)
+{
+    static const int64_t first[YOKE_CUDNN_SETTING_COUNT] = {1, 0, 10, 1, 256 << 20},
+                         given[YOKE_CUDNN_SETTING_COUNT] = {-5, 7, 2147483647, 0, INT64_MAX},
+                         kept[YOKE_CUDNN_SETTING_COUNT] = {1, 1, 2147483647, 0, INT64_MAX};
+    for (int32_t i = 0; i < YOKE_CUDNN_SETTING_COUNT; ++i) CHECK(get(i) == first[i]);
+    for (int32_t i = 0; i < YOKE_CUDNN_SETTING_COUNT; ++i) OK(yoke_cudnn_set(i, given[i]));
+    for (int32_t i = 0; i < YOKE_CUDNN_SETTING_COUNT; ++i) CHECK(get(i) == kept[i]);
+    for (int32_t i = 0; i < YOKE_CUDNN_SETTING_COUNT; ++i) OK(yoke_cudnn_set(i, first[i]));
+}
+
+static void what_is_none_is_refused(void)
+{
+    int64_t value = 3;
+    FAILS(yoke_cudnn_set(YOKE_CUDNN_SETTING_COUNT, 1), YOKE_E_VALUE, "'setting' is 5");
+    FAILS(yoke_cudnn_set(-1, 1), YOKE_E_VALUE, "'setting' is -1");
+    FAILS(yoke_cudnn_get(5, &value), YOKE_E_VALUE, "'setting' is 5");
+    FAILS(yoke_cudnn_get(0, NULL), YOKE_E_VALUE, "'value'");
+    FAILS(yoke_cudnn_set(YOKE_CUDNN_WORKSPACE_LIMIT, -1), YOKE_E_VALUE, "workspace_limit is -1");
+    FAILS(yoke_cudnn_set(YOKE_CUDNN_BENCHMARK_LIMIT, 2147483648), YOKE_E_VALUE,
+          "benchmark_limit is 2147483648");
+    CHECK(value == 3);
+}
+
+/* These tests have no CUDA module beside the library, or no device. */
+static void where_it_is_not_there_it_says_why(void)
+{
+    if (yoke_is_available("cuda") == 1) return;
+    CHECK(yoke_cudnn_version() == 0);
+    CHECK(strcmp(yoke_cudnn_why_unavailable(), yoke_why_unavailable("cuda")) == 0);
+    OK(yoke_cudnn_set(YOKE_CUDNN_ENABLED, 0));
+    CHECK(yoke_cudnn_version() == 0);
+    CHECK(strstr(yoke_cudnn_why_unavailable(), "switched off") != NULL);
+    OK(yoke_cudnn_set(YOKE_CUDNN_ENABLED, 1));
+}
+
+int main(void)
+{
+    RUN(each_has_a_first_value_and_keeps_what_it_is_given);
+    RUN(what_is_none_is_refused);
+    RUN(where_it_is_not_there_it_says_why);
+    return report();
+}
