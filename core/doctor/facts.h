@@ -101,7 +101,9 @@ struct Facts {
 
     // Of libraries.
     std::vector<LibraryCopy> libraries;
-    std::string nccl_cuda;  // what NCCL was built with, "12.9"
+    std::string nccl_cuda;      // what NCCL was built with, "12.9"
+    std::string cudnn_version;  // of the copy that counts, "9.19.0.56" or just "9"
+    int cudnn_cuda = 0;         // the major version of CUDA that it is for; 0: not known
     Build build;
     std::string runfile;                          // a trace of NVIDIA's own installer
     std::map<std::string, std::string> packages;  // the driver's, with their versions

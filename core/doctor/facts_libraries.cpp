@@ -12,7 +12,17 @@ namespace yoke::doctor {
 
 namespace {
 
-constexpr const char *kNames[] = {"cuda", "cudart", "cublas", "cublasLt", "cudnn", "nccl"};
+constexpr const char *kNames[] = {"cuda",
+                                  "cudart",
+                                  "cublas",
+                                  "cublasLt",
+                                  "cudnn",
+                                  "cudnn_graph",
+                                  "cudnn_heuristic",
+                                  "cudnn_engines_precompiled",
+                                  "cudnn_engines_runtime_compiled",
+                                  "nvrtc",
+                                  "nccl"};
 
 // "libcublasLt.so.13.0.0.19" -> name "cublasLt", version "13.0.0.19".
 bool split_name(const std::string &file, LibraryCopy &copy)
@@ -90,7 +100,7 @@ std::vector<std::string> search_folders(RecordedRoot &root, const Facts &facts)
         folders.push_back(folder);
     const std::string own = folder_of_code(kNames);
     const size_t site = own.find("-packages");
-    for (const char *part : {"cublas", "cudnn", "nccl", "cuda_runtime", "cu13"})
+    for (const char *part : {"cublas", "cudnn", "nccl", "cuda_nvrtc", "cuda_runtime", "cu13"})
         if (site != own.npos && !RecordedRoot::is_foreign())
             folders.push_back(own.substr(0, site + 9) + "/nvidia/" + part + "/lib");
     for (const std::string &file : root.list("/etc/ld.so.conf.d"))
@@ -145,6 +155,33 @@ void read_packages(RecordedRoot &root, Facts &facts)
             facts.packages[entry] = "rpm or pacman";
 }
 
+// Which cuDNN it is: its name tells no more than 9 where a wheel brought it, whose own folder tells version and CUDA. A
+// package of the system's has the CUDA in its name.
+void read_cudnn(RecordedRoot &root, Facts &facts)
+{
+    const LibraryCopy *found = facts.library("cudnn_graph", 9);
+    if (!found) return;
+    const LibraryCopy copy = *found;
+    if (copy.mapped)
+        add_copies(root, copy.folder(), facts);  // its parts are opened when they are needed
+    facts.cudnn_version = copy.version;
+    constexpr std::string_view kSite = "-packages/";
+    const size_t site = copy.path.find(kSite);
+    const std::string folder =
+        site != copy.path.npos ? copy.path.substr(0, site + kSite.size()) : "/var/lib/dpkg/info/";
+    if (site == copy.path.npos && copy.path.compare(0, 8, "/usr/lib") != 0) return;
+    for (const std::string &file : root.list(folder)) {
+        int cuda = 0;
+        char version[64] = "";
+        const bool is_wheel =
+            sscanf(file.c_str(), "nvidia_cudnn_cu%d-%63[0-9.]", &cuda, version) == 2;
+        if (!is_wheel && sscanf(file.c_str(), "libcudnn9-cuda-%d", &cuda) != 1) continue;
+        root.exists(folder + file);
+        facts.cudnn_cuda = cuda;
+        if (is_wheel) facts.cudnn_version = std::string(version, strlen(version) - 1);
+    }
+}
+
 }  // namespace
 
 void read_libraries(RecordedRoot &root, Facts &facts)
@@ -153,6 +190,7 @@ void read_libraries(RecordedRoot &root, Facts &facts)
     read_found(root, facts);
     read_build(root, facts);
     read_packages(root, facts);
+    read_cudnn(root, facts);
     if (const LibraryCopy *nccl = facts.library("nccl")) {
         // "NCCL version 2.27.7+cuda12.9"; the text of a message, "NCCL version %d.%d.%d%s", may stand before it.
         const std::string version = root.text_behind(nccl->path, "NCCL version ", 64, "+cuda");

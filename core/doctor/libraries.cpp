@@ -1,8 +1,9 @@
-// Checks 13 to 17: what the CUDA module was built for, and which copies of CUDA's libraries serve it.
+// Checks 13 to 17, and 52: what the CUDA module was built for, and which copies of CUDA's libraries serve it.
 #include "core/base/error.h"
 #include "core/doctor/checks.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 namespace yoke::doctor {
@@ -157,7 +158,7 @@ Finding check_mixed_copies(const Facts &facts)
     std::map<Origin, std::string> origins;
     std::string all_paths;
     for (const LibraryCopy &copy : facts.libraries) {
-        if (!copy.mapped || copy.name == "cuda") continue;
+        if (!copy.mapped || copy.name == "cuda" || copy.name == "nvrtc") continue;
         by_name[copy.name].push_back(&copy);
         origins.emplace(origin_of(facts, copy.path), copy.path);
         all_paths += (all_paths.empty() ? "" : ", ") + copy.path;
@@ -178,6 +179,98 @@ Finding check_mixed_copies(const Facts &facts)
         evidence +=
             (evidence.empty() ? "" : "; ") + std::string("of ") + name_of(origin) + ": " + path;
     return found(kWarn, evidence, remedy);
+}
+
+// ---- cuDNN, as the CUDA module takes it ----------------------------------------------------------------------------
+
+namespace {
+
+// What is wrong with the copy itself.
+void check_cudnn_release(const Facts &facts, const LibraryCopy &graph, const std::string &wheel,
+                         Findings &all)
+{
+    const int needed = facts.build.cuda / 1000;
+    int major = 0, minor = -1;
+    sscanf(facts.cudnn_version.c_str(), "%d.%d", &major, &minor);
+    if (minor >= 0 && minor < 8)
+        all.add(kWarn, graph.path + " is of version " + facts.cudnn_version + ", not 9.8 or later",
+                wheel);
+    if (facts.cudnn_cuda && facts.cudnn_cuda != needed)
+        all.add(kWarn,
+                graph.path +
+                    format(" is for CUDA %d, this build is for CUDA %d", facts.cudnn_cuda, needed),
+                wheel);
+}
+
+// Its parts come from its own folder, where the CUDA module opens them, and are of its version.
+void check_cudnn_parts(const Facts &facts, const LibraryCopy &graph, const std::string &reinstall,
+                       Findings &all)
+{
+    for (const LibraryCopy &copy : facts.libraries)
+        if (copy.mapped && copy.name.compare(0, 5, "cudnn") == 0 && copy.folder() != graph.folder())
+            return all.add(
+                kWarn,
+                "parts of two copies are loaded, " + graph.path + " and " + copy.path +
+                    ", which do not mix",
+                graph.mapped
+                    ? "unset LD_LIBRARY_PATH # and start in an environment that has one of them alone"
+                    : "export YOKE_CUDA_LIB_PATH=" + copy.folder());
+    for (const char *name :
+         {"cudnn_heuristic", "cudnn_engines_precompiled", "cudnn_engines_runtime_compiled"}) {
+        const auto is_part = [&](const LibraryCopy &copy) {
+            return copy.name == name && copy.folder() == graph.folder();
+        };
+        const auto part = std::find_if(facts.libraries.begin(), facts.libraries.end(), is_part);
+        if (part == facts.libraries.end())
+            all.add(kWarn, graph.path + " lacks its part lib" + name + ".so.9 beside it",
+                    reinstall);
+        else if (part->version.find('.') != part->version.npos &&
+                 graph.version.find('.') != graph.version.npos && part->version != graph.version)
+            all.add(
+                kWarn,
+                graph.path + " and " + part->path + " are of different releases, which do not mix",
+                reinstall);
+    }
+}
+
+// With which cuDNN compiles kernels: where it is.
+std::string check_nvrtc(const Facts &facts, Findings &all)
+{
+    const int major = facts.build.cuda / 1000;
+    if (const LibraryCopy *copy = facts.library("nvrtc", major)) return copy->path;
+    all.add(kWarn,
+            format("no folder of the loader has libnvrtc.so.%d, with which cuDNN compiles kernels",
+                   major),
+            major == 13 ? std::string("pip install nvidia-cuda-nvrtc")
+                        : format("pip install nvidia-cuda-nvrtc-cu%d", major));
+    return "";
+}
+
+}  // namespace
+
+Finding check_cudnn(const Facts &facts)
+{
+    if (const auto none = why_no_build(facts)) return skip(*none);
+    if (facts.variable("YOKE_CUDNN_ENABLED") == "0")
+        return skip(
+            "cuDNN is switched off, by YOKE_CUDNN_ENABLED=0; unset it to have it serve convolutions");
+    const int major = facts.build.cuda / 1000;
+    const std::string wheel = format("pip install --upgrade nvidia-cudnn-cu%d", major);
+    const LibraryCopy *graph = facts.library("cudnn_graph", 9);
+    if (!graph)
+        return found(
+            kWarn,
+            "no folder of the loader has libcudnn_graph.so.9, of cuDNN 9.8 or later; Yoke's own kernels serve",
+            wheel + "\nor: export YOKE_CUDA_LIB_PATH=FOLDER # in which it lies");
+    Findings all;
+    check_cudnn_release(facts, *graph, wheel, all);
+    check_cudnn_parts(facts, *graph,
+                      format("pip install --force-reinstall nvidia-cudnn-cu%d", major), all);
+    const std::string nvrtc = check_nvrtc(facts, all);
+    Finding sum =
+        all.or_ok("cuDNN " + facts.cudnn_version + ": " + graph->path + ", with " + nvrtc);
+    if (sum.status != kOk) sum.evidence += "; Yoke's own kernels serve";
+    return sum;
 }
 
 }  // namespace yoke::doctor

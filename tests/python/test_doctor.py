@@ -34,7 +34,7 @@ def goldens():
 
 def update(name, text):
     known = {**goldens(), name: text}
-    GOLDENS.write_text("".join(f"== {each}\n{known[each]}\n\n" for each in NAMES if each in known), encoding="utf-8")
+    GOLDENS.write_text("".join(f"== {each}\n{known[each]}\n" for each in NAMES if each in known), encoding="utf-8")
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
@@ -105,7 +105,7 @@ def without_recording(report):
 
 @pytest.mark.parametrize("name", ["base", "free-memory", "external-gpu", "mig-instances", "driver-library-match",
                                   "peer-copies", "vgpu-licence", "gpu-present", "device-nodes", "card-lost",
-                                  "thunderbolt-security", "container-devices", "host-memory", "variables"])
+                                  "thunderbolt-security", "container-devices", "host-memory", "variables", "cudnn"])
 def test_a_recording_replays_to_the_same_report(name, tmp_path):
     case = next((c for c in CASES if c["check"] == name), {"patch": {}})
     first = examined(rendered(patched(case, case["patch"]), tmp_path / "case"), tmp_path / "record")
@@ -182,6 +182,11 @@ def test_a_redacted_recording_redacts_the_names_of_files_and_finds_them_again(tm
     assert "libcudnn.so.8 is of version 8, not 9" in first["checks"]["cuda-libraries"]["evidence"]
     again = examined(replayed(tmp_path / "record", keep=["LD_LIBRARY_PATH"]))
     assert again["checks"]["cuda-libraries"]["evidence"] == first["checks"]["cuda-libraries"]["evidence"]
+
+
+def test_cudnn_that_is_switched_off_is_no_trouble(tmp_path):
+    check = examined(rendered(patched({}, {"environment": {"YOKE_CUDNN_ENABLED": "0"}}), tmp_path / "case"))["checks"]["cudnn"]
+    assert check["status"] == "skip" and "YOKE_CUDNN_ENABLED=0; unset it" in check["evidence"]
 
 
 def test_users_with_the_names_of_things_change_no_check(tmp_path):
