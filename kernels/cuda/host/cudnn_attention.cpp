@@ -29,7 +29,10 @@ public:
 
 private:
     CudnnKey key() const override;
-    EngineRules rules() const override { return {false, false, heads_.deterministic, 0}; }
+    EngineRules rules(uint64_t limit) const override
+    {
+        return {false, false, heads_.deterministic, limit};
+    }
     void build(Graph &graph) const override
     {
         if (heads_.backward)
@@ -244,7 +247,8 @@ yoke_status Attention::try_parts(const Parts &parts, CopyOperand copy, Scratch &
     *done = !status;
     if (has_room) return status;
     Call(launch_, worker_, parts.first(heads_)).tell_no_room();
-    *refused = 2 * std::max<uint64_t>(launch_->workspace_limit, 1);  // half of it is tried next
+    // Half of it is tried next.
+    *refused = 2 * std::clamp<uint64_t>(launch_->workspace_limit, 1, UINT64_MAX / 2);
     return YOKE_OK;
 }
 

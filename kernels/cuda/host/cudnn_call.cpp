@@ -27,6 +27,11 @@ View::View(const yoke_operand &like, const void *data, const int64_t *wanted) : 
     operand.flags &= ~YOKE_OPERAND_CONTIGUOUS;
 }
 
+bool CudnnCall::is_benchmark() const
+{
+    return launch_->flags & YOKE_LAUNCH_CUDNN_BENCHMARK;
+}
+
 yoke_status cudnn_prepare(Device &device, uint32_t flags)
 {
     if (flags & YOKE_LAUNCH_CUDNN_OFF || !cudnn_calls()) return YOKE_OK;
@@ -41,29 +46,41 @@ yoke_status cudnn_prepare(Device &device, uint32_t flags)
 yoke_status CudnnCall::prepare(bool *exists)
 {
     constexpr size_t kLast = std::size(CudnnKey{}.words) - 1;
-    const EngineRules rules = this->rules();
+    const uint64_t limit = launch_->workspace_limit;
+    const EngineRules rules = this->rules(limit);
     CudnnKey key = this->key();
-    key.words[kLast] = static_cast<int64_t>(launch_->workspace_limit);
+    key.words[kLast] = static_cast<int64_t>(limit);
     key.words[kLast - 1] = rules.tf32 | rules.deterministic << 1;
     entry_ = worker_.find(key);
     yoke_status status = YOKE_OK;
     if (!entry_) {
         entry_ = &worker_.room_for(key);
-        status =
-            make_plan(launch_->workspace_limit, entry_->plan, &entry_->exists, &entry_->refused);
+        status = make_first(limit);
     }
     *exists = entry_->exists;
     return status;
 }
 
 // Another library's capture may forbid what making a plan does: it may compile, and load what it compiled.
-yoke_status CudnnCall::make_plan(uint64_t limit, CudnnPlan &plan, bool *exists, uint64_t *refused)
+yoke_status CudnnCall::make_first(uint64_t limit)
 {
     const Relaxed relaxed;
-    EngineRules rules = this->rules();
-    rules.workspace_limit = limit;
+    const EngineRules rules = this->rules(limit);
     Graph graph(*cudnn_calls(), worker_.target());
     build(graph);
+    if (is_benchmark() && recall(graph, rules)) {
+        entry_->exists = true;
+        return YOKE_OK;
+    }
+    const yoke_status status =
+        find_plan(graph, rules, entry_->plan, &entry_->exists, &entry_->refused);
+    entry_->untuned = entry_->exists;
+    return status;
+}
+
+yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, CudnnPlan &plan,
+                                 bool *exists, uint64_t *refused)
+{
     CudnnFailure why;
     *exists = find_plans(graph, rules, 1, &plan, &why, refused) > 0;
     // That an engine does not support something is why there are others.
@@ -71,6 +88,14 @@ yoke_status CudnnCall::make_plan(uint64_t limit, CudnnPlan &plan, bool *exists, 
     if (why && !is_usual) return cudnn_pass_over(launch_, why);
     if (!*exists && tells()) tell_none(why);
     return YOKE_OK;
+}
+
+yoke_status CudnnCall::find_smaller(uint64_t limit, CudnnPlan &plan, bool *exists)
+{
+    const Relaxed relaxed;
+    Graph graph(*cudnn_calls(), worker_.target());
+    build(graph);
+    return find_plan(graph, rules(limit), plan, exists, nullptr);
 }
 
 void CudnnCall::tell_none(const CudnnFailure &why) const
@@ -119,6 +144,8 @@ yoke_status CudnnCall::run(bool *has_room)
     if (const yoke_status lost = prepare(&exists)) return lost;
     if (!exists)
         return fail(YOKE_E_OOM, 0, "%s: cuDNN made a plan, and then none", op_name(launch_->op));
+    if (is_benchmark() && entry_->untuned)
+        if (const yoke_status lost = tune()) return lost;
     CudnnPlan spare;
     const CudnnPlan *plan = &entry_->plan;
     for (;;) {
@@ -127,7 +154,7 @@ yoke_status CudnnCall::run(bool *has_room)
         if (!status) return execute(*plan, scratch.data());
         if (status != YOKE_E_OOM) return status;
         const uint64_t wanted = plan->workspace;
-        if (const yoke_status lost = make_plan(wanted - 1, spare, &exists, nullptr)) return lost;
+        if (const yoke_status lost = find_smaller(wanted - 1, spare, &exists)) return lost;
         *has_room = exists;
         if (!exists) return status;
         tell_room(wanted, spare.workspace);

@@ -3,6 +3,9 @@
 // Contract
 //  * Inside the context of its device, on the launch's stream, without waiting for it.
 //  * A workspace is within the launch's limit. Where memory lacks for it, the next plan that wants less runs.
+//  * Where the launch asks for a benchmark, a key's first run that no capture forbids to wait times the first plans on
+//    the launch's own operands and keeps the quickest, for the next process too where YOKE_CUDNN_BENCHMARK_FILE names a
+//    file. That is done for 64 keys of an op. In a capture, the file's winner or the first plan serves.
 //  * What fails before a plan runs is no failure of the launch: there is no plan then, and one warning has told why.
 //    What fails as it runs is.
 #pragma once
@@ -45,19 +48,29 @@ protected:
 
     // All that the graph depends on; the last two words are the call's.
     virtual CudnnKey key() const = 0;
-    virtual EngineRules rules() const = 0;  // without the limit
+    virtual EngineRules rules(uint64_t limit) const = 0;
     virtual void build(Graph &graph) const = 0;
     // The graph's tensors and numbers, and how many they are.
     virtual int operands(CudnnWorker::Operand (&all)[kMostOperands]) const = 0;
     virtual void describe(Text &text) const = 0;  // "the convolution of 8 x 64 x 56 x 56 …"
+    // Bytes of the first operand, where a run adds to what it holds: runs that are only tried add to others.
+    virtual uint64_t adds_to() const { return 0; }
     // Whether that there is no engine is worth a warning.
     virtual bool tells() const = 0;
 
     const yoke_launch *const launch_;
 
 private:
-    yoke_status make_plan(uint64_t limit, CudnnPlan &plan, bool *exists, uint64_t *refused);
+    bool is_benchmark() const;
+    yoke_status make_first(uint64_t limit);
+    yoke_status find_plan(const Graph &graph, const EngineRules &rules, CudnnPlan &plan,
+                          bool *exists, uint64_t *refused);
+    yoke_status find_smaller(uint64_t limit, CudnnPlan &plan, bool *exists);
     yoke_status execute(const CudnnPlan &plan, void *workspace);
+    // cudnn_tune.cpp
+    bool recall(const Graph &graph, const EngineRules &rules);
+    int race(const CudnnPlan *plans, int count, yoke_status *lost);
+    yoke_status tune();
     void tell_none(const CudnnFailure &why) const;
     void tell_room(uint64_t wanted, uint64_t less) const;
 

@@ -30,12 +30,13 @@ private:
                 bias_ != nullptr};
     }
     CudnnKey key() const override;
-    EngineRules rules() const override
+    EngineRules rules(uint64_t limit) const override
     {
         const bool is_f32 = conv_.dtype == YOKE_F32;
         return {is_f32, is_f32 && (launch_->flags & YOKE_LAUNCH_TF32),
-                !(launch_->flags & YOKE_LAUNCH_CUDNN_NONDETERMINISTIC), 0};
+                !(launch_->flags & YOKE_LAUNCH_CUDNN_NONDETERMINISTIC), limit};
     }
+    uint64_t adds_to() const override;
     void build(Graph &graph) const override { build_conv(graph, conv_, terms_); }
     int operands(CudnnWorker::Operand (&all)[kMostOperands]) const override;
     void describe(Text &text) const override;
@@ -82,6 +83,14 @@ int Call::operands(CudnnWorker::Operand (&all)[kMostOperands]) const
     all[2] = {kConvOut, conv_.out};
     all[3] = {kConvBias, bias_};
     return bias_ && conv_.kind == ConvKind::kForward ? 4 : 3;
+}
+
+// The gradient by data, onto the bias.
+uint64_t Call::adds_to() const
+{
+    if (!bias_ || conv_.kind != ConvKind::kData) return 0;
+    const Conv &c = conv_;
+    return static_cast<uint64_t>(c.n * c.c * c.h * c.w * (c.dtype == YOKE_F32 ? 4 : 2));
 }
 
 void Call::describe(Text &text) const

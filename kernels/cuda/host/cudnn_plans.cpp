@@ -22,9 +22,44 @@ bool notes_allow(const EngineRules &rules, const cudnnBackendNumericalNote_t *no
     });
 }
 
+static bool is_allowed(CudnnSteps &steps, const EngineRules &rules, cudnnBackendDescriptor_t config)
+{
+    Descriptor engine = steps.create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    steps.get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+              engine.place());
+    constexpr int64_t kMostNotes = 32;
+    cudnnBackendNumericalNote_t notes[kMostNotes];
+    const int64_t count = steps.get(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                    CUDNN_TYPE_NUMERICAL_NOTE, kMostNotes, notes);
+    return steps.works() && notes_allow(rules, notes, std::min(count, kMostNotes));
+}
+
+bool make_plan(CudnnSteps &steps, const Graph &graph, const EngineRules &rules, Descriptor &&config,
+               CudnnPlan &made)
+{
+    if (!is_allowed(steps, rules, config.get())) return false;
+    const Target &target = graph.target();
+    made.plan = steps.create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (target.handle)
+        steps.set(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE,
+                  target.handle);
+    else
+        steps.set(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                  CUDNN_TYPE_BACKEND_DESCRIPTOR, target.properties);
+    steps.set(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+              CUDNN_TYPE_BACKEND_DESCRIPTOR, config.get());
+    steps.finalize(made.plan.get());
+    int64_t bytes = 0;
+    steps.get(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+              &bytes);
+    made.workspace = static_cast<uint64_t>(bytes);
+    made.config = std::move(config);
+    return steps.works() && made.workspace <= rules.workspace_limit;
+}
+
 namespace {
 
-constexpr int64_t kMostConfigs = 64, kMostNotes = 32;
+constexpr int64_t kMostConfigs = 64;
 
 struct Search {
     const Graph &graph;
@@ -44,43 +79,14 @@ struct Search {
     void consider(Descriptor &&config);
 };
 
-bool is_allowed(CudnnSteps &steps, const EngineRules &rules, cudnnBackendDescriptor_t config)
-{
-    Descriptor engine = steps.create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    steps.get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-              engine.place());
-    cudnnBackendNumericalNote_t notes[kMostNotes];
-    const int64_t count = steps.get(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                    CUDNN_TYPE_NUMERICAL_NOTE, kMostNotes, notes);
-    return steps.works() && notes_allow(rules, notes, std::min(count, kMostNotes));
-}
-
 void Search::consider(Descriptor &&config)
 {
     CudnnSteps steps(call());
-    if (is_allowed(steps, rules, config.get())) {
-        const Target &target = graph.target();
-        CudnnPlan made;
-        made.plan = steps.create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-        if (target.handle)
-            steps.set(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE,
-                      target.handle);
-        else
-            steps.set(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
-                      CUDNN_TYPE_BACKEND_DESCRIPTOR, target.properties);
-        steps.set(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                  CUDNN_TYPE_BACKEND_DESCRIPTOR, config.get());
-        steps.finalize(made.plan.get());
-        int64_t bytes = 0;
-        steps.get(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                  &bytes);
-        made.workspace = static_cast<uint64_t>(bytes);
-        made.config = std::move(config);
-        if (steps.works() && made.workspace <= rules.workspace_limit)
-            plans[found++] = std::move(made);
-        else if (steps.works() && (!refused || made.workspace < refused))
-            refused = made.workspace;
-    }
+    CudnnPlan made;
+    if (make_plan(steps, graph, rules, std::move(config), made))
+        plans[found++] = std::move(made);
+    else if (steps.works() && made.workspace && (!refused || made.workspace < refused))
+        refused = made.workspace;
     note(steps);
 }
 

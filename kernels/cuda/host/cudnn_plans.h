@@ -23,6 +23,10 @@ struct CudnnPlan {
 // Whether an engine of these notes may run; notes that no rule names are fine.
 bool notes_allow(const EngineRules &rules, const cudnnBackendNumericalNote_t *notes, int64_t count);
 
+// A plan of a configuration, if its engine may run and its workspace, which is told in any case, is within the limit.
+bool make_plan(CudnnSteps &steps, const Graph &graph, const EngineRules &rules, Descriptor &&config,
+               CudnnPlan &made);
+
 // The best plans, at most `wanted`, in cuDNN's order; 0 is no failure. What a plan's making failed with is not either:
 // `why`, where it is not null, keeps the first. `refused` is told the least workspace that is beyond the limit, 0 if
 // none is.

@@ -66,7 +66,7 @@ CudnnEntry &CudnnWorker::room_for(const CudnnKey &key)
         if (set[way].used < oldest->used) oldest = &set[way];
     oldest->key = key;
     oldest->used = ++clock_;
-    oldest->exists = oldest->is_tried = false;
+    oldest->exists = oldest->untuned = oldest->is_tried = false;
     oldest->refused = 0;
     oldest->plan = {};
     return *oldest;

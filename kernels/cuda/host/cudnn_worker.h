@@ -20,6 +20,7 @@ struct CudnnEntry {
     CudnnKey key;
     uint64_t used;     // when, for eviction; 0: none
     bool exists;       // else cuDNN has no engine for this
+    bool untuned;      // its plan is the first, which was never measured against others
     bool is_tried;     // ran once, and has loaded its code
     uint64_t refused;  // the least workspace that is beyond the limit; 0: none is
     CudnnPlan plan;

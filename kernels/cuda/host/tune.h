@@ -13,7 +13,7 @@
 
 namespace yoke::cuda {
 
-constexpr int kMostTuned = 16;
+constexpr int kMostTuned = 64;
 
 // Whether to try algorithms: later, while the stream is being captured.
 enum class Tuning { kOff, kLater, kNow };

@@ -35,7 +35,7 @@ std::mutex g_mutex;
 std::set<const void *> g_handles;
 std::map<void *, std::shared_ptr<CudnnObject>> g_objects;
 int g_runs[2];  // in TF32, and not
-int g_engine_runs[8];
+int g_engine_runs[8], g_last_engine = -1;
 
 // The engines: a plan that the module takes must be of one whose notes allow.
 struct Engine {
@@ -121,6 +121,38 @@ int64_t workspace_of(const CudnnObject &config)
            bytes_of_scores(*config.ref(CUDNN_ATTR_ENGINE_OPERATION_GRAPH));
 }
 
+// Of FAKE_CUDNN_MICROSECONDS, a number for each engine; the last is that of all others.
+int microseconds_of(size_t engine)
+{
+    const char *list = getenv("FAKE_CUDNN_MICROSECONDS");
+    for (size_t i = 0; list && i < engine && strchr(list, ','); ++i) list = strchr(list, ',') + 1;
+    return list ? atoi(list) : 0;
+}
+
+// Each engine has one knob, of which one choice alone is right.
+constexpr int kKnob = CUDNN_KNOB_TYPE_TILE_SIZE;
+int64_t choice_of(int64_t engine)
+{
+    return 10 + engine;
+}
+
+// A configuration that was put together by hand, of an engine and a choice for its knob.
+cudnnStatus_t take_engine(CudnnObject &config)
+{
+    const CudnnObject &engine = *config.ref(CUDNN_ATTR_ENGINECFG_ENGINE),
+                      *choice = config.ref(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
+    const auto number = engine.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+    if (number < 0 || number >= static_cast<int64_t>(kEngines.size()))
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    if (!choice || choice->get<int>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) != kKnob ||
+        choice->get<int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE) != choice_of(number))
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    config.values[kEngineOfConfig] = value_of(CUDNN_TYPE_INT64, number);
+    config.values[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] =
+        engine.values.at(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+    return CUDNN_STATUS_SUCCESS;
+}
+
 // An engine of a graph, in a configuration's place.
 void add_results(CudnnObject &heuristics)
 {
@@ -178,6 +210,13 @@ extern "C" __attribute__((visibility("default"))) int fake_cudnn_runs_of(int eng
 {
     const std::lock_guard<std::mutex> lock(g_mutex);
     return g_engine_runs[engine];
+}
+
+// The engine that ran last.
+extern "C" __attribute__((visibility("default"))) int fake_cudnn_last(int)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    return g_last_engine;
 }
 
 // Computes a graph at once, without a handle.
@@ -302,6 +341,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
         runtime().unsafe())
         return CUDNN_STATUS_INTERNAL_ERROR;
     if (object->type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR) add_results(*object);
+    if (object->type == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+        if (const cudnnStatus_t status = take_engine(*object)) return status;
     object->is_finalized = true;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -332,6 +373,28 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
             *count = 1;
             object_of(places[0])->values[kEngineOfConfig] = object->values.at(kEngineOfConfig);
             return CUDNN_STATUS_SUCCESS;
+        case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+            *count = 1;
+            memcpy(values, object->values.at(kEngineOfConfig).bytes.data(), sizeof(int64_t));
+            return CUDNN_STATUS_SUCCESS;
+        case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
+            *count = 1;
+            if (wanted > 0) {
+                CudnnObject &choice = *object_of(places[0]);
+                choice.values[CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE] =
+                    value_of(CUDNN_TYPE_KNOB_TYPE, kKnob);
+                choice.values[CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE] =
+                    value_of(CUDNN_TYPE_INT64, choice_of(static_cast<int64_t>(engine)));
+                choice.is_finalized = true;
+            }
+            return CUDNN_STATUS_SUCCESS;
+        case CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
+        case CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE: {
+            const std::vector<char> &bytes = object->values.at(name).bytes;
+            *count = 1;
+            memcpy(values, bytes.data(), bytes.size());
+            return CUDNN_STATUS_SUCCESS;
+        }
         case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
             *count = static_cast<int64_t>(kEngines[engine].notes.size());
             std::copy_n(kEngines[engine].notes.begin(), std::min(wanted, *count),
@@ -364,6 +427,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     CudnnWork work{};
     work.graph = config.values.at(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).refs[0];
     work.workspace_bytes = static_cast<uint64_t>(workspace_of(config));
+    work.microseconds = microseconds_of(static_cast<size_t>(&engine - kEngines.data()));
     work.tf32 = is_float_graph(*work.graph) && !engine.notes.empty() &&
                 engine.notes[0] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     if (const cudnnStatus_t status = read_cudnn_pack(*the_pack, *work.graph, work)) return status;
@@ -373,7 +437,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     {
         const std::lock_guard<std::mutex> lock(g_mutex);
         ++g_runs[work.tf32];
-        ++g_engine_runs[&engine - kEngines.data()];
+        g_last_engine = static_cast<int>(&engine - kEngines.data());
+        ++g_engine_runs[g_last_engine];
     }
     return runtime().enqueue("cuDNN's kernel", reinterpret_cast<Handle *>(handle)->stream,
                              do_cudnn_work, drop_cudnn_work, new CudnnWork(work), used.data(),

@@ -83,6 +83,7 @@ struct CudnnWork {
     std::map<int64_t, float> numbers;     // by name: read when the plan was handed over
     void *workspace;
     uint64_t workspace_bytes;
+    int microseconds;  // that it takes, on the clock of FAKE_CUDA_TICKS
 };
 // Takes addresses over, each of a real tensor of the graph and aligned as promised, all of them.
 cudnnStatus_t read_cudnn_pack(const CudnnObject &pack, const CudnnObject &graph, CudnnWork &work);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/common/numeric.h"
+#include "tests/fakes/cuda/beside_driver.h"
 #include "tests/fakes/cuda/cudnn_fake.h"
 
 namespace yoke::fake {
@@ -341,6 +342,7 @@ int do_cudnn_work(void *context)
     const CudnnWork &work = *static_cast<const CudnnWork *>(context);
     if (work.workspace_bytes) memset(work.workspace, 0xab, work.workspace_bytes);
     run_cudnn_graph(work);
+    runtime().spend(work.microseconds);
     return cudaSuccess;
 }
 

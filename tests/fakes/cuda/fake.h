@@ -23,6 +23,7 @@
  *   FAKE_CUBLASLT_MICROSECONDS  "20,9": how long a product takes by the first algorithm, the second, and so on, on the
  *                       clock of FAKE_CUDA_TICKS; the last number is that of all others
  *   FAKE_CUDNN_ENGINES  how many engines of its five the fake cuDNN has for a graph
+ *   FAKE_CUDNN_MICROSECONDS  "20,9": how long a graph takes by each of them, as for cuBLASLt's algorithms
  *   FAKE_CUDA_REGISTERS a file of what the compiler gave kernels (tests/emu/registers.py writes it): a launch that asks
  *   for
  *                       more registers than a multiprocessor has, or for more threads than its bound, is refused, and

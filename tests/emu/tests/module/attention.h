@@ -18,6 +18,7 @@ struct AttentionCase {
     bool masked = false;
     double dropout = 0;
     uint32_t flags = 0;
+    uint64_t workspace_limit = 256 << 20;
 };
 
 inline uint16_t to_half(float x)
@@ -242,6 +243,7 @@ private:
             .param(int64_t{1})
             .param(int64_t{0})
             .allow(c_.flags)
+            .limit_workspace(c_.workspace_limit)
             .run(*Module::table());
     }
 

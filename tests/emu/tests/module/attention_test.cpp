@@ -99,6 +99,42 @@ TEST(Attention, IsForTheOwnKernelsWithoutAWordWhereThereIsNoEngine)
     });
 }
 
+// The gradient's workspace is 2 bytes a score and 4096 bytes, or nothing beside them by the last engine.
+TEST(Attention, GoesInPartsThatTheWorkspaceHolds)
+{
+    with_cudnn([](const Module &, void *device) {
+        AttentionCase c = {3, 4, 1, 5, 7, 8, 8, true};
+        const auto parts = [&](uint64_t heads, uint64_t beside) {
+            c.workspace_limit = heads * 5 * 7 * 2 + beside;
+            return graphs_of(device, c) - 1;  // without the forward pass
+        };
+        EXPECT_EQ(parts(12, 4096), 1);
+        EXPECT_EQ(parts(12, 0), 1);
+        EXPECT_EQ(parts(11, 0), 2) << "two batches, and one";
+        EXPECT_EQ(parts(7, 69), 3) << "a batch each";
+        EXPECT_EQ(parts(3, 0), 6) << "half a batch each, rather than three heads and one";
+        EXPECT_EQ(parts(1, 0), 12);
+        EXPECT_EQ(parts(0, 69), 0) << "not even one head";
+        EXPECT_EQ(Module::logged(), "");
+    });
+}
+
+TEST(Attention, NeedsNoPartsWhereAnyOrderWillDo)
+{
+    with_cudnn([](const Module &, void *device) {
+        AttentionCase c = {3, 4, 2, 5, 7, 8, 8, true};
+        c.flags = YOKE_LAUNCH_CUDNN_NONDETERMINISTIC;
+        EXPECT_EQ(graphs_of(device, c), 2);
+        EXPECT_EQ(cudnn_runs_of(0), 2) << "by the engine whose sums have no order";
+        c.workspace_limit = 24 * 5 * 8 * 4;
+        EXPECT_EQ(graphs_of(device, c), 2);
+        c.workspace_limit /= 2;
+        EXPECT_EQ(graphs_of(device, c), 4) << "the sums of query's gradient are within it, too";
+        c.flags |= YOKE_LAUNCH_CUDNN_OFF;
+        EXPECT_EQ(graphs_of(device, c), 0);
+    });
+}
+
 // Its first launch is captured, its plans are made meanwhile; replays take what lies there then.
 TEST(Attention, MayBeCapturedAndReplayed)
 {
