@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <iterator>
 
 #include "core/backend/ops.inc"
 #include "kernels/common/kernel.h"
@@ -50,6 +51,7 @@ private:
 CudnnKey Call::key() const
 {
     const AttentionShape &s = heads_.shape;
+    static_assert(11 + 3 * kMostAttentionPlaces <= std::size(CudnnKey{}.words) - 2);
     CudnnKey key{{launch_->op, s.dtype, s.batch, s.heads, s.key_heads, s.queries, s.keys, s.width,
                   s.value_width, s.causal, s.statistics_alignment}};
     int64_t *word = key.words + 11;
@@ -246,7 +248,8 @@ yoke_status Attention::try_parts(const Parts &parts, CopyOperand copy, Scratch &
     if (!status) status = run_parts(parts, &has_room);
     *done = !status;
     if (has_room) return status;
-    Call(launch_, worker_, parts.first(heads_)).tell_no_room();
+    Call(launch_, worker_, parts.first(heads_))
+        .tell_no_room("it goes in smaller parts, or by Yoke's own kernels");
     // Half of it is tried next.
     *refused = 2 * std::clamp<uint64_t>(launch_->workspace_limit, 1, UINT64_MAX / 2);
     return YOKE_OK;

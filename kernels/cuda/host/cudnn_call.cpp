@@ -123,15 +123,13 @@ void CudnnCall::tell_room(uint64_t wanted, uint64_t less) const
     cudnn_warn(CudnnReason::kNoRoom, line);
 }
 
-void CudnnCall::tell_no_room() const
+void CudnnCall::tell_no_room(const char *instead) const
 {
     Text text;
     char line[320];
     describe(text);
-    snprintf(
-        line, sizeof line,
-        "cuda:%d: there is no memory for a workspace of %s; it goes in smaller parts, or by Yoke's own kernels",
-        device_index(launch_), text);
+    snprintf(line, sizeof line, "cuda:%d: there is no memory for a workspace of %s; %s",
+             device_index(launch_), text, instead);
     cudnn_warn(CudnnReason::kNoRoom, line);
 }
 

@@ -38,7 +38,7 @@ public:
     // False in *has_room, and YOKE_E_OOM, where there is no memory for any plan's workspace; nothing ran then.
     yoke_status run(bool *has_room);
     // Warns that memory lacks, where there is a way on all the same.
-    void tell_no_room() const;
+    void tell_no_room(const char *instead) const;
 
 protected:
     ~CudnnCall() = default;
@@ -69,7 +69,10 @@ private:
     yoke_status execute(const CudnnPlan &plan, void *workspace);
     // cudnn_tune.cpp
     bool recall(const Graph &graph, const EngineRules &rules);
+    yoke_status pass_by(const CudnnFailure &failure) const;
+    bool reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const;
     int race(const CudnnPlan *plans, int count, yoke_status *lost);
+    yoke_status measure(const Graph &graph, const EngineRules &rules);
     yoke_status tune();
     void tell_none(const CudnnFailure &why) const;
     void tell_room(uint64_t wanted, uint64_t less) const;

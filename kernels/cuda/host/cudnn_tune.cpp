@@ -58,38 +58,71 @@ bool CudnnCall::recall(const Graph &graph, const EngineRules &rules)
     return true;
 }
 
+// What failed as plans were tried: there is the first of them all the same, unless the device is lost.
+yoke_status CudnnCall::pass_by(const CudnnFailure &failure) const
+{
+    if (why_lost(launch_)) return cudnn_pass_over(launch_, failure);
+    cudnn_log(*static_cast<const Device *>(launch_->device), failure);
+    return YOKE_OK;
+}
+
+// False where memory lacks; what else fails is kept in *lost.
+bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
+{
+    const yoke_status status = bytes ? room.reserve(bytes) : YOKE_OK;
+    if (status == YOKE_E_OOM)
+        tell_no_room("plans that want it are not measured");
+    else
+        *lost = status;
+    return !status;
+}
+
 // Which of the plans is the fastest, or -1. One workspace is held at a time.
 int CudnnCall::race(const CudnnPlan *plans, int count, yoke_status *lost)
 {
     CudnnWorker::Operand all[kMostOperands];
     const int operand_count = operands(all);
     Scratch beside(launch_);
-    if (const uint64_t bytes = adds_to()) {
-        if (beside.reserve(bytes)) return -1;
-        all[0].address = beside.data();
-    }
+    if (!reserve(beside, adds_to(), lost)) return -1;
+    if (beside.data()) all[0].address = beside.data();
     std::optional<Scratch> room;
     int holder = -1;
     bool has_room = true;
     Stopwatch watch(launch_, kTunedPlan);
     const int fastest = fastest_of(watch, count, [&](int i) {
-        if (holder != i) {
-            room.emplace(launch_);
-            has_room = !plans[i].workspace || !room->reserve(plans[i].workspace);
-            holder = i;
-        }
-        if (*lost || !has_room) return false;
+        if (*lost) return false;
+        if (std::exchange(holder, i) != i)
+            has_room = reserve(room.emplace(launch_), plans[i].workspace, lost);
+        if (!has_room) return false;
         const CudnnFailure failure = worker_.run(plans[i], all, operand_count, room->data());
-        if (failure && why_lost(launch_))
-            *lost = cudnn_pass_over(launch_, failure);
-        else if (failure)
-            cudnn_log(*static_cast<const Device *>(launch_->device), failure);
+        if (failure) *lost = pass_by(failure);
         return !failure;
     });
     return watch.works() && !*lost ? fastest : -1;
 }
 
-// What the plan's first run in a benchmark does, but in a capture: those that cuDNN thinks best race.
+// The quickest of the first plans, if there is one, in the place of the first. A search that fails has cuDNN's first.
+yoke_status CudnnCall::measure(const Graph &graph, const EngineRules &rules)
+{
+    CudnnPlan plans[kMostTuned];
+    CudnnFailure why;
+    const auto limit = static_cast<int>(std::min<uint32_t>(launch_->benchmark_limit, kMostTuned));
+    const int count = find_plans(graph, rules, limit ? limit : kMostTuned, plans, &why);
+    yoke_status lost = why && CUDNN_STATUS_CATEGORY(why.status) != CUDNN_STATUS_NOT_SUPPORTED
+                           ? pass_by(why)
+                           : YOKE_OK;
+    const int fastest = lost ? -1 : count > 1 ? race(plans, count, &lost) : count - 1;
+    if (fastest < 0) return lost;
+    entry_->plan = std::move(plans[fastest]);
+    entry_->is_tried = count > 1;
+    const Tuned tuned = tuned_by(launch_, entry_->key);
+    CudnnWinner winner;
+    if (has_winners_file(tuned) && read_winner(*cudnn_calls(), entry_->plan, winner))
+        keep_winner(launch_, tuned, &winner, sizeof winner);
+    return YOKE_OK;
+}
+
+// At a plan's first run in a benchmark.
 yoke_status CudnnCall::tune()
 {
     const Tuning tuning = tuning_on(launch_, kTunedPlan);
@@ -101,18 +134,7 @@ yoke_status CudnnCall::tune()
     Graph graph(*cudnn_calls(), worker_.target());
     build(graph);
     if (recall(graph, rules) || !may_try(launch_)) return YOKE_OK;
-    CudnnPlan plans[kMostTuned];
-    const auto limit = static_cast<int>(std::min<uint32_t>(launch_->benchmark_limit, kMostTuned));
-    const int count = find_plans(graph, rules, limit ? limit : kMostTuned, plans);
-    yoke_status lost = YOKE_OK;
-    const int fastest = count > 1 ? race(plans, count, &lost) : count - 1;
-    if (fastest < 0) return lost;
-    entry_->plan = std::move(plans[fastest]);
-    entry_->is_tried = count > 1;
-    CudnnWinner winner;
-    if (read_winner(*cudnn_calls(), entry_->plan, winner))
-        keep_winner(launch_, tuned_by(launch_, entry_->key), &winner, sizeof winner);
-    return YOKE_OK;
+    return measure(graph, rules);
 }
 
 }  // namespace yoke::cuda

@@ -77,6 +77,11 @@ constexpr size_t kLine = 2048;
 
 }  // namespace
 
+bool has_winners_file(const Tuned &tuned)
+{
+    return winners_file(tuned) != nullptr;
+}
+
 bool recall_winner(const yoke_launch *launch, const Tuned &tuned, void *winner, size_t bytes)
 {
     char wanted[kLine], line[kLine];

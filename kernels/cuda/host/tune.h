@@ -30,6 +30,8 @@ struct Tuned {
     size_t key_bytes;
 };
 
+bool has_winners_file(const Tuned &tuned);
+
 // The winner, bytes of one size, that was kept before. False too where this GPU's name cannot be had.
 bool recall_winner(const yoke_launch *launch, const Tuned &tuned, void *winner, size_t bytes);
 void keep_winner(const yoke_launch *launch, const Tuned &tuned, const void *winner, size_t bytes);

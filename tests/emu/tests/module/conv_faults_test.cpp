@@ -65,4 +65,38 @@ TEST(Faults, OfConvolutions)
         kMostOfMany);
 }
 
+// The gradient by data onto a bias, by the quickest plan: what was tried before it has left nothing there.
+TEST(Faults, OfABenchmark)
+{
+    setenv("FAKE_CUDA_TICKS", "1", 1);  // so that as many calls are made each time
+    setenv("FAKE_CUDNN_MICROSECONDS", "500", 1);
+    expect_every_call_may_fail(
+        [](Scenario &s) {
+            float *ones = s.upload(std::vector<float>(64, 1)),
+                  *out = s.upload(std::vector<float>(64));
+            const std::vector<int64_t> image = {1, 2, 4, 4}, last = {32, 1, 8, 2};
+            s.step([&] {
+                return Record(YOKE_OP__CONV_DATA, s.device)
+                    .in(ones, image, last)
+                    .in(ones, {2, 2, 3, 3})
+                    .in(ones, {2})
+                    .out(out, image, last)
+                    .axes({4, 4})
+                    .axes({1, 1, 1, 1, 1, 1})
+                    .param(int64_t{1})
+                    .allow(YOKE_LAUNCH_CUDNN_BENCHMARK)
+                    .run(s.table());
+            });
+            EXPECT_EQ(s.download(out, 64)[0], 2 * 4 + 1);
+            s.wait();
+            s.free(ones, 256);
+        },
+        {"cudaStreamIsCapturing", "cudaEventCreateWithFlags", "cudaEventRecord",
+         "cudaEventSynchronize", "cudaEventElapsedTime", "cudaEventDestroy", "cudnnBackendExecute",
+         "cuDNN's kernel"},
+        kMostOfMany / 3);
+    unsetenv("FAKE_CUDNN_MICROSECONDS");
+    unsetenv("FAKE_CUDA_TICKS");
+}
+
 }  // namespace yoke::test
