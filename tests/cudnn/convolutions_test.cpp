@@ -1,5 +1,6 @@
 // The real cuDNN's verdict on graphs of convolutions, card by card.
 #include "kernels/cuda/host/cudnn_conv_graph.h"
+#include "kernels/cuda/host/cudnn_winner.h"
 #include "tests/cudnn/asked.h"
 #include "tests/cudnn/host.h"
 
@@ -102,6 +103,34 @@ TEST_P(Convolutions, HaveADeterministicEngineInEveryDtype)
                 EXPECT_EQ(on_tensor_cores, dtype != YOKE_F32)
                     << layer.name << ", kind " << static_cast<int>(kind);
             }
+}
+
+// By what a file keeps of them: engines and knobs.
+TEST_P(Convolutions, AreRemadeFromWinners)
+{
+    const Conv conv = conv_of(kLayers[0], ConvKind::kForward, YOKE_F16);
+    const EngineRules rules = rules_of(conv, false);
+    Graph graph(*cudnn_calls(), target());
+    ASSERT_TRUE(build_conv(graph, conv, kAligned)) << graph.steps.failure().said;
+    CudnnPlan found[4];
+    const int count = find_plans(graph, rules, 4, found);
+    ASSERT_GT(count, 1);
+    CudnnWinner first{};
+    for (int i = 0; i < count; ++i) {
+        CudnnWinner winner, again;
+        CudnnPlan remade;
+        ASSERT_TRUE(read_winner(*cudnn_calls(), found[i], winner)) << i;
+        ASSERT_TRUE(remake_plan(graph, rules, winner, remade)) << i;
+        ASSERT_TRUE(read_winner(*cudnn_calls(), remade, again)) << i;
+        EXPECT_EQ(memcmp(&winner, &again, sizeof winner), 0) << i;
+        EXPECT_EQ(remade.workspace, found[i].workspace) << i;
+        if (i == 0) first = winner;
+        EXPECT_TRUE(i == 0 || memcmp(&winner, &first, sizeof winner) != 0) << i;
+    }
+    first.engine = 999999;
+    EXPECT_FALSE(remake_plan(graph, rules, first, found[0]));
+    first.count = -1;
+    EXPECT_FALSE(remake_plan(graph, rules, first, found[0]));
 }
 
 // Forward by an addition behind the product, the gradient by data by adding to what is there.

@@ -8,20 +8,18 @@ namespace {
 
 constexpr int kMostKnobs = CudnnWinner::kMostKnobs;
 
+// How many there are; cuDNN tells that only as it fills places for them.
 int64_t read_knobs(CudnnSteps &steps, cudnnBackendDescriptor_t config, CudnnWinner &winner)
 {
-    const int64_t known = steps.get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                    CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
-    if (known > kMostKnobs) return known;
     Descriptor choices[kMostKnobs];
     cudnnBackendDescriptor_t places[kMostKnobs];
-    for (int64_t i = 0; i < known; ++i) {
+    for (int i = 0; i < kMostKnobs; ++i) {
         choices[i] = steps.create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
         places[i] = choices[i].get();
     }
-    if (known)
-        steps.get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, known,
-                  places);
+    const int64_t known = steps.get(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                    CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostKnobs, places);
+    if (known > kMostKnobs) return known;
     for (int64_t i = 0; i < known; ++i) {
         int64_t value = 0;
         steps.get(places[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
@@ -64,6 +62,9 @@ bool remake_plan(const Graph &graph, const EngineRules &rules, const CudnnWinner
     steps.set(engine.get(), CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR,
               graph.get());
     steps.set(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, winner.engine);
+    if (!graph.target().handle)
+        steps.set(engine.get(), CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                  graph.target().properties);
     steps.finalize(engine.get());
     Descriptor choices[kMostKnobs], config = steps.create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     cudnnBackendDescriptor_t places[kMostKnobs];

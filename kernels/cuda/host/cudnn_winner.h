@@ -6,7 +6,7 @@
 namespace yoke::cuda {
 
 struct CudnnWinner {
-    static constexpr int kMostKnobs = 32;
+    static constexpr int kMostKnobs = 64;
 
     int64_t engine, count;
     struct {

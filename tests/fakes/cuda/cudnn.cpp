@@ -275,7 +275,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
             memcpy(values, object->values.at(kEngineOfConfig).bytes.data(), sizeof(int64_t));
             return CUDNN_STATUS_SUCCESS;
         case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
-            *count = 1;
+            *count = wanted > 0;  // as the real one: it counts only what it fills
             if (wanted > 0) {
                 CudnnObject &choice = *object_of(places[0]);
                 choice.values[CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE] =
