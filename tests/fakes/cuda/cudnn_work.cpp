@@ -129,6 +129,7 @@ private:
     void one(const CudnnObject &operation);
     void convolve(const CudnnObject &operation, int window, int beta, int x, int w, int y);
     void point(const CudnnObject &operation);
+    bool is_accumulator(const CudnnObject &tensor) const;
     void multiply(const CudnnObject &operation);
     void reduce(const CudnnObject &operation);
     void reshape(const CudnnObject &operation);
@@ -251,6 +252,18 @@ void Run::point(const CudnnObject &operation)
     keep(*operation.ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC), std::move(all));
 }
 
+// Whether a product is added to what the tensor holds in memory: a later step reads it from there.
+bool Run::is_accumulator(const CudnnObject &tensor) const
+{
+    if (tensor.get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) return false;
+    const auto name = tensor.get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    for (const CudnnRef &step : work_.graph->values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).refs)
+        for (const int port : ports_of(*step).in)
+            if (const CudnnObject *read = step->ref(port))
+                if (read->get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID) == name) return true;
+    return false;
+}
+
 void Run::multiply(const CudnnObject &operation)
 {
     const CudnnObject &a = *operation.ref(CUDNN_ATTR_OPERATION_MATMUL_ADESC),
@@ -259,7 +272,7 @@ void Run::multiply(const CudnnObject &operation)
     const Shape left(a), right(b), to(c);
     const Numbers xs = numbers(a), ys = numbers(b);
     const auto head = [&](const Shape &of, int64_t h) { return h / (to.dims[1] / of.dims[1]); };
-    Numbers all(to.count());
+    Numbers all = is_accumulator(c) ? numbers(c) : Numbers(to.count());
     each_place(to, [&](size_t i, const int64_t(&at)[4]) {
         for (int64_t k = 0; k < left.dims[3]; ++k)
             all[i] += xs[left.at(at[0], head(left, at[1]), at[2], k)] *
