@@ -42,6 +42,7 @@ private:
             build_attention(graph, heads_.shape);
     }
     int operands(CudnnWorker::Operand (&all)[kMostOperands]) const override;
+    uint64_t adds_to() const override { return heads_.accumulator_bytes(); }
     void describe(Text &text) const override;
     bool tells() const override { return false; }
 
@@ -68,6 +69,7 @@ int Call::operands(CudnnWorker::Operand (&all)[kMostOperands]) const
 {
     alignas(16) static constexpr float kLeast = kMaskedScore, kUnit = 1;
     int n = 0;
+    if (heads_.accumulator_bytes()) all[n++] = {Name::kAccumulator, heads_.accumulator};
     for (int i = 0; i < heads_.count(); ++i) all[n++] = {kAttentionPlaces[i].name, heads_.data[i]};
     all[n++] = {Name::kStatistics, heads_.statistics};
     all[n++] = {Name::kScale, &heads_.scale};
@@ -75,7 +77,6 @@ int Call::operands(CudnnWorker::Operand (&all)[kMostOperands]) const
     if (!heads_.backward) return n;
     all[n++] = {Name::kRowSum, heads_.row_sum};
     all[n++] = {Name::kOne, &kUnit};
-    if (!heads_.deterministic) all[n++] = {Name::kAccumulator, heads_.accumulator};
     return n;
 }
 

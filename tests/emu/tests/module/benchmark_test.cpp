@@ -138,27 +138,37 @@ TEST(Benchmark, LeavesWhatAPlanAddsToAsItIs)
     });
 }
 
-TEST(Benchmark, OfAttentionTakesTheQuickestOfEachPass)
+// By the quickest engine, with nothing that tries have left in the sums of query's gradient.
+static void expect_attention(uint32_t flags, int engine)
 {
-    in_benchmark("1,1,90,40,70", nullptr, [](const Module &, void *device) {
+    in_benchmark("60,1,90,40,70", nullptr, [&](const Module &, void *device) {
         AttentionCase c = {1, 2, 1, 3, 5, 8, 8};
         AttentionRun<float> own(device, c);
-        c.flags = kBenchmark;
+        c.flags = kBenchmark | flags;
         AttentionRun<uint16_t> run(device, c);
+        std::vector<std::vector<float>> first;
         for (int time = 0; time < 2; ++time) {
             EXPECT_EQ(run.forward(), YOKE_OK);
-            EXPECT_EQ(last_engine(), 3);
+            EXPECT_EQ(last_engine(), engine);
             EXPECT_EQ(run.backward(), YOKE_OK);
-            EXPECT_EQ(last_engine(), 3);
+            EXPECT_EQ(last_engine(), engine);
+            if (time == 0) first = run.read();
         }
         EXPECT_EQ(own.forward(), YOKE_OK);
         EXPECT_EQ(own.backward(), YOKE_OK);
-        const auto got = run.read(), wanted = own.read();
-        for (size_t k = 0; k < got.size(); ++k)
-            for (size_t i = 0; i < got[k].size(); ++i)
-                ASSERT_NEAR(got[k][i], wanted[k][i], 0.01) << k << ", " << i;
+        const auto wanted = own.read();
+        EXPECT_EQ(run.read(), first);
+        for (size_t k = 0; k < wanted.size(); ++k)
+            for (size_t i = 0; i < wanted[k].size(); ++i)
+                ASSERT_NEAR(first[k][i], wanted[k][i], 0.01) << k << ", " << i;
         EXPECT_EQ(Module::logged(), "");
     });
+}
+
+TEST(Benchmark, OfAttentionTakesTheQuickestOfEachPass)
+{
+    expect_attention(0, 3);
+    expect_attention(YOKE_LAUNCH_CUDNN_NONDETERMINISTIC, 3);
 }
 
 TEST(Benchmark, KeepsWinnersInAFile)
