@@ -305,6 +305,7 @@ yoke_status launch(const Level &level, int op, const std::vector<Array> &operand
                           0,
                           nullptr,
                           0,
+                          0,
                           0};
     return level.kernels[op](&record);
 }
