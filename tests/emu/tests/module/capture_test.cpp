@@ -129,7 +129,8 @@ TEST(Captures, MayHoldTheFirstConvolutionOfAProcess)
         const auto *x = static_cast<float *>(capture.block);
         EXPECT_GT(x[0], 0);
         EXPECT_EQ(x[8], x[0] * x[0]);
-        EXPECT_EQ(Module::logged(), "");
+        const std::string told = Module::logged();
+        EXPECT_TRUE(told.empty() || told.find("was built without cuDNN") != told.npos) << told;
     });
 }
 
