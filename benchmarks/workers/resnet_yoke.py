@@ -33,7 +33,8 @@ def loss_of(net, amp, batch):
 @functools.lru_cache(None)
 def stepper(amp, depth, width, side, batch, share="plain"):
     yoke.manual_seed(0)
-    net = resnet.ResNet(depth, width, side)
+    net = resnet.ResNet(depth, width, resnet.SIDE)  # with the stem of small pictures
+    net.side = side
     optimizer, schedule = resnet.descend(net.parameters(), 10**6)
     policy = None if share == "plain" else yoke.MemoryBudget(float(share))
 
