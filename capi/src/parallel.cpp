@@ -89,6 +89,16 @@ ReducerOptions options_of(const yoke_reducer_options *options, const char *call)
     return how;
 }
 
+// The other ranks are told what is wrong with those of this one.
+ReducerOptions options_or_refusal(Group &group, const yoke_reducer_options *options,
+                                  const char *call)
+try {
+    return options_of(options, call);
+} catch (const Error &error) {
+    Reducer::tell_refused(group, error);
+    throw;
+}
+
 std::shared_ptr<Reducer> need_reducer(yoke_reducer *reducer, const char *call)
 {
     return need(reducer, call, "reducer").core();
@@ -134,8 +144,8 @@ yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,
         std::vector<Reducer::Named> of_params = named_tensors(params, names, count, call, "params");
         std::vector<Reducer::Named> of_buffers =
             named_tensors(buffers, buffer_names, buffer_count, call, "buffers");
-        const ReducerOptions how = options_of(options, call);
         const Interruptible waits("DistributedDataParallel");
+        const ReducerOptions how = options_or_refusal(*held, options, call);
         place = hand_out<yoke_reducer>(Ref<yoke_reducer>::adopt(new yoke_reducer(waits.finished(
             Reducer::make(held, std::move(of_params), std::move(of_buffers), how)))));
     });

@@ -186,8 +186,8 @@ Ref<Work> Group::run(Collective call, bool is_async)
     or_refuse(check, is_message ? Refused::kMessage : Refused::kCollective);
     if (is_message)
         forget_refused(Refused::kMessage);
-    else if (!backwards_)
-        ++asked_for_;
+    else
+        backwards_.note_asked();
     if (Device *device = call.device(); device && !device->host) [[unlikely]]
         call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;

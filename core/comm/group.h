@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/work.h"
+#include "core/comm/backwards.h"
 #include "core/comm/cause.h"
 #include "core/comm/collective.h"
 #include "core/comm/dump_failure.h"
@@ -113,11 +114,7 @@ public:
     // Who reduces gradients over it (reducer.h), and those that still live.
     int64_t add_reducer(std::weak_ptr<Reducer> reducer);  // its number, from 1 on
     std::vector<std::shared_ptr<Reducer>> reducers() const;
-    // While one of them has a backward, calls are that one's and not counted; ranks that are equally far have asked for
-    // equally many collectives beside.
-    void begin_backward() noexcept { ++backwards_; }
-    void end_backward() noexcept { --backwards_; }
-    int64_t asked_for() const noexcept { return asked_for_; }
+    Backwards &backwards() noexcept { return backwards_; }
 
     // News of a connection, from whoever watches them.
     void hear(const PeerEvent &event) noexcept;
@@ -348,8 +345,7 @@ private:
     ReunionPorts ports_;  // of processes
     std::vector<std::weak_ptr<Reducer>> reducers_;
     int64_t made_reducers_ = 0;
-    std::atomic<int32_t> backwards_{0};
-    std::atomic<int64_t> asked_for_{0};
+    Backwards backwards_;
     std::array<std::atomic<bool>, std::size(kRefusedKeys)> has_refused_{};
     std::atomic<uint64_t> told_at_{UINT64_MAX};
     std::shared_ptr<GroupLink> link_;

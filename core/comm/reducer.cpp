@@ -95,11 +95,12 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
     const std::shared_ptr<Reducer> made =
         checked(group, std::move(params), std::move(buffers), options);
     try {
-        made->number_ = made->group_->add_reducer(made);
         if (made->group_->size() > 1) {
             made->compare_models();
             made->take_values_of_rank_0();
         }
+        made->number_ = group->add_reducer(made);
+        group->backwards().note_params(made->params_.size());
         made->install();
     } catch (const UnlikeModels &) {
         throw;
@@ -114,19 +115,19 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
 std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<Named> params,
                                           std::vector<Named> buffers, const ReducerOptions &options)
 {
+    group->or_refuse([] { Coalescing::check_closed(kCall); });
+    std::shared_ptr<Reducer> made;
     try {
-        Coalescing::check_closed(kCall);
         for (Named &each : params) each.is_frozen = !each.tensor->requires_grad();
         for (Named &each : buffers) each.tensor = without_repeats(each.tensor);
         yoke::check_params(params);
-        const std::shared_ptr<Reducer> made(
-            new Reducer(group, std::move(params), std::move(buffers), options));
-        made->check_unwatched();
-        return made;
+        made.reset(new Reducer(group, std::move(params), std::move(buffers), options));
     } catch (const Error &error) {
-        group->note_refused(error.what());
+        tell_refused(*group, error);
         throw;
     }
+    group->or_refuse([&] { made->check_unwatched(); });
+    return made;
 }
 
 // One whose group has failed reduces no more; what is made in its place takes its leaves.
@@ -334,11 +335,13 @@ bool Reducer::is_sync() const
 
 void Reducer::set_weight(double weight)
 {
-    if (!(weight > 0) || std::isinf(weight))
-        yoke::fail(
-            YOKE_E_VALUE,
-            "set_weight: argument 'weight' is %g; it takes a number above 0, such as the tokens of this rank's batch",
-            weight);
+    group_->or_refuse([&] {
+        if (!(weight > 0) || std::isinf(weight))
+            yoke::fail(
+                YOKE_E_VALUE,
+                "set_weight: argument 'weight' is %g; it takes a number above 0, such as the tokens of this rank's batch",
+                weight);
+    });
     const std::lock_guard lock(mutex_);
     weight_ = weight;
 }
@@ -349,8 +352,8 @@ try {
     {
         const std::lock_guard lock(mutex_);
         is_retired = is_retired_;
-        has_gone_on_ |= !is_retired;
     }
+    if (!is_retired) group_->backwards().go_on();
     group_->check_running("DistributedDataParallel");
     if (is_retired)
         yoke::fail(

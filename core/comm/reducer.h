@@ -46,6 +46,9 @@ public:
     // parameters, with the first that differs. What else it raises while the others wait ends the group.
     static std::shared_ptr<Reducer> make(const Ref<Group> &group, std::vector<Named> params,
                                          std::vector<Named> buffers, const ReducerOptions &options);
+    // In its place, of what cannot be made on this rank: the others, who compare their models with this one's, raise
+    // it.
+    static void tell_refused(Group &group, const Error &why);
     ~Reducer() override;
 
     // Leaves keep their gradients themselves from now on.
@@ -135,13 +138,15 @@ private:
     void check_unwatched() const;
     void install();
     void leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept;
+    void check_all_have_models(const std::vector<int64_t> &about) const;
     void compare_models() const;
     void take_values_of_rank_0();
     void lay_out(const BucketPlan &plan);
     Bucket move_into_bucket(const std::vector<size_t> &which);
 
     void claim(uint64_t oldest);
-    void release() noexcept;
+    void release(Backwards::End how) noexcept;
+    Backwards::End end_of_step() const noexcept;
     void check_params() const;
     void open_step(const std::vector<Ref<LeafNode>> &reached);
     void find_neighbours(std::span<LeafWatcher *const> all);
@@ -151,6 +156,7 @@ private:
     double factor(double weight);
     double room_above(const Bucket &bucket);
     void store_unreached();
+    void take_room(std::vector<double> &shared) const;
     void take_weights(std::vector<double> &shared);
     void take_numbers(std::vector<double> &shared) const;
     void check_presences(const std::vector<double> &shared) const;
@@ -162,17 +168,10 @@ private:
     void open_answer();
     void take_values(int32_t root);
     void take_gradients(int32_t root);
-    // How far this rank is, in the order of these numbers.
-    enum Progress : int64_t { kSome, kNone, kAll };  // of a step: its midst is where nobody goes on
-    struct Position {
-        int64_t steps = 0;         // of two each
-        int64_t calls = 0;         // of the group since
-        int64_t progress = kNone;  // with the parameters since
-        int64_t writes = 0;
-        auto operator<=>(const Position &) const = default;
-    };
+    using Position = Backwards::Position;
     static int32_t furthest(Group &group, Position mine);
     Position position() const;
+    void look_at_all_parameters() const;
     void look_at_parameters();
     void retire();
     std::vector<std::string> names() const;
@@ -217,15 +216,11 @@ private:
     double weight_ = 1;
     Presence presence_ = Presence::kPlain;
     int32_t joined_root_ = -1;  // of the last backward within the join
-    int64_t done_ = 0;          // own backwards whose mean is there
-    int64_t answered_ = 0;      // those of others, within the join
-    int64_t asked_for_ = 0;     // by then, of the group
-    bool has_gone_on_ = false;  // something was begun since, so whoever takes a step has taken it
     struct Left {
         uint32_t version = 0;
         bool has_gradient = false;
     };
-    std::vector<Left> left_;  // by parameter, as that backward has left it
+    std::vector<Left> left_;  // by parameter, as the last backward of the group has left it
 };
 
 }  // namespace yoke

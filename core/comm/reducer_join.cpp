@@ -46,7 +46,7 @@ void Reducer::begin_join()
                    kJoin);
     presence_ = Presence::kJoined;
     joined_root_ = -1;
-    answered_ = 0;
+    group_->backwards().begin_join();
 }
 
 Ref<State> Reducer::end_join(const Ref<State> &mine)
@@ -78,8 +78,7 @@ try {
     take_gradients(joined_root_);
     Ref<State> told =
         state_from(*group_, joined_root_, mine.present() ? mine : State::make(), kJoin);
-    const std::lock_guard lock(mutex_);
-    done_ += std::exchange(answered_, 0);
+    group_->backwards().end_join();
     return told;
 } catch (const Error &error) {
     group_->abort(format("its %s failed: ", kJoin) + error.what());
@@ -125,7 +124,7 @@ bool Reducer::answer()
     claim(0);
     try {
         const bool goes_on = answer_step();
-        release();
+        release(goes_on ? end_of_step() : Backwards::End::kAlone);
         return goes_on;
     } catch (...) {
         fail();

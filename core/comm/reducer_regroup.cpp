@@ -35,21 +35,30 @@ void copy_into(const std::vector<Reducer::Named> &tensors, const State &list)
 // optimizer, so one that has failed in the same backward, and has all of the steps before, goes first. A call, as of a
 // loss that is shown, may come before that step or behind it; but whoever has made more of them was there later. Where
 // nobody has, it shows in the parameters who has taken all of that step, who none of it, and who is amid it.
+// It is chosen once for all modules of a group: an optimizer may step those of several.
 Reducer::Position Reducer::position() const
 {
-    int64_t writes = 0;
-    bool is_all = !left_.empty();
-    for (size_t i = 0; i < left_.size(); ++i) {
-        const uint32_t since = version_of(params_[i].tensor) - left_[i].version;
-        writes += since;
-        is_all &= since > 0 || !left_[i].has_gradient;
-    }
-    const std::lock_guard lock(mutex_);
-    return {2 * done_ - (has_gone_on_ ? 0 : 3), group_->asked_for() - asked_for_,
-            writes == 0 ? kNone
-            : is_all    ? kAll
-                        : kSome,
-            writes};
+    return group_->backwards().leave([&] {
+        Position at;
+        bool is_all = false, is_any = false;
+        for (const std::shared_ptr<Reducer> &each : group_->reducers())
+            for (size_t i = 0; i < each->left_.size(); ++i) {
+                const Left &left = each->left_[i];
+                const uint32_t since = version_of(each->params_[i].tensor) - left.version;
+                at.writes += since;
+                is_all = (is_all || !is_any) && (since > 0 || !left.has_gradient);
+                is_any = true;
+            }
+        at.progress = at.writes == 0 ? Backwards::kNone
+                      : is_all       ? Backwards::kAll
+                                     : Backwards::kSome;
+        return at;
+    });
+}
+
+void Reducer::look_at_all_parameters() const
+{
+    for (const std::shared_ptr<Reducer> &each : group_->reducers()) each->look_at_parameters();
 }
 
 void Reducer::look_at_parameters()
@@ -91,21 +100,23 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
 {
     const NoGrad no_grad;
     Coalescing::check_closed(kRegroup);
-    const Position at = position();  // before the group, which may be the same, is called
     retire();
+    const Position at = position();  // before the group, which may be the same, is called
     const std::shared_ptr<Reducer> made(new Reducer(group, all_params_, buffers_, options_));
     try {
         if (group->size() > 1) made->compare_models();
         const int32_t from = furthest(*group, at);
-        if (group->rank() == from && answered_ > 0)
+        if (const int64_t answered = group_->backwards().answered();
+            group->rank() == from && answered > 0)
             log(LogLevel::kWarn,
                 "regroup: all go on from this rank, which was out of data in a join; the steps of the others since, of %lld backwards, are lost",
-                static_cast<long long>(answered_));
+                static_cast<long long>(answered));
         const Ref<State> told = state_from(*group, from, values(mine), kRegroup);
         made->anchor_ = anchor_;  // of what was recorded before
         made->install();
         made->take_over(*this, *told);
         made->number_ = group->add_reducer(made);
+        group->backwards().note_params(made->params_.size());
         return {made, Ref<State>::share(&told->at("mine", kRegroup))};
     } catch (const Error &error) {
         made->detach();
@@ -117,7 +128,7 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
 Ref<State> Reducer::values(const Ref<State> &mine) const
 {
     const Ref<State> all = State::make(StateDict());
-    all->put("done", State::make(done_), kRegroup);
+    all->put("done", State::make(group_->backwards().done()), kRegroup);
     all->put("params", list_of(all_params_), kRegroup);
     all->put("buffers", list_of(buffers_), kRegroup);
     all->put("compression", state_of(compression_->state().common()), kRegroup);
@@ -130,7 +141,7 @@ void Reducer::take_over(const Reducer &before, State &values)
 {
     copy_into(all_params_, values.at("params", kRegroup));
     copy_into(buffers_, values.at("buffers", kRegroup));
-    done_ = *values.at("done", kRegroup).get_if<int64_t>();
+    group_->backwards().go_on_from(*values.at("done", kRegroup).get_if<int64_t>());
     weight_ = before.weight_;
     is_sync_ = before.is_sync();
     CompressionState state = read_compression_state(values.at("compression", kRegroup), kRegroup);

@@ -84,21 +84,58 @@ int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
     return hash;
 }
 
+constexpr size_t kLength = 256;   // of a text that is told, in numbers
+constexpr int64_t kNoModel = -1;  // in the place of a length; before it is the status
+
+// The first of all ranks that has no model, but a reason for it, or -1; all have told what they are about.
+int32_t first_refused(const Numbers &about)
+{
+    for (size_t i = 1; i < about.size(); i += 2)
+        if (about[i] == kNoModel) return static_cast<int32_t>(i / 2);
+    return -1;
+}
+
+std::string told_by(const Numbers &all, int32_t rank)
+{
+    return unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
+}
+
 }  // namespace
+
+void Reducer::tell_refused(Group &group, const Error &why)
+try {
+    if (group.size() == 1) return;
+    const NoGrad no_grad;
+    gathered(group, {static_cast<int64_t>(why.status()), kNoModel}, kCall);
+    gathered(group, packed(why.what(), kLength), kCall);
+} catch (const Error &error) {
+    log(LogLevel::kInfo, "%s: the others were not told what was wrong: %s", kCall, error.what());
+}
+
+void Reducer::check_all_have_models(const std::vector<int64_t> &about) const
+{
+    const int32_t rank = first_refused(about);
+    if (rank < 0) return;
+    const std::string why = told_by(gathered(*group_, packed("", kLength), kCall), rank);
+    throw UnlikeModels(
+        static_cast<yoke_status>(about[2 * static_cast<size_t>(rank)]),
+        format("%s: what %s gives was refused there: %s", kCall,
+               describe(group_->ranks()[static_cast<size_t>(rank)]).c_str(), why.c_str()));
+}
 
 void Reducer::compare_models() const
 {
-    constexpr size_t kLength = 256;  // of a difference that is told, in numbers
     const std::string mine = lines_of(options_.sizes, *compression_) +
                              lines_of(all_params_, "the parameter") + lines_of(buffers_, kBuffer);
     const Numbers about = gathered(*group_, {hash_of(mine), std::ssize(mine)}, kCall);
     if (are_alike(about, 2)) return;
+    check_all_have_models(about);
     const auto length = static_cast<size_t>(about[1]) / sizeof(int64_t) + 1;
     const Numbers first = from_rank(*group_, 0, packed(mine, length), kCall);
     const std::string difference = first_difference(mine, unpacked(first.data(), length));
     const Numbers all = gathered(*group_, packed(difference, kLength), kCall);
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
-        const std::string told = unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
+        const std::string told = told_by(all, rank);
         if (told.empty()) continue;
         throw UnlikeModels(
             YOKE_E_VALUE,

@@ -27,23 +27,29 @@ void Reducer::claim(uint64_t oldest)
             YOKE_E_STATE,
             "backward: another backward over the same parameters is under way; ranks reduce one after the other, so call them one after the other");
     is_walking_ = true;
-    group_->begin_backward();
     step_ = Step();
-    has_gone_on_ = true;
     step_.is_alone = is_over_ || group_->was_told_before(oldest);
     step_.is_synced = is_sync_ && !step_.is_alone;
     step_.presence = presence_;
     step_.weight = presence_ == Presence::kOut ? 0 : weight_;
+    group_->backwards().begin(step_.is_synced);
 }
 
-void Reducer::release() noexcept
+Backwards::End Reducer::end_of_step() const noexcept
+{
+    return !step_.is_synced                   ? Backwards::End::kAlone
+           : step_.presence == Presence::kOut ? Backwards::End::kAnswered
+                                              : Backwards::End::kReduced;
+}
+
+void Reducer::release(Backwards::End how) noexcept
 {
     Step ended;
     const std::lock_guard lock(mutex_);
     std::swap(ended, step_);
     if (ended.before) ended.before->step_.after = nullptr;
     if (ended.after) ended.after->step_.before = nullptr;
-    if (std::exchange(is_walking_, false)) group_->end_backward();
+    if (std::exchange(is_walking_, false)) group_->backwards().end(how);
 }
 
 void Reducer::check_params() const
@@ -97,11 +103,12 @@ void Reducer::store_unreached()
 }
 
 // Which parameters this rank uses, its weight, and, in places of each rank's own, where it is and in which module, and
-// its weight again.
+// its weight again. It is as long for each module of the group, so that unlike ones are told.
 void Reducer::share()
 {
     const auto size = static_cast<size_t>(group_->size());
     std::vector<double> mine(step_.is_reached.begin(), step_.is_reached.end());
+    mine.resize(std::max(mine.size(), group_->backwards().most_params()));
     mine.push_back(step_.weight);
     const size_t place = mine.size() + static_cast<size_t>(group_->rank());
     mine.resize(mine.size() + 2 * size);
@@ -119,6 +126,7 @@ const std::vector<double> &Reducer::shared()
     const Interruptible waits(kBackward);
     step_.sharing->wait(-1);
     std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
+    take_room(sums);
     take_weights(sums);
     take_numbers(sums);
     check_presences(sums);
@@ -147,6 +155,14 @@ double Reducer::room_above(const Bucket &bucket)
 {
     if (compression_->passes(bucket.memory->dtype) != YOKE_F16) return 1;
     return std::exp2(std::ceil(std::log2(factor(step_.heaviest))));
+}
+
+// Behind this module's parameters, for those of a larger one.
+void Reducer::take_room(std::vector<double> &shared) const
+{
+    const size_t length = params_.size() + 1 + 2 * static_cast<size_t>(group_->size());
+    const auto own = shared.begin() + std::ssize(params_);
+    shared.erase(own, own + std::ssize(shared) - static_cast<ptrdiff_t>(length));
 }
 
 // Off the end.
@@ -206,7 +222,7 @@ void Reducer::end()
         fail();
         throw;
     }
-    release();
+    release(end_of_step());
 }
 
 void Reducer::finish_step()
@@ -222,11 +238,9 @@ void Reducer::finish_step()
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
     send(buffers_, step_.root, Writes::kUnlike);
-    look_at_parameters();
+    if (group_->backwards().is_last()) look_at_all_parameters();
     const std::lock_guard lock(mutex_);
-    ++(step_.presence == Presence::kOut ? answered_ : done_);
-    has_gone_on_ = has_unsynced_ = false;
-    asked_for_ = group_->asked_for();
+    has_unsynced_ = false;
     if (step_.presence != Presence::kPlain) joined_root_ = step_.root;
 }
 
@@ -293,7 +307,7 @@ void Reducer::fail() noexcept
         const std::lock_guard lock(mutex_);
         is_over_ = true;
     }
-    release();
+    release(step_.is_synced ? Backwards::End::kFailed : Backwards::End::kAlone);
 }
 
 }  // namespace yoke

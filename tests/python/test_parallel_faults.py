@@ -2,10 +2,12 @@
 import json
 import os
 import pathlib
+import threading
 
 import pytest
 
 import yoke
+from yoke import nn
 from parallel_run import BATCH, EXAMPLES, Run
 from rank_scripts import start
 from test_parallel import on_ranks
@@ -118,6 +120,7 @@ SHORT_OF_MEMORY = """
 import resource
 import yoke
 from yoke import nn
+from yoke import nn
 group = yoke.comm.init(timeout=30.)
 large = nn.Parameter(yoke.ones(1 << 24), requires_grad=os.environ["LARGE"] == "trained")
 net = nn.Linear(2, 2)
@@ -144,3 +147,47 @@ def test_a_rank_that_finds_no_memory_when_it_wraps_is_told_to_the_others():
     outs, statuses, errors = start(SHORT_OF_MEMORY, 2, LARGE="trained")
     assert statuses == [0, 0] and outs[1].startswith("OutOfMemoryError"), (outs, errors)
     assert outs[0].startswith(("OutOfMemoryError", "CancelledError")) and "rank 1 (host" in outs[0], outs
+
+
+def freeze_all(net):
+    for each in net.parameters():
+        each.requires_grad_(False)
+
+
+@pytest.mark.parametrize("spoil, options, problem", [
+    (freeze_all, {}, "no parameter that requires a gradient"), (None, {"bucket_mb": -1}, "'bucket_mb' is -1|'mib' is -1|-1"),
+    (None, {"compression": "powersgd:rnk=2"}, "rnk")])
+@pytest.mark.parametrize("which", [[1], [0, 1, 2]])
+def test_what_is_refused_on_some_ranks_while_they_wrap_is_told_to_all_at_once(spoil, options, problem, which):
+    def body(group):
+        net = nn.Linear(4, 4)
+        if spoil and group.rank in which:
+            spoil(net)
+        with pytest.raises(yoke.ValueError, match=problem) as told:
+            yoke.DistributedDataParallel(net, group, **options if group.rank in which else {})
+        assert ("rank 1 (host" in str(told.value)) == (group.rank not in which)
+        ddp = yoke.DistributedDataParallel(nn.Linear(4, 4), group)  # the group is as it was
+        ddp(yoke.ones((2, 4))).sum().backward()
+        return ddp.module.bias.grad.tolist()
+    assert on_ranks(3, body, yoke.comm.init_all(["cpu"], size=3, timeout=30.)) == [[2.] * 4] * 3
+
+
+@pytest.mark.parametrize("spoil, problem", [
+    (lambda ddp: ddp.set_weight(0), "'weight' is 0"), (lambda ddp: ddp.set_weight(float("nan")), "'weight' is nan"),
+    (lambda ddp: ddp.load_state_dict({"module.other": yoke.ones(4)}), "other")])
+def test_at_their_deadline_the_others_hear_what_a_rank_was_refused_in_place_of_its_backward(spoil, problem):
+    have_heard = threading.Event()
+
+    def body(group):
+        ddp = yoke.DistributedDataParallel(nn.Linear(4, 4), group)
+        if group.rank == 1:
+            with pytest.raises(yoke.Error, match=problem):
+                spoil(ddp)
+            have_heard.wait(30)
+            return None
+        try:
+            ddp(yoke.ones((2, 4))).sum().backward()
+        finally:
+            have_heard.set()
+    told = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=1.))
+    assert isinstance(told[0], yoke.Error) and "was refused: " in str(told[0]) and problem in str(told[0]) and told[1] is None, told

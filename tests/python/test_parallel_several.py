@@ -1,5 +1,8 @@
 """Several modules of one group, wrapped each, in one backward. Ranks are threads."""
+import threading
+
 import numpy as np
+import pytest
 
 import yoke
 from yoke import nn
@@ -73,3 +76,63 @@ def test_a_module_that_one_rank_leaves_out_is_told_on_all():
     for told in on_ranks(2, body):
         assert isinstance(told, yoke.Error) and "rank 0 (host" in str(told) and "module 2 of this group and then module 1" in str(told), told
         assert "rank 1 (host" in str(told) and "module 2 and then no other" in str(told), told
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("steps", [False, True])
+def test_all_modules_and_their_optimizer_go_on_from_one_rank(order, steps):
+    aside = yoke.comm.init_all(["cpu"], size=2)
+    has_stepped = threading.Event()
+
+    def body(group):
+        def hook(bucket, group):
+            group.all_reduce(bucket.tensor, op="avg")
+            return pending if group.rank == 1 else None  # which fails at the end of the first's part, behind that of the second
+        pending = None
+        first, second = pair()
+        wrapped = [yoke.DistributedDataParallel(first, group, compression=hook), yoke.DistributedDataParallel(second, group)]
+        optimizer = yoke.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1, momentum=0.9)
+        told = []
+
+        def step():
+            loss_of(*wrapped, group.rank, 0, 0).backward()
+            optimizer.step(), optimizer.zero_grad()
+
+        def state():
+            return [each.tolist() for module in (first, second) for each in module.parameters()], [
+                each["momentum_buffer"].tolist() for each in optimizer.state_dict()["state"].values()]
+        step()
+        told.append(state())
+        if group.rank == 1:
+            pending = aside[1].all_reduce(yoke.ones((4,)), async_op=True)
+            with pytest.raises(yoke.CancelledError, match="aside is over"):
+                step()
+        else:
+            step()
+            if steps:
+                wrapped[0](batch(0, 4)[0])  # so it is beyond the step of its optimizer
+            told.append(state())
+            has_stepped.set()
+            aside[0].abort("aside is over")
+        group = group.shrink(timeout=5)
+        for which in order:
+            wrapped[which].regroup(group, *[optimizer] if which == order[0] else [])
+        return told, state()
+    found = on_ranks(2, body)
+    (before, after), first = found[0]
+    assert before != after and found[1][0] == [before]
+    assert first == found[1][1] == (after if steps else before)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_unlike_modules_are_told_on_all_whatever_they_hold(both):
+    def body(group):
+        small, large = nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        first, second = (yoke.DistributedDataParallel(each, group) for each in (small, large))
+        x = yoke.ones((2, 4))
+        loss = first(x).sum() if group.rank == 0 or both else 0
+        (loss if group.rank == 0 else loss + second(x).sum()).backward()
+
+    for told in on_ranks(2, body):
+        assert isinstance(told, yoke.Error) and "rank 0 (host" in str(told) and "through module 1" in str(told), told
+        assert "rank 1 (host" in str(told) and "through module 2" in str(told), told

@@ -216,10 +216,18 @@ local function without_prefix(dict, own)
     return gain > 0 and plain or dict
 end
 
+-- The other ranks wait for the backward of one that a state was refused on.
+local function finished(handle, name, is_fine, ...)
+    if is_fine then return ... end
+    local has_text, text = pcall(function(problem) return problem.message end, (...))
+    if has_text and text then pcall(function() handle:note_refused(name, text) end) end
+    error((...), 0)
+end
+
 --- Names may have "module." in front, as PyTorch writes them, where those without it fit better.
 function Parallel:load_state_dict(dict, given)
     local fitting = type(dict) == "table" and without_prefix(dict, self.module:state_dict()) or dict
-    return self.module:load_state_dict(fitting, given)
+    return finished(self.group.handle, "load_state_dict", pcall(self.module.load_state_dict, self.module, fitting, given))
 end
 
 --- Gradients are this rank's own again; backward of what was recorded before raises, unless the group has failed.

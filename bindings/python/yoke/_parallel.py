@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from yoke import _carried, _outputs, _yoke
 from yoke._check import shown
+from yoke._refused import made
 from yoke._yoke import Tensor, Work
 from yoke.comm import Group
 from yoke.data import DistributedSampler
@@ -215,4 +216,4 @@ class DistributedDataParallel(Module):
             own = self.module.state_dict().keys()
             if len(own & plain.keys()) > len(own & state_dict.keys()):
                 state_dict = plain
-        return self.module.load_state_dict(state_dict, strict)
+        return made(self.group._core, "load_state_dict", lambda: self.module.load_state_dict(state_dict, strict))

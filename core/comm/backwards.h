@@ -1,0 +1,128 @@
+// backwards.h: how far a rank is in the backwards of a group, through whichever modules they go.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <compare>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+namespace yoke {
+
+class Backwards {
+public:
+    // In the order of these numbers.
+    enum Progress : int64_t { kSome, kNone, kAll };  // of a step: its midst is where nobody goes on
+    struct Position {
+        int64_t steps = 0;         // of two each
+        int64_t calls = 0;         // of the group since
+        int64_t progress = kNone;  // with the parameters since
+        int64_t writes = 0;
+        auto operator<=>(const Position &) const = default;
+    };
+    // A module's part in one.
+    enum class End { kReduced, kAnswered, kAlone, kFailed };
+
+    // Something was begun, so whoever takes a step has taken it.
+    void go_on()
+    {
+        const std::lock_guard lock(mutex_);
+        has_gone_on_ = true;
+    }
+    void begin(bool is_synced)
+    {
+        const std::lock_guard lock(mutex_);
+        if (!open_) has_failed_ = has_reduced_ = has_answered_ = false;
+        ++open_;
+        has_gone_on_ = true;
+        if (is_synced) left_at_.reset();
+    }
+    // One counts when all of its modules are through.
+    void end(End how) noexcept
+    {
+        const std::lock_guard lock(mutex_);
+        has_failed_ |= how == End::kFailed;
+        has_reduced_ |= how == End::kReduced;
+        has_answered_ |= how == End::kAnswered;
+        if (--open_ || has_failed_ || !(has_reduced_ || has_answered_)) return;
+        ++(has_reduced_ ? done_ : answered_);
+        has_gone_on_ = false;
+        asked_then_ = asked_for_;
+    }
+    // All others that it goes through have ended.
+    bool is_last() const noexcept { return open_ == 1; }
+
+    // Within a join those of others are answered, and count at its end.
+    void begin_join()
+    {
+        const std::lock_guard lock(mutex_);
+        answered_ = 0;
+    }
+    void end_join()
+    {
+        const std::lock_guard lock(mutex_);
+        done_ += answered_;
+        answered_ = 0;
+    }
+    int64_t answered() const
+    {
+        const std::lock_guard lock(mutex_);
+        return answered_;
+    }
+
+    int64_t done() const
+    {
+        const std::lock_guard lock(mutex_);
+        return done_;
+    }
+    // In a group that goes on for another one.
+    void go_on_from(int64_t done)
+    {
+        const std::lock_guard lock(mutex_);
+        done_ = std::max(done_, done);
+    }
+
+    // Calls of the group while none is open: ranks that are equally far have asked for equally many.
+    void note_asked() noexcept
+    {
+        if (!open_) ++asked_for_;
+    }
+
+    // Where the first of the modules left the group, which is where all of them leave it, since what goes with one may
+    // write to another: whole states come from one rank. `look` gives progress and writes.
+    template <class Look>
+    Position leave(Look &&look)
+    {
+        {
+            const std::lock_guard lock(mutex_);
+            if (left_at_) return *left_at_;
+        }
+        Position now = look();
+        const std::lock_guard lock(mutex_);
+        now.steps = 2 * done_ - (has_gone_on_ ? 0 : 3);
+        now.calls = asked_for_ - asked_then_;
+        return *(left_at_ = now);
+    }
+
+    // Of the modules wrapped so far, alike on all ranks: so long is what opens each backward, whichever module it is
+    // of.
+    void note_params(size_t count) noexcept
+    {
+        most_params_ = std::max<size_t>(most_params_, count);
+    }
+    size_t most_params() const noexcept { return most_params_; }
+
+private:
+    mutable std::mutex mutex_;
+    std::atomic<int32_t> open_{0};
+    std::atomic<int64_t> asked_for_{0};
+    std::atomic<size_t> most_params_{0};
+    bool has_failed_ = false, has_reduced_ = false, has_answered_ = false;  // of the open one
+    bool has_gone_on_ = false;
+    int64_t done_ = 0, answered_ = 0;
+    int64_t asked_then_ = 0;  // as the last one ended
+    std::optional<Position> left_at_;
+};
+
+}  // namespace yoke
