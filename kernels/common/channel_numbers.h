@@ -79,10 +79,10 @@ struct BatchNumbers {
     YOKE_HD void operator()(int64_t c) const
     {
         const C mean = sums ? (C)sums[c].mean : given_mean[c];
-        const double variance = sums ? sums[c].variance() : (double)given_variance[c];
+        const C variance = sums ? (C)sums[c].variance() : given_variance[c];
         means[c] = numbers[c] = mean;
-        variances[c] = (C)variance;
-        numbers[channels + c] = weight[c] * inverse_root_of(variance, eps);
+        variances[c] = variance;
+        numbers[channels + c] = weight[c] * inverse_root(variance, eps);
         numbers[2 * channels + c] = bias[c];
     }
 };

@@ -255,7 +255,7 @@ def test_any_number_of_channels_side_by_side_has_the_results_of_planes(channels,
         leaves = [x.requires_grad_(), residual.requires_grad_(), *(yoke.ones(channels, dtype=yoke.float64).to(dtype).requires_grad_() for _ in range(2))]
         out = yoke.batch_norm_add_relu(x, residual, None, None, *leaves[2:], True)
         out.backward(upstream)
-        return [np.asarray(t.detach().to("float64")) for t in (out, *(leaf.grad for leaf in leaves))]
+        return [to_numpy(t.detach().to("float64")) for t in (out, *(leaf.grad for leaf in leaves))]
 
     for name, ours, theirs in zip(("out", "x", "residual", "weight", "bias"), found(nhwc, dtype), found(to_yoke, "float64")):
         assert np.abs(ours - theirs).max() <= error * np.abs(theirs).max(), name
