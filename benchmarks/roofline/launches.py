@@ -51,6 +51,7 @@ def recorded(build, case, multiprocessors):
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
         environment = os.environ | {"YOKE_EMU_RECORD": file.name, "LD_LIBRARY_PATH": f"{folder}:{driver}",
                                     "YOKE_CUDA_LIB_PATH": str(driver), "FAKE_CUDA_MULTIPROCESSORS": str(multiprocessors), "FAKE_CUDA_MEMORY": "16384",
+                                    "YOKE_CUDNN_ENABLED": "0",  # own kernels are what is predicted
                                     "PYTHONPATH": f"{build / 'python'}:{ROOT / 'examples'}:{ROOT / 'benchmarks'}"}
         done = subprocess.run([sys.executable, __file__, case], env=environment, capture_output=True, text=True)
         if done.returncode:

@@ -130,7 +130,8 @@ def record(device, ops, path, small, until):
 
 
 def environment(device):
-    variables = dict(os.environ, OMP_NUM_THREADS="1", YOKE_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
+    variables = dict(os.environ, OMP_NUM_THREADS="1", YOKE_NUM_THREADS="1", OMP_WAIT_POLICY="passive",
+                     YOKE_CUDNN_ENABLED="0")  # own kernels are compared
     if device == "emulated":
         driver = BUILD / "tests" / "fakes" / "cuda" / "driver"
         folders = [BUILD / "tests" / "emu" / "lib", driver, variables.get("LD_LIBRARY_PATH", "")]
