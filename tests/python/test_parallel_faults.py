@@ -12,6 +12,7 @@ from parallel_run import BATCH, EXAMPLES, Run
 from rank_scripts import start
 from test_parallel import on_ranks
 
+pytestmark = pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
 RANKS, AT = 3, 3  # the step amid which it happens
 ROUND = int(os.environ.get("YOKE_ROUND", "0"))
 
