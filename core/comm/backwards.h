@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace yoke {
 
@@ -38,20 +39,19 @@ public:
         has_gone_on_ = true;
         if (is_synced) left_at_.reset();
     }
-    // One counts when all of its modules are through.
-    void end(End how) noexcept
+    // One counts when all of its modules are through: then it is true.
+    bool end(End how) noexcept
     {
         const std::lock_guard lock(mutex_);
         has_failed_ |= how == End::kFailed;
         has_reduced_ |= how == End::kReduced;
         has_answered_ |= how == End::kAnswered;
-        if (--open_ || has_failed_ || !(has_reduced_ || has_answered_)) return;
+        if (--open_ || has_failed_ || !(has_reduced_ || has_answered_)) return false;
         ++(has_reduced_ ? done_ : answered_);
         has_gone_on_ = false;
         asked_then_ = asked_for_;
+        return true;
     }
-    // All others that it goes through have ended.
-    bool is_last() const noexcept { return open_ == 1; }
 
     // Within a join those of others are answered, and count at its end.
     void begin_join()
@@ -105,6 +105,13 @@ public:
         return *(left_at_ = now);
     }
 
+    // Whether all modules that have left it so far have gone on in that one.
+    bool has_gone_on_in(uint64_t group)
+    {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(gone_on_in_, group) == group || !std::exchange(was_left_, true);
+    }
+
     // Of the modules wrapped so far, alike on all ranks: so long is what opens each backward, whichever module it is
     // of.
     void note_params(size_t count) noexcept
@@ -123,6 +130,8 @@ private:
     int64_t done_ = 0, answered_ = 0;
     int64_t asked_then_ = 0;  // as the last one ended
     std::optional<Position> left_at_;
+    uint64_t gone_on_in_ = 0;
+    bool was_left_ = false;
 };
 
 }  // namespace yoke

@@ -348,6 +348,7 @@ void Reducer::set_weight(double weight)
 
 void Reducer::check()
 try {
+    forward_since_ = next_sequence_number();
     bool is_retired = false;
     {
         const std::lock_guard lock(mutex_);

@@ -65,8 +65,8 @@ public:
     // recorded after any call had told this rank of the failure.
     void check();
     // What the module's forward gave, so that a backward which leads there takes part even where it leads to none of
-    // the parameters. Those that require a gradient are tied, or all floats where none does: results of ops themselves,
-    // of others what is given, to go on with in their place; else that is null.
+    // the parameters. Those that require a gradient are tied, or all floats where none does: what was made since the
+    // last check() itself, of others what is given, to go on with in their place; else that is null.
     std::vector<Tensor> tied(TensorList outputs) const;
     std::vector<std::vector<std::string>> bucket_names() const;
 
@@ -213,6 +213,8 @@ private:
     mutable std::mutex mutex_;
     bool is_walking_ = false, is_sync_ = true;
     bool has_unsynced_ = false;  // gradients that were added up since the last sum
+    std::atomic<uint64_t> forward_since_{
+        next_sequence_number()};  // nodes of the last forward are no older
     double weight_ = 1;
     Presence presence_ = Presence::kPlain;
     int32_t joined_root_ = -1;  // of the last backward within the join

@@ -40,7 +40,7 @@ void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
     given.node_rewrites = rewrites;
 }
 
-// Of a leaf, a view, as which it cannot be written; of what has no gradient, which may be data, another tensor.
+// Of what is the script's own, a view, as which it cannot be written; of what has no gradient, another tensor.
 Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     Edge made_by;
@@ -48,6 +48,7 @@ Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
     Tensor made = alias(given);
     made->is_view = given.requires_grad();
     set_node(*made, Ref<Node>::adopt(new Output(std::move(made_by), anchor)), 0);
+    if (made->is_view) made->node_rewrites = given.node_rewrites;
     return made;
 }
 
@@ -62,7 +63,7 @@ std::vector<Tensor> Reducer::tied(TensorList outputs) const
     for (size_t i = 0; i < all.size(); ++i) {
         yoke_tensor &given = *outputs[i];
         if (is_recorded ? !given.requires_grad() : !is_floating(given.dtype)) continue;
-        if (is_leaf(given))
+        if (is_leaf(given) || node_of(given)->sequence < forward_since_)
             all[i] = tied_alias(given, anchor_);
         else
             tie_result(given, anchor_);

@@ -106,6 +106,9 @@ Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
     try {
         if (group->size() > 1) made->compare_models();
         const int32_t from = furthest(*group, at);
+        if (!group_->backwards().has_gone_on_in(group->number()))
+            log(LogLevel::kWarn,
+                "regroup: other modules of this one's former group have gone on in a group that has ended since, and their state may be another rank's; load all of them from one checkpoint, or compare them");
         if (const int64_t answered = group_->backwards().answered();
             group->rank() == from && answered > 0)
             log(LogLevel::kWarn,

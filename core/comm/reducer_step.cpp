@@ -45,11 +45,15 @@ Backwards::End Reducer::end_of_step() const noexcept
 void Reducer::release(Backwards::End how) noexcept
 {
     Step ended;
-    const std::lock_guard lock(mutex_);
-    std::swap(ended, step_);
-    if (ended.before) ended.before->step_.after = nullptr;
-    if (ended.after) ended.after->step_.before = nullptr;
-    if (std::exchange(is_walking_, false)) group_->backwards().end(how);
+    bool was_walking = false;
+    {
+        const std::lock_guard lock(mutex_);
+        std::swap(ended, step_);
+        if (ended.before) ended.before->step_.after = nullptr;
+        if (ended.after) ended.after->step_.before = nullptr;
+        was_walking = std::exchange(is_walking_, false);
+    }
+    if (was_walking && group_->backwards().end(how)) look_at_all_parameters();
 }
 
 void Reducer::check_params() const
@@ -238,7 +242,6 @@ void Reducer::finish_step()
     }
     if (!std::exchange(is_rebuilt_, true)) rebuild();
     send(buffers_, step_.root, Writes::kUnlike);
-    if (group_->backwards().is_last()) look_at_all_parameters();
     const std::lock_guard lock(mutex_);
     has_unsynced_ = false;
     if (step_.presence != Presence::kPlain) joined_root_ = step_.root;

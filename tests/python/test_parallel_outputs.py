@@ -242,3 +242,28 @@ def test_what_cannot_be_built_anew_is_given_as_it_is(form, trains):
         ddp = yoke.DistributedDataParallel(Former(), group)
         return ddp(yoke.ones((1, 2))) is ddp.module.given
     assert on_ranks(2, body) == [True, True]
+
+
+def test_what_is_the_scripts_own_is_given_back_as_a_view_and_leads_nowhere_by_itself():
+    class GivesBack(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(4, 4, dtype=yoke.float64)
+
+        def forward(self, h):
+            return {"own": h, "made": self.layer(h)}
+
+    def body(group):
+        ddp = yoke.DistributedDataParallel(GivesBack(), group)
+        h = inputs(group.rank, 0).requires_grad_() * 2
+        given = ddp(h)
+        with pytest.raises(yoke.UnsupportedError, match="is a view"):
+            given["own"].mul_(2)
+        if group.rank == 0:
+            h.pow(2).sum().backward()  # of this rank alone: nobody else is asked
+        group.barrier()
+        ddp(inputs(group.rank, 0).requires_grad_() * 2)["own"].sum().backward()
+        assert [each.grad for each in ddp.module.parameters()] == [None, None]
+        given["made"].sum().backward()
+        return ddp.module.layer.weight.grad.tolist()
+    first, second = on_ranks(2, body, groups())
+    assert isinstance(first, list) and first == second

@@ -1,4 +1,5 @@
 """Several modules of one group, wrapped each, in one backward. Ranks are threads."""
+import contextlib
 import threading
 
 import numpy as np
@@ -136,3 +137,32 @@ def test_unlike_modules_are_told_on_all_whatever_they_hold(both):
     for told in on_ranks(2, body):
         assert isinstance(told, yoke.Error) and "rank 0 (host" in str(told) and "through module 1" in str(told), told
         assert "rank 1 (host" in str(told) and "through module 2" in str(told), told
+
+
+@pytest.mark.filterwarnings("ignore:DistributedDataParallel. the ranks began with unlike values")
+@pytest.mark.parametrize("apart", [None, 0, 1])
+def test_a_step_that_was_begun_is_seen_also_where_one_module_does_not_reduce(apart):
+    def body(group):
+        plain = [nn.Linear(2, 1, bias=False) for _ in range(2)]
+        for module in plain:
+            with yoke.no_grad():
+                module.weight.fill_(0)
+        wrapped = [yoke.DistributedDataParallel(module, group) for module in plain]
+        optimizer = yoke.optim.SGD([module.weight for module in plain], lr=1.0)
+        for step in range(2):
+            optimizer.zero_grad()
+            loss = sum(module(yoke.ones((1, 2))).sum() for module in wrapped)
+            with wrapped[apart].no_sync() if step and apart is not None else contextlib.nullcontext():
+                loss.backward()
+            if step == 0:
+                optimizer.step()
+        if group.rank == 1:  # amid that of the second step
+            with yoke.no_grad():
+                plain[1].weight.sub_(plain[1].weight.grad)
+        group.monitored_barrier(5.)
+        if group.rank == 0:
+            group.abort("fails")
+        other = group.shrink(timeout=3.)
+        wrapped[0].regroup(other, optimizer), wrapped[1].regroup(other)
+        return [module.weight.tolist() for module in plain]
+    assert on_ranks(2, body) == [[[[-1., -1.]]] * 2] * 2

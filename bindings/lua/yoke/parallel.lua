@@ -152,8 +152,9 @@ end
 -- The module itself may assign what backward would not reduce.
 local function checked(self, ...)
     if core.is_grad_enabled() then check_module(self) end
+    local given = table.pack(tied(self, ...))
     self.reducer:check() -- of what is recorded after a failure gradients are this rank's alone
-    return tied(self, ...)
+    return table.unpack(given, 1, given.n)
 end
 
 --- What module(...) gives.

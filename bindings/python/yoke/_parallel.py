@@ -113,8 +113,9 @@ class DistributedDataParallel(Module):
         finally:  # the module itself may assign what backward would not reduce, and may fail for what is gone
             if is_recorded:
                 self._check_module()
+        tied = self._tied(given) if is_recorded and self.group.size > 1 else given
         self._reducer.check()  # of what is recorded after a failure gradients are this rank's alone
-        return self._tied(given) if is_recorded and self.group.size > 1 else given
+        return tied
 
     def _tied(self, given: Any) -> Any:
         """A backward that leads to it is one of all ranks, also where it leads to no parameter."""

@@ -104,10 +104,10 @@ YOKE_API yoke_status yoke_reducer_check(yoke_reducer *reducer);
 
 /* What a forward of the model gave, so that a backward which leads there is one of the reducer's even where it leads to
  * no parameter: such a rank then takes part with zeros, as all ranks must in each backward. Where nothing is recorded,
- * in a group of one, and of tensors that require no gradient beside some that do, nothing changes. Results of recorded
- * ops are tied themselves. For a leaf outs[i] becomes a view of it, and where no tensor requires a gradient, for each
- * of floats, a tensor in the same memory that does: go on with it in place of outputs[i]. Else it is NULL. [any-thread]
- * */
+ * in a group of one, and of tensors that require no gradient beside some that do, nothing changes. Results of ops that
+ * were recorded since the last yoke_reducer_check, with which a forward begins, are tied themselves. For others, the
+ * script's own, outs[i] becomes a view, and where no tensor requires a gradient, for each of floats, a tensor in the
+ * same memory that does: go on with it in place of outputs[i]. Else it is NULL. [any-thread] */
 YOKE_API yoke_status yoke_reducer_tie(yoke_reducer *reducer, yoke_tensor *const *outputs,
                                       int64_t count, yoke_tensor **outs);
 
