@@ -94,7 +94,7 @@ typedef struct yoke_launch {
     /* Of a launch that a graph will replay: device memory with what is to be added to the parameter `offset` of an op
      * that draws random numbers. Else NULL. */
     const int64_t *random_base;
-    /* A graph replays the launch with these of its capture. */
+    /* A graph replays the launch with these of its capture. Those about cuDNN are 0 where the cost is bytes. */
     uint32_t flags;           /* YOKE_LAUNCH_* */
     uint32_t benchmark_limit; /* how many plans of cuDNN's are measured; 0: all */
     uint64_t workspace_limit; /* bytes that a plan of cuDNN's may want beside its operands */

@@ -47,7 +47,7 @@ std::vector<const char *> c_strings(const std::vector<std::string> &texts)
     return strings;
 }
 
-std::vector<std::string> split_list(std::string_view text)
+std::vector<std::string> split_at_commas(std::string_view text)
 {
     std::vector<std::string> parts(1);
     for (const char c : text) {
@@ -56,6 +56,12 @@ std::vector<std::string> split_list(std::string_view text)
         else
             parts.back() += c;
     }
+    return parts;
+}
+
+std::vector<std::string> split_list(std::string_view text)
+{
+    std::vector<std::string> parts = split_at_commas(text);
     for (std::string &part : parts) {
         while (!part.empty() && isspace(static_cast<unsigned char>(part.back()))) part.pop_back();
         size_t blanks = 0;

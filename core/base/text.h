@@ -77,7 +77,10 @@ std::optional<Number> parsed(std::string_view text)
     return number;
 }
 
-// The parts of a comma-separated value, without blanks around them.
+// "a, b,," has four parts, the last two empty.
+std::vector<std::string> split_at_commas(std::string_view text);
+
+// The same without blanks around them.
 std::vector<std::string> split_list(std::string_view text);
 
 // The one of `words` that was probably meant by `text`, or nullptr if none is near.

@@ -109,7 +109,7 @@ public:
     bool has_gone_on_in(uint64_t group)
     {
         const std::lock_guard lock(mutex_);
-        return std::exchange(gone_on_in_, group) == group || !std::exchange(was_left_, true);
+        return std::exchange(gone_on_in_, group).value_or(group) == group;
     }
 
     // Of the modules wrapped so far, alike on all ranks: so long is what opens each backward, whichever module it is
@@ -130,8 +130,7 @@ private:
     int64_t done_ = 0, answered_ = 0;
     int64_t asked_then_ = 0;  // as the last one ended
     std::optional<Position> left_at_;
-    uint64_t gone_on_in_ = 0;
-    bool was_left_ = false;
+    std::optional<uint64_t> gone_on_in_;
 };
 
 }  // namespace yoke

@@ -29,7 +29,8 @@ private:
     const std::array<Edge, 2> edges_;
 };
 
-// It goes on as it is, a result of the op that ties it: what else holds it, or views of it, sees its writes as before.
+// The tensor itself gets another node, so that writes into it are what they were to views of it and to who else holds
+// it.
 void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     const auto *made_by = dynamic_cast<const Output *>(node_of(given));

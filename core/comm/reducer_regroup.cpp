@@ -40,14 +40,13 @@ Reducer::Position Reducer::position() const
 {
     return group_->backwards().leave([&] {
         Position at;
-        bool is_all = false, is_any = false;
+        bool is_all = true;
         for (const std::shared_ptr<Reducer> &each : group_->reducers())
             for (size_t i = 0; i < each->left_.size(); ++i) {
                 const Left &left = each->left_[i];
                 const uint32_t since = version_of(each->params_[i].tensor) - left.version;
                 at.writes += since;
-                is_all = (is_all || !is_any) && (since > 0 || !left.has_gradient);
-                is_any = true;
+                is_all &= since > 0 || !left.has_gradient;
             }
         at.progress = at.writes == 0 ? Backwards::kNone
                       : is_all       ? Backwards::kAll

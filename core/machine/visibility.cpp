@@ -1,6 +1,7 @@
 #include "core/machine/visibility.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/machine/nvidia_card.h"
 
 #include <algorithm>
@@ -88,19 +89,6 @@ std::string blankless(std::string text)
     return text;
 }
 
-// "a,b,," has four entries, the last two empty.
-std::vector<std::string> entries_of(const std::string &value)
-{
-    std::vector<std::string> entries(1);
-    for (const char c : value) {
-        if (c == ',')
-            entries.emplace_back();
-        else
-            entries.back() += c;
-    }
-    return entries;
-}
-
 bool starts_with(const std::string &text, const char *prefix)
 {
     return text.rfind(prefix, 0) == 0;
@@ -129,7 +117,7 @@ public:
     Reader(const Machine &machine, const std::string &value, bool by_address)
         : machine_(machine),
           counted_(counted_cards(machine, by_address)),
-          entries_(entries_of(value))
+          entries_(split_at_commas(value))
     {
         // The first entry fixes the kind of all.
         kind_ = starts_with(value, "GPU-") ? "GPU-" : starts_with(value, "MIG-") ? "MIG-" : "";

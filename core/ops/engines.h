@@ -1,7 +1,8 @@
 // engines.h: what cuDNN may do for launches, for the whole process, and whether it is there.
 //
-// Every launch record carries the settings (YOKE_LAUNCH_CUDNN_*, benchmark_limit, workspace_limit), so that what a
-// graph was captured with stays with the graph.
+// The launch records of products, convolutions and attention carry the settings (YOKE_LAUNCH_CUDNN_*, benchmark_limit,
+// workspace_limit), so that what a graph was captured with stays with the graph. Those of other ops have no use for
+// them.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -30,7 +31,13 @@ inline int64_t cudnn_setting(CudnnSetting setting)
 // bits.
 void set_cudnn_setting(CudnnSetting setting, int64_t value);
 
-// YOKE_LAUNCH_CUDNN_* of a launch.
+// What a launch that cuDNN may compute carries of them.
+struct CudnnTerms {
+    uint32_t flags = 0;  // YOKE_LAUNCH_CUDNN_*
+    uint32_t benchmark_limit = 0;
+    uint64_t workspace_limit = 0;
+};
+
 inline uint32_t cudnn_flags()
 {
     uint32_t flags = 0;
@@ -38,6 +45,12 @@ inline uint32_t cudnn_flags()
     if (cudnn_setting(CudnnSetting::kBenchmark)) flags |= YOKE_LAUNCH_CUDNN_BENCHMARK;
     if (!cudnn_setting(CudnnSetting::kDeterministic)) flags |= YOKE_LAUNCH_CUDNN_NONDETERMINISTIC;
     return flags;
+}
+
+inline CudnnTerms cudnn_terms()
+{
+    return {cudnn_flags(), static_cast<uint32_t>(cudnn_setting(CudnnSetting::kBenchmarkLimit)),
+            static_cast<uint64_t>(cudnn_setting(CudnnSetting::kWorkspaceLimit))};
 }
 
 // cuDNN as the CUDA backend finds it: it is looked for now, unless it is not enabled or there is no device.

@@ -116,6 +116,8 @@ void Call::launch()
         *storage++ = plan_.results_[k]->storage.get();
     }
     Device &device = plan_.device_;
+    const bool is_product = op_.cost == Cost::kGemm;
+    const CudnnTerms cudnn = is_product ? cudnn_terms() : CudnnTerms();
     yoke_launch record{sizeof(yoke_launch),
                        op_.in_place_of >= 0 ? op_.in_place_of : number_,
                        operands.data(),
@@ -124,11 +126,11 @@ void Call::launch()
                        param_count,
                        device.handle,
                        nullptr,
-                       op_.cost == Cost::kGemm ? plan_.work_ : static_cast<double>(bytes),
+                       is_product ? plan_.work_ : static_cast<double>(bytes),
                        nullptr,
-                       tf32_flag() | cudnn_flags(),
-                       static_cast<uint32_t>(cudnn_setting(CudnnSetting::kBenchmarkLimit)),
-                       static_cast<uint64_t>(cudnn_setting(CudnnSetting::kWorkspaceLimit))};
+                       tf32_flag() | cudnn.flags,
+                       cudnn.benchmark_limit,
+                       cudnn.workspace_limit};
     if (Scope *scope = Scope::of_thread()) [[unlikely]]
         return launch_in(*scope, record, {storages.data(), count});
     issue(op_, record, device, {storages.data(), count});

@@ -5,6 +5,7 @@
 #include "core/backend/ops.inc"
 #include "core/backend/registry.h"
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -113,8 +114,12 @@ inline void after_fork()
 
 }  // namespace fake_entries
 
-// Op 0 has a kernel, no other.
-inline const yoke_kernel_fn kFakeKernels[YOKE_OP_COUNT] = {fake_entries::kernel};
+// Op 0 and matmul have a kernel, no other.
+inline const auto kFakeKernels = [] {
+    std::array<yoke_kernel_fn, YOKE_OP_COUNT> all{};
+    all[0] = all[YOKE_OP_MATMUL] = fake_entries::kernel;
+    return all;
+}();
 
 inline yoke_backend fake_table(const char *kind)
 {
@@ -134,7 +139,7 @@ inline yoke_backend fake_table(const char *kind)
     table.mem_info = fake_entries::mem_info;
     table.copy = fake_entries::copy;
     table.fill = fake_entries::fill;
-    table.kernels = kFakeKernels;
+    table.kernels = kFakeKernels.data();
     table.kernel_count = YOKE_OP_COUNT;
     table.build_info = fake_entries::build_info;
     table.after_fork = fake_entries::after_fork;

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Iterator
+from typing import Generic, Iterator, TypeVar
 
 from yoke import _yoke
 
-_ENABLED, _BENCHMARK, _BENCHMARK_LIMIT, _DETERMINISTIC, _WORKSPACE_LIMIT = range(5)  # as in yoke/engines.h
-_CUDNN = ("enabled", "benchmark", "benchmark_limit", "deterministic", "workspace_limit")
+_T = TypeVar("_T", bool, int)
+
+
+class _Setting(Generic[_T]):
+    """One of cuDNN's, by its number in yoke/engines.h."""
+
+    def __init__(self, number: int, kind: type[_T], doc: str) -> None:
+        self._number, self._kind, self.__doc__ = number, kind, doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> _T:
+        return self if instance is None else self._kind(_yoke._cudnn_get(self._number))  # type: ignore[return-value]
+
+    def __set__(self, instance: object, value: _T) -> None:
+        _yoke._cudnn_set(self._number, self._name, value)
 
 
 class _Cudnn:
@@ -20,53 +35,14 @@ class _Cudnn:
 
     __slots__ = ()
 
-    @property
-    def enabled(self) -> bool:
-        """Whether ops may go through cuDNN, where it is found. True at first.
+    enabled = _Setting(0, bool, """Whether ops may go through cuDNN, where it is found. True at first.
 
         False from the start: it is not even looked for. Without it Yoke's own kernels compute the same.
-        """
-        return bool(_yoke._cudnn_get(_ENABLED))
-
-    @enabled.setter
-    def enabled(self, value: bool) -> None:
-        _yoke._cudnn_set(_ENABLED, "enabled", value)
-
-    @property
-    def benchmark(self) -> bool:
-        """Whether the first call of each shape times cuDNN's plans and keeps the quickest. False at first: its first."""
-        return bool(_yoke._cudnn_get(_BENCHMARK))
-
-    @benchmark.setter
-    def benchmark(self, value: bool) -> None:
-        _yoke._cudnn_set(_BENCHMARK, "benchmark", value)
-
-    @property
-    def benchmark_limit(self) -> int:
-        """How many plans `benchmark` times, 0: all. 10 at first."""
-        return _yoke._cudnn_get(_BENCHMARK_LIMIT)
-
-    @benchmark_limit.setter
-    def benchmark_limit(self, value: int) -> None:
-        _yoke._cudnn_set(_BENCHMARK_LIMIT, "benchmark_limit", value)
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether the same call always gives the same bits. True at first; False lets cuDNN add in any order."""
-        return bool(_yoke._cudnn_get(_DETERMINISTIC))
-
-    @deterministic.setter
-    def deterministic(self, value: bool) -> None:
-        _yoke._cudnn_set(_DETERMINISTIC, "deterministic", value)
-
-    @property
-    def workspace_limit(self) -> int:
-        """Bytes of memory that a call's plan may want beside its tensors. 256 MiB at first."""
-        return _yoke._cudnn_get(_WORKSPACE_LIMIT)
-
-    @workspace_limit.setter
-    def workspace_limit(self, value: int) -> None:
-        _yoke._cudnn_set(_WORKSPACE_LIMIT, "workspace_limit", value)
+        """)
+    benchmark = _Setting(1, bool, "Whether the first call of each shape times cuDNN's plans and keeps the quickest. False at first: its first.")
+    benchmark_limit = _Setting(2, int, "How many plans `benchmark` times, 0: all. 10 at first.")
+    deterministic = _Setting(3, bool, "Whether the same call always gives the same bits. True at first; False lets cuDNN add in any order.")
+    workspace_limit = _Setting(4, int, "Bytes of memory that a call's plan may want beside its tensors. 256 MiB at first.")
 
     def version(self) -> int | None:
         """91900 is 9.19.0; None where cuDNN cannot serve. Looks for it, unless it is not enabled."""
@@ -95,6 +71,7 @@ class _Cudnn:
         return f"yoke.backends.cudnn({', '.join(f'{name}={getattr(self, name)}' for name in _CUDNN)})"
 
 
+_CUDNN = tuple(name for name, value in vars(_Cudnn).items() if isinstance(value, _Setting))
 _cudnn = _Cudnn()
 
 
