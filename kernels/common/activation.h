@@ -21,6 +21,12 @@ struct ReluBackward {
     {
         return select(out <= (T)0, (T)0, g);
     }
+    // By the bits as they are stored, which need not widen: 0, and what has a sign and is no NaN, holds g back.
+    YOKE_HD bf16 operator()(bf16 g, bf16 out) const
+    {
+        const bool is_held = (int16_t)out.bits <= 0 && (out.bits & 0x7fff) <= 0x7f80;
+        return bf16{select(is_held, (uint16_t)0, g.bits)};
+    }
 };
 
 struct Tanh {

@@ -3,8 +3,7 @@
 // Contract
 //  * Operand 0 is written, the last is the first of F::kNumbers arrays of numbers, `planes` apart; those between are
 //    f's inputs. All but the last are of one dtype and of x's shape, the last broadcasts to it.
-//  * Elements pass in runs of kMapRun, where they lie if they are dense and computed in what they are, else through
-//    buffers.
+//  * Elements pass in runs of kMapRun, where they lie if they are dense and widen at no cost, else through buffers.
 //  * Where channels are neighbours in memory (NHWC), their numbers are repeated until they fill a run, so that a run
 //    is as long whatever the channels.
 #pragma once
@@ -30,18 +29,18 @@ struct RunNumbers {
 };
 
 // f of the values of element i.
-template <class C, class F, size_t... kPlaces>
-inline __attribute__((always_inline)) C map_one(const F &f, const C *const *in, int64_t i,
+template <class T, class C, class F, size_t... kPlaces>
+inline __attribute__((always_inline)) T map_one(const F &f, const T *const *in, int64_t i,
                                                 const C *numbers, int64_t apart,
                                                 std::index_sequence<kPlaces...>)
 {
-    const C x[] = {in[kPlaces][i]...};
-    return f(x, numbers, apart);
+    const C x[] = {convert<C>(in[kPlaces][i])...};
+    return convert<T>(f(x, numbers, apart));
 }
 
-template <class C, class F>
-inline void map_values(const F &f, const C *const *in, const RunNumbers<C> &numbers, int64_t n,
-                       C *to)
+template <class T, class C, class F>
+inline void map_values(const F &f, const T *const *in, const RunNumbers<C> &numbers, int64_t n,
+                       T *to)
 {
     constexpr auto kPlaces = std::make_index_sequence<F::kInputs>();
     const C *first = numbers.first;
@@ -54,7 +53,7 @@ inline void map_values(const F &f, const C *const *in, const RunNumbers<C> &numb
     C of[F::kNumbers];
     for (int k = 0; k < F::kNumbers; k++) of[k] = first[k * apart];
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) to[i] = map_one<C>(f, in, i, of, 1, kPlaces);
+    for (int64_t i = 0; i < n; i++) to[i] = map_one(f, in, i, (const C *)of, 1, kPlaces);
 }
 
 // What a map has beside its operands: their dtype, how far arrays of numbers are apart, and whether it is a long way.
@@ -69,19 +68,23 @@ template <class C, int N, class F>
 inline void map_run(const F &f, const MapCall &call, char *const *data, const int64_t *stride,
                     int64_t n, const RunNumbers<C> &numbers)
 {
-    constexpr int kIn = N - 2;
     constexpr int64_t kBytes = kMapRun * (int64_t)sizeof(uint16_t);  // of the narrowest
-    C buffer[N - 1][kMapRun];
-    const C *in[kIn];
     if (call.far)
         for (int64_t at = 0; at < n * dtype_size(call.dtype); at += kBytes)
             fetch_to_write(data[0] + kFetchAhead + at, kBytes);
-    for (int i = 0; i < kIn; i++)
+    if (are_dense(stride, N - 1, dtype_size(call.dtype)) &&
+        for_direct<C>(call.dtype, [&]<class T>() {
+            const T *in[N - 2];
+            for (int i = 0; i < N - 2; i++) in[i] = (const T *)data[i + 1];
+            map_values(f, in, numbers, n, (T *)data[0]);
+        }))
+        return;
+    C buffer[N - 1][kMapRun];
+    const C *in[N - 2];
+    for (int i = 0; i < N - 2; i++)
         in[i] = see_elements(call.dtype, data[i + 1], stride[i + 1], n, buffer[i]);
-    const bool direct = call.dtype == kernels::dtype_of<C> && stride[0] == (int64_t)sizeof(C);
-    C *to = direct ? (C *)data[0] : buffer[kIn];
-    map_values(f, in, numbers, n, to);
-    if (!direct) store_elements(call.dtype, to, data[0], stride[0], n);
+    map_values(f, in, numbers, n, buffer[N - 2]);
+    store_elements(call.dtype, buffer[N - 2], data[0], stride[0], n);
 }
 
 // Runs of any strides; where numbers lie neither together nor all in one place, they are gathered.

@@ -9,11 +9,13 @@
 //  * State has static init and combine (a before b).
 //  * A View says what is summed of what is loaded: kLoaded operands are, and prepare(in, data, strides, count, room)
 //    may replace an entry of `in`, using room for that.
+//  * Columns that lie dense are summed where they are, if they widen at no cost; all else is loaded, as C, first.
 #pragma once
 
 #include "kernels/common/per_plane.h"
 #include "kernels/cpu/simd/halves.h"
 #include "kernels/cpu/simd/iterate.h"
+#include "kernels/cpu/simd/load_vector.h"
 #include "kernels/cpu/simd/share.h"
 #include "kernels/cpu/simd/tile.h"
 
@@ -57,6 +59,9 @@ struct Planes {
         return true;
     }
 
+    // Whether columns are neighbours in every operand.
+    bool are_columns_dense() const { return are_dense(kept.stride[0], N, dtype_size(dtype)); }
+
     // Values that one item of a plane (or of a column) covers.
     int64_t item_length() const
     {
@@ -69,21 +74,24 @@ struct Planes {
 template <int N>
 struct Loaded {
     static constexpr int kLoaded = N;
-    template <class C>
-    void prepare(const C *(&)[N], char *const *, const int64_t *, int64_t, C *) const
+    template <class T>
+    void prepare(const T *(&)[N], char *const *, const int64_t *, int64_t, T *) const
     {
     }
 };
 
-// `count` elements of each operand, one at data and the next a stride from there. The room of an operand is `apart`
-// from that of the one before.
-template <class C, int N, class View>
+// `count` elements of each operand, one at data and the next a stride from there: as T where they lie if that is what
+// they are, else widened into the room of their operand, `apart` from that of the one before.
+template <class T, int N, class View>
 inline void load_values(yoke_dtype dtype, const View &view, char *const *data,
-                        const int64_t *stride, int64_t count, C *room, int64_t apart,
-                        const C *(&in)[N])
+                        const int64_t *stride, int64_t count, T *room, int64_t apart,
+                        const T *(&in)[N])
 {
     for (int i = 0; i < View::kLoaded; i++)
-        in[i] = see_elements(dtype, data[i], stride[i], count, room + i * apart);
+        if constexpr (std::is_same_v<T, bf16>)
+            in[i] = (const T *)data[i];
+        else
+            in[i] = see_elements(dtype, data[i], stride[i], count, room + i * apart);
     view.prepare(in, data, stride, count, room + (N - 1) * apart);
 }
 
@@ -112,9 +120,9 @@ inline State sum_plane(const Planes<N> &planes, const View &view, const Cursor<N
 // Values [begin, end) of `columns` neighbouring planes into states[columns], by blocks of rows: sum(in[N][rows],
 // count, columns, states) gives a block's. The buffer is not on the stack, which threads of a host's own may have
 // little of.
-template <class C, class State, int N, class View, class Sum>
+template <class T, class State, int N, class View, class Sum>
 inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<N> &plane,
-                        int64_t begin, int64_t end, int64_t columns, State *states, C *buffer,
+                        int64_t begin, int64_t end, int64_t columns, State *states, T *buffer,
                         const Sum &sum)
 {
     Loop<N> values = planes.reduced;
@@ -124,11 +132,11 @@ inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<
     // Rows that are loaded at a time.
     const int64_t step = planes.are_rows_together() ? kPlaneRows : 1;
     while (begin < end) {
-        const C *in[N][kPlaneRows];
+        const T *in[N][kPlaneRows];
         State block[kPlaneColumns];
         int64_t count = 0;
         while (count < kPlaneRows && begin < end) {
-            const C *first[N] = {};
+            const T *first[N] = {};
             const int64_t rows = min(step, end - begin);
             load_values(planes.dtype, view, cursor.data, planes.kept.stride[0], rows * columns,
                         buffer + count * kPlaneColumns, kPlaneRows * kPlaneColumns, first);
@@ -142,56 +150,92 @@ inline void sum_columns(const Planes<N> &planes, const View &view, const Cursor<
     }
 }
 
+// What sum_planes goes through: all planes, each in items of per_item values.
+struct PlaneItems {
+    int64_t count, length, per_item, items;
+
+    template <int N>
+    explicit PlaneItems(const Planes<N> &planes)
+        : count(planes.kept.numel),
+          length(planes.reduced.numel),
+          per_item(planes.item_length()),
+          items(divide_up(length, per_item))
+    {
+    }
+    int64_t begin(int64_t item) const { return item * per_item; }
+    int64_t end(int64_t item) const { return min(length, (item + 1) * per_item); }
+};
+
+// Items of neighbouring planes, which are read, or widened to, T.
+template <class T, class State, int N, class View, class ByColumn>
+inline yoke_status sum_all_columns(const yoke_launch *launch, const Planes<N> &planes,
+                                   const View &view, State *partial, const ByColumn &by_column)
+{
+    const PlaneItems p(planes);
+    const int64_t row = planes.kept.shape[0], tiles_a_row = divide_up(row, kPlaneColumns);
+    const int64_t tiles = tiles_a_row * (p.count / row), slots = team_size();
+    constexpr int64_t kRoom = N * kPlaneRows * kPlaneColumns;
+    Scratch scratch(launch);
+    if (yoke_status status = scratch.reserve((uint64_t)(slots * kRoom) * sizeof(T))) return status;
+    parallel_shares(tiles * p.items, max(1, kGrain / max(1, p.per_item * min(row, kPlaneColumns))),
+                    slots, [&](int64_t begin, int64_t end, int slot) {
+                        for (int64_t unit = begin; unit < end; unit++) {
+                            int64_t tile = unit % tiles, item = unit / tiles;
+                            int64_t column = tile % tiles_a_row * kPlaneColumns;
+                            int64_t first = tile / tiles_a_row * row + column;
+                            sum_columns<T>(planes, view, Cursor<N>(planes.kept, first),
+                                           p.begin(item), p.end(item),
+                                           min(kPlaneColumns, row - column),
+                                           partial + item * p.count + first,
+                                           scratch.as<T>() + slot * kRoom, by_column(first));
+                        }
+                    });
+    return YOKE_OK;
+}
+
+template <class C, class State, int N, class View, class ByPlane>
+inline void sum_each_plane(const Planes<N> &planes, const View &view, State *partial,
+                           const ByPlane &by_plane)
+{
+    const PlaneItems p(planes);
+    parallel_shares(p.count * p.items, max(1, kGrain / max(1, min(p.per_item, p.length))),
+                    [&](int64_t begin, int64_t end) {
+                        for (int64_t unit = begin; unit < end; unit++) {
+                            int64_t plane = unit % p.count, item = unit / p.count;
+                            partial[unit] =
+                                sum_plane<C, State>(planes, view, Cursor<N>(planes.kept, plane),
+                                                    p.begin(item), p.end(item), by_plane(plane));
+                        }
+                    });
+}
+
 // The state of every plane. by_plane(plane number) and by_column(first plane number) give the functions above.
 template <class C, class State, int N, class View, class ByPlane, class ByColumn>
 inline yoke_status sum_planes(const yoke_launch *launch, const Planes<N> &planes, const View &view,
                               State *partial, State *out, const ByPlane &by_plane,
                               const ByColumn &by_column)
 {
-    int64_t count = planes.kept.numel, length = planes.reduced.numel;
-    int64_t per_item = planes.item_length(), items = divide_up(length, per_item);
-    if (planes.by_columns) {
-        int64_t row = planes.kept.shape[0], tiles_a_row = divide_up(row, kPlaneColumns);
-        int64_t tiles = tiles_a_row * (count / row), slots = team_size();
-        constexpr int64_t kRoom = N * kPlaneRows * kPlaneColumns;
-        Scratch scratch(launch);
-        if (yoke_status status = scratch.reserve((uint64_t)(slots * kRoom) * sizeof(C)))
-            return status;
-        parallel_shares(tiles * items, max(1, kGrain / max(1, per_item * min(row, kPlaneColumns))),
-                        slots, [&](int64_t begin, int64_t end, int slot) {
-                            for (int64_t unit = begin; unit < end; unit++) {
-                                int64_t tile = unit % tiles, item = unit / tiles;
-                                int64_t column = tile % tiles_a_row * kPlaneColumns;
-                                int64_t first = tile / tiles_a_row * row + column;
-                                sum_columns<C>(planes, view, Cursor<N>(planes.kept, first),
-                                               item * per_item, min(length, (item + 1) * per_item),
-                                               min(kPlaneColumns, row - column),
-                                               partial + item * count + first,
-                                               scratch.as<C>() + slot * kRoom, by_column(first));
-                            }
-                        });
-    } else {
-        parallel_shares(count * items, max(1, kGrain / max(1, min(per_item, length))),
-                        [&](int64_t begin, int64_t end) {
-                            for (int64_t unit = begin; unit < end; unit++) {
-                                int64_t plane = unit % count, item = unit / count;
-                                partial[unit] = sum_plane<C, State>(
-                                    planes, view, Cursor<N>(planes.kept, plane), item * per_item,
-                                    min(length, (item + 1) * per_item), by_plane(plane));
-                            }
-                        });
-    }
-    for (int64_t plane = 0; plane < count; plane++) {
+    yoke_status status = YOKE_OK;
+    auto by_columns = [&]<class T>() {
+        status = sum_all_columns<T>(launch, planes, view, partial, by_column);
+    };
+    if (!planes.by_columns)
+        sum_each_plane<C>(planes, view, partial, by_plane);
+    else if (!planes.are_columns_dense() || !for_direct<C>(planes.dtype, by_columns))
+        by_columns.template operator()<C>();
+    if (status) return status;
+    const PlaneItems p(planes);
+    for (int64_t plane = 0; plane < p.count; plane++) {
         State total = State::init();
-        for (int64_t item = 0; item < items; item++)
-            total = State::combine(total, partial[item * count + plane]);
+        for (int64_t item = 0; item < p.items; item++)
+            total = State::combine(total, partial[item * p.count + plane]);
         out[plane] = total;
     }
     return YOKE_OK;
 }
 
 // sum.operator()<V, kCount>(first column) for kCount vectors of type V, which stay in registers over all rows: four at
-// a time, then one, then single columns.
+// a time, then two, one, and single columns.
 template <class C, class Sum>
 inline void each_vectors(int64_t columns, const Sum &sum)
 {
@@ -200,6 +244,7 @@ inline void each_vectors(int64_t columns, const Sum &sum)
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
     int64_t j = 0;
     for (; j + 4 * kStep <= columns; j += 4 * kStep) sum.template operator()<V, 4>(j);
+    for (; j + 2 * kStep <= columns; j += 2 * kStep) sum.template operator()<V, 2>(j);
     for (; j + kStep <= columns; j += kStep) sum.template operator()<V, 1>(j);
     for (; j < columns; j++) sum.template operator()<One, 1>(j);
 }

@@ -56,6 +56,26 @@ inline void for_stored(yoke_dtype dtype, const F &f)
     f.template operator()<C>();
 }
 
+// Whether the first n strides are all of neighbours of so many bytes.
+inline bool are_dense(const int64_t *stride, int n, int64_t size)
+{
+    for (int i = 0; i < n; i++)
+        if (stride[i] != size) return false;
+    return true;
+}
+
+// f.operator()<T>() for a stored type that a loop computing in C may read as it goes: C, and bf16, which widens by a
+// shift. What f16 takes is an instruction that no compiler finds in a loop: false, and runs of it are widened first.
+template <class C, class F>
+inline bool for_direct(yoke_dtype dtype, const F &f)
+{
+    if constexpr (std::is_same_v<C, float>)
+        if (dtype == YOKE_BF16) return f.template operator()<bf16>(), true;
+    if (dtype != kernels::dtype_of<C>) return false;
+    f.template operator()<C>();
+    return true;
+}
+
 // run.operator()<C>() with what a dtype is computed in.
 template <class F>
 inline yoke_status in_floats(const yoke_launch *launch, const char *argument, yoke_dtype dtype,

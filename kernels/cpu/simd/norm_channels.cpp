@@ -13,14 +13,14 @@ struct MaskedByRelu {
     yoke_dtype dtype;
     bool keeps;
 
-    template <class C>
-    void prepare(const C *(&in)[4], char *const *data, const int64_t *stride, int64_t n,
-                 C *room) const
+    template <class T>
+    void prepare(const T *(&in)[4], char *const *data, const int64_t *stride, int64_t n,
+                 T *room) const
     {
         const bool in_place =
-            keeps && dtype == kernels::dtype_of<C> && stride[3] == (int64_t)sizeof(C);
-        const C *g = in[1], *out = in[2];
-        C *to = in_place ? (C *)data[3] : room;
+            keeps && dtype == kernels::dtype_of<T> && stride[3] == (int64_t)sizeof(T);
+        const T *g = in[1], *out = in[2];
+        T *to = in_place ? (T *)data[3] : room;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) to[i] = kernels::ReluBackward()(g[i], out[i]);
         if (keeps && !in_place) store_elements(dtype, to, data[3], stride[3], n);
@@ -29,8 +29,8 @@ struct MaskedByRelu {
 };
 
 // Of kCount vectors of columns from column j on.
-template <class V, int kCount, class C>
-static void vector_gradient_sums(const C *const *x, const C *const *g, int64_t count, int64_t j,
+template <class V, int kCount, class T, class C>
+static void vector_gradient_sums(const T *const *x, const T *const *g, int64_t count, int64_t j,
                                  const C *mean, const C *rstd, kernels::GradientSums<C> *states)
 {
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
@@ -39,7 +39,7 @@ static void vector_gradient_sums(const C *const *x, const C *const *g, int64_t c
 #pragma GCC unroll 4
         for (int k = 0; k < kCount; k++) {
             const int64_t at = j + k * kStep;
-            const V of_g = *(const V *)(g[r] + at), of_x = *(const V *)(x[r] + at);
+            const V of_g = load_vector<V>(g[r] + at), of_x = load_vector<V>(x[r] + at);
             sum[k] += of_g;
             product[k] += of_g * ((of_x - *(const V *)(mean + at)) * *(const V *)(rstd + at));
         }
@@ -65,13 +65,12 @@ static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> 
         };
     };
     auto by_column = [=](int64_t first) {
-        return
-            [=](const C *const(&in)[N][kPlaneRows], int64_t count, int64_t columns, Sums *states) {
-                each_vectors<C>(columns, [&]<class V, int kCount>(int64_t j) {
-                    vector_gradient_sums<V, kCount>(in[0], in[1], count, j, means + first,
-                                                    rstds + first, states);
-                });
-            };
+        return [=](const auto &in, int64_t count, int64_t columns, Sums *states) {
+            each_vectors<C>(columns, [&]<class V, int kCount>(int64_t j) {
+                vector_gradient_sums<V, kCount>(in[0], in[1], count, j, means + first,
+                                                rstds + first, states);
+            });
+        };
     };
     return sum_planes<C>(launch, planes, view, partial, out, by_plane, by_column);
 }

@@ -34,20 +34,20 @@ inline MomentsState plane_moments(const C *const (&in)[1], int64_t n)
 
 // Mean and squared deviations of kCount vectors of columns from column j on. The second pass corrects the mean by that
 // of the deviations from it, which the plain sum of the first may owe it.
-template <class V, int kCount, class C>
-inline void vector_moments(const C *const *rows, int64_t count, int64_t j, C *mean, C *squares)
+template <class V, int kCount, class T, class C>
+inline void vector_moments(const T *const *rows, int64_t count, int64_t j, C *mean, C *squares)
 {
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
     V at[kCount] = {}, rest[kCount] = {}, square[kCount] = {};
     for (int64_t r = 0; r < count; r++)
 #pragma GCC unroll 4
-        for (int k = 0; k < kCount; k++) at[k] += *(const V *)(rows[r] + j + k * kStep);
+        for (int k = 0; k < kCount; k++) at[k] += load_vector<V>(rows[r] + j + k * kStep);
 #pragma GCC unroll 4
     for (int k = 0; k < kCount; k++) at[k] /= (C)count;
     for (int64_t r = 0; r < count; r++)
 #pragma GCC unroll 4
         for (int k = 0; k < kCount; k++) {
-            const V deviation = *(const V *)(rows[r] + j + k * kStep) - at[k];
+            const V deviation = load_vector<V>(rows[r] + j + k * kStep) - at[k];
             rest[k] += deviation;
             square[k] += deviation * deviation;
         }
@@ -59,8 +59,8 @@ inline void vector_moments(const C *const *rows, int64_t count, int64_t j, C *me
 }
 
 // The moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a near cache.
-template <class C>
-inline void column_moments(const C *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
+template <class C, class T>
+inline void column_moments(const T *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
                            MomentsState *states)
 {
     C mean[kPlaneColumns], squares[kPlaneColumns];
@@ -69,7 +69,7 @@ inline void column_moments(const C *const (&in)[1][kPlaneRows], int64_t count, i
     });
     for (int64_t j = 0; j < columns; j++)
         states[j] = finished(kernels::Moments<C>{(C)count, mean[j], squares[j]}, count,
-                             [&](int64_t r) { return in[0][r][j]; });
+                             [&](int64_t r) { return convert<C>(in[0][r][j]); });
 }
 
 template <class C>
@@ -78,7 +78,11 @@ inline yoke_status all_moments(const yoke_launch *launch, const Planes<1> &plane
 {
     return sum_planes<C>(
         launch, planes, Loaded<1>(), partial, out, [](int64_t) { return plane_moments<C>; },
-        [](int64_t) { return column_moments<C>; });
+        [](int64_t) {
+            return [](const auto &in, int64_t count, int64_t columns, MomentsState *states) {
+                column_moments<C>(in, count, columns, states);
+            };
+        });
 }
 
 YOKE_SIMD_END

@@ -1,0 +1,41 @@
+// Vectors to compute in, straight from where elements are stored.
+#pragma once
+
+#include "kernels/cpu/simd/simd.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+YOKE_SIMD_BEGIN
+
+template <class E, int kBytes>
+using VectorOf [[gnu::vector_size(kBytes), gnu::aligned(sizeof(E)), gnu::may_alias]] = E;
+
+// A vector of C of the elements from there on.
+template <class V, class C>
+inline V load_vector(const C *from)
+{
+    return *(const V *)from;
+}
+
+template <class V>
+inline V load_vector(const bf16 *from)
+{
+    using Wide = VectorOf<uint32_t, sizeof(V)>;
+// What GCC makes of __builtin_convertvector takes vectors apart and joins them again; of the unmasked instruction it
+// warns that its result is not initialised.
+#if defined(__AVX512F__)
+    if constexpr (sizeof(V) == 64)
+        return (
+            V)((Wide)_mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256((const __m256i *)from))
+               << 16);
+#elif defined(__AVX2__)
+    if constexpr (sizeof(V) == 32)
+        return (V)((Wide)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)) << 16);
+#endif
+    using Bits = VectorOf<uint16_t, sizeof(V) / 2>;
+    return (V)(__builtin_convertvector(*(const Bits *)from, Wide) << 16);
+}
+
+YOKE_SIMD_END
