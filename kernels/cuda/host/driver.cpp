@@ -175,7 +175,7 @@ bool no_devices(Driver &driver, int64_t native_code)
 // Says which device is passed over: appended to the reason, which counts if none is left.
 void pass_over(Driver &driver, int number, CUdevice device, int major, int minor)
 {
-    char name[128] = "", text[320];
+    char name[128] = "", text[512];  // kBuiltFor names every architecture
     if (const CUresult error = driver.call.cuDeviceGetName(name, sizeof name, device))
         snprintf(name, sizeof name, "cuDeviceGetName failed with %d", static_cast<int>(error));
     const size_t used = strlen(driver.reason);
