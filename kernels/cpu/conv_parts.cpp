@@ -103,6 +103,25 @@ static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const 
 
 // ---- the gradient by weight -----------------------------------------------------------------------------------------
 
+// Whether some place of the window meets padding alone. oneDNN (2.6, bf16) then adds up scratchpad that it never wrote.
+static bool has_idle_places(const Conv &c)
+{
+    const int64_t size[] = {c.h, c.w}, out[] = {c.oh, c.ow}, kernel[] = {c.kh, c.kw};
+    for (int axis = 0; axis < 2; axis++)
+        for (int64_t place = 0; place < kernel[axis]; place++) {
+            const int64_t at = place * c.dilation[axis] - c.padding[axis];
+            const int64_t first = at < 0 ? kernels::divide_up(-at, c.stride[axis]) : 0;
+            if (first >= out[axis] || at + first * c.stride[axis] >= size[axis]) return true;
+        }
+    return false;
+}
+
+// The scratchpad of a gradient by weight.
+static void *ready_pad(const Conv &conv, const Needs &needs, void *pad)
+{
+    return has_idle_places(conv) ? memset(pad, 0, needs.pad) : pad;
+}
+
 // Each part has channels of its own.
 static yoke_status run_channels(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
                                 const Needs &needs, Outcome &outcome)
@@ -119,8 +138,9 @@ static yoke_status run_channels(const yoke_launch *launch, const Conv &conv, con
         outcome.add(use_onednn<ConvEntry>(ConvKey(part),
                                           [&](ConvEntry &entry) {
                                               void *to = entry.pack_count ? packed : part.weight;
-                                              dnnl_status_t status =
-                                                  entry.run(part, to, slice + needs.slice);
+                                              void *pad =
+                                                  ready_pad(part, needs, slice + needs.slice);
+                                              dnnl_status_t status = entry.run(part, to, pad);
                                               return status ? status : entry.pack(part.weight, to);
                                           }),
                     true);
@@ -157,8 +177,9 @@ static yoke_status run_images(const yoke_launch *launch, const Conv &conv, const
         const Conv part = cut.part(conv, i);
         outcome.add(use_onednn<ConvEntry>(ConvKey(part),
                                           [&](ConvEntry &entry) {
-                                              return entry.run(part, sums + i * needs.packed,
-                                                               pads + slot * needs.pad);
+                                              void *pad =
+                                                  ready_pad(part, needs, pads + slot * needs.pad);
+                                              return entry.run(part, sums + i * needs.packed, pad);
                                           }),
                     true);
     });
@@ -172,13 +193,14 @@ static yoke_status run_images(const yoke_launch *launch, const Conv &conv, const
 
 // ---- entry ----------------------------------------------------------------------------------------------------------
 
-// Sizes and indices that oneDNN keeps in 32 bits.
+// Sizes and indices that oneDNN keeps in 32 bits; and padding that is no great part of what it goes through, for it
+// takes time for each place of it, and memory for their square.
 static bool is_small_enough(const Conv &c)
 {
-    constexpr int64_t kMost = INT32_MAX;
+    constexpr int64_t kMost = INT32_MAX, kMorePadding = 64;
     return c.n * c.c * c.h * c.w <= kMost && c.n * c.o * c.oh * c.ow <= kMost &&
-           weight_numel(c) <= kMost && std::max(c.padding[0], c.padding[1]) <= kMost &&
-           std::max(c.dilation[0], c.dilation[1]) <= kMost &&
+           weight_numel(c) <= kMost && c.padding[0] <= kMorePadding + c.h &&
+           c.padding[1] <= kMorePadding + c.w && std::max(c.dilation[0], c.dilation[1]) <= kMost &&
            std::max(c.stride[0], c.stride[1]) <= kMost;
 }
 

@@ -29,9 +29,9 @@ def slopes(op, arrays, upstream, dtype, layout=lambda x: x, **named):
 def np_slopes(arrays, upstream, stride, padding, dilation, groups):
     """Gradients of conv2d with a bias: by data as the transpose, by weight tap by tap."""
     x, weight, _ = arrays
-    height = x.shape[2] + 2 * padding - dilation * (weight.shape[2] - 1) - 1
-    width = x.shape[3] + 2 * padding - dilation * (weight.shape[3] - 1) - 1
-    of_x = np_conv_transpose2d(upstream, weight, None, stride, padding, (height % stride, width % stride), groups, dilation)
+    strides = stride if isinstance(stride, tuple) else (stride, stride)
+    left = tuple((x.shape[2 + axis] + 2 * padding - dilation * (weight.shape[2 + axis] - 1) - 1) % strides[axis] for axis in (0, 1))
+    of_x = np_conv_transpose2d(upstream, weight, None, stride, padding, left, groups, dilation)
     of_weight = np.zeros_like(weight)
     for at in np.ndindex(*weight.shape[2:]):
         one = np.zeros((1, 1, *weight.shape[2:]))
@@ -230,3 +230,36 @@ def test_float_results_keep_their_precision():
     for dtype in ("float64", "float32"):
         got = to_numpy(yoke.conv2d(to_yoke(x, dtype), to_yoke(w, dtype)))
         np.testing.assert_allclose(got, exact, rtol=0, atol=64 * EPSILON[dtype] * np.abs(exact).max())
+
+
+def soil():
+    """Leaves memory behind that holds what shows wherever it is read."""
+    del [yoke.full((2**power,), 3e38) for power in range(8, 22) for _ in range(2)][:]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_places_of_a_window_that_meet_padding_alone_get_no_gradient(dtype):
+    for n, channels, out, side, kernel, padding, dilation, groups in [
+            (32, 512, 512, (1, 1), (3, 3), 1, 1, 1), (4, 64, 64, (1, 1), (3, 3), 1, 1, 1), (2, 64, 16, (2, 1), (3, 3), 1, 1, 1), (2, 16, 64, (5, 2), (2, 5), 2, 1, 1),
+            (3, 16, 16, (3, 1), (3, 3), 2, 2, 1), (3, 24, 24, (4, 1), (4, 3), 1, 1, 3), (2, 4, 8, (6, 1), (2, 3), 1, 1, 1)]:
+        for stride in (1, 2, (1, 3), (3, 2)):
+            x = yoke.randn((n, channels, *side)).to(dtype)
+            weight = yoke.randn((out, channels // groups, *kernel)).to(dtype).requires_grad_(True)
+            result = yoke.conv2d(x, weight, None, stride, padding, dilation, groups)
+            grad = yoke.randn(result.shape).to(dtype)
+            soil()
+            result.backward(grad)
+            want = np_slopes([to_numpy(t.detach()) for t in (x, weight)] + [None], to_numpy(grad), stride, padding, dilation, groups)[1]
+            np.testing.assert_allclose(to_numpy(weight.grad), want, rtol=2e-2, atol=2e-2 * np.abs(want).max())
+
+
+def test_padding_far_beyond_the_input_takes_no_time_and_memory_of_its_own():
+    for dtype in ("f32", "bf16"):
+        x = yoke.randn((1, 16, 3, 3)).to(dtype).requires_grad_(True)
+        weight = yoke.randn((16, 16, 3, 3)).to(dtype).requires_grad_(True)
+        before = yoke.max_memory_allocated()
+        out = yoke.conv2d(x, weight, padding=2**24, dilation=2**24)
+        out.backward(yoke.ones_like(out))
+        assert yoke.max_memory_allocated() - before < 2**20
+        centre = to_numpy(weight.detach())[:, :, 1, 1]
+        np.testing.assert_allclose(to_numpy(out.detach()), np.einsum("oc,nchw->nohw", centre, to_numpy(x.detach())), rtol=2e-2, atol=1e-1)
