@@ -13,6 +13,7 @@ local nn = yoke.nn
 
 local BLOCKS = { [18] = { 2, 2, 2, 2 }, [50] = { 3, 4, 6, 3 }, [152] = { 3, 8, 36, 3 } }
 local SIDE = 28 -- of the pictures
+local MOST_SIDE = 4096
 
 -- What brings x to the block's size, where it has another.
 local function passing(channels, out, stride)
@@ -110,5 +111,6 @@ fashion.try(function()
         { "image-size", SIDE, SIDE, "height and width of the pictures" } }
     if not BLOCKS[options.depth] then fashion.fail(("--depth is %d; it takes 18, 50 or 152"):format(options.depth)) end
     options.side = options["image-size"]
+    if options.side > MOST_SIDE then fashion.fail(("--image-size is %d; it must be at most %d"):format(options.side, MOST_SIDE)) end
     fashion.run("resnet", options, function() return ResNet(options.depth, options.width, options.side) end, { "depth", "width", "side" }, descend)
 end)

@@ -16,6 +16,7 @@ from yoke import nn
 
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 152: (3, 8, 36, 3)}
 SIDE = 28  # of the pictures
+MOST_SIDE = 4096
 
 
 class BasicBlock(nn.Module):
@@ -113,6 +114,8 @@ def main():
     for name, value, least in ("width", options.width, 1), ("image-size", options.side, SIDE):
         if value < least:
             sys.exit(f"--{name} is {value}; it must be at least {least}")
+    if options.side > MOST_SIDE:
+        sys.exit(f"--image-size is {options.side}; it must be at most {MOST_SIDE}")
     run("resnet", options, lambda: ResNet(options.depth, options.width, options.side), ("depth", "width", "side"), descend)
 
 

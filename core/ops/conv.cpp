@@ -36,7 +36,7 @@ struct Given {
 
 void check_dtypes(const Given &g)
 {
-    check_floating(g.x, g.call, "x");
+    check_computable(g.x, g.call, "x");
     if (g.weight.dtype != g.x.dtype)
         fail(YOKE_E_TYPE, "%s: 'x' is %s, but 'weight' is %s; cast one of them first", g.call,
              name(g.x.dtype), name(g.weight.dtype));

@@ -44,6 +44,15 @@ void check_floating(const yoke_tensor &x, const char *call, const char *arg)
              arg, name(x.dtype));
 }
 
+void check_computable(const yoke_tensor &x, const char *call, const char *arg)
+{
+    check_floating(x, call, arg);
+    if (item_size(x.dtype) == 1)
+        fail(YOKE_E_TYPE,
+             "%s: argument '%s' is %s, which is stored and not computed in; cast it first", call,
+             arg, name(x.dtype));
+}
+
 void check_index(const yoke_tensor &x, const char *call, const char *arg)
 {
     if (x.dtype != YOKE_I64 && x.dtype != YOKE_I32)

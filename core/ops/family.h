@@ -25,8 +25,9 @@ yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x);
 // A tensor whose values are not set yet, for an op that is made of those which set them.
 Tensor make_empty(Device &device, yoke_dtype dtype, IntList shape, const char *call);
 
-// Raises YOKE_E_TYPE unless x is floating, or an index (i64, i32).
+// Raises YOKE_E_TYPE unless x is floating, is so and no float8, or is an index (i64, i32).
 void check_floating(const yoke_tensor &x, const char *call, const char *arg);
+void check_computable(const yoke_tensor &x, const char *call, const char *arg);
 void check_index(const yoke_tensor &x, const char *call, const char *arg);
 
 }  // namespace yoke

@@ -23,7 +23,7 @@ struct Pooling {
 
 void check_x(const char *call, const yoke_tensor &x)
 {
-    check_floating(x, call, "x");
+    check_computable(x, call, "x");
     if (x.ndim != 3 && x.ndim != 4)
         fail(YOKE_E_VALUE, "%s: 'x' has shape %s; it must be [N, C, H, W], or [C, H, W]", call,
              to_string(x.shape()).c_str());

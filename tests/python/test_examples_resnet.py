@@ -71,7 +71,7 @@ def test_parameters_have_torchvisions_names():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("options, said", [(["--depth", "34"], "18"), (["--width", "0"], "--width is 0; it must be at least 1"),
-                                           (["--image-size", "20"], "--image-size is 20; it must be at least 28"), (["--image-size", "x"], "'x'"), (["--wheels", "4"], "--")])
+                                           (["--image-size", "20"], "--image-size is 20; it must be at least 28"), (["--image-size", "999999999999"], "it must be at most 4096"), (["--image-size", "x"], "'x'"), (["--wheels", "4"], "--")])
 def test_bad_options_are_told_without_a_stack_trace(language, options, said):
     done = run(language, *options)
     assert done.returncode in (1, 2) and said in done.stderr and "raceback" not in done.stderr, done

@@ -104,6 +104,13 @@ def test_computing_is_refused_with_what_to_do(call):
         call(yoke.ones((2,), E4M3))
 
 
+@pytest.mark.parametrize("name, rest", [("conv2d", [yoke.ones((2, 2, 1, 1), E4M3)]), ("conv_transpose2d", [yoke.ones((2, 2, 1, 1), E4M3)]),
+                                        ("max_pool2d", [2]), ("avg_pool2d", [2]), ("adaptive_avg_pool2d", [1])])
+def test_windows_are_refused_by_the_name_that_was_called(name, rest):
+    with pytest.raises(yoke.TypeError, match=f"^{name}: argument 'x' is float8_e4m3.*cast it first"):
+        getattr(yoke, name)(yoke.ones((1, 2, 4, 4), E4M3), *rest)
+
+
 def test_the_wider_dtype_wins_beside_another():
     x = yoke.tensor([1.5], dtype=E5M2)
     assert (x + yoke.ones((1,))).dtype is yoke.float32

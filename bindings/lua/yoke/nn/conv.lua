@@ -2,14 +2,16 @@
 --- {bias = true, dtype =, device =} beside their own options. One number stands for height and width.
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
+local shown_value = require "yoke.options".shown
 
 local conv = {}
 local Module, none = base.Module, base.none
 local MODES = { zeros = "constant", reflect = "reflect", replicate = "replicate", circular = "circular" }
 
--- A whole number of `least` or more for each axis, or one that stands for all.
-local function sizes(call, name, value, least, axes)
+-- A whole number of `least` or more for each axis, or one that stands for all; `default` where there is none.
+local function sizes(call, name, value, least, axes, default)
     local list = {}
+    if value == nil then value = default end
     if type(value) == "table" then
         if #value ~= axes then
             core.raise("value", call, ("argument '%s' has %d numbers; give one, or %d"):format(name, #value, axes))
@@ -18,9 +20,9 @@ local function sizes(call, name, value, least, axes)
     else
         for i = 1, axes do list[i] = value end
     end
-    for _, each in ipairs(list) do
-        if math.type(each) ~= "integer" or each < least then
-            core.raise("value", call, ("argument '%s' is %s; a whole number of at least %d is needed"):format(name, each, least))
+    for i = 1, axes do
+        if math.type(list[i]) ~= "integer" or list[i] < least then
+            core.raise("value", call, ("argument '%s' is %s; a whole number of at least %d is needed"):format(name, shown_value(list[i]), least))
         end
     end
     return list
@@ -46,8 +48,8 @@ local function take(self, in_channels, out_channels, kernel_size, options)
     end
     self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
     self.kernel_size = sizes(call, "kernel_size", kernel_size, 1, self.axes)
-    self.stride = sizes(call, "stride", options.stride or 1, 1, self.axes)
-    self.dilation = sizes(call, "dilation", options.dilation or 1, 1, self.axes)
+    self.stride = sizes(call, "stride", options.stride, 1, self.axes, 1)
+    self.dilation = sizes(call, "dilation", options.dilation, 1, self.axes, 1)
 end
 
 -- weight is [first, second, kernel_size]; fan_in is all of it but its first axis.
@@ -101,7 +103,8 @@ function Forward:init(in_channels, out_channels, kernel_size, options)
         core.raise("value", self.class_name, ("argument 'padding_mode' is '%s'; it is one of 'zeros', 'reflect', 'replicate', 'circular'")
             :format(options.padding_mode))
     end
-    self.padding_mode, self.padding = options.padding_mode, options.padding or 0
+    self.padding_mode, self.padding = options.padding_mode, options.padding
+    if self.padding == nil then self.padding = 0 end
     self.before, self.behind = ends_of(self, self.padding)
     draw(self, out_channels, in_channels // self.groups, options)
 end
@@ -156,13 +159,14 @@ function conv.ConvTranspose2d:init(in_channels, out_channels, kernel_size, optio
     options = base.options("ConvTranspose2d", options, { stride = none, padding = none, output_padding = none,
         groups = 1, bias = true, dilation = none, dtype = none, device = none })
     take(self, in_channels, out_channels, kernel_size, options)
-    self.padding = sizes("ConvTranspose2d", "padding", options.padding or 0, 0, 2)
-    self.output_padding = sizes("ConvTranspose2d", "output_padding", options.output_padding or 0, 0, 2)
+    self.padding = sizes("ConvTranspose2d", "padding", options.padding, 0, 2, 0)
+    self.output_padding = sizes("ConvTranspose2d", "output_padding", options.output_padding, 0, 2, 0)
     draw(self, in_channels, out_channels // self.groups, options)
 end
 
 local function more_for(self, x, output_size)
-    local wanted, shape, more = sizes("ConvTranspose2d", "output_size", output_size, 1, 2), x.shape, {}
+    local wanted, shape, more = sizes("ConvTranspose2d", "output_size", output_size, 1, 2), base.need_tensor("ConvTranspose2d", x).shape, {}
+    if #shape < 3 then return self.output_padding end -- the op says what is wrong
     local least, most, fits = {}, {}, true
     for i = 1, 2 do
         local length = shape[#shape - 2 + i]
@@ -180,7 +184,7 @@ end
 
 function conv.ConvTranspose2d:forward(x, output_size)
     return core.conv_transpose2d(x, self.weight, self.bias, { stride = self.stride, padding = self.padding, groups = self.groups,
-        output_padding = output_size and more_for(self, x, output_size) or self.output_padding, dilation = self.dilation })
+        output_padding = output_size ~= nil and more_for(self, x, output_size) or self.output_padding, dilation = self.dilation })
 end
 
 conv.ConvTranspose2d.extra = extra
@@ -189,8 +193,8 @@ conv.ConvTranspose2d.extra = extra
 
 local function take_window(self, kernel_size, options)
     self.kernel_size = sizes(self.class_name, "kernel_size", kernel_size, 1, 2)
-    self.stride = options.stride and sizes(self.class_name, "stride", options.stride, 1, 2) or self.kernel_size
-    self.padding = sizes(self.class_name, "padding", options.padding or 0, 0, 2)
+    self.stride = sizes(self.class_name, "stride", options.stride, 1, 2, self.kernel_size)
+    self.padding = sizes(self.class_name, "padding", options.padding, 0, 2, 0)
 end
 
 local function window(self)
@@ -204,7 +208,7 @@ conv.MaxPool2d = Module:extend("MaxPool2d")
 function conv.MaxPool2d:init(kernel_size, options)
     options = base.options("MaxPool2d", options, { stride = none, padding = none, dilation = none, ceil_mode = false })
     take_window(self, kernel_size, options)
-    self.dilation, self.ceil_mode = sizes("MaxPool2d", "dilation", options.dilation or 1, 1, 2), options.ceil_mode
+    self.dilation, self.ceil_mode = sizes("MaxPool2d", "dilation", options.dilation, 1, 2, 1), options.ceil_mode
 end
 
 function conv.MaxPool2d:forward(x)
