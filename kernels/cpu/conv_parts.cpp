@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/conv_cache.h"
 #include "kernels/cpu/conv_cut.h"
+#include "kernels/cpu/conv_products.h"
 #include "kernels/cpu/onednn_cache.h"
 #include "kernels/cpu/onednn_parts.h"
 
@@ -217,6 +218,10 @@ yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
 {
     *done = false;
     if (conv.dtype != YOKE_F32 && (conv.dtype != YOKE_BF16 || !onednn_has_bf16())) return YOKE_OK;
+    if (is_product(conv)) {
+        const yoke_status status = conv_product(launch, conv, done);
+        if (status || *done) return status;
+    }
     ConvCut cut(conv);
     if (!is_small_enough(cut.part(conv, 0))) return YOKE_OK;
     Needs needs;

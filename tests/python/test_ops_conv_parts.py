@@ -16,7 +16,10 @@ SHAPES = [(5, 64, 14, 96, 3, 1, 1, 1, 1),      # parts of two sizes
           (2, 32, 40, 48, 5, 1, 4, 2, 1),      # of two, with padding that no row reaches
           (1, 32, 41, 64, 1, 3, 1, 1, 1),      # windows between which rows are left out
           (9, 32, 19, 64, 3, 1, 2, 2, 4), (6, 96, 30, 96, 3, 1, 1, 1, 96), (1, 32, 30, 32, 5, 1, 2, 1, 1),
-          (9, 5, 33, 70, 5, 3, 2, 1, 1), (3, 3, 64, 64, 7, 2, 3, 1, 1), (4, 256, 14, 128, 1, 1, 0, 1, 1), (4, 64, 21, 128, 1, 2, 0, 1, 1)]
+          (9, 5, 33, 70, 5, 3, 2, 1, 1), (3, 3, 64, 64, 7, 2, 3, 1, 1), (4, 256, 14, 128, 1, 1, 0, 1, 1), (4, 64, 21, 128, 1, 2, 0, 1, 1),
+          # In bf16 gradients by weight that are products: of 1 x 1 with padding, of rows that are short, with a stride
+          # and with dilation.
+          (3, 24, 12, 40, 1, 1, 1, 1, 1), (5, 40, 8, 72, 3, 1, 1, 1, 1), (6, 33, 27, 48, 3, 2, 1, 1, 1), (5, 32, 11, 40, 3, 2, 3, 2, 1)]
 NEAR = {yoke.float32: 4e-6, yoke.bfloat16: 1e-2, yoke.float16: 2e-3}  # of the largest element
 
 
