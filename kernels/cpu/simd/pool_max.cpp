@@ -1,4 +1,5 @@
 // Maxima of windows over height and width, and their gradient.
+#include "kernels/cpu/simd/load_vector.h"
 #include "kernels/cpu/simd/pool.h"
 #include "kernels/cpu/simd/tile.h"
 
@@ -18,10 +19,11 @@ struct Best {
         for (int64_t i = begin; i < n; i++) value[i] = -(C)__builtin_inf(), place[i] = -1;
     }
     // Lane i reads from[i * step].
-    void take(const C *from, int64_t step, int64_t begin, int64_t end, int32_t tap) const
+    template <class T>
+    void take(const T *from, int64_t step, int64_t begin, int64_t end, int32_t tap) const
     {
         if (step == 1) return take_dense(from, begin, end, tap);
-        for (int64_t i = begin; i < end; i++) take_one(from[i * step], i, tap);
+        for (int64_t i = begin; i < end; i++) take_one(convert<C>(from[i * step]), i, tap);
     }
 
 private:
@@ -31,10 +33,11 @@ private:
         value[i] = takes ? v : value[i];
         place[i] = takes ? tap : place[i];
     }
-    void take_dense(const C *from, int64_t begin, int64_t end, int32_t tap) const
+    template <class T>
+    void take_dense(const T *from, int64_t begin, int64_t end, int32_t tap) const
     {
 #pragma omp simd
-        for (int64_t i = begin; i < end; i++) take_one(from[i], i, tap);
+        for (int64_t i = begin; i < end; i++) take_one(convert<C>(from[i]), i, tap);
     }
 };
 
@@ -66,29 +69,37 @@ static const int32_t *see_places(const Pool &p, int64_t at, int64_t n, int32_t *
 
 // ---- max ------------------------------------------------------------------------------------------------------------
 
-// The taps of a window, one after another, each n values that lie together.
-template <class C>
+// The taps of a window, one after another, each n values that lie together: as T where they lie, or widened to it.
+template <class T>
 struct SeenTaps {
     static constexpr int64_t kMost = 64, kRoom = 16 * kLanes;
-    const C *from[kMost];
+    const T *from[kMost];
     int32_t tap[kMost];
     int64_t count = 0;
-    C room[kRoom];
+    T room[kRoom];
+
+    const T *see(const Pool &p, int64_t at, int64_t n)
+    {
+        if constexpr (std::is_same_v<T, bf16>)
+            return static_cast<const T *>(p.in) + at;
+        else
+            return see_run(p.dtype, p.in, at, n, room + count * n);
+    }
 };
 
 // The best of the first lanes of n, vectors of them, which stay in registers meanwhile. Returns how many.
-template <class C>
-static int64_t take_vectors(const SeenTaps<C> &taps, int64_t n, const Best<C> &best)
+template <class C, class T>
+static int64_t take_vectors(const SeenTaps<T> &taps, int64_t n, const Best<C> &best)
 {
     using Values = Vector<C>;
     using Places = decltype(Values() < Values());
     constexpr int64_t kWidth = sizeof(Values) / sizeof(C);
     int64_t i = 0;
     for (; i + kWidth <= n; i += kWidth) {
-        Values found = *(const Values *)(taps.from[0] + i);
+        Values found = load_vector<Values>(taps.from[0] + i);
         Places place = Places() + taps.tap[0];
         for (int64_t t = 1; t < taps.count; t++) {
-            const Values v = *(const Values *)(taps.from[t] + i);
+            const Values v = load_vector<Values>(taps.from[t] + i);
             const Places takes = ~(v <= found) & (found == found);
             found = takes ? v : found;
             place = takes ? Places() + taps.tap[t] : place;
@@ -100,17 +111,17 @@ static int64_t take_vectors(const SeenTaps<C> &taps, int64_t n, const Best<C> &b
 }
 
 // The channels [c, c + n) of pixel (image, oy, ox) of the result. Taps that lie together are seen together.
-template <class C>
+template <class C, class T>
 static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t row = pixel / p.x.out, ox = pixel - row * p.x.out, image = row / p.y.out,
                   oy = row - image * p.y.out;
     const Taps down = sliding_taps(p.y, oy), across = sliding_taps(p.x, ox);
-    const int64_t most = min(SeenTaps<C>::kMost, SeenTaps<C>::kRoom / n),
+    const int64_t most = min(SeenTaps<T>::kMost, SeenTaps<T>::kRoom / n),
                   width = n == p.c && p.x.dilation == 1 ? min(across.end - across.begin, most) : 1;
     C values[kLanes];
     int32_t places[kLanes];
-    SeenTaps<C> taps;
+    SeenTaps<T> taps;
     const Best<C> best{values, places};
     bool is_first = true;
     const auto take = [&] {
@@ -125,7 +136,7 @@ static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
             if (taps.count + count > most) take();
             const int64_t y = down.first + i * p.y.dilation, x = across.first + j * p.x.dilation,
                           at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
-            const C *from = see_run(p.dtype, p.in, at, count * n, taps.room + taps.count * n);
+            const T *from = taps.see(p, at, count * n);
             for (int64_t k = 0; k < count; k++, taps.count++) {
                 taps.from[taps.count] = from + k * n;
                 taps.tap[taps.count] = (int32_t)(i * p.x.kernel + j + k);
@@ -242,10 +253,15 @@ YOKE_KERNEL(_max_pool)
     if (o[1].numel == 0) return YOKE_OK;
     const Pool p = kernels::max_pool_of(launch, o[0], o[1], o[2]);
     return in_floats(launch, "x", p.dtype, [&]<class C>() {
-        return each_part<C>(
-            launch, p, p.y.out, p.x.out,
-            [&](int64_t i, int64_t c, int64_t n) { max_pixel<C>(p, i, c, n); },
-            [&](int64_t i, C *room) { max_row<C>(p, i, room); });
+        yoke_status status = YOKE_OK;
+        const auto run = [&]<class T>() {
+            status = each_part<C>(
+                launch, p, p.y.out, p.x.out,
+                [&](int64_t i, int64_t c, int64_t n) { max_pixel<C, T>(p, i, c, n); },
+                [&](int64_t i, C *room) { max_row<C>(p, i, room); });
+        };
+        if (!for_direct<C>(p.dtype, run)) run.template operator()<C>();
+        return status;
     });
 }
 
