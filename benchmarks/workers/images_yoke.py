@@ -1,12 +1,8 @@
-"""Worker of images.py: a case is "PART DTYPE ORDER"; seconds are those of the process."""
-
-import functools
-import time
+"""Worker of images.py."""
 
 import yoke
 from bench import serve
-
-N, C, SIDE = 32, 64, 56
+from bench.images_cases import SIDE, C, N, measure_of
 
 yoke.set_device("cpu")
 yoke.set_num_threads(1)
@@ -15,40 +11,15 @@ weight, bias = (make((C,)).requires_grad_(True) for make in (yoke.ones, yoke.zer
 mean, variance = yoke.zeros((C,)), yoke.ones((C,))
 
 
-@functools.cache
-def image(number, dtype, order):
+def image(_number, dtype, order):
     x = yoke.randn((N, C, SIDE, SIDE)) if order == "nchw" else yoke.randn((N, SIDE, SIDE, C)).permute((0, 3, 1, 2))
     return x.to(dtype).requires_grad_(True)
 
 
-def forward(part, dtype, order):
-    x = image(0, dtype, order)
+def forward(part, x, residual):
     if part == "pool":
-        return yoke.max_pool2d(x, 3, 2, 1)
-    return yoke.batch_norm_add_relu(x, image(1, dtype, order), mean, variance, weight, bias, True)
+        return yoke.max_pool2d(x(), 3, 2, 1)
+    return yoke.batch_norm_add_relu(x(), residual(), mean, variance, weight, bias, True)
 
 
-@functools.cache
-def made(part, dtype, order):
-    out = forward(part, dtype, order)
-    return out, out.detach() * 0.5
-
-
-def backward(part, dtype, order):
-    for leaf in (image(0, dtype, order), image(1, dtype, order), weight, bias):
-        leaf.grad = None
-    out, grad = made(part, dtype, order)
-    out.backward(grad, retain_graph=True)
-
-
-def measure(case, count):
-    part, way, *rest = case.split()
-    repeat = functools.partial({"forward": forward, "backward": backward}[way], part, *rest)
-    repeat()
-    start = time.process_time()
-    for _ in range(count):
-        repeat()
-    return (time.process_time() - start) / count
-
-
-serve(f"Yoke {yoke.__version__}", measure)
+serve(f"Yoke {yoke.__version__}", measure_of(image, forward, (weight, bias)))
