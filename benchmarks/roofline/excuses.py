@@ -37,7 +37,7 @@ FRAMES = {
     "map_elements<Floats, Anything, 1, Same>": ({120: 8}, WORDS),
     "map_elements<Floats, Floats, 2, Pow>": ({100: 8, 120: 8}, WORDS),
     "gradient_long_rows<Doubles, double>": ({90: 8}, WORDS),
-    "sweep_tiles<double>": ({90: 8}, WORDS),
+    "sweep_tiles<double>": (dict.fromkeys((75, 80, 86, 89, 90), 8), WORDS),
     "DeviceRadixSortOnesweepKernel<policy_hub<unsigned long, unsigned int, unsigned int>::Policy1000, (SortOrder)0, unsigned long, "
     "unsigned int, unsigned int, int, int, identity_decomposer_t>": ({100: 8, 120: 8}, LIBRARY),
 }
