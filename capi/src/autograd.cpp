@@ -55,7 +55,7 @@ namespace {
 template <class Visit>
 void each_saved(const yoke_tensor &x, Visit visit)
 {
-    if (const auto *node = dynamic_cast<const OpNode *>(node_of(x)))
+    if (const auto *node = dynamic_cast<const OpNode *>(result_of(x).node))
         node->each_saved([&](const char *argument, const Remembered &saved) {
             visit(node->name(), argument, saved);
         });

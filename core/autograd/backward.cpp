@@ -106,7 +106,9 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
 
 void Walk::capture(yoke_tensor &input)
 {
-    captures_.push_back({node_of(input), input.output_index, nullptr});
+    // Ops that use what the tensor was before a node that passes gradients on was put on it lead past that node.
+    const Result wanted = result_of(input);
+    captures_.push_back({wanted.node, wanted.index, nullptr});
 }
 
 void Walk::contribute(Node &node, uint32_t index, Tensor gradient)

@@ -87,6 +87,14 @@ void LeafNode::set_grad(Tensor grad)
     std::swap(grad_, grad);
 }
 
+Result result_of(const yoke_tensor &x) noexcept
+{
+    Result found{node_of(x), x.output_index};
+    while (const Edge *to = found.node ? found.node->passes_to() : nullptr)
+        found = {to->node.get(), to->index};
+    return found;
+}
+
 void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept
 {
     x.node = std::move(node);

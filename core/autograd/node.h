@@ -33,6 +33,9 @@ public:
     virtual int output_count() const noexcept { return 1; }
     virtual bool is_leaf() const noexcept { return false; }
     virtual std::span<const Edge> edges() const noexcept { return {}; }
+    // The edge that the gradient of its one result goes to as it is: what made the tensor lies behind there. Null in
+    // ops.
+    virtual const Edge *passes_to() const noexcept { return nullptr; }
 
     // Gradients of the results in, gradients of the edges out. A null gradient means zero. `out` has edges().size()
     // empty entries. Raises YOKE_E_STATE if the node was freed or a saved tensor has changed.
@@ -103,6 +106,13 @@ inline Node *node_of(const yoke_tensor &x) noexcept
 {
     return static_cast<Node *>(x.node.get());
 }
+
+// The result that x is, behind nodes that only pass its gradient on; no node where nothing is recorded.
+struct Result {
+    Node *node = nullptr;
+    uint32_t index = 0;
+};
+Result result_of(const yoke_tensor &x) noexcept;
 
 // Makes `node` the maker of x.
 void set_node(yoke_tensor &x, Ref<Node> node, uint32_t output_index) noexcept;

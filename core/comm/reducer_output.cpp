@@ -20,6 +20,10 @@ public:
     bool leads_to(const LeafNode *anchor) const noexcept { return edges_[1].node.get() == anchor; }
     const char *name() const noexcept override { return "DistributedDataParallel"; }
     std::span<const Edge> edges() const noexcept override { return edges_; }
+    const Edge *passes_to() const noexcept override
+    {
+        return edges_[0].node.present() ? &edges_[0] : nullptr;
+    }
     void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
     {
         if (edges_[0].node.present()) out[0] = std::move(gradients[0]);

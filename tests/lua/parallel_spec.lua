@@ -76,6 +76,25 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
+    it("has in yoke.grad by what it gave all that the plain module has", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local Two = yoke.nn.Module:extend("Two")
+            function Two:init() self.layer = yoke.nn.Linear(2, 2, { bias = false }) end
+            function Two:forward(x)
+                local feature = self.layer(x)
+                return feature * 3, { feature }
+            end
+            local two = Two()
+            local ddp = yoke.DistributedDataParallel(two, { group = group })
+            local y, more = ddp(yoke.ones { 1, 2 })
+            local loss = y:sum() + more[1]:sum()
+            assert(yoke.grad(loss, more)[1]:tolist()[1][2] == 4)
+            ddp:close()
+        end, 2))
+    end)
+
     it("answers for ranks that have run out of data", function()
         assert(yoke.spawn(function()
             local yoke = require "yoke"

@@ -122,6 +122,41 @@ TEST(Walk, AnInputThatIsAlsoAnOutputAndOneThatStandsTwiceEachGetTheirOwn)
     EXPECT_FALSE(shares_memory(*grads[0], *grads[1]));
 }
 
+// Hands the gradient on as it is.
+class PassingNode final : public Node {
+public:
+    explicit PassingNode(Edge to) : to_(std::move(to)) {}
+    const char *name() const noexcept override { return "passing"; }
+    std::span<const Edge> edges() const noexcept override { return {&to_, 1}; }
+    const Edge *passes_to() const noexcept override { return &to_; }
+    void backward(std::span<Tensor> gradients, std::span<Tensor> out) override
+    {
+        out[0] = gradients[0];
+    }
+
+private:
+    const Edge to_;
+};
+
+TEST(Walk, GradByWhatNodesThatPassItOnWerePutOnLaterHasAllUses)
+{
+    Log log;
+    const Tensor x = number(1, true);
+    Made a = made_by("a", {edge_to(x)}, log, 2, 1);
+    Made before = made_by("before", {edge_to(a.tensor)}, log);
+    for (int i = 0; i < 2; ++i)
+        set_node(*a.tensor, Ref<Node>::adopt(new PassingNode(edge_to(a.tensor))), 0);
+    EXPECT_EQ(result_of(*a.tensor).node, a.node);
+    EXPECT_EQ(result_of(*a.tensor).index, 1u);
+    Made root = made_by("root", {edge_to(a.tensor), edge_to(before.tensor)}, log);
+    yoke_tensor *outputs[] = {root.tensor.get(), a.tensor.get()}, *inputs[] = {a.tensor.get()};
+    EXPECT_EQ(value_of(gradients(outputs, {}, inputs, true)[0]), 3);
+    EXPECT_EQ(value_of(gradients({outputs + 1, 1}, {}, inputs, true)[0]), 1);
+    yoke_tensor *earlier[] = {before.tensor.get()};
+    EXPECT_EQ(value_of(gradients(earlier, {}, inputs, true)[0]), 1);
+    EXPECT_EQ(log, (Log{"root", "before", "before"}));
+}
+
 TEST(Walk, AChainOfAMillionNodesIsFreedWithoutRecursion)
 {
     Log log;

@@ -82,6 +82,24 @@ TEST(ReducerOutput, OfAnOpIsTiedItselfAndOnceAndAViewStaysStale)
     });
 }
 
+TEST(ReducerOutput, HasInGradAllUsesOfWhatItIs)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3}), input({3});
+        model.join(group);
+        const Tensor made = ops::mul(*model.params[0], 2.), loss = ops::sum(*made);
+        for (const Tensor &given : {tied(model, made), tied(model, input.params[0])}) {
+            const Tensor all = ops::add(*loss, *ops::sum(*ops::mul(*given, 3.)));
+            yoke_tensor *output = all.get(), *wanted = given.get();
+            const Tensor grad = gradients({&output, 1}, {}, {&wanted, 1}, true)[0];
+            const double want = given.get() == made.get() ? 4 : 3;
+            double value = 0;
+            copy_to_host(*ops::mean(*grad), &value, sizeof value, "a test");
+            EXPECT_EQ(value, want);
+        }
+    });
+}
+
 TEST(ReducerOutput, OfALeafIsAViewOfIt)
 {
     on_ranks(2, [](const Ref<Group> &group) {
