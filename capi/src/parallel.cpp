@@ -207,20 +207,23 @@ yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group, yoke_
     });
 }
 
-yoke_status yoke_reducer_check(yoke_reducer *reducer)
+yoke_status yoke_reducer_check(yoke_reducer *reducer, uint64_t *forward)
 {
     constexpr const char *call = "yoke_reducer_check";
-    return guard(call, [&] { need_reducer(reducer, call)->check(); });
+    return guard(call, [&] {
+        const uint64_t number = need_reducer(reducer, call)->check();
+        if (forward) *forward = number;
+    });
 }
 
-yoke_status yoke_reducer_tie(yoke_reducer *reducer, yoke_tensor *const *outputs, int64_t count,
-                             yoke_tensor **outs)
+yoke_status yoke_reducer_tie(yoke_reducer *reducer, uint64_t forward, yoke_tensor *const *outputs,
+                             int64_t count, yoke_tensor **outs)
 {
     constexpr const char *call = "yoke_reducer_tie";
     return guard(call, [&] {
         const Tensors given = need_tensors(outputs, count, call, "outputs");
         if (count > 0 && !outs) fail_null(call, "outs");
-        std::vector<Tensor> tied = need_reducer(reducer, call)->tied(TensorList(given));
+        std::vector<Tensor> tied = need_reducer(reducer, call)->tied(TensorList(given), forward);
         for (size_t i = 0; i < tied.size(); ++i) outs[i] = hand_out(std::move(tied[i]));
     });
 }

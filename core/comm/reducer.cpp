@@ -346,9 +346,8 @@ void Reducer::set_weight(double weight)
     weight_ = weight;
 }
 
-void Reducer::check()
+uint64_t Reducer::check()
 try {
-    forward_since_ = next_sequence_number();
     bool is_retired = false;
     {
         const std::lock_guard lock(mutex_);
@@ -360,6 +359,7 @@ try {
         yoke::fail(
             YOKE_E_STATE,
             "DistributedDataParallel: a regroup of this module has failed, so its gradients are this rank's alone; call regroup again, with a group that has not failed");
+    return next_sequence_number();
 } catch (...) {
     const std::lock_guard lock(mutex_);
     is_over_ = true;

@@ -62,12 +62,13 @@ public:
     // How much this rank's gradients count: the mean is the sum of weight times gradient by the sum of weights.
     void set_weight(double weight);
     // Raises what the group has failed with; backward then leaves gradients of this rank alone, as it does of what was
-    // recorded after any call had told this rank of the failure.
-    void check();
-    // What the module's forward gave, so that a backward which leads there takes part even where it leads to none of
-    // the parameters. Those that require a gradient are tied, or all floats where none does: what was made since the
-    // last check() itself, of others what is given, to go on with in their place; else that is null.
-    std::vector<Tensor> tied(TensorList outputs) const;
+    // recorded after any call had told this rank of the failure. Gives the number of a forward that begins now: nodes
+    // that it makes are no older.
+    uint64_t check();
+    // What the module's forward of that number gave, so that a backward which leads there takes part even where it
+    // leads to none of the parameters. Those that require a gradient are tied, or all floats where none does: what the
+    // forward made itself, of others what is given, to go on with in their place; else that is null.
+    std::vector<Tensor> tied(TensorList outputs, uint64_t forward) const;
     std::vector<std::vector<std::string>> bucket_names() const;
 
     // The one whose gradients the group reduces. Raises YOKE_E_STATE where it has none, or several.
@@ -213,8 +214,6 @@ private:
     mutable std::mutex mutex_;
     bool is_walking_ = false, is_sync_ = true;
     bool has_unsynced_ = false;  // gradients that were added up since the last sum
-    std::atomic<uint64_t> forward_since_{
-        next_sequence_number()};  // nodes of the last forward are no older
     double weight_ = 1;
     Presence presence_ = Presence::kPlain;
     int32_t joined_root_ = -1;  // of the last backward within the join

@@ -59,7 +59,7 @@ Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
 
 }  // namespace
 
-std::vector<Tensor> Reducer::tied(TensorList outputs) const
+std::vector<Tensor> Reducer::tied(TensorList outputs, uint64_t forward) const
 {
     std::vector<Tensor> all(outputs.size());
     if (group_->size() == 1 || !grad_enabled()) return all;
@@ -68,7 +68,7 @@ std::vector<Tensor> Reducer::tied(TensorList outputs) const
     for (size_t i = 0; i < all.size(); ++i) {
         yoke_tensor &given = *outputs[i];
         if (is_recorded ? !given.requires_grad() : !is_floating(given.dtype)) continue;
-        if (is_leaf(given) || node_of(given)->sequence < forward_since_)
+        if (is_leaf(given) || node_of(given)->sequence < forward)
             all[i] = tied_alias(given, anchor_);
         else
             tie_result(given, anchor_);

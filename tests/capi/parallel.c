@@ -90,7 +90,7 @@ static void reduce(Rank *own)
     OK(yoke_reducer_set_weight(reducer, own->rank == 2 ? 2 : 1));
     OK(go_back(p, own->rank));
     CHECK(gradient(p) == 1.25F);
-    OK(yoke_reducer_check(reducer));
+    OK(yoke_reducer_check(reducer, NULL));
     yoke_reducer_release(reducer);
     OK(yoke_tensor_set_grad(p, NULL));
     OK(go_back(p, own->rank));
@@ -104,8 +104,8 @@ static void tie(Rank *own)
     yoke_tensor *p = parameter(COUNT), *given = parameter(COUNT), *tied[2] = {NULL, NULL};
     yoke_reducer *reducer = reducer_of(own->group, p, NULL);
     yoke_tensor *outputs[] = {own->rank ? given : p, given};
-    FAILS(yoke_reducer_tie(reducer, outputs, 1, NULL), YOKE_E_VALUE, "'outs'");
-    OK(yoke_reducer_tie(reducer, outputs, 2, tied));
+    FAILS(yoke_reducer_tie(reducer, 0, outputs, 1, NULL), YOKE_E_VALUE, "'outs'");
+    OK(yoke_reducer_tie(reducer, 0, outputs, 2, tied));
     CHECK(tied[0] && tied[1] && yoke_tensor_data(tied[1]) == yoke_tensor_data(given));
     OK(go_back(tied[0], 2));
     CHECK(gradient(p) == 2.F / 3);
@@ -116,10 +116,30 @@ static void tie(Rank *own)
     yoke_tensor_release(p);
 }
 
+/* What a forward made is tied itself, whatever other forwards have begun since; what was made before is not. */
+static void tie_made(Rank *own)
+{
+    yoke_tensor *p = parameter(COUNT), *made = NULL, *tied = NULL;
+    yoke_reducer *reducer = reducer_of(own->group, p, NULL);
+    uint64_t outer = 0, inner = 0;
+    OK(yoke_reducer_check(reducer, &outer));
+    OK(yoke_mul(p, p, &made));
+    OK(yoke_reducer_check(reducer, &inner));
+    OK(yoke_reducer_tie(reducer, inner, &made, 1, &tied));
+    CHECK(tied != NULL);
+    yoke_tensor_release(tied);
+    OK(yoke_reducer_tie(reducer, outer, &made, 1, &tied));
+    CHECK(tied == NULL);
+    yoke_tensor_release(made);
+    yoke_reducer_release(reducer);
+    yoke_tensor_release(p);
+}
+
 static void a_rank_that_used_no_parameter_takes_part(void)
 {
     on_ranks(tie);
-    FAILS(yoke_reducer_tie(NULL, NULL, 0, NULL), YOKE_E_VALUE, "'reducer'");
+    on_ranks(tie_made);
+    FAILS(yoke_reducer_tie(NULL, 0, NULL, 0, NULL), YOKE_E_VALUE, "'reducer'");
 }
 
 static void ranks_share_the_mean_of_their_gradients(void)
@@ -163,7 +183,7 @@ static void regroup(Rank *own)
         OK(yoke_tensor_set_requires_grad(p, 0));
         OK(yoke_fill_(p, &(yoke_scalar){.kind = YOKE_ARG_FLOAT, .v.f = 7}));
         OK(yoke_tensor_set_requires_grad(p, 1));
-        OK(yoke_reducer_check(reducer));
+        OK(yoke_reducer_check(reducer, NULL));
     }
     yoke_group *smaller = NULL;
     OK(yoke_group_split(own->group, own->rank == 1 ? -1 : 0, 0, &smaller));
@@ -255,7 +275,7 @@ static void hook(Rank *own)
     OK(yoke_group_monitored_barrier(own->group, 30)); /* nobody fails before all have made theirs */
     CHECK(go_back(p, 1) != YOKE_OK);
     CHECK(strstr(yoke_last_error()->message, "it does not like this bucket") != NULL);
-    FAILS(yoke_reducer_check(reducer), YOKE_E_CANCELLED, "its backward failed");
+    FAILS(yoke_reducer_check(reducer, NULL), YOKE_E_CANCELLED, "its backward failed");
     yoke_reducer_release(reducer);
     OK(go_back(p, 2)); /* of this rank alone */
     yoke_tensor_release(p);

@@ -1,5 +1,6 @@
 """What DistributedDataParallel gives: a backward that leads to it takes part, also where a rank used no parameter."""
 import dataclasses
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -242,6 +243,46 @@ def test_what_cannot_be_built_anew_is_given_as_it_is(form, trains):
         ddp = yoke.DistributedDataParallel(Former(), group)
         return ddp(yoke.ones((1, 2))) is ddp.module.given
     assert on_ranks(2, body) == [True, True]
+
+
+class Asks(nn.Module):
+    """Its forward has another one of the same module within."""
+
+    def __init__(self):
+        self.layer, self.meanwhile = nn.Linear(4, 4, dtype=yoke.float64), None
+
+    def forward(self, x, depth=1):
+        y = self.layer(x)
+        if depth:
+            self.meanwhile(depth)
+        return y
+
+
+def evaluates(ddp, depth):
+    with yoke.no_grad():
+        ddp(inputs(0, 0), depth - 1)
+
+
+def evaluates_elsewhere(ddp, depth):
+    other = threading.Thread(target=evaluates, args=(ddp, depth))
+    other.start()
+    other.join()
+
+
+def recurs(ddp, depth):
+    ddp(inputs(0, 0), depth - 1).mul_(2)
+
+
+@pytest.mark.parametrize("meanwhile", [evaluates, evaluates_elsewhere, recurs])
+def test_what_a_forward_made_is_its_own_whatever_forward_came_between(meanwhile):
+    def body(group):
+        ddp = yoke.DistributedDataParallel(Asks(), group)
+        ddp.module.meanwhile = lambda depth: meanwhile(ddp, depth)
+        made = ddp(inputs(0, 0), 2)
+        made.mul_(2)
+        made.sum().backward()
+        return ddp.module.layer.bias.grad.tolist()
+    assert on_ranks(2, body) == [[6.] * 4] * 2
 
 
 def test_what_is_the_scripts_own_is_given_back_as_a_view_and_leads_nowhere_by_itself():

@@ -83,19 +83,23 @@ static int set_weight(lua_State *L)
     return 0;
 }
 
+/* reducer:check(): the number of a forward that begins now. */
 static int check(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    yl_check(L, b, yoke_reducer_check(yl_need_self(L, &kReducer, "forward")));
-    return 0;
+    uint64_t forward = 0;
+    yl_check(L, b, yoke_reducer_check(yl_need_self(L, &kReducer, "forward"), &forward));
+    lua_pushinteger(L, (lua_Integer)forward);
+    return 1;
 }
 
-/* reducer:tie(list): for each tensor what to go on with in its place, or false. */
+/* reducer:tie(list, forward): for each tensor what to go on with in its place, or false. */
 static int tie(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_reducer *reducer = yl_need_self(L, &kReducer, "forward");
     const yoke_arg outputs = yl_tensors_arg(L, (Target){b, kCall, "outputs"}, 2);
+    const uint64_t forward = (uint64_t)luaL_checkinteger(L, 3);
     yoke_tensor **tied = lua_newuserdatauv(L, ((size_t)outputs.count + 1) * sizeof *tied, 0);
     /* Before there are references that an error would lose. */
     lua_createtable(L, (int)outputs.count, 0);
@@ -103,7 +107,7 @@ static int tie(lua_State *L)
         yl_new_tensor(L, b);
         lua_rawseti(L, -2, i + 1);
     }
-    yl_check(L, b, yoke_reducer_tie(reducer, outputs.v.tensors, outputs.count, tied));
+    yl_check(L, b, yoke_reducer_tie(reducer, forward, outputs.v.tensors, outputs.count, tied));
     for (int i = 0; i < outputs.count; ++i) {
         lua_rawgeti(L, -1, i + 1);
         *yl_test_tensor(L, b, -1) = tied[i];

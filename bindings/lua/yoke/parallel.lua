@@ -136,12 +136,12 @@ local function replaced(value, by)
 end
 
 -- A backward that leads to them is one of all ranks, also where it leads to no parameter.
-local function tied(self, ...)
+local function tied(self, forward, ...)
     if self.size == 1 or not core.is_grad_enabled() then return ... end
     local found, by, seen, given = {}, {}, {}, table.pack(...)
     for i = 1, given.n do find(given[i], found, seen) end
     if #found == 0 then return ... end
-    for i, each in ipairs(self.reducer:tie(found)) do
+    for i, each in ipairs(self.reducer:tie(found, forward)) do
         if each then by[found[i]] = each end
     end
     if next(by) == nil then return ... end
@@ -150,18 +150,18 @@ local function tied(self, ...)
 end
 
 -- The module itself may assign what backward would not reduce.
-local function checked(self, ...)
+local function checked(self, forward, ...)
     if core.is_grad_enabled() then check_module(self) end
-    local given = table.pack(tied(self, ...))
+    local given = table.pack(tied(self, forward, ...))
     self.reducer:check() -- of what is recorded after a failure gradients are this rank's alone
     return table.unpack(given, 1, given.n)
 end
 
 --- What module(...) gives.
 function Parallel:forward(...)
-    self.reducer:check()
+    local forward = self.reducer:check()
     if core.is_grad_enabled() then check_module(self) end
-    return checked(self, self.module(...))
+    return checked(self, forward, self.module(...))
 end
 
 --- Within fn(...) backward adds up on this rank alone; the next one outside reduces the sum. What fn gives.

@@ -86,13 +86,20 @@ public:
         yoke_python::check(
             yoke_reducer_set_weight(handle_, need_float(weight, "set_weight", "weight")));
     }
-    void check() const { yoke_python::check(yoke_reducer_check(handle_)); }
+    // The number of a forward that begins now.
+    uint64_t check() const
+    {
+        uint64_t forward = 0;
+        yoke_python::check(yoke_reducer_check(handle_, &forward));
+        return forward;
+    }
     // For each of them what to go on with in its place, or None.
-    py::list tie(const py::object &outputs) const
+    py::list tie(uint64_t forward, const py::object &outputs) const
     {
         const TensorSequence given(outputs, "DistributedDataParallel", "outputs");
         std::vector<yoke_tensor *> tied(static_cast<size_t>(given.size()));
-        yoke_python::check(yoke_reducer_tie(handle_, given.data(), given.size(), tied.data()));
+        yoke_python::check(
+            yoke_reducer_tie(handle_, forward, given.data(), given.size(), tied.data()));
         return wrap_all(tied);
     }
     py::object state() const { return object_state(handle_, yoke_reducer_state); }
@@ -238,7 +245,7 @@ void bind_parallel(py::module_ &module)
         .def_property("sync", &Reducer::sync, &Reducer::set_sync)
         .def("set_weight", &Reducer::set_weight, py::arg("weight"))
         .def("check", &Reducer::check)
-        .def("tie", &Reducer::tie, py::arg("outputs"))
+        .def("tie", &Reducer::tie, py::arg("forward"), py::arg("outputs"))
         .def("state", &Reducer::state)
         .def("load_state", &Reducer::load_state, py::arg("state"));
     bound_class<Sampler>(module, "_Sampler")

@@ -106,21 +106,21 @@ class DistributedDataParallel(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What module(…) gives."""
-        self._reducer.check()
+        forward = self._reducer.check()
         is_recorded = _yoke.is_grad_enabled()
         try:
             given = self.module(*args, **kwargs)
         finally:  # the module itself may assign what backward would not reduce, and may fail for what is gone
             if is_recorded:
                 self._check_module()
-        tied = self._tied(given) if is_recorded and self.group.size > 1 else given
+        tied = self._tied(forward, given) if is_recorded and self.group.size > 1 else given
         self._reducer.check()  # of what is recorded after a failure gradients are this rank's alone
         return tied
 
-    def _tied(self, given: Any) -> Any:
+    def _tied(self, forward: int, given: Any) -> Any:
         """A backward that leads to it is one of all ranks, also where it leads to no parameter."""
         found = _outputs.tensors_in(given)
-        tied = zip(found, self._reducer.tie(found), strict=True) if found else ()
+        tied = zip(found, self._reducer.tie(forward, found), strict=True) if found else ()
         by = {id(each): other for each, other in tied if other is not None}
         try:
             return _outputs.replaced(given, by) if by else given

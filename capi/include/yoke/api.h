@@ -683,7 +683,7 @@ typedef struct yoke_api {
     yoke_status (*reducer_set_sync)(yoke_reducer *reducer, int32_t enabled);
     int32_t (*reducer_get_sync)(yoke_reducer *reducer);
     yoke_status (*reducer_set_weight)(yoke_reducer *reducer, double weight);
-    yoke_status (*reducer_check)(yoke_reducer *reducer);
+    yoke_status (*reducer_check)(yoke_reducer *reducer, uint64_t *forward);
     yoke_status (*reducer_state)(yoke_reducer *reducer, yoke_state **out);
     yoke_status (*reducer_load_state)(yoke_reducer *reducer, yoke_state *state);
     yoke_status (*sampler_create)(const yoke_sampler_options *options, yoke_sampler **out);
@@ -730,8 +730,8 @@ typedef struct yoke_api {
                                   const int64_t *normalized_shape, int64_t normalized_shape_count,
                                   yoke_tensor *weight, yoke_tensor *bias, double eps,
                                   yoke_dtype dtype, yoke_tensor **out0, yoke_tensor **out1);
-    yoke_status (*reducer_tie)(yoke_reducer *reducer, yoke_tensor *const *outputs, int64_t count,
-                               yoke_tensor **outs);
+    yoke_status (*reducer_tie)(yoke_reducer *reducer, uint64_t forward, yoke_tensor *const *outputs,
+                               int64_t count, yoke_tensor **outs);
     yoke_status (*cudnn_set)(int32_t setting, int64_t value);
     yoke_status (*cudnn_get)(int32_t setting, int64_t *value);
     int64_t (*cudnn_version)(void);

@@ -99,17 +99,19 @@ YOKE_API yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yo
 YOKE_API yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group,
                                           yoke_state *mine, yoke_state **furthest);
 
-/* Errors: what the group has failed with; STATE where a regroup has failed. [any-thread] */
-YOKE_API yoke_status yoke_reducer_check(yoke_reducer *reducer);
+/* Before a forward of the model, whose number goes into *forward, for yoke_reducer_tie; it may be NULL. Errors: what
+ * the group has failed with; STATE where a regroup has failed. [any-thread] */
+YOKE_API yoke_status yoke_reducer_check(yoke_reducer *reducer, uint64_t *forward);
 
-/* What a forward of the model gave, so that a backward which leads there is one of the reducer's even where it leads to
- * no parameter: such a rank then takes part with zeros, as all ranks must in each backward. Where nothing is recorded,
- * in a group of one, and of tensors that require no gradient beside some that do, nothing changes. Results of ops that
- * were recorded since the last yoke_reducer_check, with which a forward begins, are tied themselves. For others, the
+/* What the forward of that number gave, so that a backward which leads there is one of the reducer's even where it
+ * leads to no parameter: such a rank then takes part with zeros, as all ranks must in each backward. Where nothing is
+ * recorded, in a group of one, and of tensors that require no gradient beside some that do, nothing changes. Results of
+ * ops that were recorded since it began are tied themselves, so of all ops where it is 0. For others, the
  * script's own, outs[i] becomes a view, and where no tensor requires a gradient, for each of floats, a tensor in the
  * same memory that does: go on with it in place of outputs[i]. Else it is NULL. [any-thread] */
-YOKE_API yoke_status yoke_reducer_tie(yoke_reducer *reducer, yoke_tensor *const *outputs,
-                                      int64_t count, yoke_tensor **outs);
+YOKE_API yoke_status yoke_reducer_tie(yoke_reducer *reducer, uint64_t forward,
+                                      yoke_tensor *const *outputs, int64_t count,
+                                      yoke_tensor **outs);
 
 /* What its compression goes on with elsewhere, of this rank: copies. Not while a backward runs. [any-thread] */
 YOKE_API yoke_status yoke_reducer_state(yoke_reducer *reducer, yoke_state **out);

@@ -4,11 +4,12 @@
 namespace yoke::test {
 namespace {
 
-std::vector<Tensor> tied(const Model &model, const std::vector<Tensor> &outputs)
+std::vector<Tensor> tied(const Model &model, const std::vector<Tensor> &outputs,
+                         uint64_t forward = 0)
 {
     std::vector<yoke_tensor *> list;
     for (const Tensor &each : outputs) list.push_back(each.get());
-    return model.reducer->tied(list);
+    return model.reducer->tied(list, forward);
 }
 
 Tensor tied(const Model &model, const Tensor &output)
@@ -79,6 +80,24 @@ TEST(ReducerOutput, OfAnOpIsTiedItselfAndOnceAndAViewStaysStale)
         EXPECT_EQ(node_of(*tied(model, made)), node);
         go_back_from(made);
         EXPECT_EQ(model.grads(), Values{4});
+    });
+}
+
+TEST(ReducerOutput, IsTiedItselfWhereItsForwardMadeItWhateverElseHasBegunSince)
+{
+    on_ranks(2, [](const Ref<Group> &group) {
+        Model model({3});
+        model.join(group);
+        const Tensor before = ops::mul(*model.params[0], 2.);
+        const uint64_t outer = model.reducer->check();
+        const Tensor made = ops::mul(*model.params[0], 2.);
+        const uint64_t inner = model.reducer->check();
+        EXPECT_LE(outer, inner);
+        const std::vector<Tensor> all{before, made};
+        const std::vector<Tensor> of_inner = tied(model, all, inner);
+        EXPECT_TRUE(of_inner[0].present() && of_inner[1].present());
+        const std::vector<Tensor> of_outer = tied(model, all, outer);
+        EXPECT_TRUE(of_outer[0].present() && !of_outer[1].present());
     });
 }
 
