@@ -95,6 +95,37 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
+    it("gives tables as the module gave them, however deep, and passes closed tensors by", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local Gives = yoke.nn.Module:extend("Gives")
+            function Gives:init() self.layer = yoke.nn.Linear(2, 1, { bias = false }) end
+            function Gives:forward(x, depth)
+                local closed = x * 2
+                closed:close()
+                local inner = { self.layer(x), x, flag = false, closed = closed }
+                local given = inner
+                for _ = 1, depth do given = { given } end
+                inner.top = given
+                return given, nil, false
+            end
+            local ddp = yoke.DistributedDataParallel(Gives(), { group = group })
+            for _, trains in ipairs { true, false } do
+                local x <close> = yoke.ones { 1, 2 }
+                if trains then x:requires_grad_() end
+                local given, none, no = ddp(x, 200000)
+                assert(none == nil and no == false)
+                local inner = given
+                while inner[1] and not inner.top do inner = inner[1] end
+                assert(rawequal(inner.top, given) and inner.flag == false and inner.closed:is_closed())
+                assert(rawequal(inner[2], x) ~= trains) -- the script's own is replaced where it requires a gradient
+                inner[1]:sum():backward()
+            end
+            ddp:close()
+        end, 2))
+    end)
+
     it("answers for ranks that have run out of data", function()
         assert(yoke.spawn(function()
             local yoke = require "yoke"

@@ -107,45 +107,61 @@ local function check_module(self)
     core.raise("state", NAME, text)
 end
 
--- The tensors in a value, each once, also in plain tables.
-local function find(value, found, seen)
-    if value == nil or seen[value] then return end
-    local is_tensor = core.is_tensor(value)
-    if not is_tensor and (type(value) ~= "table" or getmetatable(value)) then return end
-    seen[value] = true
-    if is_tensor then
-        found[#found + 1] = value
-    else
-        for _, each in pairs(value) do find(each, found, seen) end
+-- The open tensors in values, each once, also in plain tables however deep, and of what is found the tables that hold
+-- it.
+local function find(values)
+    local found, holders, waiting = {}, {}, {}
+    local function meet(value, holder)
+        local kind = type(value)
+        if kind ~= "table" and kind ~= "userdata" then return end
+        local known = holders[value]
+        if known then
+            known[#known + 1] = holder
+        elseif core.is_tensor(value) then
+            holders[value] = { holder }
+            if not value:is_closed() then found[#found + 1] = value end
+        elseif kind == "table" and not getmetatable(value) then
+            holders[value] = { holder }
+            waiting[#waiting + 1] = value
+        end
     end
+    for i = 1, values.n do meet(values[i]) end
+    while #waiting > 0 do
+        local holder = table.remove(waiting)
+        for _, each in next, holder do meet(each, holder) end
+    end
+    return found, holders
 end
 
--- A value with by[each] in the place of each: tables that hold one are copied, others are the same.
-local function replaced(value, by)
-    if value == nil then return nil end
-    if by[value] ~= nil then return by[value] end
-    if type(value) ~= "table" or getmetatable(value) then return value end
-    local made, is_same = {}, true
-    by[value] = made
-    for key, each in pairs(value) do
-        made[key] = replaced(each, by)
-        is_same = is_same and rawequal(made[key], each)
+-- Puts into `by` copies of the tables that hold what is to be replaced, by[each] for each, or one another.
+local function copy_holders(by, holders)
+    local waiting, copied = {}, {}
+    for each in pairs(by) do waiting[#waiting + 1] = each end
+    while #waiting > 0 do
+        for _, holder in ipairs(holders[table.remove(waiting)]) do
+            if not by[holder] then
+                by[holder] = {}
+                waiting[#waiting + 1], copied[#copied + 1] = holder, holder
+            end
+        end
     end
-    if is_same then by[value] = value end
-    return by[value]
+    for _, each in ipairs(copied) do
+        for key, value in next, each do by[each][key] = by[value] or value end
+    end
 end
 
 -- A backward that leads to them is one of all ranks, also where it leads to no parameter.
 local function tied(self, forward, ...)
     if self.size == 1 or not core.is_grad_enabled() then return ... end
-    local found, by, seen, given = {}, {}, {}, table.pack(...)
-    for i = 1, given.n do find(given[i], found, seen) end
+    local by, given = {}, table.pack(...)
+    local found, holders = find(given)
     if #found == 0 then return ... end
     for i, each in ipairs(self.reducer:tie(found, forward)) do
         if each then by[found[i]] = each end
     end
     if next(by) == nil then return ... end
-    for i = 1, given.n do given[i] = replaced(given[i], by) end
+    copy_holders(by, holders)
+    for i = 1, given.n do given[i] = by[given[i]] or given[i] end
     return table.unpack(given, 1, given.n)
 end
 
