@@ -1,6 +1,7 @@
 """What DistributedDataParallel gives: a backward that leads to it takes part, also where a rank used no parameter."""
 import dataclasses
 import threading
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -202,13 +203,6 @@ def test_writes_into_what_it_gave_are_as_without_it(give, write):
             assert (one is None) == (other is None) and (one is None or np.allclose(one, other, rtol=1e-12))
 
 
-class Pair(tuple):
-    """One that is made of two."""
-
-    def __new__(cls, first, second):
-        return super().__new__(cls, (first, second))
-
-
 class Fixed(dict):
     def __setitem__(self, key, value):
         raise TypeError("read only")
@@ -228,7 +222,7 @@ def nested(x):
     return x
 
 
-@pytest.mark.parametrize("form", [lambda x: Pair(x, 1), lambda x: Fixed(a=x), Single, nested], ids=["tuple", "dict", "dataclass", "deep"])
+@pytest.mark.parametrize("form", [lambda x: time.struct_time([x] * 9), lambda x: Fixed(a=x), Single, nested], ids=["tuple", "dict", "dataclass", "deep"])
 @pytest.mark.parametrize("trains", [True, False])
 def test_what_cannot_be_built_anew_is_given_as_it_is(form, trains):
     class Former(nn.Module):

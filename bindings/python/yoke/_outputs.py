@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from yoke._yoke import Tensor
@@ -11,19 +12,30 @@ from yoke._yoke import Tensor
 __all__ = ["replaced", "tensors_in"]
 
 
-def _parts(value: Any) -> list[tuple[Any, Any]]:
+# Told apart first, as there may be a million of them.
+_PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
+
+
+def _field(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name)
+    except Exception:  # none yet, or what the class makes of that
+        return None
+
+
+def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
     """Of a container: places and what is there."""
     if isinstance(value, dict):
-        return list(value.items())
+        return value.items()
     if isinstance(value, (tuple, list)):
-        return list(enumerate(value))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(each.name, getattr(value, each.name, None)) for each in dataclasses.fields(value)]
-    return []
+        return enumerate(value)
+    if dataclasses.is_dataclass(type(value)):
+        return [(each.name, _field(value, each.name)) for each in dataclasses.fields(type(value))]
+    return ()
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """Each once."""
+    """Each once, without those that are closed."""
     found: list[Tensor] = []
     held, seen = [value], set()
     while held:
@@ -31,10 +43,10 @@ def tensors_in(value: Any) -> list[Tensor]:
         if id(each) in seen:
             continue
         seen.add(id(each))
-        if isinstance(each, Tensor):
+        if not isinstance(each, Tensor):
+            held.extend(reversed([part for _, part in _parts(each) if type(part) not in _PLAIN]))
+        elif not each.closed:
             found.append(each)
-        else:
-            held.extend(part for _, part in reversed(_parts(each)))
     return found
 
 
@@ -45,7 +57,7 @@ def replaced(value: Any, by: dict[int, Any]) -> Any:
     by[id(value)] = value  # where it holds itself
     changed = {}
     for place, part in _parts(value):
-        other = replaced(part, by)
+        other = part if type(part) in _PLAIN else replaced(part, by)
         if other is not part:
             changed[place] = other
     if changed:
@@ -55,8 +67,10 @@ def replaced(value: Any, by: dict[int, Any]) -> Any:
 
 def _with(value: Any, changed: dict[Any, Any]) -> Any:
     if isinstance(value, tuple):
-        items = [changed.get(place, part) for place, part in enumerate(value)]
-        return value._make(items) if hasattr(value, "_make") else type(value)(items)
+        built = tuple.__new__(type(value), [changed.get(place, part) for place, part in enumerate(value)])
+        if hasattr(value, "__dict__"):
+            built.__dict__.update(value.__dict__)
+        return built
     made = copy.copy(value)
     for place, part in changed.items():
         if isinstance(value, (dict, list)):

@@ -119,7 +119,10 @@ class DistributedDataParallel(Module):
 
     def _tied(self, forward: int, given: Any) -> Any:
         """A backward that leads to it is one of all ranks, also where it leads to no parameter."""
-        found = _outputs.tensors_in(given)
+        try:
+            found = _outputs.tensors_in(given)
+        except Exception:  # of a class that cannot be looked into
+            return given
         tied = zip(found, self._reducer.tie(forward, found), strict=True) if found else ()
         by = {id(each): other for each, other in tied if other is not None}
         try:
