@@ -169,10 +169,10 @@ int32_t yoke_reducer_get_sync(yoke_reducer *reducer)
                        [&] { return int32_t{need_reducer(reducer, call)->is_sync()}; });
 }
 
-yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double weight)
+yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double n)
 {
     constexpr const char *call = "yoke_reducer_set_weight";
-    return guard(call, [&] { need_reducer(reducer, call)->set_weight(weight); });
+    return guard(call, [&] { need_reducer(reducer, call)->set_weight(n); });
 }
 
 yoke_status yoke_group_join_begin(yoke_group *group)

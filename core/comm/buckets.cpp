@@ -40,12 +40,12 @@ Open &open_bucket_of(std::vector<Open> &all, const yoke_tensor &param, uint64_t 
 
 BucketSizes bucket_sizes(double mib)
 {
-    constexpr double kMiB = 1 << 20, kMost = 1 << 20;
+    constexpr double kMiB = 1 << 20, kMost = 1e6;
     if (!(mib > 0 && mib <= kMost))
         fail(
             YOKE_E_VALUE,
-            "DistributedDataParallel: argument 'bucket_mb' is %g; it takes the MiB of a bucket, above 0",
-            mib);
+            "DistributedDataParallel: argument 'bucket_mb' is %g; it takes the MiB of a bucket, above 0 and up to %g",
+            mib, kMost);
     BucketSizes sizes;
     sizes.other = static_cast<uint64_t>(mib * kMiB);
     sizes.first = std::min(sizes.first, sizes.other);

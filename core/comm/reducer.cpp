@@ -333,17 +333,17 @@ bool Reducer::is_sync() const
     return is_sync_;
 }
 
-void Reducer::set_weight(double weight)
+void Reducer::set_weight(double n)
 {
     group_->or_refuse([&] {
-        if (!(weight > 0) || std::isinf(weight))
+        if (!(n > 0) || std::isinf(n))
             yoke::fail(
                 YOKE_E_VALUE,
-                "set_weight: argument 'weight' is %g; it takes a number above 0, such as the tokens of this rank's batch",
-                weight);
+                "set_weight: argument 'n' is %g; it takes a number above 0, such as the tokens of this rank's batch",
+                n);
     });
     const std::lock_guard lock(mutex_);
-    weight_ = weight;
+    weight_ = n;
 }
 
 uint64_t Reducer::check()

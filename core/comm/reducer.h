@@ -59,8 +59,8 @@ public:
     // While it is off backward adds up here, and reduces the sum when it is on again.
     void set_sync(bool is_on);
     bool is_sync() const;
-    // How much this rank's gradients count: the mean is the sum of weight times gradient by the sum of weights.
-    void set_weight(double weight);
+    // How much this rank's gradients count: the mean is the sum of n times gradient by the sum of weights.
+    void set_weight(double n);
     // Raises what the group has failed with; backward then leaves gradients of this rank alone, as it does of what was
     // recorded after any call had told this rank of the failure. Gives the number of a forward that begins now: nodes
     // that it makes are no older.

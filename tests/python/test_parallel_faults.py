@@ -175,7 +175,8 @@ def test_what_is_refused_on_some_ranks_while_they_wrap_is_told_to_all_at_once(sp
 
 
 @pytest.mark.parametrize("spoil, problem", [
-    (lambda ddp: ddp.set_weight(0), "'weight' is 0"), (lambda ddp: ddp.set_weight(float("nan")), "'weight' is nan"),
+    (lambda ddp: ddp.set_weight(0), "'n' is 0"), (lambda ddp: ddp.set_weight(float("nan")), "'n' is nan"),
+    (lambda ddp: ddp.set_weight("3"), "'n'"),
     (lambda ddp: ddp.load_state_dict({"module.other": yoke.ones(4)}), "other")])
 def test_at_their_deadline_the_others_hear_what_a_rank_was_refused_in_place_of_its_backward(spoil, problem):
     have_heard = threading.Event()

@@ -47,8 +47,9 @@ static int make_reducer(lua_State *L)
     yoke_reducer_options options = {.struct_size = sizeof options};
     options.bucket_mb = yl_number_arg(L, b, 6, kCall, "bucket_mb");
     if (options.bucket_mb == 0) /* which stands for the default in C */
-        yl_raise(L, b, YOKE_E_VALUE, kCall,
-                 "argument 'bucket_mb' is 0; it takes the MiB of a bucket, above 0");
+        yl_raise(
+            L, b, YOKE_E_VALUE, kCall,
+            "argument 'bucket_mb' is 0; it takes the MiB of a bucket, above 0 and up to 1e+06");
     if (!lua_isnil(L, 7)) options.compression = yl_string_arg(L, b, 7, kCall, "compression");
     const char *const *names = texts(L, 3), *const *buffer_names = texts(L, 5);
     const yoke_arg params = yl_tensors_arg(L, (Target){b, kCall, "module"}, 2);

@@ -190,8 +190,16 @@ function Parallel:no_sync(fn, ...)
     return table.unpack(results, 2, results.n)
 end
 
+-- The other ranks wait for the backward of one that a weight or a state was refused on.
+local function finished(handle, name, is_fine, ...)
+    if is_fine then return ... end
+    local has_text, text = pcall(function(problem) return problem.message end, (...))
+    if has_text and text then pcall(function() handle:note_refused(name, text) end) end
+    error((...), 0)
+end
+
 --- How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
-function Parallel:set_weight(n) self.reducer:set_weight(n) end
+function Parallel:set_weight(n) finished(self.group.handle, "set_weight", pcall(self.reducer.set_weight, self.reducer, n)) end
 
 --- From now on it is on the ranks of `group`, as of group:shrink(), which all call it: ddp:regroup(group, {optimizer,
 --- scaler, sampler}). Where they have stopped at different steps all take parameters, buffers, the compression's state
@@ -231,14 +239,6 @@ local function without_prefix(dict, own)
         gain = gain + (own[short] and 1 or 0) - (own[name] and 1 or 0)
     end
     return gain > 0 and plain or dict
-end
-
--- The other ranks wait for the backward of one that a state was refused on.
-local function finished(handle, name, is_fine, ...)
-    if is_fine then return ... end
-    local has_text, text = pcall(function(problem) return problem.message end, (...))
-    if has_text and text then pcall(function() handle:note_refused(name, text) end) end
-    error((...), 0)
 end
 
 --- Names may have "module." in front, as PyTorch writes them, where those without it fit better.

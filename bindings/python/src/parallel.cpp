@@ -81,10 +81,9 @@ public:
 
     bool sync() const { return yoke_reducer_get_sync(handle_) == 1; }
     void set_sync(bool is_on) const { yoke_python::check(yoke_reducer_set_sync(handle_, is_on)); }
-    void set_weight(const py::object &weight) const
+    void set_weight(const py::object &n) const
     {
-        yoke_python::check(
-            yoke_reducer_set_weight(handle_, need_float(weight, "set_weight", "weight")));
+        yoke_python::check(yoke_reducer_set_weight(handle_, need_float(n, "set_weight", "n")));
     }
     // The number of a forward that begins now.
     uint64_t check() const
@@ -182,9 +181,11 @@ py::object make_reducer(yoke_group *group, const ReducerArguments &given)
     options.struct_size = sizeof options;
     options.bucket_mb = need_float(given.bucket_mb, call, "bucket_mb");
     if (options.bucket_mb == 0)  // which stands for the default in C
-        require(raise_error(YOKE_E_VALUE, call,
-                            "argument 'bucket_mb' is %R; it takes the MiB of a bucket, above 0",
-                            given.bucket_mb.ptr()) != nullptr);
+        require(
+            raise_error(
+                YOKE_E_VALUE, call,
+                "argument 'bucket_mb' is %R; it takes the MiB of a bucket, above 0 and up to 1e+06",
+                given.bucket_mb.ptr()) != nullptr);
     options.compression =
         given.compression.is_none() ? nullptr : need_text(given.compression, call, "compression");
     yoke_bucket_hook hook{};
@@ -243,7 +244,7 @@ void bind_parallel(py::module_ &module)
 {
     bound_class<Reducer>(module, "_Reducer")
         .def_property("sync", &Reducer::sync, &Reducer::set_sync)
-        .def("set_weight", &Reducer::set_weight, py::arg("weight"))
+        .def("set_weight", &Reducer::set_weight, py::arg("n"))
         .def("check", &Reducer::check)
         .def("tie", &Reducer::tie, py::arg("forward"), py::arg("outputs"))
         .def("state", &Reducer::state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from yoke import _carried, _outputs, _yoke
 from yoke._check import shown
@@ -19,6 +19,9 @@ __all__ = ["Bucket", "DistributedDataParallel"]
 
 _NAME = "DistributedDataParallel"
 _PREFIX = "module."
+_REMEDIES = {  # of what others' scripts give
+    "device_ids": "leave it out, as the module stays on the device where it is", "output_device": "leave it out, as what the module gives stays where it is",
+    "find_unused_parameters": "leave it out, as parameters that a rank does not use are always found", "process_group": "it is called 'group'", "bucket_cap_mb": "it is called 'bucket_mb'"}
 
 
 class Bucket(NamedTuple):
@@ -76,7 +79,9 @@ class DistributedDataParallel(Module):
 
     module: Module
 
-    def __init__(self, module: Module, group: Group | None = None, bucket_mb: float = 25, compression: str | Hook | None = None) -> None:
+    def __init__(self, module: Module, group: Group | None = None, bucket_mb: float = 25, compression: str | Hook | None = None, **unknown: NoReturn) -> None:
+        for name in unknown:
+            raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'there are module, group, bucket_mb and compression')}")
         if not isinstance(module, Module):
             raise _yoke.TypeError(f"{_NAME}(): argument 'module' is {shown(module)}; it is a yoke.nn.Module")
         if group is not None and not isinstance(group, Group):
@@ -177,7 +182,7 @@ class DistributedDataParallel(Module):
 
         The number of its tokens or examples makes the mean that of all; ValueError unless above 0 and finite.
         """
-        self._reducer.set_weight(n)
+        made(self.group._core, "set_weight", lambda: self._reducer.set_weight(n))
 
     def regroup(self, group: Group, *objects: Any) -> None:
         """From now on it is on the ranks of `group`, as of Group.shrink(), which all call it.

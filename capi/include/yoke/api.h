@@ -682,7 +682,7 @@ typedef struct yoke_api {
     void (*reducer_release)(yoke_reducer *reducer);
     yoke_status (*reducer_set_sync)(yoke_reducer *reducer, int32_t enabled);
     int32_t (*reducer_get_sync)(yoke_reducer *reducer);
-    yoke_status (*reducer_set_weight)(yoke_reducer *reducer, double weight);
+    yoke_status (*reducer_set_weight)(yoke_reducer *reducer, double n);
     yoke_status (*reducer_check)(yoke_reducer *reducer, uint64_t *forward);
     yoke_status (*reducer_state)(yoke_reducer *reducer, yoke_state **out);
     yoke_status (*reducer_load_state)(yoke_reducer *reducer, yoke_state *state);

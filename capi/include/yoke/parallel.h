@@ -38,7 +38,7 @@ typedef struct yoke_bucket_hook {
 typedef struct yoke_reducer_options {
     uint32_t struct_size; /* sizeof(yoke_reducer_options) */
     uint32_t reserved;
-    double bucket_mb;        /* MiB of a bucket; 0: 25 */
+    double bucket_mb;        /* MiB of a bucket, up to 1e6; 0: 25 */
     const char *compression; /* "fp16", "bf16", "powersgd:rank=4,start=10,rate=2"; NULL: none */
     const yoke_bucket_hook *hook; /* in place of a compression; NULL: none */
 } yoke_reducer_options;
@@ -75,9 +75,9 @@ YOKE_API yoke_status yoke_reducer_set_sync(yoke_reducer *reducer, int32_t enable
 /* 1 or 0; -1 on NULL. [any-thread] */
 YOKE_API int32_t yoke_reducer_get_sync(yoke_reducer *reducer);
 
-/* How much this rank counts from the next backward on, 1 at first: gradients become the sum of weight times gradient
- * over all ranks by the sum of their weights. Errors: VALUE unless above 0 and finite. [any-thread] */
-YOKE_API yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double weight);
+/* How much this rank counts from the next backward on, 1 at first: gradients become the sum of n times gradient
+ * over all ranks by the sum of their n. Errors: VALUE unless above 0 and finite. [any-thread] */
+YOKE_API yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double n);
 
 /* Ranks with unlike numbers of batches: between the two this rank has its backwards, and in the second one it answers
  * those of the others with weight 0, until all ranks are there. Then all have the parameters, buffers and

@@ -120,7 +120,7 @@ TEST(Reducer, WeighsRanks)
             model.forget_grads();
         }
         for (const double wrong : {0., -1., std::nan(""), HUGE_VAL})
-            expect_error(YOKE_E_VALUE, {"set_weight", "weight"},
+            expect_error(YOKE_E_VALUE, {"set_weight", "'n'"},
                          [&] { model.reducer->set_weight(wrong); });
     });
 }
