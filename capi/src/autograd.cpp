@@ -117,6 +117,15 @@ yoke_status yoke_backward(yoke_tensor *tensor, yoke_tensor *gradient, int32_t re
     });
 }
 
+yoke_status yoke_backward_note_refused(yoke_tensor *tensor, const char *why)
+{
+    constexpr const char *call = "yoke_backward_note_refused";
+    return guard(call, [&] {
+        yoke_tensor *const roots[] = {&need(tensor, call, "tensor")};
+        refuse_backward(roots, &need(why, call, "why"));
+    });
+}
+
 yoke_status yoke_grad(yoke_tensor *const *outputs, int64_t count, yoke_tensor *const *gradients,
                       yoke_tensor *const *inputs, int64_t input_count, int32_t retain_graph,
                       yoke_tensor **grads)

@@ -319,6 +319,16 @@ void backward(TensorList roots, TensorList gradients, bool retain_graph)
     walk.run();
 }
 
+void refuse_backward(TensorList roots, const char *why)
+{
+    Walk walk(false, true);
+    try {
+        fail(YOKE_E_VALUE, "%s", why);
+    } catch (const Error &) {
+        walk.refuse(roots);
+    }
+}
+
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
                               bool retain_graph)
 {

@@ -23,6 +23,9 @@ namespace yoke {
 // stands for 1 and wants a root of one element. Unless `retain_graph`, saved tensors are freed as they have been read.
 void backward(TensorList roots, TensorList gradients, bool retain_graph);
 
+// Watchers of leaves behind the roots are told `why` a walk to them was refused, as by a backward that refuses it.
+void refuse_backward(TensorList roots, const char *why);
+
 // The gradients of the roots with respect to `inputs`, returned; no leaf is touched. An input that no root depends on
 // raises YOKE_E_VALUE.
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,

@@ -20,6 +20,7 @@ static void a_null_handle_is_named_with_its_call(void)
     CHECK(out == NULL);
     CHECK(strcmp(yoke_last_error()->call, "yoke_softmax") == 0);
     FAILS(yoke_backward(NULL, NULL, 0), YOKE_E_VALUE, "backward: argument 'tensor' is NULL");
+    FAILS(yoke_backward_note_refused(NULL, "why"), YOKE_E_VALUE, "argument 'tensor' is NULL");
     FAILS(yoke_device_open("cpu", NULL), YOKE_E_VALUE, "device_open: argument 'out' is NULL");
     FAILS(yoke_read_idx(NULL, &out), YOKE_E_VALUE, "read_idx: argument 'path' is NULL");
 }

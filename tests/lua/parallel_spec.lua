@@ -226,6 +226,20 @@ describe("DistributedDataParallel", function()
         end
     end)
 
+    it("tells all ranks of a backward that takes no such argument", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init())
+            local ddp = yoke.DistributedDataParallel(yoke.nn.Linear(2, 1), { group = group })
+            local loss = ddp(yoke.ones { 1, 2 }):sum()
+            assert(group:monitored_barrier(30.0))
+            local done, problem = pcall(loss.backward, loss, group.rank == 1 and "one" or nil)
+            assert(not done and problem.code == (group.rank == 1 and "type" or "cancelled"), tostring(problem))
+            assert(tostring(problem):find("'gradient' is", 1, true), tostring(problem))
+            ddp:close()
+        end, 2))
+    end)
+
     it("takes frozen parameters of rank 0", function()
         assert(yoke.spawn(function()
             local yoke = require "yoke"

@@ -194,3 +194,18 @@ def test_at_their_deadline_the_others_hear_what_a_rank_was_refused_in_place_of_i
             have_heard.set()
     told = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=1.))
     assert isinstance(told[0], yoke.Error) and "was refused: " in str(told[0]) and problem in str(told[0]) and told[1] is None, told
+
+
+@pytest.mark.parametrize("refused, problem", [
+    (lambda loss: loss.backward("one"), "'gradient'"), (lambda loss: loss.backward(retain_graph="x"), "'retain_graph'"),
+    (lambda loss: loss.backward(nonsense=1), "nonsense")])
+def test_a_backward_that_takes_no_such_argument_is_told_to_all_at_once(refused, problem):
+    def body(group):
+        ddp = yoke.DistributedDataParallel(nn.Linear(4, 4), group)
+        loss = ddp(yoke.ones((2, 4))).sum()
+        group.monitored_barrier(30.)  # nobody fails before
+        with pytest.raises(yoke.CancelledError if group.rank == 0 else TypeError, match=problem) as told:
+            loss.backward() if group.rank == 0 else refused(loss)
+        return str(told.value)
+    first, second = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=120.))
+    assert "rank 1 (host" in first and "its backward failed" in first, (first, second)

@@ -26,15 +26,42 @@ static void gradient_options(lua_State *L, Binding *b, const char *call, int ind
     lua_settop(L, index + 1);
 }
 
+/* (self, …): the gradient or nil, retain_graph. */
+static int read_backward(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "backward", 1, 3);
+    gradient_options(L, b, "backward", 2, "gradient");
+    lua_pushboolean(L, !lua_isnil(L, 3) && yl_bool_arg(L, b, 3, "backward", "retain_graph"));
+    yl_tensor_arg(L, b, 1, "backward", "self");
+    if (!lua_isnil(L, 2)) yl_need_tensor(L, (Target){b, "backward", "gradient"}, 2);
+    lua_replace(L, 3);
+    return 2;
+}
+
+/* Other ranks wait for this one's backward, which the error on top of the stack keeps from beginning. */
+static int tell_refused(lua_State *L, Binding *b)
+{
+    yoke_tensor **box = yl_test_tensor(L, b, 1);
+    if (box && *box) {
+        yoke_backward_note_refused(*box, luaL_tolstring(L, -1, NULL));
+        lua_pop(L, 1);
+    }
+    return lua_error(L);
+}
+
 static int backward(lua_State *L)
 {
     Binding *b = yl_binding(L);
-    const Target weight = {b, "backward", "gradient"};
-    yl_arg_count(L, b, "backward", 1, 3);
-    gradient_options(L, b, "backward", 2, "gradient");
-    const int retain = lua_isnil(L, 3) ? 0 : yl_bool_arg(L, b, 3, "backward", "retain_graph");
+    const int count = lua_gettop(L);
+    luaL_checkstack(L, count + 2, "too many arguments");
+    lua_pushlightuserdata(L, b);
+    lua_pushcclosure(L, read_backward, 1);
+    for (int i = 1; i <= count; ++i) lua_pushvalue(L, i);
+    if (lua_pcall(L, count, 2, 0) != LUA_OK) return tell_refused(L, b);
     yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "backward", "self");
-    yoke_tensor *gradient = lua_isnil(L, 2) ? NULL : yl_need_tensor(L, weight, 2);
+    yoke_tensor *gradient = lua_isnil(L, -2) ? NULL : *yl_test_tensor(L, b, -2);
+    const int retain = lua_toboolean(L, -1);
     /* No second try after OOM: a walk that stopped halfway has already freed a part of the record. */
     YlWait wait;
     yl_begin_wait(L, &wait); /* for other ranks */

@@ -132,6 +132,24 @@ PyObject *requires_grad(PyObject *self, PyObject *const *args, Py_ssize_t count,
     return new_reference(self);
 }
 
+// Other ranks wait for this one's backward, which the error that is set keeps from beginning.
+PyObject *tell_refused(yoke_tensor *tensor)
+{
+    PyObject *kind = nullptr, *error = nullptr, *trace = nullptr;
+    PyErr_Fetch(&kind, &error, &trace);
+    PyErr_NormalizeException(&kind, &error, &trace);
+    PyObject *const text = PyObject_Str(error);
+    const char *const why = text ? PyUnicode_AsUTF8(text) : nullptr;
+    PyErr_Clear();
+    {
+        const ReleaseGil release;
+        yoke_backward_note_refused(tensor, why ? why : "its text cannot be made");
+    }
+    Py_XDECREF(text);
+    PyErr_Restore(kind, error, trace);
+    return nullptr;
+}
+
 PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     static const char *const kNames[] = {"gradient", "retain_graph"};
@@ -139,12 +157,14 @@ PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyOb
     int32_t retain = 0;
     yoke_tensor *gradient = nullptr;
     yoke_tensor *tensor = tensor_argument(self, {"backward", "self"});
-    if (!tensor || !read_parameters("backward", kNames, 2, 0, args, count, keywords, values) ||
-        !to_bool(values[1], {"backward", "retain_graph"}, &retain))
-        return nullptr;
-    if (values[0] != Py_None && !(gradient = tensor_argument(values[0], {"backward", "gradient"})))
-        return nullptr;
-    const Hold hold(tensor), hold_gradient(gradient);
+    if (!tensor) return nullptr;
+    const Hold hold(tensor);
+    if (!read_parameters("backward", kNames, 2, 0, args, count, keywords, values) ||
+        !to_bool(values[1], {"backward", "retain_graph"}, &retain) ||
+        (values[0] != Py_None &&
+         !(gradient = tensor_argument(values[0], {"backward", "gradient"}))))
+        return tell_refused(tensor);
+    const Hold hold_gradient(gradient);
     // No retry: a record that was walked in part cannot be walked again.
     if (!waited_in([&] { return yoke_backward(tensor, gradient, retain); })) return nullptr;
     Py_RETURN_NONE;

@@ -736,6 +736,7 @@ typedef struct yoke_api {
     yoke_status (*cudnn_get)(int32_t setting, int64_t *value);
     int64_t (*cudnn_version)(void);
     const char *(*cudnn_why_unavailable)(void);
+    yoke_status (*backward_note_refused)(yoke_tensor *tensor, const char *why);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -73,6 +73,10 @@ YOKE_API yoke_status yoke_tensor_saved(yoke_tensor *tensor, int64_t index, yoke_
 YOKE_API yoke_status yoke_backward(yoke_tensor *tensor, yoke_tensor *gradient,
                                    int32_t retain_graph);
 
+/* Of a backward that the host refuses before it comes to yoke_backward, as for an argument of a wrong type: other ranks
+ * that wait for its gradients (yoke/parallel.h) are told `why`, as of one that yoke_backward refuses. [any-thread] */
+YOKE_API yoke_status yoke_backward_note_refused(yoke_tensor *tensor, const char *why);
+
 /* Gradients of `count` outputs with respect to `input_count` inputs, returned and not added to the
  * leaves. `gradients` (NULL: 1 for each) holds `count` entries, each of which may be NULL. On
  * success grads[i] holds an owned gradient; on failure all are NULL. Errors: as yoke_backward, and

@@ -153,6 +153,9 @@ TEST(Watchers, AreToldOfAWalkThatCannotBegin)
     expect_error(YOKE_E_VALUE, {"'gradient'", "they must agree"},
                  [&] { backward(roots, given, false); });
     EXPECT_EQ(w.log, (Log{"refuse"}));
+    w.log.clear();
+    refuse_backward(roots, "no such argument");
+    EXPECT_EQ(w.log, (Log{"refuse"}));
     EXPECT_EQ(other.log, Log());
     Made second = made_by("second", {edge_to(x), edge_to(others)}, w.log);
     w.log.clear();
