@@ -63,8 +63,15 @@ void StoreHall::close() noexcept
     settle_watch();  // a guest that has just ended may still tell of it
 }
 
+void StoreHall::leave_newcomers() noexcept
+{
+    leaves_newcomers_.store(true);
+    rewatch(watched_, 0);
+}
+
 void StoreHall::on_ready(uint32_t) noexcept
 {
+    if (leaves_newcomers_.load()) return;
     Socket socket = listening_.accept();
     const int error = errno;
     if (socket.present()) {
@@ -130,7 +137,7 @@ void StoreHall::drop_oldest_stranger(size_t strangers)
 
 void StoreHall::on_tick(double late_s) noexcept
 {
-    if (std::exchange(is_paused_, false)) rewatch(watched_, EPOLLIN);
+    if (std::exchange(is_paused_, false) && !leaves_newcomers_.load()) rewatch(watched_, EPOLLIN);
     // This process stood still itself, and has heard nobody in that time.
     const bool stood_still = options_.silence_s > 0 && late_s > options_.silence_s / 2;
     for (const auto &guest : all()) {
@@ -318,6 +325,11 @@ SocketAddress StoreServer::address() const
 void StoreServer::close_to_newcomers() noexcept
 {
     hall_->close_to_newcomers();
+}
+
+void StoreServer::leave_newcomers() noexcept
+{
+    hall_->leave_newcomers();
 }
 
 std::string StoreServer::reached_at() const

@@ -34,6 +34,7 @@ public:
     const std::shared_ptr<HashStore> &shared_table() const noexcept { return table_; }
     SocketAddress address() const { return listening_.local(); }
     void close_to_newcomers() noexcept { is_complete_.store(true); }
+    void leave_newcomers() noexcept;
     bool is_complete() const noexcept { return is_complete_.load(); }
     std::string reached_at();
     bool wait_until_left(Deadline deadline, int32_t at_least);
@@ -58,7 +59,7 @@ private:
     Socket listening_;
     const PeerOptions options_;
     const std::shared_ptr<HashStore> table_;
-    std::atomic<bool> is_complete_{false};
+    std::atomic<bool> is_complete_{false}, leaves_newcomers_{false};
     uint64_t watched_ = 0;
     struct Logged {
         Deadline::Clock::time_point at;

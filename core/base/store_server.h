@@ -31,6 +31,8 @@ public:
     SocketAddress address() const;
     // From now on whoever comes is told that the job has all its ranks.
     void close_to_newcomers() noexcept;
+    // From now on whoever comes waits for the next server at this port.
+    void leave_newcomers() noexcept;
     // This host's address as ranks have reached it, one that other hosts have used if there is one; "" before any has.
     std::string reached_at() const;
     // Until every rank that joined, and is not excused, has left or died, and at least so many have; false where the

@@ -234,6 +234,7 @@ private:
     void check_not_shrunk() const;
     void end_by_shrink() noexcept;
     Members reunite(Deadline deadline);
+    Ref<Group> make_of(const Members &living, Deadline deadline) const;
     bool have_all_come(uint64_t barrier) const noexcept;
     void await_cause(const char *call);
     // A view of the table for one wait of a barrier's.

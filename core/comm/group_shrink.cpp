@@ -72,13 +72,22 @@ Ref<Group> Group::shrink(double seconds)
     Members members = reunite(deadline);
     warn_of_absent(members.met_as);
     end_by_shrink();
-    const Ref<Group> made = make(std::move(members), options_, deadline, "shrink");
+    const Ref<Group> made = make_of(members, deadline);
     take_back_told();
     // All that are in it have heard of its end, and have let go of its calls.
     if (members_.met) go_on_from(*members_.met, members_.met_as);
     const std::lock_guard lock(mutex_);
     is_shrunk_ = true;
     return made;
+}
+
+// A rank that has come may have stopped since: it is not waited for when the others try again.
+Ref<Group> Group::make_of(const Members &living, Deadline deadline) const
+try {
+    return make(living, options_, deadline, "shrink");
+} catch (...) {
+    if (living.met) give_up(living.met);
+    throw;
 }
 
 // Of ranks that are left out since they called it as it is not called, and may not know that they are missed.

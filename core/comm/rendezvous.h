@@ -58,6 +58,8 @@ void go_on_from(const Rendezvous &met, const std::vector<int32_t> &ranks);
 void come_back_to(const Rendezvous &met);
 // Of a group that was not made, if nobody else holds it: its ranks have read the cause, or are late themselves.
 void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
+// The same of a shrunk one, whose ranks come to the same ports when they try again.
+void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept;
 // All that are held, at the end of the process.
 void leave_meetings() noexcept;
 

@@ -65,6 +65,13 @@ void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept
     if (leave && met.use_count() == 1) leave->farewell_s = kSoon;
 }
 
+void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept
+{
+    for (const auto &each : {met->server, met->doorkeeper})
+        if (each) each->leave_newcomers();
+    leave_soon(met);
+}
+
 void leave_meetings() noexcept
 {
     std::vector<std::weak_ptr<StoreServer>> servers;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <new>
 #include <optional>
 #include <set>
@@ -59,13 +60,16 @@ private:
     Deadline until_late() const;
     void join(const Leader &leader) const;
     void hear_of_followers() const;
+    Word read(int32_t rank, Store &store) const;
     Word hear(int32_t &rank, Leader &leader);
     std::set<int32_t> followers() const;
     std::optional<Members> lead();
     bool has_all_but_gone();
     Members complete(Members made, std::shared_ptr<Store> store,
                      std::shared_ptr<Watcher> watcher) const;
-    [[noreturn]] void fail_late(const StoreConnection &tried) const;
+    void note(int32_t rank, const StoreConnection &tried);
+    void check_former() const;
+    [[noreturn]] void fail_late(const std::string &told_by) const;
     const Arrival &peer(int32_t rank) const { return of_.ranks[static_cast<size_t>(rank)]; }
 
     const Members &of_;
@@ -76,6 +80,7 @@ private:
         std::make_shared<Comers>(describe(of_.self()), watcher_);
     const std::shared_ptr<StoreServer> server_;
     std::set<int32_t> gone_;
+    std::map<int32_t, std::string> former_;  // by rank: what it says it is
 };
 
 Reunion::Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline, Deadline end)
@@ -130,21 +135,37 @@ StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_pt
     if (is_shortage(tried.error))
         fail(YOKE_E_IO, "it cannot open a connection to rank %d: %s; see ulimit -n", rank,
              tried.why.c_str());
-    const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
-    // Others have the port since its process has ended.
-    if (is_free || tried.outcome == StoreConnection::kOtherJob) gone_.insert(rank);
-    if (tried.outcome == StoreConnection::kComplete || tried.outcome == StoreConnection::kFormer)
-        fail_late(tried);
+    note(rank, tried);
     return tried;
 }
 
-void Reunion::fail_late(const StoreConnection &tried) const
+// Where this rank was before, others are still on their way out of a making that has failed; or they have gone on.
+void Reunion::note(int32_t rank, const StoreConnection &tried)
+{
+    const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
+    // Others have the port since its process has ended.
+    const bool has_gone = is_free || tried.outcome == StoreConnection::kOtherJob;
+    if (has_gone) gone_.insert(rank);
+    if (has_gone || tried.outcome == StoreConnection::kConnected) former_.erase(rank);
+    if (tried.outcome == StoreConnection::kFormer) former_[rank] = tried.why;
+    if (tried.outcome == StoreConnection::kComplete) fail_late(tried.why);
+}
+
+// Once nobody else comes.
+void Reunion::check_former() const
+{
+    const std::set<int32_t> following = followers();
+    for (const auto &[rank, told] : former_)
+        if (!following.contains(rank)) fail_late(told);
+}
+
+void Reunion::fail_late(const std::string &told_by) const
 {
     throw Over(
         YOKE_E_COMM,
         format(
             "shrink: %s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
-            describe(of_.self()).c_str(), tried.why.c_str()));
+            describe(of_.self()).c_str(), told_by.c_str()));
 }
 
 // A rank that found another at the very end has a moment to follow it.
@@ -175,12 +196,23 @@ void Reunion::join(const Leader &leader) const
     leader.store->set(here(of_.rank), "", end_);
 }
 
+Word Reunion::read(int32_t rank, Store &store) const
+try {
+    return Word::decode(store.get(kWord, end_));
+} catch (const Error &error) {
+    if (error.status() != YOKE_E_TIMEOUT) throw;
+    fail(
+        YOKE_E_TIMEOUT,
+        "shrink: %s leads, and has not said in time who is there; it is stopped, or waits longer than this rank (%s): call it again, with one timeout on all ranks",
+        describe(peer(rank)).c_str(), describe_process(of_.self()).c_str());
+}
+
 // From one leader to a lower one, until one says who is there. Raises as the connection does.
 Word Reunion::hear(int32_t &rank, Leader &leader)
 {
     constexpr double kPause = 0.02;
     for (;;) {
-        Word word = Word::decode(leader.store->get(kWord, end_));
+        Word word = read(rank, *leader.store);
         if (!word.refusal.empty()) refuse(word.refusal);
         check();
         if (!word.leader) return word;
@@ -190,6 +222,7 @@ Word Reunion::hear(int32_t &rank, Leader &leader)
             join(leader);
             server_->table()->set(kWord, Word{rank, "", 0, {}}.encode(), Deadline::after(0));
         } else {
+            if (deadline_.has_passed()) check_former();
             sleep_until(end_.within(kPause));
         }
         if (end_.has_passed())
@@ -285,6 +318,7 @@ std::optional<Members> Reunion::lead()
         comers_->wait(kPause);
     }
     check();
+    check_former();
     server_->close_to_newcomers();
     Word word;
     word.number = unguessable_number();

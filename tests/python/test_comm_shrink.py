@@ -1,6 +1,7 @@
 """The ranks that live go on as a smaller group: whoever has died, stopped, or comes too late."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rank_scripts import start
@@ -59,6 +60,41 @@ else:
     others = [rank for rank in range(3) if rank != victim]
     assert [outs[rank].strip() for rank in others] == [f"{i} 2 {float(sum(others))}" for i in range(2)], outs
     assert outs[victim].startswith("CollectiveError ") and "came too late" in outs[victim], outs
+
+
+# However far it has come: the others go on without it, or fail together and do so at their next try.
+@pytest.mark.parametrize("victim", [0, 1, 2] if "YOKE_SOAK" in os.environ else [2])
+def test_one_that_stops_within_it_holds_nobody_longer(victim):
+    def shrunk(delay):
+        return start(f"""
+import threading
+pids = yoke.zeros(3, dtype=yoke.int64)
+group.all_gather(pids, yoke.tensor([os.getpid()]))
+pids = pids.tolist()
+def stop():
+    time.sleep({delay})
+    os.kill(os.getpid(), signal.SIGSTOP)
+group.barrier()
+if rank == {victim}: threading.Thread(target=stop, daemon=True).start()
+while group.size == 3:
+    began = time.monotonic()
+    try: smaller = group.shrink(timeout=2.)
+    except yoke.Error as error: print("failed", error, file=sys.stderr)
+    else: group = smaller
+    if rank != {victim}: print(f"{{time.monotonic() - began:.2f}}")
+    if group.size == 3: told(lambda: group.monitored_barrier(timeout=1.))
+group.barrier()
+print("of", group.size)
+if group.rank == 0: os.kill(pids[{victim}], signal.SIGKILL)
+""", 3)
+    with ThreadPoolExecutor() as several:
+        for outs, statuses, errors in several.map(shrunk, (0.0005, 0.001, 0.002, 0.004, 0.008)):
+            living = [rank for rank in range(3) if rank != victim]
+            assert [statuses[rank] for rank in living] == [0, 0], (outs, errors)
+            for rank in living:
+                *tries, end = outs[rank].splitlines()
+                seconds = [float(each) for each in tries if each[0].isdigit()]
+                assert end == "of 2" and len(seconds) <= 3 and max(seconds) < 5, (outs, errors)
 
 
 def test_a_whole_group_shrinks_to_itself_and_ends_who_waits():

@@ -59,10 +59,15 @@ public:
                                              options);
     }
     const std::string &secret() const { return ports_[0].secret(); }
+    std::string about(int32_t rank) const
+    {
+        return describe_process(arrivals_[static_cast<size_t>(rank)]);
+    }
     // By which `from` greets `to`, and does no more.
-    StoreConnection greet(int32_t from, int32_t to) const
+    StoreConnection greet(int32_t from, int32_t to, const std::string &about = "") const
     {
         PeerOptions options;
+        options.about = about;
         options.cookie = "shrink " + secret();
         options.rank = from;
         options.size = static_cast<int32_t>(arrivals_.size());
@@ -132,6 +137,55 @@ TEST(Reunion, WhoHasOnlyGreetedIsNotThereYet)
     const Members made = leading.get();
     EXPECT_EQ(made.met_as, std::vector<int32_t>{0});
     greeting.store.reset();  // who leads leaves last
+}
+
+// The making of the group in which they had met has failed on it, and is about to fail on rank 0.
+TEST(Reunion, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
+{
+    const Ranks ranks(2);
+    PeerOptions options;
+    options.cookie = "shrink " + ranks.secret();
+    options.size = 2;
+    auto former = ranks.serve(0, options);
+    StoreConnection met = ranks.greet(1, 0, ranks.about(1));
+    ASSERT_EQ(met.outcome, StoreConnection::kConnected);
+    former->close_to_newcomers();
+    met.store.reset();
+    std::future<Members> again = ranks.reunite(1, 10);
+    sleep_until(Deadline::after(0.3));
+    former->leave_newcomers();
+    std::future<Members> leading = ranks.reunite(0, 10);
+    sleep_until(Deadline::after(0.1));
+    former.reset();
+    Members leader = leading.get(), other = again.get();
+    EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
+    other = Members();  // who leads leaves last
+}
+
+TEST(Reunion, WhoHasMetOthersThatGoOnComesTooLate)
+{
+    const Ranks ranks(2);
+    PeerOptions options;
+    options.cookie = "shrink " + ranks.secret();
+    options.size = 2;
+    options.about = "host a, process 1";
+    const auto former = ranks.serve(0, options);
+    StoreConnection met = ranks.greet(1, 0, ranks.about(1));
+    former->close_to_newcomers();
+    met.store.reset();
+    expect_error(YOKE_E_COMM, {"shrink", "rank 1", "came too late", "host a, process 1"},
+                 [&] { ranks.reunite(1, 0.5).get(); });
+}
+
+TEST(Reunion, ALeaderThatDoesNotSayWhoIsThereIsNamed)
+{
+    const Ranks ranks(2);
+    PeerOptions options;
+    options.cookie = "shrink " + ranks.secret();
+    options.size = 2;
+    const auto stopped = ranks.serve(0, options);
+    expect_error(YOKE_E_TIMEOUT, {"shrink", "rank 0", "leads", "call it again"},
+                 [&] { ranks.reunite(1, 0.5).get(); });
 }
 
 // Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
