@@ -201,7 +201,7 @@ yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group, yoke_
         const std::shared_ptr<Reducer> before = need_reducer(reducer, call);
         Ref<Group> held = need_group(group, call);
         const Interruptible waits("regroup");
-        Reducer::Regrouped made = before->regroup(std::move(held), given);
+        Reducer::Regrouped made = before->regroup(held, given);
         reducer->replace(std::move(made.reducer));
         hand_out_state(furthest, std::move(made.state));
     });

@@ -96,17 +96,17 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
         checked(group, std::move(params), std::move(buffers), options);
     try {
         if (made->group_->size() > 1) {
-            made->compare_models();
+            made->compare_models(nullptr);
             made->take_values_of_rank_0();
         }
-        made->number_ = group->add_reducer(made);
+        made->first_number_ = made->number_ = group->add_reducer(made);
         group->backwards().note_params(made->params_.size());
         made->install();
     } catch (const UnlikeModels &) {
         throw;
     } catch (...) {
         made->detach();
-        made->tell_raised(kCall);
+        tell_raised(*group, kCall);
         throw;
     }
     return made;

@@ -33,6 +33,11 @@ struct ReducerOptions {
     BucketHook hook;          // in its place
 };
 
+class UnlikeModels final : public Error {  // raised on all ranks alike
+public:
+    using Error::Error;
+};
+
 class Reducer final : public LeafWatcher, public std::enable_shared_from_this<Reducer> {
 public:
     struct Named {
@@ -86,7 +91,7 @@ public:
         std::shared_ptr<Reducer> reducer;
         Ref<State> state;
     };
-    Regrouped regroup(Ref<Group> group, const Ref<State> &mine);
+    Regrouped regroup(const Ref<Group> &group, const Ref<State> &mine);
     // Of the compression. Raises YOKE_E_VALUE for that of another model or compression.
     Ref<State> comm_state() const;
     void load_comm_state(const State &state);
@@ -100,10 +105,6 @@ public:
     void refuse() noexcept override;
 
 private:
-    class UnlikeModels final : public Error {  // that is raised on all ranks alike
-    public:
-        using Error::Error;
-    };
     struct Place {
         size_t bucket = 0, view = 0;
     };
@@ -139,8 +140,9 @@ private:
     void check_unwatched() const;
     void install();
     void leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept;
-    void check_all_have_models(const std::vector<int64_t> &about) const;
-    void compare_models() const;
+    // With those of the others; `former` is what this one takes the place of, if it does.
+    void compare_models(const Reducer *former) const;
+    void tell_difference(const std::string &mine, int64_t length_of_first) const;
     void take_values_of_rank_0();
     void lay_out(const BucketPlan &plan);
     Bucket move_into_bucket(const std::vector<size_t> &which);
@@ -175,6 +177,8 @@ private:
     void look_at_all_parameters() const;
     void look_at_parameters();
     void retire();
+    void warn_of_losses(const Group &group, int32_t from) const;
+    Regrouped go_on_from(const Reducer &former, const Ref<State> &told);
     std::vector<std::string> names() const;
     Ref<State> values(const Ref<State> &mine) const;
     void take_over(const Reducer &before, State &values);
@@ -188,7 +192,7 @@ private:
     bool has_begun_all() const;
     void finish_step();
     void settle(size_t bucket);
-    void tell_raised(const char *call) noexcept;
+    static void tell_raised(Group &group, const char *call) noexcept;
     void rebuild();
     enum class Writes { kAll, kUnlike };
     void send(const std::vector<Named> &tensors, int32_t root, Writes writes);
@@ -200,6 +204,7 @@ private:
     const ReducerOptions options_;
     const uint64_t order_;  // of all in the process; ranks make those that they share in one order
     int64_t number_ = 0;    // among those of the group
+    int64_t first_number_ = 0;  // the same before it was regrouped there
     std::unordered_map<const LeafNode *, size_t> numbers_;
     Ref<LeafNode> anchor_ = Ref<LeafNode>::adopt(new LeafNode);  // of outputs, no parameter
     const std::unique_ptr<Compression> compression_;

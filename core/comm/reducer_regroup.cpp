@@ -95,36 +95,50 @@ void Reducer::retire()
     for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_grad(nullptr);
 }
 
-Reducer::Regrouped Reducer::regroup(Ref<Group> group, const Ref<State> &mine)
+Reducer::Regrouped Reducer::regroup(const Ref<Group> &group, const Ref<State> &mine)
 {
     const NoGrad no_grad;
-    Coalescing::check_closed(kRegroup);
-    retire();
-    const Position at = position();  // before the group, which may be the same, is called
-    const std::shared_ptr<Reducer> made(new Reducer(group, all_params_, buffers_, options_));
     try {
-        if (group->size() > 1) made->compare_models();
+        Coalescing::check_closed(kRegroup);
+        retire();
+        const Position at = position();  // before the group, which may be the same, is called
+        const std::shared_ptr<Reducer> made(new Reducer(group, all_params_, buffers_, options_));
+        if (group->size() > 1) made->compare_models(this);
         const int32_t from = furthest(*group, at);
-        if (!group_->backwards().has_gone_on_in(group->number()))
-            log(LogLevel::kWarn,
-                "regroup: other modules of this one's former group have gone on in a group that has ended since, and their state may be another rank's; load all of them from one checkpoint, or compare them");
-        if (const int64_t answered = group_->backwards().answered();
-            group->rank() == from && answered > 0)
-            log(LogLevel::kWarn,
-                "regroup: all go on from this rank, which was out of data in a join; the steps of the others since, of %lld backwards, are lost",
-                static_cast<long long>(answered));
-        const Ref<State> told = state_from(*group, from, values(mine), kRegroup);
-        made->anchor_ = anchor_;  // of what was recorded before
-        made->install();
-        made->take_over(*this, *told);
-        made->number_ = group->add_reducer(made);
-        group->backwards().note_params(made->params_.size());
-        return {made, Ref<State>::share(&told->at("mine", kRegroup))};
-    } catch (const Error &error) {
-        made->detach();
-        group->abort(format("its %s failed: ", kRegroup) + error.what());
+        warn_of_losses(*group, from);
+        return made->go_on_from(*this, state_from(*group, from, values(mine), kRegroup));
+    } catch (const UnlikeModels &) {  // the group is well, and may be given again
+        throw;
+    } catch (...) {
+        tell_raised(*group, kRegroup);
         throw;
     }
+}
+
+void Reducer::warn_of_losses(const Group &group, int32_t from) const
+{
+    if (!group_->backwards().has_gone_on_in(group.number()))
+        log(LogLevel::kWarn,
+            "regroup: other modules of this one's former group have gone on in a group that has ended since, and their state may be another rank's; load all of them from one checkpoint, or compare them");
+    if (const int64_t answered = group_->backwards().answered();
+        group.rank() == from && answered > 0)
+        log(LogLevel::kWarn,
+            "regroup: all go on from this rank, which was out of data in a join; the steps of the others since, of %lld backwards, are lost",
+            static_cast<long long>(answered));
+}
+
+Reducer::Regrouped Reducer::go_on_from(const Reducer &former, const Ref<State> &told)
+try {
+    anchor_ = former.anchor_;  // of what was recorded before
+    install();
+    take_over(former, *told);
+    number_ = group_->add_reducer(weak_from_this());
+    first_number_ = group_.get() == former.group_.get() ? former.first_number_ : number_;
+    group_->backwards().note_params(params_.size());
+    return {shared_from_this(), Ref<State>::share(&told->at("mine", kRegroup))};
+} catch (...) {
+    detach();
+    throw;
 }
 
 Ref<State> Reducer::values(const Ref<State> &mine) const

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 namespace yoke {
 
@@ -87,12 +89,49 @@ int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
 constexpr size_t kLength = 256;   // of a text that is told, in numbers
 constexpr int64_t kNoModel = -1;  // in the place of a length; before it is the status
 
-// The first of all ranks that has no model, but a reason for it, or -1; all have told what they are about.
-int32_t first_refused(const Numbers &about)
+// What each rank tells first: of its model, and where that is regrouped the group that it was in, with its number
+// there.
+struct About {
+    int64_t hash = 0, length = 0, former = 0, module = 0;
+    bool is_wrapped() const { return module == 0; }
+};
+
+std::vector<About> all_about(Group &group, const About &mine)
 {
-    for (size_t i = 1; i < about.size(); i += 2)
-        if (about[i] == kNoModel) return static_cast<int32_t>(i / 2);
-    return -1;
+    const Numbers told = gathered(group, {mine.hash, mine.length, mine.former, mine.module}, kCall);
+    std::vector<About> all;
+    for (size_t i = 0; i < told.size(); i += 4)
+        all.push_back({told[i], told[i + 1], told[i + 2], told[i + 3]});
+    return all;
+}
+
+std::string name_of(const Group &group, size_t rank)
+{
+    return describe(group.ranks()[rank]);
+}
+
+// One call waits for what the other one does not do.
+void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
+{
+    const auto wraps = std::ranges::find_if(all, &About::is_wrapped),
+               regroups = std::ranges::find_if_not(all, &About::is_wrapped);
+    if (wraps == all.end() || regroups == all.end()) return;
+    throw UnlikeModels(
+        YOKE_E_STATE,
+        format(
+            "%s: %s regroups a module, and %s wraps one; who comes anew wraps its module in a group of one, such as init_all gives of size 1, and then regroups as the others do",
+            kCall, name_of(group, static_cast<size_t>(regroups - all.begin())).c_str(),
+            name_of(group, static_cast<size_t>(wraps - all.begin())).c_str()));
+}
+
+// The first two ranks that come from one group with unlike modules of it.
+std::optional<std::pair<size_t, size_t>> first_unlike(const std::vector<About> &all)
+{
+    for (size_t second = 1; second < all.size(); ++second)
+        for (size_t first = 0; first < second; ++first)
+            if (all[first].former == all[second].former && all[first].module != all[second].module)
+                return std::pair(first, second);
+    return std::nullopt;
 }
 
 std::string told_by(const Numbers &all, int32_t rank)
@@ -106,42 +145,78 @@ void Reducer::tell_refused(Group &group, const Error &why)
 try {
     if (group.size() == 1) return;
     const NoGrad no_grad;
-    gathered(group, {static_cast<int64_t>(why.status()), kNoModel}, kCall);
+    all_about(group, {static_cast<int64_t>(why.status()), kNoModel});
     gathered(group, packed(why.what(), kLength), kCall);
 } catch (const Error &error) {
     log(LogLevel::kInfo, "%s: the others were not told what was wrong: %s", kCall, error.what());
 }
 
-void Reducer::check_all_have_models(const std::vector<int64_t> &about) const
+namespace {
+
+// The first of those that have no model, but a reason for it.
+void check_all_have_models(Group &group, const std::vector<About> &all)
 {
-    const int32_t rank = first_refused(about);
-    if (rank < 0) return;
-    const std::string why = told_by(gathered(*group_, packed("", kLength), kCall), rank);
-    throw UnlikeModels(
-        static_cast<yoke_status>(about[2 * static_cast<size_t>(rank)]),
-        format("%s: what %s gives was refused there: %s", kCall,
-               describe(group_->ranks()[static_cast<size_t>(rank)]).c_str(), why.c_str()));
+    const auto refused = std::ranges::find(all, kNoModel, &About::length);
+    if (refused == all.end()) return;
+    const auto rank = static_cast<int32_t>(refused - all.begin());
+    const std::string why = told_by(gathered(group, packed("", kLength), kCall), rank);
+    throw UnlikeModels(static_cast<yoke_status>(refused->hash),
+                       format("%s: what %s gives was refused there: %s", kCall,
+                              name_of(group, static_cast<size_t>(rank)).c_str(), why.c_str()));
 }
 
-void Reducer::compare_models() const
+// Those of one shape would take each other's values.
+void check_one_order(Group &group, const std::vector<About> &all, const std::string &name)
+{
+    const auto unlike = first_unlike(all);
+    if (!unlike) return;
+    const Numbers names = gathered(group, packed(name, kLength), kCall);
+    const auto shown = [&](size_t rank) {
+        return format("on %s module %lld, whose first parameter is '%s'",
+                      name_of(group, rank).c_str(), static_cast<long long>(all[rank].module),
+                      told_by(names, static_cast<int32_t>(rank)).c_str());
+    };
+    throw UnlikeModels(
+        YOKE_E_STATE,
+        format(
+            "regroup: the ranks regroup unlike modules of their former group, %s, and %s; regroup them in one order on all ranks",
+            shown(unlike->first).c_str(), shown(unlike->second).c_str()));
+}
+
+}  // namespace
+
+void Reducer::compare_models(const Reducer *former) const
 {
     const std::string mine = lines_of(options_.sizes, *compression_) +
                              lines_of(all_params_, "the parameter") + lines_of(buffers_, kBuffer);
-    const Numbers about = gathered(*group_, {hash_of(mine), std::ssize(mine)}, kCall);
-    if (are_alike(about, 2)) return;
-    check_all_have_models(about);
-    const auto length = static_cast<size_t>(about[1]) / sizeof(int64_t) + 1;
+    About own{hash_of(mine), std::ssize(mine)};
+    if (former) own.former = static_cast<int64_t>(former->group_->number());
+    if (former) own.module = former->first_number_;
+    const std::vector<About> all = all_about(*group_, own);
+    check_all_have_models(*group_, all);
+    check_all_wrap_or_none(*group_, all);
+    check_one_order(*group_, all, all_params_[0].name);
+    const auto is_as_first = [&](const About &each) {
+        return each.hash == all[0].hash && each.length == all[0].length;
+    };
+    if (!std::ranges::all_of(all, is_as_first)) tell_difference(mine, all[0].length);
+}
+
+// Raises it.
+void Reducer::tell_difference(const std::string &mine, int64_t length_of_first) const
+{
+    const auto length = static_cast<size_t>(length_of_first) / sizeof(int64_t) + 1;
     const Numbers first = from_rank(*group_, 0, packed(mine, length), kCall);
     const std::string difference = first_difference(mine, unpacked(first.data(), length));
-    const Numbers all = gathered(*group_, packed(difference, kLength), kCall);
+    const Numbers differences = gathered(*group_, packed(difference, kLength), kCall);
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
-        const std::string told = told_by(all, rank);
+        const std::string told = told_by(differences, rank);
         if (told.empty()) continue;
         throw UnlikeModels(
             YOKE_E_VALUE,
             format(
                 "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
-                kCall, told.c_str(), describe(group_->ranks()[static_cast<size_t>(rank)]).c_str()));
+                kCall, told.c_str(), name_of(*group_, static_cast<size_t>(rank)).c_str()));
     }
 }
 

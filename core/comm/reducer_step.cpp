@@ -278,15 +278,15 @@ void Reducer::rebuild()
 }
 
 // Who waits for this rank is told what is being handled.
-void Reducer::tell_raised(const char *call) noexcept
+void Reducer::tell_raised(Group &group, const char *call) noexcept
 {
-    if (!group_->is_here()) return;
+    if (!group.is_here()) return;
     try {
         throw;
     } catch (const std::exception &error) {
-        group_->abort(format("its %s failed: ", call) + error.what());
+        group.abort(format("its %s failed: ", call) + error.what());
     } catch (...) {
-        group_->abort(format("its %s failed", call));
+        group.abort(format("its %s failed", call));
     }
 }
 
@@ -298,14 +298,14 @@ void Reducer::refuse() noexcept
         if (is_walking_ || !is_sync_ || is_over_) return;
         is_over_ = true;
     }
-    tell_raised(kBackward);
+    tell_raised(*group_, kBackward);
 }
 
 // The other ranks wait for this one's buckets.
 void Reducer::fail() noexcept
 {
     if (step_.is_synced) {
-        tell_raised(step_.call());
+        tell_raised(*group_, step_.call());
         compression_->abandon();
         const std::lock_guard lock(mutex_);
         is_over_ = true;

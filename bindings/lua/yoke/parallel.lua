@@ -209,8 +209,9 @@ function Parallel:set_weight(n) finished(self.group.handle, "set_weight", pcall(
 function Parallel:regroup(group, objects)
     local handle = handle_of(group, "regroup", "argument")
     objects = carried.checked(objects or {}, "regroup")
+    local _, states = carried.guarded(group, function() return carried.states(objects, "regroup") end)
+    local told = self.reducer:regroup(handle, states)
     carried.guarded(group, function()
-        local told = self.reducer:regroup(handle, carried.states(objects, "regroup"))
         rawset(self, "group", group)
         rawset(self, "size", group.size)
         for _, each in ipairs(objects) do

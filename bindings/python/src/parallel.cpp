@@ -228,9 +228,20 @@ py::object end_join(yoke_group *group, const py::object &mine)
 py::object regroup_reducer(yoke_group *group, const py::object &reducer, const py::object &mine)
 {
     yoke_reducer *handle = py::cast<const Reducer &>(reducer).handle();
-    return exchanged(mine, "regroup", [&](yoke_state *given, yoke_state **told) {
-        return yoke_reducer_regroup(handle, group, given, told);
-    });
+    yoke_status status = YOKE_OK;
+    try {
+        return exchanged(mine, "regroup", [&](yoke_state *given, yoke_state **told) {
+            return status = yoke_reducer_regroup(handle, group, given, told);
+        });
+    } catch (const std::exception
+                 &error) {  // what it raises itself ends the group, unless all raise it alike
+        const std::string why = error.what();
+        if (status == YOKE_OK) {
+            const ReleaseGil released;
+            (void)yoke_group_abort(group, why.c_str());
+        }
+        throw;
+    }
 }
 
 void regroup_sampler(yoke_group *group, const py::object &sampler)

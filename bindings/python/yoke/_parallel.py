@@ -198,7 +198,9 @@ class DistributedDataParallel(Module):
             raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
         _carried.check(objects, "regroup")
         with group:
-            told = group._core.regroup(self._reducer, _carried.states(objects))
+            states = _carried.states(objects)
+        told = group._core.regroup(self._reducer, states)
+        with group:
             self._groups[0] = group
             for each in objects:
                 if isinstance(each, DistributedSampler):

@@ -1,0 +1,95 @@
+"""Who may call ddp.regroup together: ranks of one module, none of which wraps one instead. Ranks are threads."""
+import pytest
+
+import yoke
+from test_parallel import on_ranks
+from test_parallel_regroup import done, lost
+from yoke import nn
+
+
+def values(net):
+    return [each.tolist() for each in net.parameters()]
+
+
+def two_towers(group):
+    """Of one shape and unlike values."""
+    yoke.manual_seed(1)
+    return [yoke.DistributedDataParallel(nn.Linear(2, 2), group) for _ in range(2)]
+
+
+@pytest.mark.parametrize("orders", [((0, 1), (1, 0)), ((0,), (1,))])
+def test_modules_of_one_shape_do_not_take_each_other_s_values(orders):
+    def body(group):
+        towers = two_towers(group)
+        before = [values(each.module) for each in towers]
+        smaller = lost(group, 2)
+        if smaller is None:
+            return None
+        with pytest.raises(yoke.StateError) as told:
+            for each in orders[smaller.rank]:
+                towers[each].regroup(smaller)
+        assert [values(each.module) for each in towers] == before
+        for each in towers:  # the group is well
+            each.regroup(smaller)
+        sum(each(yoke.full((1, 2), smaller.rank + 1.)).sum() for each in towers).backward()
+        return str(told.value), [each.module.weight.grad.tolist() for each in towers]
+    first, second = done(on_ranks(3, body))
+    assert first == second and first[1] == [[[1.5, 1.5]] * 2] * 2
+    for words in "on rank 0 (", "module 1, whose first parameter is 'weight', and on rank 1 (", "module 2", "in one order":
+        assert words in first[0]
+
+
+def test_modules_of_unlike_shapes_are_told_by_their_order_too():
+    def body(group):
+        nets = [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 3))]
+        ddps = [yoke.DistributedDataParallel(each, group) for each in nets]
+        part = group.split(0)
+        with pytest.raises(yoke.StateError, match="module 1, whose first parameter is 'weight', and on rank 1 .* module 2, whose first parameter is '0.weight'"):
+            ddps[group.rank].regroup(part)
+    done(on_ranks(2, body))
+
+
+def test_modules_keep_their_order_where_they_are_regrouped_in_their_own_group():
+    def body(group):
+        one, two = two_towers(group)
+        one.regroup(group)
+        two.regroup(group)
+        part = group.split(0)
+        one.regroup(part)
+        two.regroup(part)
+        return values(one.module), values(two.module)
+    first, second = done(on_ranks(2, body))
+    assert first == second and first[0] != first[1]
+
+
+def test_ranks_of_unlike_groups_may_have_wrapped_it_at_unlike_places():
+    def body(group):
+        part = group.split(group.rank // 2)
+        towers = two_towers(part)
+        one = towers[1] if group.rank < 2 else towers[0]
+        one.regroup(group)
+        return values(one.module)
+    results = done(on_ranks(4, body))
+    assert results == results[:1] * 4
+
+
+def test_who_wraps_is_told_that_others_regroup_and_what_to_do():
+    def body(group):
+        yoke.manual_seed(group.rank)
+        net = nn.Linear(3, 2)
+        part = group.split(group.rank // 2)
+        with pytest.raises(yoke.StateError) as told:
+            if group.rank == 2:
+                yoke.DistributedDataParallel(net, group)
+            else:
+                ddp = yoke.DistributedDataParallel(net, part)
+                ddp.regroup(group)
+        if group.rank == 2:
+            ddp = yoke.DistributedDataParallel(net, yoke.comm.init_all(["cpu"], size=1)[0])
+        ddp.regroup(group)  # as the error says
+        ddp(yoke.full((1, 3), group.rank + 1.)).sum().backward()
+        return str(told.value), values(net), net.weight.grad.tolist()
+    results = done(on_ranks(3, body))
+    assert results == results[:1] * 3 and results[0][2] == [[2.] * 3] * 2
+    for words in "rank 0 (", "regroups a module, and rank 2 (", "wraps one", "wraps its module in a group of one", "then regroups":
+        assert words in results[0][0]
