@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 namespace yoke {
@@ -128,120 +127,6 @@ std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<N
     }
     group->or_refuse([&] { made->check_unwatched(); });
     return made;
-}
-
-// One whose group has failed reduces no more; what is made in its place takes its leaves.
-bool Reducer::is_live()
-try {
-    {
-        const std::lock_guard lock(mutex_);
-        if (is_over_) return false;
-    }
-    group_->check_running(kCall);
-    return true;
-} catch (const Error &) {
-    return false;
-}
-
-void Reducer::check_unwatched() const
-{
-    for (size_t i = 0; group_->size() > 1 && i < params_.size(); ++i) {
-        const auto other = std::dynamic_pointer_cast<Reducer>(leaf_of(i).watcher());
-        if (other && other->is_live())
-            yoke::fail(
-                YOKE_E_STATE,
-                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that one go before this one is made (del ddp; in Lua ddp:close(), in C yoke_reducer_release), which an assignment over it does too late, or use regroup",
-                kCall, params_[i].name.c_str());
-    }
-}
-
-void Reducer::install()
-{
-    std::vector<size_t> order(params_.size());
-    std::iota(order.rbegin(), order.rend(), size_t{0});
-    if (group_->size() ==
-        1) {  // nothing is reduced; the compression's state is kept for another group
-        std::vector<Tensor> params = tensors();
-        std::ranges::reverse(params);
-        compression_->lay_out({{nullptr, std::move(order), std::move(params)}}, names());
-        return;
-    }
-    lay_out(plan_buckets(tensors(), order, options_.sizes));
-    installed_at_ = next_sequence_number();
-    for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_watcher(shared_from_this());
-    anchor_->set_watcher(shared_from_this());
-}
-
-// Gradients stay where they are.
-void Reducer::detach() noexcept
-{
-    leave_leaves(nullptr);
-}
-
-void Reducer::leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept
-{
-    for (size_t i = 0; i < params_.size(); ++i)
-        if (leaf_of(i).watcher().get() == this) leaf_of(i).set_watcher(next);
-    if (anchor_->watcher().get() == this) anchor_->set_watcher(nullptr);
-}
-
-namespace {
-
-// Stands where a reducer was. It holds nothing of it.
-class LetGo final : public LeafWatcher {
-public:
-    LetGo(uint64_t from, uint64_t to, int32_t size) : from_(from), to_(to), size_(size) {}
-    void begin(const std::vector<Ref<LeafNode>> &, uint64_t oldest) override
-    {
-        if (oldest >= from_ && oldest < to_)
-            yoke::fail(
-                YOKE_E_STATE,
-                "backward: the DistributedDataParallel that would reduce these gradients over %d ranks was let go after the forward; hold it until backward has ended",
-                size_);
-    }
-    void arrive(LeafNode &leaf, Tensor gradient) override { leaf.add(std::move(gradient)); }
-    void end() override {}
-    void fail() noexcept override {}
-
-private:
-    const uint64_t from_, to_;  // what was recorded between
-    const int32_t size_;
-};
-
-// The same for what the module gave, as long as one of the parameters is not wrapped anew.
-class LetGoOutput final : public LeafWatcher {
-public:
-    explicit LetGoOutput(const std::shared_ptr<LeafWatcher> &of) : of_(of) {}
-    void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) override
-    {
-        if (const auto of = of_.lock()) of->begin(reached, oldest);
-    }
-    void arrive(LeafNode &, Tensor) override {}
-    void end() override {}
-    void fail() noexcept override {}
-
-private:
-    const std::weak_ptr<LeafWatcher> of_;
-};
-
-}  // namespace
-
-void Reducer::let_go() noexcept
-try {
-    bool is_over = !group_->is_here() || group_->is_failed();
-    {
-        const std::lock_guard lock(mutex_);
-        is_over |= is_over_;
-    }
-    if (is_over) return detach();
-    const auto left =
-        std::make_shared<LetGo>(installed_at_, next_sequence_number(), group_->size());
-    const auto of_output = std::make_shared<LetGoOutput>(left);
-    const bool is_tied = anchor_->watcher().get() == this;
-    leave_leaves(left);
-    if (is_tied) anchor_->set_watcher(of_output);
-} catch (const std::bad_alloc &) {
-    detach();
 }
 
 LeafNode &Reducer::leaf_of(size_t param) const

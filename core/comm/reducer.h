@@ -131,6 +131,21 @@ private:
         const char *call() const { return presence == Presence::kOut ? "join" : "backward"; }
     };
 
+    // In its place on the leaves of one that is alone in its group: leaves keep their gradients themselves, and each
+    // backward counts, so that a group which this rank comes to later knows how far it is.
+    class Alone final : public LeafWatcher {
+    public:
+        explicit Alone(Reducer &of) : of_(of) {}
+        uint64_t order() const noexcept override { return of_.order_; }
+        void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) override;
+        void arrive(LeafNode &leaf, Tensor gradient) override;
+        void end() override;
+        void fail() noexcept override;
+
+    private:
+        Reducer &of_;
+    };
+
     Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
             const ReducerOptions &options);
     static std::shared_ptr<Reducer> checked(const Ref<Group> &group, std::vector<Named> params,
@@ -138,6 +153,8 @@ private:
                                             const ReducerOptions &options);
     bool is_live();
     void check_unwatched() const;
+    bool reducing(size_t param) const;
+    LeafWatcher *watcher();
     void install();
     void leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept;
     // With those of the others; `former` is what this one takes the place of, if it does.
@@ -212,6 +229,7 @@ private:
     std::vector<Place> places_;  // by parameter
     uint64_t installed_at_ = 0;  // what is recorded from this number on is reduced
     bool is_rebuilt_ = false;
+    Alone alone_{*this};
     bool is_over_ = false;     // the group has failed, and somebody was told
     bool is_retired_ = false;  // another one was to take its place
     Step step_;

@@ -41,13 +41,15 @@ Reducer::Position Reducer::position() const
     return group_->backwards().leave([&] {
         Position at;
         bool is_all = true;
-        for (const std::shared_ptr<Reducer> &each : group_->reducers())
+        for (const std::shared_ptr<Reducer> &each : group_->reducers()) {
+            const std::lock_guard lock(each->mutex_);
             for (size_t i = 0; i < each->left_.size(); ++i) {
                 const Left &left = each->left_[i];
                 const uint32_t since = version_of(each->params_[i].tensor) - left.version;
                 at.writes += since;
                 is_all &= since > 0 || !left.has_gradient;
             }
+        }
         at.progress = at.writes == 0 ? Backwards::kNone
                       : is_all       ? Backwards::kAll
                                      : Backwards::kSome;
@@ -60,11 +62,14 @@ void Reducer::look_at_all_parameters() const
     for (const std::shared_ptr<Reducer> &each : group_->reducers()) each->look_at_parameters();
 }
 
+// Alone in its group a module may be gone back through by several threads at once.
 void Reducer::look_at_parameters()
 {
-    left_.clear();
+    std::vector<Left> left;
     for (size_t i = 0; i < params_.size(); ++i)
-        left_.push_back({version_of(params_[i].tensor), leaf_of(i).grad().present()});
+        left.push_back({version_of(params_[i].tensor), leaf_of(i).grad().present()});
+    const std::lock_guard lock(mutex_);
+    left_.swap(left);
 }
 
 // The first of those that are.
