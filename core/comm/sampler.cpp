@@ -1,6 +1,7 @@
 #include "core/comm/sampler.h"
 
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/exchange.h"
@@ -111,11 +112,27 @@ void yoke_sampler::set_epoch(int64_t epoch)
     if (epoch < 0)
         fail(YOKE_E_VALUE, "set_epoch: argument 'epoch' is %lld; the first epoch is 0",
              static_cast<long long>(epoch));
+    warn_of_epoch_again(epoch);
     const std::lock_guard lock(mutex_);
     if (std::exchange(epoch_, epoch) == epoch) return;
     resumed_.reset();
     pass_ = {};
     place_ = taken_ = 0;
+}
+
+// Of ranks that regroup all go on in the epoch of the furthest, which a loop of the script's own does not hear of.
+void yoke_sampler::warn_of_epoch_again(int64_t epoch)
+{
+    int64_t now = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        const bool is_new = epoch > epoch_ || (epoch == epoch_ && !pass_.is_over);
+        if (is_new || !std::exchange(is_regrouped_, false)) return;
+        now = epoch_;
+    }
+    log(LogLevel::kWarn,
+        "set_epoch: argument 'epoch' is %lld, and the ranks have gone on in epoch %lld when they regrouped, so others may be in another one by now; take the epoch from the state of the sampler, which regroup has made alike on all ranks, not from a counter of the script",
+        static_cast<long long>(epoch), static_cast<long long>(now));
 }
 
 void yoke_sampler::begin()
@@ -245,6 +262,7 @@ void yoke_sampler::regroup(Group &group)
     options_.rank = group.rank();
     options_.size = group.size();
     options_.shares = sum > 0 ? std::move(shares) : std::vector<double>();
+    is_regrouped_ = true;
     resumed_ = now.consumed;
     pass_ = {};
     place_ = taken_ = 0;

@@ -55,7 +55,7 @@ struct yoke_sampler final : public yoke::RefCounted {
     explicit yoke_sampler(yoke::SamplerOptions options);
 
     // The next pass is one of this epoch, from its beginning, unless it is the epoch of a state that was loaded. Raises
-    // YOKE_E_VALUE for one below 0.
+    // YOKE_E_VALUE for one below 0. Warns once where since a regroup it does not go forward.
     void set_epoch(int64_t epoch);
     // Begins a pass over what this rank gets: of the whole epoch, or after load of what is left of it.
     void begin();
@@ -71,6 +71,7 @@ struct yoke_sampler final : public yoke::RefCounted {
     void regroup(yoke::Group &group);
 
 private:
+    void warn_of_epoch_again(int64_t epoch);
     // One pass: what is dealt of the order from `from` on.
     struct Pass {
         int64_t from = 0,
@@ -87,6 +88,7 @@ private:
     mutable std::mutex mutex_;
     yoke::SamplerOptions options_;
     int64_t epoch_ = 0;
+    bool is_regrouped_ = false;       // and no warning since
     std::optional<int64_t> resumed_;  // what was consumed of a state, until a pass begins
     Pass pass_;
     int64_t place_ = 0, taken_ = 0;  // of the pass; of what this rank gets of it
