@@ -78,12 +78,13 @@ struct SeenTaps {
     int64_t count = 0;
     T room[kRoom];
 
-    const T *see(const Pool &p, int64_t at, int64_t n)
+    // `taps` more of n values each, from number `at` on.
+    const T *see(const Pool &p, int64_t at, int64_t taps, int64_t n)
     {
         if constexpr (std::is_same_v<T, bf16>)
             return static_cast<const T *>(p.in) + at;
         else
-            return see_run(p.dtype, p.in, at, n, room + count * n);
+            return see_run(p.dtype, p.in, at, taps * n, room + count * n);
     }
 };
 
@@ -136,7 +137,7 @@ static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
             if (taps.count + count > most) take();
             const int64_t y = down.first + i * p.y.dilation, x = across.first + j * p.x.dilation,
                           at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
-            const T *from = taps.see(p, at, count * n);
+            const T *from = taps.see(p, at, count, n);
             for (int64_t k = 0; k < count; k++, taps.count++) {
                 taps.from[taps.count] = from + k * n;
                 taps.tap[taps.count] = (int32_t)(i * p.x.kernel + j + k);
