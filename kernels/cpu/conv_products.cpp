@@ -17,6 +17,8 @@ namespace yoke::cpu {
 
 constexpr int64_t kShortRow = 8, kShortStridedRow = 16;
 constexpr int64_t kSize = 2;  // bytes of an element
+// Of windows, beside those of x, the result's gradient and the weight: what a copy of them may take, whatever they are.
+constexpr int64_t kMostCopies = 5, kFewBytes = 1 << 24;
 
 static int64_t taps_of(const Conv &c)
 {
@@ -30,12 +32,27 @@ static bool is_plain(const Conv &c)
            c.padding[1] == 0;
 }
 
+static int64_t terms_of(const Conv &c)
+{
+    return taps_of(c) * c.c;
+}
+
+static bool is_small(const Conv &c)
+{
+    const int64_t grad = c.n * c.oh * c.ow * c.o,
+                  most = kFewBytes / kSize +
+                         kMostCopies * (c.n * c.c * c.h * c.w + grad + c.o * terms_of(c));
+    int64_t windows;
+    return !__builtin_mul_overflow(c.n * c.oh * c.ow, terms_of(c), &windows) && windows <= most;
+}
+
 bool is_product(const Conv &c)
 {
     if (c.kind != ConvKind::kWeight || c.dtype != YOKE_BF16 || c.groups != 1) return false;
     if (std::min({c.n, c.c, c.o, c.oh, c.ow}) < 1) return false;
     const bool is_strided = std::max(c.stride[0], c.stride[1]) > 1;
-    return taps_of(c) == 1 || c.ow <= (is_strided ? kShortStridedRow : kShortRow);
+    const bool is_short = c.ow <= (is_strided ? kShortStridedRow : kShortRow);
+    return is_plain(c) || ((taps_of(c) == 1 || is_short) && is_small(c));
 }
 
 // ---- windows --------------------------------------------------------------------------------------------------------
@@ -47,11 +64,13 @@ static char *copy_taps(const Conv &c, const char *row, int64_t x, char *to)
     if (row && c.dilation[1] == 1 && x >= 0 && x + c.kw <= c.w)
         return static_cast<char *>(memcpy(to, row + x * bytes, (size_t)(c.kw * bytes))) +
                c.kw * bytes;
-    for (int64_t tap = 0; tap < c.kw; tap++, x += c.dilation[1], to += bytes)
-        if (row && x >= 0 && x < c.w)
-            memcpy(to, row + x * bytes, (size_t)bytes);
+    for (int64_t tap = 0; tap < c.kw; tap++, to += bytes) {
+        const int64_t at = x + tap * c.dilation[1];
+        if (row && at >= 0 && at < c.w)
+            memcpy(to, row + at * bytes, (size_t)bytes);
         else
             memset(to, 0, (size_t)bytes);
+    }
     return to;
 }
 
@@ -84,7 +103,7 @@ static void turn(const Conv &c, int64_t channel, const uint16_t *from)
 
 yoke_status conv_product(const yoke_launch *launch, const Conv &c, bool *done)
 {
-    const int64_t terms = taps_of(c) * c.c, positions = c.n * c.oh * c.ow;
+    const int64_t terms = terms_of(c), positions = c.n * c.oh * c.ow;
     const uint64_t window_bytes = is_plain(c) ? 0 : (uint64_t)(positions * terms * kSize),
                    sum_bytes = taps_of(c) == 1 ? 0 : (uint64_t)(c.o * terms * kSize);
     Scratch scratch(launch);
