@@ -191,8 +191,8 @@ private:
     using Position = Backwards::Position;
     static int32_t furthest(Group &group, Position mine);
     Position position() const;
-    void look_at_all_parameters() const;
-    void look_at_parameters();
+    void look_at_all_parameters() noexcept;
+    void look_at_parameters() noexcept;
     void retire();
     void warn_of_losses(const Group &group, int32_t from) const;
     Regrouped go_on_from(const Reducer &former, const Ref<State> &told);

@@ -9,9 +9,10 @@
 
 namespace yoke {
 
+// In a forked child nobody counts: the group is not there, and its locks may be held for good.
 void Reducer::Alone::begin(const std::vector<Ref<LeafNode>> &, uint64_t)
 {
-    of_.group_->backwards().begin(of_.is_sync());
+    if (of_.group_->is_here()) of_.group_->backwards().begin(of_.is_sync());
 }
 
 void Reducer::Alone::arrive(LeafNode &leaf, Tensor gradient)
@@ -22,13 +23,14 @@ void Reducer::Alone::arrive(LeafNode &leaf, Tensor gradient)
 void Reducer::Alone::end()
 {
     using End = Backwards::End;
+    if (!of_.group_->is_here()) return;
     if (of_.group_->backwards().end(of_.is_sync() ? End::kReduced : End::kAlone))
         of_.look_at_all_parameters();
 }
 
 void Reducer::Alone::fail() noexcept
 {
-    of_.group_->backwards().end(Backwards::End::kFailed);
+    if (of_.group_->is_here()) of_.group_->backwards().end(Backwards::End::kFailed);
 }
 
 // One whose group has failed reduces no more; what is made in its place takes its leaves.

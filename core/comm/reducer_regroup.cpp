@@ -57,19 +57,21 @@ Reducer::Position Reducer::position() const
     });
 }
 
-void Reducer::look_at_all_parameters() const
-{
+// The backward has ended and counts, whatever there is no memory for here: then this one looks at its own.
+void Reducer::look_at_all_parameters() noexcept
+try {
     for (const std::shared_ptr<Reducer> &each : group_->reducers()) each->look_at_parameters();
+} catch (const std::exception &) {
+    look_at_parameters();
 }
 
 // Alone in its group a module may be gone back through by several threads at once.
-void Reducer::look_at_parameters()
+void Reducer::look_at_parameters() noexcept
 {
-    std::vector<Left> left;
-    for (size_t i = 0; i < params_.size(); ++i)
-        left.push_back({version_of(params_[i].tensor), leaf_of(i).grad().present()});
     const std::lock_guard lock(mutex_);
-    left_.swap(left);
+    left_.clear();  // there is room
+    for (size_t i = 0; i < params_.size(); ++i)
+        left_.push_back({version_of(params_[i].tensor), leaf_of(i).grad().present()});
 }
 
 // The first of those that are.

@@ -1,10 +1,12 @@
 """A module that is alone in its group: backward is the plain one, and counts where ranks come together later."""
+import os
 import threading
 
 import numpy as np
 import pytest
 
 import yoke
+from rank_scripts import start
 from test_parallel import on_ranks
 from test_parallel_regroup import done
 from yoke import nn
@@ -139,3 +141,25 @@ def test_what_was_recorded_before_it_was_let_go_is_a_plain_backward():
     del ddp
     loss.backward()
     assert net.weight.grad.tolist() == [[1., 1.]]
+
+
+FORKED = """
+from yoke import nn
+net = nn.Linear(2, 1)
+ddp = yoke.DistributedDataParallel(net, group)
+child = os.fork()
+if child == 0:
+    for _ in range(2):
+        net(yoke.ones((1, 2))).sum().backward()
+    print("in the child", net.weight.grad.tolist(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+ddp(yoke.ones((1, 2))).sum().backward()
+print(net.weight.grad.tolist())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_has_a_plain_backward():
+    outs, statuses, errors = start(FORKED, 1)
+    assert outs == ["in the child [[2.0, 2.0]]\n[[1.0, 1.0]]\n"] and statuses == [0], (outs, errors)
