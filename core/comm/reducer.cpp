@@ -29,18 +29,27 @@ std::vector<Reducer::Named> trained(const std::vector<Reducer::Named> &params)
     return some;
 }
 
+std::vector<Ref<LeafNode>> leaves_of(const std::vector<Reducer::Named> &params)
+{
+    std::vector<Ref<LeafNode>> leaves;
+    for (const Reducer::Named &each : params)
+        leaves.push_back(Ref<LeafNode>::share(static_cast<LeafNode *>(node_of(*each.tensor))));
+    return leaves;
+}
+
 std::atomic<uint64_t> made{0};
 
 }  // namespace
 
 Reducer::Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
-                 const ReducerOptions &options)
+                 const ReducerOptions &options, const Leaves *of_former)
     : group_(std::move(group)),
       all_params_(std::move(all_params)),
       params_(trained(all_params_)),
       buffers_(std::move(buffers)),
       options_(options),
       order_(++made),
+      leaves_(of_former ? *of_former : leaves_of(params_)),
       compression_(options.hook ? make_hook(options.hook, group_)
                                 : make_compression(options.compression, group_)),
       places_(params_.size())
@@ -121,18 +130,13 @@ std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<N
         for (Named &each : params) each.is_frozen = !each.tensor->requires_grad();
         for (Named &each : buffers) each.tensor = without_repeats(each.tensor);
         yoke::check_params(params);
-        made.reset(new Reducer(group, std::move(params), std::move(buffers), options));
+        made.reset(new Reducer(group, std::move(params), std::move(buffers), options, nullptr));
     } catch (const Error &error) {
         tell_refused(*group, error);
         throw;
     }
     group->or_refuse([&] { made->check_unwatched(); });
     return made;
-}
-
-LeafNode &Reducer::leaf_of(size_t param) const
-{
-    return *static_cast<LeafNode *>(node_of(*params_[param].tensor));
 }
 
 std::vector<Tensor> Reducer::tensors() const

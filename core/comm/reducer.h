@@ -146,8 +146,9 @@ private:
         Reducer &of_;
     };
 
+    using Leaves = std::vector<Ref<LeafNode>>;
     Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
-            const ReducerOptions &options);
+            const ReducerOptions &options, const Leaves *of_former);
     static std::shared_ptr<Reducer> checked(const Ref<Group> &group, std::vector<Named> params,
                                             std::vector<Named> buffers,
                                             const ReducerOptions &options);
@@ -214,7 +215,7 @@ private:
     enum class Writes { kAll, kUnlike };
     void send(const std::vector<Named> &tensors, int32_t root, Writes writes);
     void send_together(const std::vector<Tensor> &some, int32_t root, Writes writes);
-    LeafNode &leaf_of(size_t param) const;
+    LeafNode &leaf_of(size_t param) const { return *leaves_[param]; }
 
     const Ref<Group> group_;
     const std::vector<Named> all_params_, params_, buffers_;  // params_: those that are not frozen
@@ -222,6 +223,7 @@ private:
     const uint64_t order_;  // of all in the process; ranks make those that they share in one order
     int64_t number_ = 0;    // among those of the group
     int64_t first_number_ = 0;  // the same before it was regrouped there
+    const Leaves leaves_;  // by parameter, as they were given: an op may have written one since
     std::unordered_map<const LeafNode *, size_t> numbers_;
     Ref<LeafNode> anchor_ = Ref<LeafNode>::adopt(new LeafNode);  // of outputs, no parameter
     const std::unique_ptr<Compression> compression_;

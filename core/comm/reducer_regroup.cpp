@@ -109,7 +109,8 @@ Reducer::Regrouped Reducer::regroup(const Ref<Group> &group, const Ref<State> &m
         Coalescing::check_closed(kRegroup);
         retire();
         const Position at = position();  // before the group, which may be the same, is called
-        const std::shared_ptr<Reducer> made(new Reducer(group, all_params_, buffers_, options_));
+        const std::shared_ptr<Reducer> made(
+            new Reducer(group, all_params_, buffers_, options_, &leaves_));
         if (group->size() > 1) made->compare_models(this);
         const int32_t from = furthest(*group, at);
         warn_of_losses(*group, from);

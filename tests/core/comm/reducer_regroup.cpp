@@ -82,5 +82,27 @@ TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
         });
 }
 
+// The node of what a recorded op has written is that op's, no leaf.
+TEST(Reducer, AParameterThatAnOpHasWrittenLeavesItsLeafToIt)
+{
+    on_ranks(1, [](const Ref<Group> &group) {
+        Model model({3, 3});
+        model.join(group, kSmall);
+        set_requires_grad(*model.params[1], false);
+        ops::copy_(*model.params[1], *ops::mul(*model.params[0], 2.0));
+        EXPECT_FALSE(is_leaf(*model.params[1]));
+        const auto first = [&] {
+            const Tensor grad = grad_of(*model.params[0], "a test");
+            return grad.present() ? reinterpret_cast<const double *>(grad->data)[2] : -1;
+        };
+        model.go_back({3, 0});
+        EXPECT_EQ(first(), 3);
+        model.reducer = model.reducer->regroup(group, State::make()).reducer;
+        EXPECT_EQ(first(), -1);
+        model.go_back({4, 0});
+        EXPECT_EQ(first(), 4);
+    });
+}
+
 }  // namespace
 }  // namespace yoke::test
