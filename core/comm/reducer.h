@@ -18,6 +18,7 @@
 #include "core/comm/compression.h"
 #include "core/state/tree.h"
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -136,6 +137,7 @@ private:
     class Alone final : public LeafWatcher {
     public:
         explicit Alone(Reducer &of) : of_(of) {}
+        Reducer &of() const noexcept { return of_; }
         uint64_t order() const noexcept override { return of_.order_; }
         void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) override;
         void arrive(LeafNode &leaf, Tensor gradient) override;
@@ -144,6 +146,11 @@ private:
 
     private:
         Reducer &of_;
+    };
+    // What was on a leaf before one that is alone in its group: where a reducer was let go, and others that are alone.
+    struct Before {
+        std::shared_ptr<LeafWatcher> let_go;
+        std::vector<std::weak_ptr<Reducer>> alone;
     };
 
     using Leaves = std::vector<Ref<LeafNode>>;
@@ -156,6 +163,8 @@ private:
     void check_unwatched() const;
     bool reducing(size_t param) const;
     LeafWatcher *watcher();
+    bool takes(size_t param);
+    std::shared_ptr<LeafWatcher> former(size_t param) const noexcept;
     void install();
     void leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept;
     // With those of the others; `former` is what this one takes the place of, if it does.
@@ -232,6 +241,8 @@ private:
     uint64_t installed_at_ = 0;  // what is recorded from this number on is reduced
     bool is_rebuilt_ = false;
     Alone alone_{*this};
+    std::vector<Before> before_;  // by parameter, where it is alone
+    std::atomic<bool> has_left_{false};
     bool is_over_ = false;     // the group has failed, and somebody was told
     bool is_retired_ = false;  // another one was to take its place
     Step step_;

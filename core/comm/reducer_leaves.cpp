@@ -9,9 +9,37 @@
 
 namespace yoke {
 
+namespace {
+
+// Stands where a reducer was. It holds nothing of it.
+class LetGo final : public LeafWatcher {
+public:
+    LetGo(uint64_t from, uint64_t to, int32_t size) : from_(from), to_(to), size_(size) {}
+    void begin(const std::vector<Ref<LeafNode>> &, uint64_t oldest) override
+    {
+        if (oldest >= from_ && oldest < to_)
+            yoke::fail(
+                YOKE_E_STATE,
+                "backward: the DistributedDataParallel that would reduce these gradients over %d ranks was let go after the forward; hold it until backward has ended",
+                size_);
+    }
+    void arrive(LeafNode &leaf, Tensor gradient) override { leaf.add(std::move(gradient)); }
+    void end() override {}
+    void fail() noexcept override {}
+
+private:
+    const uint64_t from_, to_;  // what was recorded between
+    const int32_t size_;
+};
+
+}  // namespace
+
 // In a forked child nobody counts: the group is not there, and its locks may be held for good.
-void Reducer::Alone::begin(const std::vector<Ref<LeafNode>> &, uint64_t)
+void Reducer::Alone::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
 {
+    for (const Ref<LeafNode> &leaf : reached)
+        if (const auto &let_go = of_.before_[of_.numbers_.at(leaf.get())].let_go)
+            let_go->begin(reached, oldest);
     if (of_.group_->is_here()) of_.group_->backwards().begin(of_.is_sync());
 }
 
@@ -63,6 +91,34 @@ bool Reducer::reducing(size_t param) const
     return other && other.get() != this && other->is_live();
 }
 
+// One that is alone in its group leaves a leaf to a reducer, and keeps what else is there.
+bool Reducer::takes(size_t param)
+{
+    if (group_->size() > 1) return true;
+    if (reducing(param)) return false;
+    const std::shared_ptr<LeafWatcher> there = leaf_of(param).watcher();
+    Before &before = before_[param];
+    if (std::dynamic_pointer_cast<LetGo>(there)) before.let_go = there;
+    if (const auto other = std::dynamic_pointer_cast<Alone>(there)) {
+        Reducer &of = other->of();
+        before = of.before_[of.numbers_.at(&leaf_of(param))];
+        std::erase_if(before.alone, [](const auto &each) { return each.expired(); });
+        before.alone.push_back(of.weak_from_this());
+    }
+    return true;
+}
+
+// What comes back to the leaf when this one leaves.
+std::shared_ptr<LeafWatcher> Reducer::former(size_t param) const noexcept
+{
+    if (before_.empty()) return nullptr;
+    const Before &before = before_[param];
+    for (auto each = before.alone.rbegin(); each != before.alone.rend(); ++each)
+        if (const std::shared_ptr<Reducer> other = each->lock(); other && !other->has_left_.load())
+            return {other, &other->alone_};
+    return before.let_go;
+}
+
 // Nothing is reduced where it is alone; the compression's state is kept for another group.
 void Reducer::install()
 {
@@ -72,14 +128,14 @@ void Reducer::install()
         std::vector<Tensor> params = tensors();
         std::ranges::reverse(params);
         compression_->lay_out({{nullptr, std::move(order), std::move(params)}}, names());
+        before_.resize(params_.size());
     } else {
         lay_out(plan_buckets(tensors(), order, options_.sizes));
         installed_at_ = next_sequence_number();
         anchor_->set_watcher(shared_from_this());
     }
     for (size_t i = 0; i < params_.size(); ++i)
-        if (group_->size() > 1 || !reducing(i))
-            leaf_of(i).set_watcher({shared_from_this(), watcher()});
+        if (takes(i)) leaf_of(i).set_watcher({shared_from_this(), watcher()});
 }
 
 LeafWatcher *Reducer::watcher()
@@ -95,33 +151,14 @@ void Reducer::detach() noexcept
 
 void Reducer::leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept
 {
+    has_left_.store(true);
     for (size_t i = 0; i < params_.size(); ++i)
-        if (leaf_of(i).watcher().get() == watcher()) leaf_of(i).set_watcher(next);
+        if (leaf_of(i).watcher().get() == watcher())
+            leaf_of(i).set_watcher(next ? next : former(i));
     if (anchor_->watcher().get() == this) anchor_->set_watcher(nullptr);
 }
 
 namespace {
-
-// Stands where a reducer was. It holds nothing of it.
-class LetGo final : public LeafWatcher {
-public:
-    LetGo(uint64_t from, uint64_t to, int32_t size) : from_(from), to_(to), size_(size) {}
-    void begin(const std::vector<Ref<LeafNode>> &, uint64_t oldest) override
-    {
-        if (oldest >= from_ && oldest < to_)
-            yoke::fail(
-                YOKE_E_STATE,
-                "backward: the DistributedDataParallel that would reduce these gradients over %d ranks was let go after the forward; hold it until backward has ended",
-                size_);
-    }
-    void arrive(LeafNode &leaf, Tensor gradient) override { leaf.add(std::move(gradient)); }
-    void end() override {}
-    void fail() noexcept override {}
-
-private:
-    const uint64_t from_, to_;  // what was recorded between
-    const int32_t size_;
-};
 
 // The same for what the module gave, as long as one of the parameters is not wrapped anew.
 class LetGoOutput final : public LeafWatcher {

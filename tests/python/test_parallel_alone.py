@@ -163,3 +163,34 @@ print(net.weight.grad.tolist())
 def test_a_forked_child_has_a_plain_backward():
     outs, statuses, errors = start(FORKED, 1)
     assert outs == ["in the child [[2.0, 2.0]]\n[[1.0, 1.0]]\n"] and statuses == [0], (outs, errors)
+
+
+def test_what_was_recorded_before_a_reducer_was_let_go_is_refused_where_another_is_alone():
+    def body(group):
+        net = nn.Linear(2, 1, bias=False)
+        ddp = yoke.DistributedDataParallel(net, group)
+        loss = ddp(yoke.ones((1, 2))).sum()
+        del ddp
+        alone = yoke.DistributedDataParallel(net, group.split(group.rank))
+        beside = yoke.DistributedDataParallel(net, group.split(group.rank))
+        for _ in range(3):
+            with pytest.raises(yoke.StateError, match="was let go after the forward"):
+                loss.backward()
+            assert net.weight.grad is None
+            beside, alone = alone, None
+        net(yoke.ones((1, 2))).sum().backward()
+        return net.weight.grad.tolist()
+    assert done(on_ranks(2, body)) == [[[1., 1.]]] * 2
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_steps_count_again_when_others_over_the_same_module_have_gone(first):
+    def body(group):
+        run = Training(group.split(group.rank))
+        beside = [yoke.DistributedDataParallel(run.net, group.split(group.rank)) for _ in range(2)]
+        del beside[first]
+        beside.clear()
+        run.steps(5 * group.rank + 1)
+        run.ddp.regroup(group, run.optimizer)
+        return run.count()
+    assert done(on_ranks(2, body)) == [6, 6]
