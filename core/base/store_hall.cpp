@@ -71,7 +71,7 @@ void StoreHall::leave_newcomers() noexcept
 
 void StoreHall::on_ready(uint32_t) noexcept
 {
-    if (leaves_newcomers_.load()) return;
+    if (leaves_newcomers_.load()) return rewatch(watched_, 0);  // a tick may have come between
     Socket socket = listening_.accept();
     const int error = errno;
     if (socket.present()) {
@@ -105,7 +105,9 @@ void StoreHall::note_shortage(const char *what)
 // Those that were not accepted do not have that from the table. How many is not known: one may have come twice.
 void StoreHall::turn_away_rest() noexcept
 {
-    if (told_shortage_.empty() || is_complete() || !listening_.present()) return;
+    if (told_shortage_.empty() || is_complete() || leaves_newcomers_.load() ||
+        !listening_.present())
+        return;
     turn_away({listening_.fd(), {}}, options_.size - 1, options_, told_shortage_);
 }
 
