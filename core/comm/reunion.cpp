@@ -14,6 +14,7 @@
 #include <new>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace yoke {
 
@@ -53,7 +54,7 @@ private:
 
     void check() const;
     [[noreturn]] void refuse(const std::string &why) const;
-    StoreConnection reach(int32_t rank, double most_s, const std::shared_ptr<Watcher> &watcher);
+    StoreConnection reach(int32_t rank, Deadline soon, const std::shared_ptr<Watcher> &watcher);
     std::optional<Leader> find(int32_t rank, Deadline until);
     std::optional<Members> follow_a_lower();
     std::optional<Members> follow(int32_t rank, Deadline until);
@@ -68,7 +69,7 @@ private:
     Members complete(Members made, std::shared_ptr<Store> store,
                      std::shared_ptr<Watcher> watcher) const;
     void note(int32_t rank, const StoreConnection &tried);
-    void check_former() const;
+    void check_former();
     [[noreturn]] void fail_late(const std::string &told_by) const;
     const Arrival &peer(int32_t rank) const { return of_.ranks[static_cast<size_t>(rank)]; }
 
@@ -122,14 +123,13 @@ void Reunion::refuse(const std::string &why) const
     throw Over(YOKE_E_COMM, "shrink: " + why);
 }
 
-StoreConnection Reunion::reach(int32_t rank, double most_s, const std::shared_ptr<Watcher> &watcher)
+StoreConnection Reunion::reach(int32_t rank, Deadline soon, const std::shared_ptr<Watcher> &watcher)
 {
     // Each rank's connection to another one is that to "rank 0".
     const auto tell = [watcher, rank](PeerEvent event) {
         event.rank = rank;
         watcher->tell(event);
     };
-    const Deadline soon = deadline_.within(most_s);
     StoreConnection tried =
         connect_store(ports_.address(peer(rank), soon), options_of(of_, ports_, tell), soon);
     if (is_shortage(tried.error))
@@ -151,21 +151,24 @@ void Reunion::note(int32_t rank, const StoreConnection &tried)
     if (tried.outcome == StoreConnection::kComplete) fail_late(tried.why);
 }
 
-// Once nobody else comes.
-void Reunion::check_former() const
+// Once nobody else comes. Who was on its way out then, and has not come again, no longer answers.
+void Reunion::check_former()
 {
+    constexpr double kLeast = 0.3, kMost = 1;
     const std::set<int32_t> following = followers();
-    for (const auto &[rank, told] : former_)
-        if (!following.contains(rank)) fail_late(told);
+    for (const auto &[rank, told] : std::exchange(former_, {})) {
+        if (following.contains(rank)) continue;
+        const double to_answer_s = std::clamp(end_.remaining_s() / 2, kLeast, kMost);
+        (void)reach(rank, Deadline::after(to_answer_s), std::make_shared<Watcher>());
+        if (former_.contains(rank)) fail_late(told);
+    }
 }
 
 void Reunion::fail_late(const std::string &told_by) const
 {
-    throw Over(
-        YOKE_E_COMM,
-        format(
-            "shrink: %s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
-            describe(of_.self()).c_str(), told_by.c_str()));
+    refuse(format(
+        "%s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
+        describe(of_.self()).c_str(), told_by.c_str()));
 }
 
 // A rank that found another at the very end has a moment to follow it.
@@ -182,7 +185,7 @@ std::optional<Reunion::Leader> Reunion::find(int32_t rank, Deadline until)
     while (!gone_.contains(rank)) {
         check();
         const auto watcher = std::make_shared<Watcher>();
-        StoreConnection tried = reach(rank, until.remaining_s(), watcher);
+        StoreConnection tried = reach(rank, deadline_.within(until.remaining_s()), watcher);
         if (tried.outcome == StoreConnection::kConnected)
             return Leader{std::move(tried.store), watcher};
         if (until.has_passed() || deadline_.has_passed()) break;
@@ -295,7 +298,7 @@ bool Reunion::has_all_but_gone()
     bool has_all = true;
     for (int32_t each = of_.rank + 1; each < of_.size(); ++each) {
         if (following.contains(each) || gone_.contains(each)) continue;
-        (void)reach(each, kToAnswer, std::make_shared<Watcher>());
+        (void)reach(each, deadline_.within(kToAnswer), std::make_shared<Watcher>());
         has_all = has_all && gone_.contains(each);
     }
     return has_all;

@@ -177,6 +177,45 @@ TEST(Reunion, WhoHasMetOthersThatGoOnComesTooLate)
                  [&] { ranks.reunite(1, 0.5).get(); });
 }
 
+// Rank 2 is on its way out of a group whose making has failed when the others try again, and does not.
+TEST(Reunion, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
+{
+    const Ranks ranks(3);
+    PeerOptions options;
+    options.cookie = "shrink " + ranks.secret();
+    options.rank = 2;
+    options.size = 3;
+    const auto former = ranks.serve(2, options);
+    for (const int32_t each : {0, 1})
+        ASSERT_EQ(ranks.greet(each, 2, ranks.about(each)).outcome, StoreConnection::kConnected);
+    former->close_to_newcomers();
+    std::future<Members> low = ranks.reunite(0, 1.5), high = ranks.reunite(1, 1.5);
+    sleep_until(Deadline::after(0.5));
+    former->leave_newcomers();
+    Members leader = low.get(), other = high.get();
+    EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
+    EXPECT_EQ(other.met_as, (std::vector<int32_t>{0, 1}));
+    other = Members();  // who leads leaves last
+}
+
+// The follower has not met rank 2 and would find itself alone once that has ended.
+TEST(Reunion, WhoFollowsOneThatComesTooLateIsToldSo)
+{
+    const Ranks ranks(3);
+    PeerOptions options;
+    options.cookie = "shrink " + ranks.secret();
+    options.rank = 2;
+    options.size = 3;
+    options.about = "host a, process 1";
+    const auto former = ranks.serve(2, options);
+    ASSERT_EQ(ranks.greet(0, 2, ranks.about(0)).outcome, StoreConnection::kConnected);
+    former->close_to_newcomers();
+    std::future<Members> low = ranks.reunite(0, 1), high = ranks.reunite(1, 1);
+    for (std::future<Members> *each : {&low, &high})
+        expect_error(YOKE_E_COMM, {"shrink", "rank 0", "came too late", "host a, process 1"},
+                     [&] { each->get(); });
+}
+
 TEST(Reunion, ALeaderThatDoesNotSayWhoIsThereIsNamed)
 {
     const Ranks ranks(2);
