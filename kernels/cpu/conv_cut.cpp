@@ -91,11 +91,20 @@ Conv ConvCut::band(const Conv &image, int64_t number) const
     return band;
 }
 
+// The power of two that is nearest: teams of two, four and eight have as much to do each then.
+static int64_t power_near(double number)
+{
+    int64_t power = 1;
+    while ((double)power * 1.41421356 < number) power *= 2;
+    return power;
+}
+
 // Each band reads the weight once more.
 void ConvCut::cut_sweep(const Conv &conv)
 {
     const double work = work_of(conv), least = work < 2 * kLeastWork ? 1 : 2;
-    const auto wanted = (int64_t)std::clamp<double>(work / prices_of(conv).part, least, kMostParts);
+    const int64_t wanted =
+        power_near(std::clamp<double>(work / prices_of(conv).part, least, kMostParts));
     parts = std::min(length, wanted);
     if (parts < length || parts == 0) return;
     const double share = (kDearInTwo - 1) / prices_of(conv).moved;
