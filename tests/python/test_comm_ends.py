@@ -131,6 +131,7 @@ def run():
     if rank == %d:
         given = yoke.ones(4)
         works = [part.recv(given, src=%d, async_op=True), part.barrier(async_op=True)]
+        time.sleep(0.3)  # a rank that is slow may stand in the first barrier still, which would fail in place of its recv
         %s
     told(lambda: part.recv(yoke.ones(4), src=%d if rank != %d else %d))
 run()
