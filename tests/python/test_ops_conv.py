@@ -237,6 +237,7 @@ def soil():
     del [yoke.full((2**power,), 3e38) for power in range(8, 22) for _ in range(2)][:]
 
 
+@pytest.mark.skipif(yoke.device("auto").kind != "cpu", reason="of the CPU's kernels")
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_places_of_a_window_that_meet_padding_alone_get_no_gradient(dtype):
     for n, channels, out, side, kernel, padding, dilation, groups in [
@@ -266,6 +267,7 @@ def test_padding_far_beyond_the_input_takes_no_time_and_memory_of_its_own():
         np.testing.assert_allclose(to_numpy(out.detach()), np.einsum("oc,nchw->nohw", centre, to_numpy(x.detach())), rtol=2e-2, atol=1e-1)
 
 
+@pytest.mark.skipif(yoke.device("auto").kind != "cpu", reason="of the CPU's kernels")
 def test_gradients_by_weight_copy_no_more_windows_than_there_is_room_for():
     x = yoke.randn((8, 16, 4096, 1)).to("bf16")
     weight = yoke.randn((16, 16, 63, 1)).to("bf16").requires_grad_(True)
