@@ -322,3 +322,12 @@ def test_attention_without_keys_is_zero_where_the_mask_wants_a_gradient():
     y = yoke.scaled_dot_product_attention(q, k, k, mask)
     assert y.shape == (1, 2, 4, 4) and (y == 0).all().item()
     y.sum().backward()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16, 17, 33])
+def test_halves_of_an_odd_depth_are_multiplied(rows):
+    for depth in (33, 63, 95, 127):
+        x, y = yoke.randn((rows, depth)).to("bf16"), yoke.randn((depth, 240)).to("bf16")
+        want = x.to("f64").numpy() @ y.to("f64").numpy()
+        for _ in range(3):
+            np.testing.assert_allclose(yoke.matmul(x, y).to("f64").numpy(), want, rtol=2e-2, atol=2e-1)
