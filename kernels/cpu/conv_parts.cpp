@@ -219,7 +219,7 @@ static yoke_status fail_conv(dnnl_status_t status, const Conv &c)
 static bool is_broken(const Conv &c)
 {
     return c.dtype == YOKE_BF16 && c.kind != ConvKind::kWeight && c.kh * c.kw > 1 &&
-           (c.kh < c.stride[0] || c.kw < c.stride[1]);
+           (c.kh < c.stride[0] || c.kw < c.stride[1] || c.dilation[0] > 1 || c.dilation[1] > 1);
 }
 
 yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
