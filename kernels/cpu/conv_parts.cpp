@@ -218,7 +218,7 @@ static yoke_status fail_conv(dnnl_status_t status, const Conv &c)
 // writes beside its memory.
 static bool is_broken(const Conv &c)
 {
-    return c.dtype == YOKE_BF16 && c.kind != ConvKind::kWeight && c.kh * c.kw > 1 &&
+    return c.dtype == YOKE_BF16 && c.kh * c.kw > 1 &&
            (c.kh < c.stride[0] || c.kw < c.stride[1] || c.dilation[0] > 1 || c.dilation[1] > 1);
 }
 
@@ -226,11 +226,11 @@ yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
 {
     *done = false;
     if (conv.dtype != YOKE_F32 && (conv.dtype != YOKE_BF16 || !onednn_has_bf16())) return YOKE_OK;
-    if (is_broken(conv)) return YOKE_OK;
     if (is_product(conv)) {
         const yoke_status status = conv_product(launch, conv, done);
         if (status || *done) return status;
     }
+    if (is_broken(conv)) return YOKE_OK;
     ConvCut cut(conv);
     if (!is_small_enough(cut.part(conv, 0))) return YOKE_OK;
     Needs needs;
