@@ -214,8 +214,8 @@ static yoke_status fail_conv(dnnl_status_t status, const Conv &c)
     return fail_onednn(status, use);
 }
 
-// Windows that leave rows or columns out between them, other than of 1 x 1: oneDNN 2.6's AMX kernel then reads and
-// writes beside its memory.
+// Windows that leave rows or columns out, between them or within, other than of 1 x 1: of some of them oneDNN 2.6's AMX
+// kernels read and write beside their memory.
 static bool is_broken(const Conv &c)
 {
     return c.dtype == YOKE_BF16 && c.kh * c.kw > 1 &&

@@ -282,13 +282,6 @@ static void run_small(const Product &product, double work, Outcome &outcome)
     });
 }
 
-// oneDNN 2.6's AMX kernel of an odd depth of more than a tile may end in an illegal instruction: seen with 3 to 130
-// rows, a depth of 63 and 240 columns, and never with an even depth.
-static bool is_broken(const Product &p)
-{
-    return p.dtype == YOKE_BF16 && p.k % 2 != 0 && p.k > 32;
-}
-
 yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool *done)
 {
     *done = false;
@@ -299,7 +292,7 @@ yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool 
     if (!normalise(p.a, p.batch, p.m, p.k) || !normalise(p.b, p.batch, p.k, p.n) ||
         !normalise(p.c, p.batch, p.m, p.n) || p.c.column_stride != 1)
         return YOKE_OK;
-    if (is_broken(p)) return YOKE_OK;
+    if (is_broken_depth(p.dtype, p.k)) return YOKE_OK;
     const double work = (double)p.m * (double)p.n * (double)p.k;
     Outcome outcome;
     if (work >= 2 * kPartWork) {

@@ -237,13 +237,14 @@ def soil():
     del [yoke.full((2**power,), 3e38) for power in range(8, 22) for _ in range(2)][:]
 
 
-@pytest.mark.skipif(yoke.device("auto").kind != "cpu", reason="of the CPU's kernels")
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_places_of_a_window_that_meet_padding_alone_get_no_gradient(dtype):
     for n, channels, out, side, kernel, padding, dilation, groups in [
-            (8, 128, 128, (1, 1), (3, 3), 1, 1, 1), (4, 64, 64, (1, 1), (3, 3), 1, 1, 1), (2, 64, 16, (2, 1), (3, 3), 1, 1, 1), (2, 16, 64, (5, 2), (2, 5), 2, 1, 1),
+            (4, 64, 64, (1, 1), (3, 3), 1, 1, 1), (2, 64, 16, (2, 1), (3, 3), 1, 1, 1), (2, 16, 64, (5, 2), (2, 5), 2, 1, 1),
             (3, 16, 16, (3, 1), (3, 3), 2, 2, 1), (3, 24, 24, (4, 1), (4, 3), 1, 1, 3), (2, 4, 8, (6, 1), (2, 3), 1, 1, 1),
-            (2, 32, 32, (3, 40), (3, 3), 40, 40, 1), (2, 64, 16, (2, 36), (2, 3), 36, 36, 1)]:
+            (1, 8, 8, (1, 12), (1, 3), 12, 12, 1)]:
+        if channels > 24 and yoke.device("auto").kind != "cpu":  # the same there, and slow under emulation
+            continue
         for stride in (1, 2, (1, 3), (3, 2)):
             x = yoke.randn((n, channels, *side)).to(dtype)
             weight = yoke.randn((out, channels // groups, *kernel)).to(dtype).requires_grad_(True)
