@@ -214,11 +214,11 @@ static yoke_status fail_conv(dnnl_status_t status, const Conv &c)
     return fail_onednn(status, use);
 }
 
-// Windows that leave rows or columns out, between them or within, other than of 1 x 1: of some of them oneDNN 2.6's AMX
-// kernels read and write beside their memory.
+// Windows that leave rows or columns out, between them or within, other than of 1 x 1: of some of them oneDNN 2.6's
+// kernels for AMX read and write beside their memory.
 static bool is_broken(const Conv &c)
 {
-    return c.dtype == YOKE_BF16 && c.kh * c.kw > 1 &&
+    return c.dtype == YOKE_BF16 && onednn_has_amx() && c.kh * c.kw > 1 &&
            (c.kh < c.stride[0] || c.kw < c.stride[1] || c.dilation[0] > 1 || c.dilation[1] > 1);
 }
 

@@ -50,7 +50,6 @@ bool is_product(const Conv &c)
 {
     if (c.kind != ConvKind::kWeight || c.dtype != YOKE_BF16 || c.groups != 1) return false;
     if (std::min({c.n, c.c, c.o, c.oh, c.ow}) < 1) return false;
-    if (is_broken_depth(c.dtype, c.n * c.oh * c.ow)) return false;  // no windows are copied in vain
     const bool is_strided = std::max(c.stride[0], c.stride[1]) > 1;
     const bool is_short = c.ow <= (is_strided ? kShortStridedRow : kShortRow);
     return is_plain(c) || ((taps_of(c) == 1 || is_short) && is_small(c));

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "kernels/cpu/gemm_cache.h"
+#include "kernels/cpu/gemm_even.h"
 #include "kernels/cpu/onednn_parts.h"
 
 namespace yoke::cpu {
@@ -282,6 +283,21 @@ static void run_small(const Product &product, double work, Outcome &outcome)
     });
 }
 
+// The product, with strides that oneDNN takes.
+static yoke_status run(const yoke_launch *launch, const Product &p, bool *done)
+{
+    const double work = (double)p.m * (double)p.n * (double)p.k;
+    Outcome outcome;
+    if (work >= 2 * kPartWork) {
+        if (yoke_status status = run_large(launch, p, outcome)) return status;
+    } else {
+        run_small(p, work, outcome);
+    }
+    if (int status = outcome.status.load()) return fail_product((dnnl_status_t)status, p);
+    *done = outcome.done.load();
+    return YOKE_OK;
+}
+
 yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool *done)
 {
     *done = false;
@@ -292,17 +308,7 @@ yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool 
     if (!normalise(p.a, p.batch, p.m, p.k) || !normalise(p.b, p.batch, p.k, p.n) ||
         !normalise(p.c, p.batch, p.m, p.n) || p.c.column_stride != 1)
         return YOKE_OK;
-    if (is_broken_depth(p.dtype, p.k)) return YOKE_OK;
-    const double work = (double)p.m * (double)p.n * (double)p.k;
-    Outcome outcome;
-    if (work >= 2 * kPartWork) {
-        if (yoke_status status = run_large(launch, p, outcome)) return status;
-    } else {
-        run_small(p, work, outcome);
-    }
-    if (int status = outcome.status.load()) return fail_product((dnnl_status_t)status, product);
-    *done = outcome.done.load();
-    return YOKE_OK;
+    return is_broken_depth(p) ? compute_even(launch, p, run, done) : run(launch, p, done);
 }
 
 }  // namespace yoke::cpu

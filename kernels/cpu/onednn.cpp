@@ -24,10 +24,20 @@ void describe_onednn(char *text, size_t bytes)
     snprintf(text, bytes, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
 }
 
+static bool has_isa(unsigned wanted)
+{
+    static const unsigned isa = dnnl_get_effective_cpu_isa();
+    return (isa & wanted) == wanted;
+}
+
 bool onednn_has_bf16()
 {
-    constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16;
-    return (dnnl_get_effective_cpu_isa() & kBf16) == kBf16;
+    return has_isa(dnnl_cpu_isa_avx512_core_bf16);
+}
+
+bool onednn_has_amx()
+{
+    return has_isa(dnnl_cpu_isa_avx512_core_amx);
 }
 
 yoke_status fail_onednn(dnnl_status_t status, const char *use)

@@ -19,4 +19,7 @@ void prepare_onednn();
 // Whether it multiplies bf16 by instructions made for that; a user may have held it below what the processor has.
 bool onednn_has_bf16();
 
+// Whether it does so by AMX, whose kernels have faults (2.6): gemm_even.h, conv_parts.cpp.
+bool onednn_has_amx();
+
 }  // namespace yoke::cpu

@@ -1,0 +1,18 @@
+// Products whose depth oneDNN's kernels do not bear, made one deeper.
+#pragma once
+
+#include "kernels/cpu/gemm.h"
+
+namespace yoke::cpu {
+
+// Whether oneDNN's kernels for AMX may end in an illegal instruction (2.6): depths that are odd and more than a tile.
+// Seen with 3 to 130 rows, a depth of 63 and 240 columns; never with an even depth, nor without AMX.
+bool is_broken_depth(const Product &product);
+
+// compute(product, done) for a product of broken depth, whose strides oneDNN takes: with copies of a and b that end in
+// zeros, and of a so many rows at a time as keep its copy small. The cut follows from the shape alone.
+using ComputeProduct = yoke_status (*)(const yoke_launch *, const Product &, bool *done);
+yoke_status compute_even(const yoke_launch *launch, const Product &product, ComputeProduct compute,
+                         bool *done);
+
+}  // namespace yoke::cpu
