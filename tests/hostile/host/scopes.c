@@ -110,6 +110,8 @@ static void a_capture_that_a_thread_left_is_given_up(void)
 
 int main(void)
 {
+    /* A worker that takes part for the first time amid the threads would add what it keeps to what they leave. */
+    OK(yoke_set_num_threads(1));
     RUN(a_thread_may_end_inside_an_autocast_region);
     RUN(a_thread_may_end_inside_a_capture);
     RUN(a_capture_that_a_thread_left_is_given_up);
