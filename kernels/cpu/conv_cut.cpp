@@ -14,6 +14,8 @@ constexpr double kDear = 1.03, kDearInTwo = 1.125;  // of the time of one part
 constexpr double kLeastWork = 1 << 22;              // of a part
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kCutChannels = 64;  // between two cuts: whole blocks of every layout
+constexpr double kFewBytes =
+    1 << 26;  // of parts' sums, beside what is read: what they may take, whatever that is
 
 static const Prices &prices_of(const Conv &conv)
 {
@@ -124,17 +126,23 @@ void ConvCut::cut_sweep(const Conv &conv)
 struct WeightCut {
     const Conv &conv;
     const Prices &prices;
+    const double x = (double)(conv.n * conv.c) * (double)(conv.h * conv.w),
+                 grad = (double)(conv.n * conv.o) * (double)(conv.oh * conv.ow);
 
     double cost(bool by_channels, int64_t parts) const
     {
         if (!by_channels) return prices.added * (double)parts * (double)weight_numel(conv);
-        const double x = (double)(conv.n * conv.c) * (double)(conv.h * conv.w),
-                     grad = (double)(conv.n * conv.o) * (double)(conv.oh * conv.ow);
         return prices.moved * (x * (double)(parts - 1) + 2 * grad);
+    }
+    bool has_room(int64_t parts) const
+    {
+        const double sums = (double)parts * (double)weight_numel(conv) * sizeof(float);
+        return sums <= kFewBytes + (x + grad) * (double)item_size(conv);
     }
     bool may(bool by_channels, int64_t parts) const
     {
-        if (by_channels ? conv.groups > 1 || parts > conv.o / kCutChannels : parts > conv.n)
+        if (by_channels ? conv.groups > 1 || parts > conv.o / kCutChannels
+                        : parts > conv.n || !has_room(parts))
             return false;
         const double work = work_of(conv), dear = parts == 2 ? kDearInTwo : kDear;
         return parts <= kMostParts && (double)parts * kLeastWork <= work &&

@@ -31,13 +31,19 @@ struct ConvCut {
     void undo();  // of its last step
     Conv part(const Conv &whole, int64_t number) const;
 
-    // Parts of one kind have the same sizes.
-    int64_t kinds() const { return bands > 1 ? bands : size(0) == size(parts - 1) ? 1 : 2; }
+    // Parts of one kind have the same sizes. Images are shared out evenly; the last part has what is left of channels.
+    int64_t kinds() const
+    {
+        return bands > 1 ? bands : by_channels ? parts : size(0) == size(parts - 1) ? 1 : 2;
+    }
     int64_t kind_of(int64_t part) const
     {
         return bands > 1 ? part % bands : size(part) == size(0) ? 0 : 1;
     }
-    int64_t example(int64_t kind) const { return bands > 1 || kind == 0 ? kind : parts - 1; }
+    int64_t example(int64_t kind) const
+    {
+        return bands > 1 || by_channels || kind == 0 ? kind : parts - 1;
+    }
 
 private:
     int64_t begin(int64_t part) const { return length / unit * part / parts * unit; }

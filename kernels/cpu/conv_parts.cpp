@@ -6,10 +6,51 @@
 #include "kernels/cpu/conv_cache.h"
 #include "kernels/cpu/conv_cut.h"
 #include "kernels/cpu/conv_products.h"
+#include "kernels/cpu/onednn.h"
 #include "kernels/cpu/onednn_cache.h"
 #include "kernels/cpu/onednn_parts.h"
 
 namespace yoke::cpu {
+
+// ---- what is left to own loops --------------------------------------------------------------------------------------
+
+// Sizes and indices that oneDNN keeps in 32 bits; and padding that is no great part of what it goes through, for it
+// takes time for each place of it, and memory for their square.
+static bool is_small_enough(const Conv &c)
+{
+    constexpr int64_t kMost = INT32_MAX, kMorePadding = 64;
+    return c.n * c.c * c.h * c.w <= kMost && c.n * c.o * c.oh * c.ow <= kMost &&
+           weight_numel(c) <= kMost && c.padding[0] <= kMorePadding + c.h &&
+           c.padding[1] <= kMorePadding + c.w && std::max(c.dilation[0], c.dilation[1]) <= kMost &&
+           std::max(c.stride[0], c.stride[1]) <= kMost;
+}
+
+// What oneDNN 2.6's kernels for AMX read and write beside their memory for, in some cases of each kind: windows that
+// leave rows or columns out, between them or within; those that meet padding alone; 1 x 1 with stride and padding; and
+// forward, those that overlap with a stride along rows of the result that are shorter than a tile.
+static bool is_broken(const Conv &c)
+{
+    if (c.dtype != YOKE_BF16 || !onednn_has_amx()) return false;
+    const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
+    if (c.kh * c.kw == 1) return has_stride && (c.padding[0] > 0 || c.padding[1] > 0);
+    constexpr int64_t kTile = 16;
+    if (c.kind == ConvKind::kForward && c.ow < kTile && c.stride[1] > 1 && c.kw > c.stride[1])
+        return true;
+    const int64_t size[] = {c.h, c.w}, out[] = {c.oh, c.ow}, kernel[] = {c.kh, c.kw};
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t before = c.padding[axis], behind = (out[axis] - 1) * c.stride[axis] +
+                                                         kernel[axis] - before - size[axis];
+        if (kernel[axis] < c.stride[axis] || c.dilation[axis] > 1) return true;
+        if (std::max(before, behind) >= kernel[axis]) return true;
+    }
+    return false;
+}
+
+// A part may be what the whole is not.
+static bool may_compute(const Conv &part)
+{
+    return is_small_enough(part) && !is_broken(part);
+}
 
 // ---- what parts need ------------------------------------------------------------------------------------------------
 
@@ -29,11 +70,12 @@ static dnnl_status_t look(const Conv &conv, const ConvCut &cut, Needs *needs)
     ConvEntry *first = nullptr;
     for (int64_t kind = 0; kind < cut.kinds(); kind++) {
         const Conv part = cut.part(conv, cut.example(kind));
+        if (!may_compute(part)) return needs->is_fast = false, dnnl_success;
         const dnnl_status_t status = use_onednn<ConvEntry>(ConvKey(part), [&](ConvEntry &entry) {
             if (!entry.primitive) return needs->is_fast = false, dnnl_success;
             needs->packed = std::max(needs->packed, aligned(entry.packed_bytes));
             needs->pad = std::max(needs->pad, aligned(entry.scratchpad_bytes));
-            if (first) needs->packs_alike = entry.packs_like(*first);
+            if (first && !entry.packs_like(*first)) needs->packs_alike = false;
             first = &entry;
             return dnnl_success;
         });
@@ -194,17 +236,6 @@ static yoke_status run_images(const yoke_launch *launch, const Conv &conv, const
 
 // ---- entry ----------------------------------------------------------------------------------------------------------
 
-// Sizes and indices that oneDNN keeps in 32 bits; and padding that is no great part of what it goes through, for it
-// takes time for each place of it, and memory for their square.
-static bool is_small_enough(const Conv &c)
-{
-    constexpr int64_t kMost = INT32_MAX, kMorePadding = 64;
-    return c.n * c.c * c.h * c.w <= kMost && c.n * c.o * c.oh * c.ow <= kMost &&
-           weight_numel(c) <= kMost && c.padding[0] <= kMorePadding + c.h &&
-           c.padding[1] <= kMorePadding + c.w && std::max(c.dilation[0], c.dilation[1]) <= kMost &&
-           std::max(c.stride[0], c.stride[1]) <= kMost;
-}
-
 static yoke_status fail_conv(dnnl_status_t status, const Conv &c)
 {
     char use[160];
@@ -212,14 +243,6 @@ static yoke_status fail_conv(dnnl_status_t status, const Conv &c)
              (long long)c.n, (long long)c.c, (long long)c.h, (long long)c.w, (long long)c.o,
              (long long)c.oh, (long long)c.ow);
     return fail_onednn(status, use);
-}
-
-// Windows that leave rows or columns out, between them or within, other than of 1 x 1: of some of them oneDNN 2.6's
-// kernels for AMX read and write beside their memory.
-static bool is_broken(const Conv &c)
-{
-    return c.dtype == YOKE_BF16 && onednn_has_amx() && c.kh * c.kw > 1 &&
-           (c.kh < c.stride[0] || c.kw < c.stride[1] || c.dilation[0] > 1 || c.dilation[1] > 1);
 }
 
 yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
@@ -230,9 +253,11 @@ yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
         const yoke_status status = conv_product(launch, conv, done);
         if (status || *done) return status;
     }
-    if (is_broken(conv)) return YOKE_OK;
+    if (is_broken(conv))
+        return conv.kind == ConvKind::kForward && conv.groups == 1
+                   ? conv_forward(launch, conv, done)
+                   : YOKE_OK;
     ConvCut cut(conv);
-    if (!is_small_enough(cut.part(conv, 0))) return YOKE_OK;
     Needs needs;
     dnnl_status_t status = look(conv, cut, &needs);
     const bool adds = conv.kind == ConvKind::kWeight && !cut.by_channels;

@@ -8,42 +8,25 @@
 #include "kernels/cpu/conv_products.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "kernels/cpu/conv_windows.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/onednn_parts.h"
 
 namespace yoke::cpu {
 
 constexpr int64_t kShortRow = 8, kShortStridedRow = 16;
-constexpr int64_t kSize = 2;  // bytes of an element
 // Of windows, beside those of x, the result's gradient and the weight: what a copy of them may take, whatever they are.
 constexpr int64_t kMostCopies = 5, kFewBytes = 1 << 24;
-
-static int64_t taps_of(const Conv &c)
-{
-    return c.kh * c.kw;
-}
-
-// Windows are then the pixels of x as they lie.
-static bool is_plain(const Conv &c)
-{
-    return taps_of(c) == 1 && c.stride[0] == 1 && c.stride[1] == 1 && c.padding[0] == 0 &&
-           c.padding[1] == 0;
-}
-
-static int64_t terms_of(const Conv &c)
-{
-    return taps_of(c) * c.c;
-}
 
 static bool is_small(const Conv &c)
 {
     const int64_t grad = c.n * c.oh * c.ow * c.o,
                   most = kFewBytes / kSize +
                          kMostCopies * (c.n * c.c * c.h * c.w + grad + c.o * terms_of(c));
+    const int64_t positions = c.n * c.oh * c.ow, copies = 1 + positions % 2;  // gemm_even.h
     int64_t windows;
-    return !__builtin_mul_overflow(c.n * c.oh * c.ow, terms_of(c), &windows) && windows <= most;
+    return !__builtin_mul_overflow(positions, copies * terms_of(c), &windows) && windows <= most;
 }
 
 bool is_product(const Conv &c)
@@ -55,52 +38,6 @@ bool is_product(const Conv &c)
     return is_plain(c) || ((taps_of(c) == 1 || is_short) && is_small(c));
 }
 
-// ---- windows --------------------------------------------------------------------------------------------------------
-
-// One row of a window's pixels, zeros where that is padding.
-static char *copy_taps(const Conv &c, const char *row, int64_t x, char *to)
-{
-    const int64_t bytes = c.c * kSize;
-    if (row && c.dilation[1] == 1 && x >= 0 && x + c.kw <= c.w)
-        return static_cast<char *>(memcpy(to, row + x * bytes, (size_t)(c.kw * bytes))) +
-               c.kw * bytes;
-    for (int64_t tap = 0; tap < c.kw; tap++, to += bytes) {
-        const int64_t at = x + tap * c.dilation[1];
-        if (row && at >= 0 && at < c.w)
-            memcpy(to, row + at * bytes, (size_t)bytes);
-        else
-            memset(to, 0, (size_t)bytes);
-    }
-    return to;
-}
-
-// The windows of a row of the result, of all images in turn.
-static void copy_windows(const Conv &c, int64_t number, char *windows)
-{
-    const int64_t image = number / c.oh, first = number % c.oh * c.stride[0] - c.padding[0];
-    const char *x = static_cast<const char *>(c.x);
-    char *to = windows + number * c.ow * taps_of(c) * c.c * kSize;
-    for (int64_t j = 0; j < c.ow; j++)
-        for (int64_t tap = 0; tap < c.kh; tap++) {
-            const int64_t y = first + tap * c.dilation[0];
-            const char *row =
-                y < 0 || y >= c.h ? nullptr : x + (image * c.h + y) * c.w * c.c * kSize;
-            to = copy_taps(c, row, j * c.stride[1] - c.padding[1], to);
-        }
-}
-
-// ---- the weight -----------------------------------------------------------------------------------------------------
-
-// An output channel's numbers, from taps by channels to channels by taps.
-static void turn(const Conv &c, int64_t channel, const uint16_t *from)
-{
-    const int64_t taps = taps_of(c);
-    from += channel * taps * c.c;
-    uint16_t *to = static_cast<uint16_t *>(c.weight) + channel * taps * c.c;
-    for (int64_t i = 0; i < c.c; i++)
-        for (int64_t tap = 0; tap < taps; tap++) *to++ = from[tap * c.c + i];
-}
-
 yoke_status conv_product(const yoke_launch *launch, const Conv &c, bool *done)
 {
     const int64_t terms = terms_of(c), positions = c.n * c.oh * c.ow;
@@ -110,8 +47,7 @@ yoke_status conv_product(const yoke_launch *launch, const Conv &c, bool *done)
     if (yoke_status status = scratch.reserve(window_bytes + sum_bytes)) return status;
     char *windows = window_bytes ? scratch.as<char>() : static_cast<char *>(c.x);
     void *sums = sum_bytes ? scratch.as<char>() + window_bytes : c.weight;
-    if (window_bytes)
-        run_parts(c.n * c.oh, INT32_MAX, [&](int64_t row, int) { copy_windows(c, row, windows); });
+    if (window_bytes) copy_windows(c, 0, positions, windows);
     const Product product{YOKE_BF16,
                           1,
                           c.o,
@@ -122,10 +58,7 @@ yoke_status conv_product(const yoke_launch *launch, const Conv &c, bool *done)
                           {sums, 0, terms, 1},
                           nullptr};
     if (yoke_status status = gemm_onednn(launch, product, done)) return status;
-    if (*done && sum_bytes)
-        run_parts(c.o, INT32_MAX, [&](int64_t channel, int) {
-            turn(c, channel, static_cast<const uint16_t *>(sums));
-        });
+    if (*done && sum_bytes) take_weight(c, sums);
     return YOKE_OK;
 }
 

@@ -1,4 +1,5 @@
-// The gradient of a convolution by weight as a product of matrices, where that beats oneDNN's own way.
+// Convolutions in bf16 as products of matrices: the gradient by weight where that beats oneDNN's own way, the result
+// where that is not to be trusted.
 #pragma once
 
 #include "kernels/cpu/conv.h"
@@ -10,5 +11,8 @@ bool is_product(const Conv &conv);
 
 // The gradient by weight, by the team. *done as of conv_onednn.
 yoke_status conv_product(const yoke_launch *launch, const Conv &conv, bool *done);
+
+// The result, of one group, of any sizes but 0, by the team. *done as of conv_onednn.
+yoke_status conv_forward(const yoke_launch *launch, const Conv &conv, bool *done);
 
 }  // namespace yoke::cpu

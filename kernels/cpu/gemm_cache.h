@@ -12,9 +12,11 @@ struct GemmKey {
     int64_t a[3], b[3], c[3];  // strides: batch, row, column
     int32_t dtype, bias;
 
+    // Bytes of the operands, of the result as it is summed.
     uint64_t room() const
     {
-        return static_cast<uint64_t>(batch * (m * k + k * n + m * n)) * sizeof(float);
+        const int64_t size = dtype == YOKE_F32 ? 4 : 2;
+        return static_cast<uint64_t>(batch * ((m * k + k * n) * size + m * n * 4));
     }
 };
 
