@@ -27,14 +27,15 @@ static bool is_small_enough(const Conv &c)
 
 // What oneDNN 2.6's kernels for AMX read and write beside their memory for, in some cases of each kind: windows that
 // leave rows or columns out, between them or within; those that meet padding alone; 1 x 1 with stride and padding; and
-// forward, those that overlap with a stride along rows of the result that are shorter than a tile.
+// forward, of more than a tile's channels, those that overlap with a stride along rows.
 static bool is_broken(const Conv &c)
 {
     if (c.dtype != YOKE_BF16 || !onednn_has_amx()) return false;
     const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
     if (c.kh * c.kw == 1) return has_stride && (c.padding[0] > 0 || c.padding[1] > 0);
-    constexpr int64_t kTile = 16;
-    if (c.kind == ConvKind::kForward && c.ow < kTile && c.stride[1] > 1 && c.kw > c.stride[1])
+    constexpr int64_t kTile = 32;
+    if (c.kind == ConvKind::kForward && c.stride[1] > 1 && c.kw > c.stride[1] &&
+        c.c / c.groups > kTile)
         return true;
     const int64_t size[] = {c.h, c.w}, out[] = {c.oh, c.ow}, kernel[] = {c.kh, c.kw};
     for (int axis = 0; axis < 2; axis++) {
