@@ -243,9 +243,10 @@ def test_places_of_a_window_that_meet_padding_alone_get_no_gradient(dtype):
             (4, 64, 64, (1, 1), (3, 3), 1, 1, 1), (2, 64, 16, (2, 1), (3, 3), 1, 1, 1), (2, 16, 64, (5, 2), (2, 5), 2, 1, 1),
             (3, 16, 16, (3, 1), (3, 3), 2, 2, 1), (3, 24, 24, (4, 1), (4, 3), 1, 1, 3), (2, 4, 8, (6, 1), (2, 3), 1, 1, 1),
             (1, 8, 8, (1, 12), (1, 3), 12, 12, 1)]:
-        if channels > 24 and yoke.device("auto").kind != "cpu":  # the same there, and slow under emulation
+        is_cpu = yoke.device("auto").kind == "cpu"
+        if channels > 24 and not is_cpu:  # the same there, and slow under emulation
             continue
-        for stride in (1, 2, (1, 3), (3, 2)):
+        for stride in (1, 2, (1, 3), (3, 2)) if is_cpu else (2,):
             x = yoke.randn((n, channels, *side)).to(dtype)
             weight = yoke.randn((out, channels // groups, *kernel)).to(dtype).requires_grad_(True)
             result = yoke.conv2d(x, weight, None, stride, padding, dilation, groups)
