@@ -73,6 +73,7 @@ Ref<Group> Group::shrink(double seconds)
     warn_of_absent(members.met_as);
     end_by_shrink();
     const Ref<Group> made = make_of(members, deadline);
+    if (!ports_.present()) go_on_as_threads(members_, members);
     take_back_told();
     // All that are in it have heard of its end, and have let go of its calls.
     if (members_.met) go_on_from(*members_.met, members_.met_as);

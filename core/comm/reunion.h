@@ -52,5 +52,7 @@ Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline
                           Deadline end);
 // The same for threads of one process, `attempt` counted alike in each.
 Members reunite_threads(const Members &of, int attempt, Deadline deadline);
+// Once their group is made: no further try makes another one. Raises YOKE_E_COMM where others have gone on so already.
+void go_on_as_threads(const Members &of, const Members &made);
 
 }  // namespace yoke

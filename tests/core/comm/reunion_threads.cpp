@@ -1,0 +1,64 @@
+// Ranks that are threads find each other again: core/comm/reunion_threads.cpp.
+#include "core/base/store_hash.h"
+#include "tests/core/comm/threads.h"
+
+namespace yoke::test {
+namespace {
+
+// Of a group whose ranks share a store.
+class ReunionThreads : public ::testing::Test {
+protected:
+    Members rank(int32_t own, int32_t size = 2) const
+    {
+        Members members;
+        members.rank = own;
+        members.store = store_;
+        for (int32_t each = 0; each < size; ++each) {
+            members.ranks.emplace_back();
+            members.ranks.back().rank = each;
+            members.met_as.push_back(each);
+        }
+        return members;
+    }
+
+    const std::shared_ptr<HashStore> store_ = std::make_shared<HashStore>();
+};
+
+constexpr const char *kTooLate = "came too late: the other ranks have gone on without it";
+
+TEST_F(ReunionThreads, NoTryMakesAnotherGroupWhereOthersHaveGoneOn)
+{
+    const Members zero = rank(0), one = rank(1);
+    const Members first = reunite_threads(zero, 1, Deadline::after(0));
+    const Members second = reunite_threads(one, 2, Deadline::after(0));
+    EXPECT_EQ(first.met_as, std::vector<int32_t>{0});
+    EXPECT_EQ(second.met_as, std::vector<int32_t>{1});
+    go_on_as_threads(zero, first);
+    EXPECT_EQ(reunite_threads(zero, 2, Deadline::after(20)).number, first.number);
+    expect_error(YOKE_E_COMM, {"rank 1", kTooLate}, [&] { go_on_as_threads(one, second); });
+    for (const int attempt : {3, 4})
+        expect_error(YOKE_E_COMM, {"rank 1", kTooLate},
+                     [&] { (void)reunite_threads(one, attempt, Deadline::after(20)); });
+}
+
+TEST_F(ReunionThreads, AGroupWhoseMakingFailedKeepsNobodyFromAnother)
+{
+    EXPECT_EQ(reunite_threads(rank(0), 1, Deadline::after(0)).size(), 1);
+    auto other = std::async(std::launch::async,
+                            [&] { return reunite_threads(rank(1), 2, Deadline::after(20)); });
+    EXPECT_EQ(reunite_threads(rank(0), 2, Deadline::after(20)).size(), 2);
+    EXPECT_EQ(other.get().size(), 2);
+}
+
+TEST_F(ReunionThreads, WhoComesTooLateDoesSoHoweverOftenItTries)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
+    const Ref<Group> smaller = groups[0]->shrink(1);
+    EXPECT_EQ(smaller->size(), 1);
+    for (int i = 0; i < 3; ++i)
+        expect_error(YOKE_E_COMM, {"shrink", "rank 1", kTooLate},
+                     [&] { (void)groups[1]->shrink(1); });
+}
+
+}  // namespace
+}  // namespace yoke::test
