@@ -185,11 +185,11 @@ std::optional<Reunion::Leader> Reunion::find(int32_t rank, Deadline until)
     while (!gone_.contains(rank)) {
         check();
         const auto watcher = std::make_shared<Watcher>();
-        StoreConnection tried = reach(rank, deadline_.within(until.remaining_s()), watcher);
+        StoreConnection tried = reach(rank, end_.within(until.remaining_s()), watcher);
         if (tried.outcome == StoreConnection::kConnected)
             return Leader{std::move(tried.store), watcher};
-        if (until.has_passed() || deadline_.has_passed()) break;
-        sleep_until(deadline_.within(kPause));
+        if (until.has_passed()) break;
+        sleep_until(until.within(kPause));
     }
     return {};
 }
@@ -258,12 +258,13 @@ std::optional<Members> Reunion::follow(int32_t rank, Deadline until)
 }
 
 // A lower rank that does not answer yet may still come: one between that does answer is followed meanwhile, as it says
-// who leads in the end. Nothing where all lower ones have gone, or have not come in time.
+// who leads in the end. The first round is short, however many they are. Nothing where all have gone, or are too late.
 std::optional<Members> Reunion::follow_a_lower()
 {
-    constexpr double kFirstTry = 0.25;
+    constexpr double kLeastTry = 0.02, kFirstTry = 0.25;
     const Deadline until = until_late();
-    for (double most_s = kFirstTry;; most_s *= 2) {
+    const double share_s = until.remaining_s() / (4. * std::max(1, of_.rank));
+    for (double most_s = std::clamp(share_s, kLeastTry, kFirstTry);; most_s *= 2) {
         bool has_gone = true;
         for (int32_t each = 0; each < of_.rank; ++each) {
             if (std::optional<Members> made = follow(each, until.within(most_s))) return made;

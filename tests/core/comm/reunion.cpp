@@ -127,6 +127,16 @@ TEST(Reunion, ALateRankZeroIsWaitedForAsOthersAre)
     }
 }
 
+// They are asked one after the other, each for a share of the time alone.
+TEST(Reunion, ThoseAboveManyThatDoNotAnswerFindEachOther)
+{
+    constexpr int32_t kMute = 7;
+    const Ranks ranks(kMute + 2);
+    std::future<Members> low = ranks.reunite(kMute, 1), high = ranks.reunite(kMute + 1, 1);
+    for (std::future<Members> *each : {&high, &low})  // who leads leaves last
+        EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{kMute, kMute + 1}));
+}
+
 // It may have given that connection up while rank 0 was late, and come again.
 TEST(Reunion, WhoHasOnlyGreetedIsNotThereYet)
 {
