@@ -20,6 +20,22 @@ Members made_by(const Members &of, const Word &word)
     return made;
 }
 
+std::vector<int32_t> there(Store &store, int32_t size)
+{
+    std::vector<int32_t> found;
+    for (int32_t each = 0; each < size; ++each)
+        if (store.try_get(here(each), Deadline::after(0))) found.push_back(each);
+    return found;
+}
+
+// Of the last one to come, or of one whose time is over: that makes the group then, though others have more time left.
+void await_word(Store &store, Deadline deadline)
+try {
+    store.wait({kWord}, deadline);
+} catch (const Error &error) {
+    if (error.status() != YOKE_E_TIMEOUT) throw;
+}
+
 }  // namespace
 
 Members reunite_threads(const Members &of, int attempt, Deadline deadline)
@@ -28,18 +44,14 @@ Members reunite_threads(const Members &of, int attempt, Deadline deadline)
     if (const auto gone_on = of.store->try_get(kMade, at_once))
         return made_by(of, Word::decode(*gone_on));
     PrefixStore store(of.store, format("shrink/%d", attempt));
-    Store::Keys all;
-    for (int32_t each = 0; each < of.size(); ++each) all.push_back(here(each));
-    store.set(all[static_cast<size_t>(of.rank)], "", at_once);
-    try {
-        store.wait(all, deadline);
-    } catch (const Error &error) {
-        if (error.status() != YOKE_E_TIMEOUT) throw;
-    }
+    store.set(here(of.rank), "", at_once);
     Word word;
     word.number = unguessable_number();
-    for (int32_t each = 0; each < of.size(); ++each)
-        if (store.try_get(all[static_cast<size_t>(each)], at_once)) word.ranks.push_back(each);
+    word.ranks = there(store, of.size());
+    if (word.ranks.size() < of.ranks.size()) {
+        await_word(store, deadline);
+        word.ranks = there(store, of.size());
+    }
     return made_by(of, Word::decode(store.set_once(kWord, word.encode(), at_once)));
 }
 

@@ -50,6 +50,19 @@ TEST_F(ReunionThreads, AGroupWhoseMakingFailedKeepsNobodyFromAnother)
     EXPECT_EQ(other.get().size(), 2);
 }
 
+// Rank 2 does not come, so rank 0 has waited until its time was over; rank 1 has more of its own left.
+TEST_F(ReunionThreads, WhoHasComeGoesOnAsSoonAsAnotherSaysWhoIsThere)
+{
+    auto other = std::async(std::launch::async,
+                            [&] { return reunite_threads(rank(1, 3), 1, Deadline::after(20)); });
+    store_->wait({"shrink/1/here/1"}, Deadline::after(20));
+    const Deadline soon = Deadline::after(10);
+    const Members made = reunite_threads(rank(0, 3), 1, Deadline::after(0));
+    EXPECT_EQ(made.met_as, (std::vector<int32_t>{0, 1}));
+    EXPECT_EQ(other.get().number, made.number);
+    EXPECT_FALSE(soon.has_passed());
+}
+
 TEST_F(ReunionThreads, WhoComesTooLateDoesSoHoweverOftenItTries)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
