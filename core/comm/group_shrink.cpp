@@ -138,6 +138,7 @@ Members Group::reunite(Deadline deadline)
         if (ports_.present()) return reunite_processes(members_, ports_, there, deadline);
         return reunite_threads(members_, ++shrinks_, there);
     } catch (const Interrupted &) {
+        if (!ports_.present()) leave_threads(members_, shrinks_, cause_of_interrupt("shrink"));
         const std::lock_guard lock(mutex_);
         has_left_reunion_ = true;
         ports_ = {};  // the others find nobody there

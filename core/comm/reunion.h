@@ -11,6 +11,7 @@
 
 #include "core/base/socket.h"
 #include "core/base/store_server.h"
+#include "core/comm/cause.h"
 #include "core/comm/members.h"
 
 #include <string>
@@ -52,6 +53,8 @@ Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline
                           Deadline end);
 // The same for threads of one process, `attempt` counted alike in each.
 Members reunite_threads(const Members &of, int attempt, Deadline deadline);
+// Of who gives such a try up: where others count it as there, what they make ends with this cause.
+void leave_threads(const Members &of, int attempt, const Cause &why);
 // Once their group is made: no further try makes another one. Raises YOKE_E_COMM where others have gone on so already.
 void go_on_as_threads(const Members &of, const Members &made);
 

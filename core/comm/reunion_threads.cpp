@@ -4,6 +4,8 @@
 #include "core/comm/reunion.h"
 #include "core/comm/reunion_word.h"
 
+#include <algorithm>
+
 namespace yoke {
 
 namespace {
@@ -18,6 +20,11 @@ Members made_by(const Members &of, const Word &word)
     made.store = std::make_shared<PrefixStore>(
         of.store, format("shrunk/%llu", static_cast<unsigned long long>(word.number)));
     return made;
+}
+
+PrefixStore keys_of(const Members &of, int attempt)
+{
+    return {of.store, format("shrink/%d", attempt)};
 }
 
 std::vector<int32_t> there(Store &store, int32_t size)
@@ -43,7 +50,7 @@ Members reunite_threads(const Members &of, int attempt, Deadline deadline)
     const Deadline at_once = Deadline::after(0);
     if (const auto gone_on = of.store->try_get(kMade, at_once))
         return made_by(of, Word::decode(*gone_on));
-    PrefixStore store(of.store, format("shrink/%d", attempt));
+    PrefixStore store = keys_of(of, attempt);
     store.set(here(of.rank), "", at_once);
     Word word;
     word.number = unguessable_number();
@@ -53,6 +60,17 @@ Members reunite_threads(const Members &of, int attempt, Deadline deadline)
         word.ranks = there(store, of.size());
     }
     return made_by(of, Word::decode(store.set_once(kWord, word.encode(), at_once)));
+}
+
+void leave_threads(const Members &of, int attempt, const Cause &why)
+{
+    const Deadline at_once = Deadline::after(0);
+    PrefixStore store = keys_of(of, attempt);
+    store.remove(here(of.rank), at_once);
+    const auto said = store.try_get(kWord, at_once);
+    const Word word = said ? Word::decode(*said) : Word();
+    if (std::ranges::count(word.ranks, of.rank))
+        made_by(of, word).store->set_once(kCauseKey, why.encode(), at_once);
 }
 
 // Of groups that were made in several tries at a time the first counts.

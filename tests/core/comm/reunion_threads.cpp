@@ -1,4 +1,5 @@
 // Ranks that are threads find each other again: core/comm/reunion_threads.cpp.
+#include "core/base/interrupt.h"
 #include "core/base/store_hash.h"
 #include "tests/core/comm/threads.h"
 
@@ -61,6 +62,28 @@ TEST_F(ReunionThreads, WhoHasComeGoesOnAsSoonAsAnotherSaysWhoIsThere)
     EXPECT_EQ(made.met_as, (std::vector<int32_t>{0, 1}));
     EXPECT_EQ(other.get().number, made.number);
     EXPECT_FALSE(soon.has_passed());
+}
+
+TEST_F(ReunionThreads, WhoIsInterruptedIsNoLongerThere)
+{
+    std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
+    set_interrupt_hook([](void *) { return int32_t{1}; }, nullptr, nullptr);
+    {
+        const Interruptible waits("shrink");
+        expect_error(YOKE_E_CANCELLED, {"shrink", "interrupted"},
+                     [&] { (void)groups[0]->shrink(20); });
+    }
+    set_interrupt_hook(nullptr, nullptr, nullptr);
+    EXPECT_EQ(groups[1]->shrink(1)->size(), 1);
+}
+
+TEST_F(ReunionThreads, WhoIsInterruptedAsAnotherCountsItTellsSo)
+{
+    store_->set("shrink/1/here/1", "", Deadline::after(0));
+    const Members made = reunite_threads(rank(0), 1, Deadline::after(20));
+    leave_threads(rank(1), 1, {YOKE_E_CANCELLED, "it was interrupted"});
+    expect_error(YOKE_E_CANCELLED, {"it was interrupted"},
+                 [&] { (void)Group::make(made, {}, Deadline::after(20), kCall); });
 }
 
 TEST_F(ReunionThreads, WhoComesTooLateDoesSoHoweverOftenItTries)
