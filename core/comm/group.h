@@ -232,7 +232,7 @@ private:
     void check_table(const char *call);
     Cause cause_of_failed_making(const char *call);
     void check_not_shrunk() const;
-    void end_by_shrink() noexcept;
+    void end_by_shrink(double seconds) noexcept;
     Members reunite(Deadline deadline);
     Ref<Group> make_of(const Members &living, Deadline deadline) const;
     bool have_all_come(uint64_t barrier) const noexcept;
@@ -276,7 +276,7 @@ private:
     std::string describe_running() const;
     Dump look(const Cause *failing) const;
     FailureDump dump_of(const Cause &cause) const noexcept;
-    Cause agreed(Cause mine) noexcept;
+    Cause agreed(Cause mine, double patience_s = 1) noexcept;
     int32_t server() const noexcept;
     // Of a deadline; the rank that is missed for certain, or -1.
     std::map<int32_t, Missing> who_misses_whom(double patience_s) const;

@@ -136,12 +136,11 @@ void Group::fail_alone(yoke_status status, const char *text, const Pending &pend
 
 // The first rank that asks for it publishes its cause; the others take that, or, where nobody can be asked any more,
 // their own.
-Cause Group::agreed(Cause mine) noexcept
+Cause Group::agreed(Cause mine, double patience_s) noexcept
 {
-    constexpr double kPatience = 1;
     try {
         return Cause::decode(
-            members_.store->set_once(kCauseKey, mine.encode(), Deadline::after(kPatience)));
+            members_.store->set_once(kCauseKey, mine.encode(), Deadline::after(patience_s)));
     } catch (const std::exception &error) {
         log(LogLevel::kInfo, "the ranks of a group could not agree why it failed: %s",
             error.what());

@@ -70,10 +70,10 @@ Ref<Group> Group::shrink(double seconds)
     const Deadline deadline = Deadline::after(seconds);
     const Meeting meeting(*this, "shrink");
     Members members = reunite(deadline);
-    warn_of_absent(members.met_as);
-    end_by_shrink();
+    end_by_shrink(seconds);
     const Ref<Group> made = make_of(members, deadline);
     if (!ports_.present()) go_on_as_threads(members_, members);
+    warn_of_absent(members.met_as);  // only now: the table that it asks may not answer
     take_back_told();
     // All that are in it have heard of its end, and have let go of its calls.
     if (members_.met) go_on_from(*members_.met, members_.met_as);
@@ -117,12 +117,15 @@ void Group::check_not_shrunk() const
             "shrink: this rank was interrupted in a shrink before, and the others go on without it; make another group with init");
 }
 
-void Group::end_by_shrink() noexcept
+// The table may be that of a rank which has stopped: most of a short time is for who does answer.
+void Group::end_by_shrink(double seconds) noexcept
 {
+    constexpr double kMost = 1;
     if (is_failed()) return;
     fail_with(
         agreed({YOKE_E_CANCELLED,
-                "the group was ended by shrink() on " + yoke::describe(members_.self()), true}));
+                "the group was ended by shrink() on " + yoke::describe(members_.self()), true},
+               std::min(kMost, seconds / 8)));
 }
 
 // For ranks that do not come there is less time than in all: those that did have still to make their group.
@@ -133,7 +136,8 @@ Members Group::reunite(Deadline deadline)
     // A rank may be on its way out of the call before, which is not to fail; but none waits here for one that waits
     // for this one.
     constexpr double kMost = 1;
-    const Later later(std::min(kMost, deadline.given_s() / 4), [this] { end_by_shrink(); });
+    const double seconds = deadline.given_s();
+    const Later later(std::min(kMost, seconds / 4), [&] { end_by_shrink(seconds); });
     try {
         if (ports_.present()) return reunite_processes(members_, ports_, there, deadline);
         return reunite_threads(members_, ++shrinks_, there);

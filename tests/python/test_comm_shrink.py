@@ -62,6 +62,21 @@ else:
     assert outs[victim].startswith("CollectiveError ") and "came too late" in outs[victim], outs
 
 
+# The table of the former group, which it keeps, answers nobody: it is asked no longer than that time allows.
+def test_a_rank_0_that_is_stopped_leaves_the_others_time_for_their_group():
+    outs, statuses, errors = start("""
+pids = yoke.zeros(3, dtype=yoke.int64)
+group.all_gather(pids, yoke.tensor([os.getpid()]))
+pids = pids.tolist()
+if rank == 0: os.kill(os.getpid(), signal.SIGSTOP)
+smaller = group.shrink(timeout=1.5)
+print(smaller.size)
+smaller.barrier()
+if rank == 1: os.kill(pids[0], signal.SIGKILL)
+""", 3)
+    assert statuses == [-9, 0, 0] and outs == ["", "2\n", "2\n"], (outs, errors)
+
+
 # However far it has come: the others go on without it, or fail together and do so at their next try.
 @pytest.mark.parametrize("victim", [0, 1, 2] if "YOKE_SOAK" in os.environ else [2])
 def test_one_that_stops_within_it_holds_nobody_longer(victim):
