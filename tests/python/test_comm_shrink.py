@@ -109,7 +109,8 @@ if group.rank == 0: os.kill(pids[{victim}], signal.SIGKILL)
             for rank in living:
                 *tries, end = outs[rank].splitlines()
                 seconds = [float(each) for each in tries if each[0].isdigit()]
-                assert end == "of 2" and len(seconds) <= 3 and max(seconds) < 5, (outs, errors)
+                long = [each for each in seconds if each > 0.1]  # before it stopped they take no time
+                assert end == "of 2" and len(long) <= 3 and max(seconds) < 5, (outs, errors)
 
 
 def test_a_whole_group_shrinks_to_itself_and_ends_who_waits():
