@@ -151,15 +151,16 @@ void Reunion::note(int32_t rank, const StoreConnection &tried)
     if (tried.outcome == StoreConnection::kComplete) fail_late(tried.why);
 }
 
-// Once nobody else comes. Who was on its way out then, and has not come again, no longer answers.
+// Once nobody else comes. Who was on its way out then, and has not come again, no longer answers; all share one time.
 void Reunion::check_former()
 {
     constexpr double kLeast = 0.3, kMost = 1;
-    const std::set<int32_t> following = followers();
-    for (const auto &[rank, told] : std::exchange(former_, {})) {
-        if (following.contains(rank)) continue;
-        const double to_answer_s = std::clamp(end_.remaining_s() / 2, kLeast, kMost);
-        (void)reach(rank, Deadline::after(to_answer_s), std::make_shared<Watcher>());
+    const Deadline most = Deadline::after(std::clamp(end_.remaining_s() / 2, kLeast, kMost));
+    std::map<int32_t, std::string> asked = std::exchange(former_, {});
+    for (const int32_t each : followers()) asked.erase(each);
+    for (size_t left = asked.size(); const auto &[rank, told] : asked) {
+        const Deadline soon = most.within(most.remaining_s() / static_cast<double>(left--));
+        (void)reach(rank, soon, std::make_shared<Watcher>());
         if (former_.contains(rank)) fail_late(told);
     }
 }

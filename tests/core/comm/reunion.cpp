@@ -208,6 +208,30 @@ TEST(Reunion, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
     other = Members();  // who leads leaves last
 }
 
+// Those that it met in a group whose making failed have stopped, and are asked once more, all in one time.
+TEST(Reunion, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
+{
+    constexpr int32_t kSize = 6;
+    constexpr double kWindow = 0.5;
+    const Ranks ranks(kSize);
+    std::vector<std::unique_ptr<StoreServer>> former;
+    for (int32_t each = 1; each < kSize; ++each) {
+        PeerOptions options;
+        options.cookie = "shrink " + ranks.secret();
+        options.rank = each;
+        options.size = kSize;
+        former.push_back(ranks.serve(each, options));
+        ASSERT_EQ(ranks.greet(0, each, ranks.about(0)).outcome, StoreConnection::kConnected);
+        former.back()->close_to_newcomers();
+    }
+    const Deadline end = Deadline::after(kWindow + 1);
+    std::future<Members> alone = ranks.reunite(0, kWindow);
+    sleep_until(Deadline::after(kWindow / 2));
+    for (const auto &each : former) each->leave_newcomers();
+    EXPECT_EQ(alone.get().met_as, std::vector<int32_t>{0});
+    EXPECT_FALSE(end.has_passed());
+}
+
 // The follower has not met rank 2 and would find itself alone once that has ended.
 TEST(Reunion, WhoFollowsOneThatComesTooLateIsToldSo)
 {
