@@ -135,7 +135,7 @@ std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<N
         tell_refused(*group, error);
         throw;
     }
-    group->or_refuse([&] { made->check_unwatched(); });
+    group->or_refuse([&] { made->check_unwatched(kCall); });
     return made;
 }
 

@@ -160,7 +160,8 @@ private:
                                             std::vector<Named> buffers,
                                             const ReducerOptions &options);
     bool is_live();
-    void check_unwatched() const;
+    void check_unwatched(const char *call) const;
+    void check_unwatched_on_all() const;
     bool reducing(size_t param) const;
     LeafWatcher *watcher();
     bool takes(size_t param);

@@ -74,14 +74,14 @@ try {
     return false;
 }
 
-void Reducer::check_unwatched() const
+void Reducer::check_unwatched(const char *call) const
 {
     for (size_t i = 0; group_->size() > 1 && i < params_.size(); ++i)
         if (reducing(i))
             yoke::fail(
                 YOKE_E_STATE,
-                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that one go before this one is made (del ddp; in Lua ddp:close(), in C yoke_reducer_release), which an assignment over it does too late, or use regroup",
-                "DistributedDataParallel", params_[i].name.c_str());
+                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that one go before (del ddp; in Lua ddp:close(), in C yoke_reducer_release), which an assignment over it does too late, or regroup that one",
+                call, params_[i].name.c_str());
 }
 
 // Whether another one does so with the gradients of a parameter.

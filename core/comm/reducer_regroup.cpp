@@ -102,6 +102,15 @@ void Reducer::retire()
     for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_grad(nullptr);
 }
 
+// One that was alone in its group, or whose group has failed, had left its leaves to another one. The group is well.
+void Reducer::check_unwatched_on_all() const
+try {
+    check_unwatched(kRegroup);
+} catch (const Error &error) {
+    tell_refused(*group_, error);
+    throw UnlikeModels(error.status(), error.what());
+}
+
 Reducer::Regrouped Reducer::regroup(const Ref<Group> &group, const Ref<State> &mine)
 {
     const NoGrad no_grad;
@@ -111,6 +120,7 @@ Reducer::Regrouped Reducer::regroup(const Ref<Group> &group, const Ref<State> &m
         const Position at = position();  // before the group, which may be the same, is called
         const std::shared_ptr<Reducer> made(
             new Reducer(group, all_params_, buffers_, options_, &leaves_));
+        made->check_unwatched_on_all();
         if (group->size() > 1) made->compare_models(this);
         const int32_t from = furthest(*group, at);
         warn_of_losses(*group, from);

@@ -93,3 +93,37 @@ def test_who_wraps_is_told_that_others_regroup_and_what_to_do():
     assert results == results[:1] * 3 and results[0][2] == [[2.] * 3] * 2
     for words in "rank 0 (", "regroups a module, and rank 2 (", "wraps one", "wraps its module in a group of one", "then regroups":
         assert words in results[0][0]
+
+
+@pytest.mark.parametrize("with_live", [(0, 1, 2), (0, 2)])
+def test_leaves_of_another_wrapper_that_lives_stay_its_own(with_live):
+    def body(group):
+        yoke.manual_seed(1)
+        net = nn.Linear(1, 1, bias=False)
+        one = yoke.DistributedDataParallel(net, group.split(group.rank))
+        other = yoke.DistributedDataParallel(net, group.split(0 if group.rank in with_live else 1))
+        part = group.split(0 if group.rank < 2 else 1)
+
+        def mean():
+            other(yoke.full((1, 1), 10. ** group.rank)).sum().backward()
+            grad = net.weight.grad.item()
+            net.zero_grad()
+            return grad
+        before, told = mean(), None
+        try:
+            one.regroup(part)
+        except yoke.StateError as error:
+            told = str(error)
+        kept = mean()
+        del other
+        one.regroup(part)  # the group is well
+        one(yoke.full((1, 1), 10. ** group.rank)).sum().backward()
+        return before, kept, told, net.weight.grad.item()
+    results = done(on_ranks(3, body))
+    for rank, (before, kept, told, after) in enumerate(results):
+        assert before == kept == (sum(10. ** each for each in with_live) / len(with_live) if rank in with_live else 10.)
+        assert after == (5.5 if rank < 2 else 100.)
+        if rank < 2:
+            assert "regroup: the parameter 'weight' is wrapped already" in told and (rank in with_live or "what rank 0 (" in told), told
+        else:
+            assert told is None
