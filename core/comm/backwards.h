@@ -20,6 +20,7 @@ public:
         int64_t calls = 0;         // of the group since
         int64_t progress = kNone;  // with the parameters since
         int64_t writes = 0;
+        int64_t made = 0;  // of two each: beside ranks of other groups
         auto operator<=>(const Position &) const = default;
     };
     // A module's part in one.
@@ -100,7 +101,11 @@ public:
         }
         Position now = look();
         const std::lock_guard lock(mutex_);
-        now.steps = 2 * done_ - (has_gone_on_ ? 0 : 3);
+        // Ranks of one group are less than a step apart: who has all of the former one may go before who is amid the
+        // last. Those of unlike groups may be any number apart, and one is amid a step only where it shows.
+        constexpr int64_t kAmid = 3;  // the step, and half of another one
+        now.steps = 2 * done_ - (has_gone_on_ ? 0 : kAmid);
+        now.made = 2 * done_ - (has_gone_on_ || now.progress != kSome ? 0 : kAmid);
         now.calls = asked_for_ - asked_then_;
         return *(left_at_ = now);
     }

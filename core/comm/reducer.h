@@ -200,7 +200,7 @@ private:
     void take_values(int32_t root);
     void take_gradients(int32_t root);
     using Position = Backwards::Position;
-    static int32_t furthest(Group &group, Position mine);
+    static int32_t furthest(Group &group, uint64_t former, Position mine);
     Position position() const;
     void look_at_all_parameters() noexcept;
     void look_at_parameters() noexcept;

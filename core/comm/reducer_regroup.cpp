@@ -7,6 +7,8 @@
 #include "core/ops/ops.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace yoke {
 
@@ -74,15 +76,26 @@ void Reducer::look_at_parameters() noexcept
         left_.push_back({version_of(params_[i].tensor), leaf_of(i).grad().present()});
 }
 
-// The first of those that are.
-int32_t Reducer::furthest(Group &group, Position mine)
+// Of those that are furthest among the ranks of their former group the one that has made most steps; of equals the
+// first.
+int32_t Reducer::furthest(Group &group, uint64_t former, Position mine)
 {
-    const std::vector<int64_t> told =
-        gathered(group, {mine.steps, mine.calls, mine.progress, mine.writes}, kRegroup);
-    std::vector<Position> all;
-    for (size_t i = 0; i < told.size(); i += 4)
-        all.push_back({told[i], told[i + 1], told[i + 2], told[i + 3]});
-    return static_cast<int32_t>(std::ranges::max_element(all) - all.begin());
+    constexpr size_t kEach = 6;
+    const std::vector<int64_t> told = gathered(group,
+                                               {static_cast<int64_t>(former), mine.steps,
+                                                mine.calls, mine.progress, mine.writes, mine.made},
+                                               kRegroup);
+    using Far = std::pair<Position, int64_t>;  // of a rank, and the negative of that
+    std::map<int64_t, Far> first;              // by former group
+    for (size_t i = 0; i < told.size(); i += kEach) {
+        const Position at{told[i + 1], told[i + 2], told[i + 3], told[i + 4], told[i + 5]};
+        const Far one(at, -static_cast<int64_t>(i / kEach));
+        Far &most = first.emplace(told[i], one).first->second;
+        most = std::max(most, one);
+    }
+    const auto most = std::ranges::max_element(
+        first, {}, [](const auto &each) { return std::pair(each.second.first.made, each.second); });
+    return static_cast<int32_t>(-most->second.second);
 }
 
 // It keeps what its compression goes on with; who calls it again finds that.
@@ -122,7 +135,7 @@ Reducer::Regrouped Reducer::regroup(const Ref<Group> &group, const Ref<State> &m
             new Reducer(group, all_params_, buffers_, options_, &leaves_));
         made->check_unwatched_on_all();
         if (group->size() > 1) made->compare_models(this);
-        const int32_t from = furthest(*group, at);
+        const int32_t from = furthest(*group, group_->number(), at);
         warn_of_losses(*group, from);
         return made->go_on_from(*this, state_from(*group, from, values(mine), kRegroup));
     } catch (const UnlikeModels &) {  // the group is well, and may be given again

@@ -47,6 +47,18 @@ def test_steps_that_were_made_alone_count(furthest):
     assert results[furthest][0][1] == 9 and [each[1] for each in results] == [results[furthest][0]] * 2
 
 
+def test_one_that_looks_at_a_loss_alone_is_not_further_than_one_with_more_steps():
+    def body(group):
+        run = Training(group.split(group.rank))
+        run.steps(5 - group.rank)
+        if group.rank == 1:
+            with yoke.no_grad():
+                run.ddp(yoke.ones((2, 3)))
+        run.ddp.regroup(group, run.optimizer)
+        return run.count()
+    assert done(on_ranks(2, body)) == [5, 5]
+
+
 def test_a_job_of_one_rank_takes_another_one_in():
     def body(group):
         run = Training(group.split(group.rank))

@@ -82,6 +82,43 @@ TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
         });
 }
 
+// Of 4 ranks in two groups, and those that come together from them.
+TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
+{
+    struct Case {
+        Values steps;  // of each group
+        // Of each rank since: how many of two parameters it has written, and whether it has begun anything.
+        Values written, has_gone_on;
+        int64_t furthest;
+    };
+    const std::vector<Case> cases = {
+        {{3, 2}, {2, 2, 2, 2}, {0, 0, 1, 1}, 0},
+        {{2, 3}, {2, 2, 2, 2}, {1, 1, 0, 0}, 2},
+        {{3, 2}, {1, 2, 2, 2}, {0, 0, 1, 1}, 1},
+        {{3, 2}, {1, 1, 2, 2}, {0, 0, 0, 1}, 3},  // those with three are amid the last one
+        {{3, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, 0},
+        {{4, 2}, {1, 1, 2, 2}, {0, 0, 1, 1}, 0},
+        {{2, 2}, {2, 2, 2, 2}, {0, 0, 0, 1}, 3},
+        {{2, 2}, {1, 2, 1, 1}, {1, 0, 0, 0}, 0},
+    };
+    for (const Case &one : cases)
+        on_ranks(4, [&](const Ref<Group> &group) {
+            const auto rank = static_cast<size_t>(group->rank());
+            Model model({3, 17});
+            model.join(group->split(group->rank() / 2, 0), kSmall);
+            for (int step = 0; step < one.steps[rank / 2]; ++step) model.go_back({1, 1});
+            for (size_t i = 0; static_cast<double>(i) < one.written[rank]; ++i) {
+                const NoGrad no_grad;
+                ops::fill_(*model.params[i], group->rank() + 5.);
+            }
+            if (one.has_gone_on[rank] != 0) model.reducer->check();
+            const auto [made, state] =
+                model.reducer->regroup(group, State::make(int64_t{group->rank()}));
+            EXPECT_EQ(*state->get_if<int64_t>(), one.furthest) << &one - cases.data();
+            made->detach();
+        });
+}
+
 // The node of what a recorded op has written is that op's, no leaf.
 TEST(Reducer, AParameterThatAnOpHasWrittenLeavesItsLeafToIt)
 {
