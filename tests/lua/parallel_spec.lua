@@ -240,6 +240,19 @@ describe("DistributedDataParallel", function()
         end, 2))
     end)
 
+    it("tells who waits in vain what a rank was refused as they regroup", function()
+        assert(yoke.spawn(function()
+            local yoke = require "yoke"
+            local group <close> = assert(yoke.comm.init { timeout = 1.0 })
+            local ddp = yoke.DistributedDataParallel(yoke.nn.Linear(2, 1), { group = group })
+            local done, problem = pcall(function() ddp:regroup(group, group.rank == 1 and { 5 } or nil) end)
+            assert(not done and problem.message:find("object 1 is 5", 1, true), tostring(problem))
+            assert(problem.where:find("parallel_spec", 1, true), problem.where)
+            if group.rank == 1 then group:monitored_barrier(20) end -- until the group has failed
+            ddp:close()
+        end, 2))
+    end)
+
     it("takes frozen parameters of rank 0", function()
         assert(yoke.spawn(function()
             local yoke = require "yoke"

@@ -177,7 +177,8 @@ def test_what_is_refused_on_some_ranks_while_they_wrap_is_told_to_all_at_once(sp
 @pytest.mark.parametrize("spoil, problem", [
     (lambda ddp: ddp.set_weight(0), "'n' is 0"), (lambda ddp: ddp.set_weight(float("nan")), "'n' is nan"),
     (lambda ddp: ddp.set_weight("3"), "'n'"),
-    (lambda ddp: ddp.load_state_dict({"module.other": yoke.ones(4)}), "other")])
+    (lambda ddp: ddp.load_state_dict({"module.other": yoke.ones(4)}), "other"),
+    (lambda ddp: ddp.regroup(5), "'group' is 5")])
 def test_at_their_deadline_the_others_hear_what_a_rank_was_refused_in_place_of_its_backward(spoil, problem):
     have_heard = threading.Event()
 
@@ -194,6 +195,25 @@ def test_at_their_deadline_the_others_hear_what_a_rank_was_refused_in_place_of_i
             have_heard.set()
     told = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=1.))
     assert isinstance(told[0], yoke.Error) and "was refused: " in str(told[0]) and problem in str(told[0]) and told[1] is None, told
+
+
+def test_at_their_deadline_the_others_hear_what_a_rank_was_refused_as_they_regroup():
+    have_heard = threading.Event()
+
+    def body(group):
+        ddp = yoke.DistributedDataParallel(nn.Linear(4, 4), group)
+        part = group.split(0)
+        if group.rank == 1:
+            with pytest.raises(yoke.TypeError, match="object 0 is 'a text'"):
+                ddp.regroup(part, "a text")
+            have_heard.wait(30)
+            return None
+        try:
+            ddp.regroup(part)
+        finally:
+            have_heard.set()
+    told = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=1.))
+    assert isinstance(told[0], yoke.Error) and "was refused: " in str(told[0]) and "object 0 is 'a text'" in str(told[0]) and told[1] is None, told
 
 
 @pytest.mark.parametrize("refused, problem", [

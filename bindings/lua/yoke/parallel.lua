@@ -190,7 +190,7 @@ function Parallel:no_sync(fn, ...)
     return table.unpack(results, 2, results.n)
 end
 
--- The other ranks wait for the backward of one that a weight or a state was refused on.
+-- The other ranks wait for the backward, or the regroup, of one that a weight, a state or an object was refused on.
 local function finished(handle, name, is_fine, ...)
     if is_fine then return ... end
     local has_text, text = pcall(function(problem) return problem.message end, (...))
@@ -207,8 +207,8 @@ function Parallel:set_weight(n) finished(self.group.handle, "set_weight", pcall(
 --- DistributedSampler deals what is left of its epoch among the ranks that there are. Where it raises the module has
 --- the values that it had, and goes on alone; it may be called again with another group.
 function Parallel:regroup(group, objects)
-    local handle = handle_of(group, "regroup", "argument")
-    objects = carried.checked(objects or {}, "regroup")
+    local handle = finished(self.group.handle, "regroup", pcall(handle_of, group, "regroup", "argument")) -- there is no other one to tell it to
+    objects = finished(handle, "regroup", pcall(carried.checked, objects or {}, "regroup"))
     local _, states = carried.guarded(group, function() return carried.states(objects, "regroup") end)
     local told = self.reducer:regroup(handle, states)
     carried.guarded(group, function()

@@ -61,6 +61,11 @@ def _weakly(run: Callable[[Tensor, int, bool], Work | None]) -> Callable[[Tensor
     return call
 
 
+def _check_group(group: Any, call: str) -> None:
+    if not isinstance(group, Group):
+        raise _yoke.TypeError(f"{call}(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
+
+
 class DistributedDataParallel(Module):
     """`module` on each rank of `group`, with the mean of all ranks in its gradients after each backward.
 
@@ -194,9 +199,8 @@ class DistributedDataParallel(Module):
         step that failed anew. A DistributedSampler deals what is left of its epoch among the ranks that there are.
         Where it fails `module` has the values that it had, and goes on alone; it may be called again with another group.
         """
-        if not isinstance(group, Group):
-            raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
-        _carried.check(objects, "regroup")
+        made(self.group._core, "regroup", lambda: _check_group(group, "regroup"))  # there is no other one to tell it to
+        made(group._core, "regroup", lambda: _carried.check(objects, "regroup"))
         with group:
             states = _carried.states(objects)
         told = group._core.regroup(self._reducer, states)
