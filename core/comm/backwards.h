@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 namespace yoke {
 
@@ -111,10 +110,15 @@ public:
     }
 
     // Whether all modules that have left it so far have gone on in that one.
-    bool has_gone_on_in(uint64_t group)
+    bool has_gone_on_in(uint64_t group) const
     {
         const std::lock_guard lock(mutex_);
-        return std::exchange(gone_on_in_, group).value_or(group) == group;
+        return gone_on_in_.value_or(group) == group;
+    }
+    void note_gone_on_in(uint64_t group) noexcept
+    {
+        const std::lock_guard lock(mutex_);
+        gone_on_in_ = group;
     }
 
     // Of the modules wrapped so far, alike on all ranks: so long is what opens each backward, whichever module it is

@@ -137,7 +137,10 @@ Reducer::Regrouped Reducer::regroup(const Ref<Group> &group, const Ref<State> &m
         if (group->size() > 1) made->compare_models(this);
         const int32_t from = furthest(*group, group_->number(), at);
         warn_of_losses(*group, from);
-        return made->go_on_from(*this, state_from(*group, from, values(mine), kRegroup));
+        Regrouped there = made->go_on_from(*this, state_from(*group, from, values(mine), kRegroup));
+        if (group.get() != group_.get())  // else it has left nobody behind
+            group_->backwards().note_gone_on_in(group->number());
+        return there;
     } catch (const UnlikeModels &) {  // the group is well, and may be given again
         throw;
     } catch (...) {

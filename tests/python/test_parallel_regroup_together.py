@@ -62,6 +62,15 @@ def test_modules_keep_their_order_where_they_are_regrouped_in_their_own_group():
     assert first == second and first[0] != first[1]
 
 
+def test_one_module_that_was_regrouped_in_its_own_group_is_not_told_of_others(recwarn):
+    def body(group):
+        ddp = two_towers(group)[0]
+        ddp.regroup(group)
+        ddp.regroup(group.split(0))
+    done(on_ranks(2, body))
+    assert not [each for each in recwarn if "other modules" in str(each.message)]
+
+
 def test_ranks_of_unlike_groups_may_have_wrapped_it_at_unlike_places():
     def body(group):
         part = group.split(group.rank // 2)

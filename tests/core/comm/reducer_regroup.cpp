@@ -1,5 +1,9 @@
 // Ranks that go on from the one that is furthest: core/comm/reducer_regroup.cpp, reducer_join.cpp.
+#include "core/base/log.h"
 #include "tests/core/comm/model.h"
+
+#include <atomic>
+#include <cstring>
 
 namespace yoke::test {
 namespace {
@@ -117,6 +121,55 @@ TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
             EXPECT_EQ(*state->get_if<int64_t>(), one.furthest) << &one - cases.data();
             made->detach();
         });
+}
+
+// Counts what is logged with such words, and does something the first time.
+class Heard {
+public:
+    Heard(const char *words, std::function<void()> first = {})
+        : words_(words), first_(std::move(first)), id_(add_log_callback(note, this, nullptr))
+    {
+    }
+    ~Heard() { remove_log_callback(id_); }
+    Heard(const Heard &) = delete;
+    Heard &operator=(const Heard &) = delete;
+    int count() const { return count_; }
+
+private:
+    static void note(void *user, int32_t, const char *message)
+    {
+        auto *const self = static_cast<Heard *>(user);
+        if (strstr(message, self->words_) && self->count_++ == 0 && self->first_) self->first_();
+    }
+    const char *const words_;
+    const std::function<void()> first_;
+    std::atomic<int> count_{0};
+    const int64_t id_;
+};
+
+// That steps of a join are lost is logged amid a regroup, which a group that ends then fails.
+TEST(Reducer, OneModuleThatIsRegroupedAgainIsNotToldOfOthers)
+{
+    Ref<Group> failing;
+    const Heard of_others("other modules"), of_losses("are lost", [&] { failing->abort("lost"); });
+    on_ranks(3, [&](const Ref<Group> &group) {
+        const bool is_out = group->rank() != 1;
+        const Ref<Group> first = group->split(is_out ? 0 : -1, 0),
+                         second = group->split(is_out ? 0 : -1, 0);
+        Model model({3, 17});
+        model.join(group, kSmall);
+        model.reducer->begin_join();
+        if (!is_out) {
+            for (int step = 0; step < 2; ++step) model.go_back({1, 1});  // one is through on all
+            return group->abort("it is lost");
+        }
+        EXPECT_THROW(model.reducer->end_join(State::make()), Error);
+        if (group->rank() == 0) failing = first;
+        EXPECT_THROW(model.reducer->regroup(first, State::make()), Error);
+        model.reducer = model.reducer->regroup(second, State::make()).reducer;
+    });
+    EXPECT_EQ(of_losses.count(), 2);
+    EXPECT_EQ(of_others.count(), 0);
 }
 
 // The node of what a recorded op has written is that op's, no leaf.
