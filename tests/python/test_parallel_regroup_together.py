@@ -71,6 +71,14 @@ def test_one_module_that_was_regrouped_in_its_own_group_is_not_told_of_others(re
     assert not [each for each in recwarn if "other modules" in str(each.message)]
 
 
+def test_modules_that_go_on_in_unlike_groups_are_told_of_each_other(recwarn):
+    def body(group):
+        for ddp in two_towers(group):
+            ddp.regroup(group.split(0))
+    done(on_ranks(2, body))
+    assert [each for each in recwarn if "other modules" in str(each.message)]
+
+
 def test_ranks_of_unlike_groups_may_have_wrapped_it_at_unlike_places():
     def body(group):
         part = group.split(group.rank // 2)
