@@ -92,8 +92,9 @@ try {
 }
 
 // Of ranks that are left out since they called it as it is not called, and may not know that they are missed.
+// The group is made by now, so that a want of memory must not end the call.
 void Group::warn_of_absent(const std::vector<int32_t> &present) const
-{
+try {
     std::vector<int32_t> absent;
     for (int32_t each = 0; each < size(); ++each)
         if (!std::ranges::count(present, each) && !has_gone(each)) absent.push_back(each);
@@ -103,6 +104,8 @@ void Group::warn_of_absent(const std::vector<int32_t> &present) const
             log(LogLevel::kWarn, "shrink: the others go on without %s, whose call was refused: %s",
                 yoke::describe(members_.ranks[static_cast<size_t>(absent[i])]).c_str(),
                 told[i].c_str());
+} catch (const std::bad_alloc &) {
+    log(LogLevel::kWarn, "shrink: no memory to tell whose call was refused");
 }
 
 void Group::check_not_shrunk() const
