@@ -14,8 +14,8 @@ constexpr double kDear = 1.03, kDearInTwo = 1.125;  // of the time of one part
 constexpr double kLeastWork = 1 << 22;              // of a part
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kCutChannels = 64;  // between two cuts: whole blocks of every layout
-constexpr double kFewBytes =
-    1 << 26;  // of parts' sums, beside what is read: what they may take, whatever that is
+// What parts' sums may take, beside the bytes of what is read.
+constexpr double kFewBytes = 1 << 26;
 
 static const Prices &prices_of(const Conv &conv)
 {
