@@ -16,10 +16,10 @@ yoke_status conv_forward(const yoke_launch *launch, const Conv &c, bool *done)
 {
     const int64_t terms = terms_of(c), positions = c.n * c.oh * c.ow,
                   piece = std::min(positions,
-                                   std::max<int64_t>(64, kPiece / (terms * kSize) / 64 * 64));
-    const uint64_t weight_bytes = ((uint64_t)(c.o * terms * kSize) + 63) / 64 * 64;
+                                   std::max<int64_t>(64, kPiece / (terms * kHalfBytes) / 64 * 64));
+    const uint64_t weight_bytes = ((uint64_t)(c.o * terms * kHalfBytes) + 63) / 64 * 64;
     Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve(weight_bytes + (uint64_t)(piece * terms * kSize)))
+    if (yoke_status status = scratch.reserve(weight_bytes + (uint64_t)(piece * terms * kHalfBytes)))
         return status;
     char *windows = scratch.as<char>() + weight_bytes;
     give_weight(c, scratch.data());
@@ -33,7 +33,7 @@ yoke_status conv_forward(const yoke_launch *launch, const Conv &c, bool *done)
                               terms,
                               {windows, 0, terms, 1},
                               {scratch.data(), 0, 1, terms},
-                              {static_cast<char *>(c.out) + first * c.o * kSize, 0, c.o, 1},
+                              {static_cast<char *>(c.out) + first * c.o * kHalfBytes, 0, c.o, 1},
                               c.bias};
         if (yoke_status status = gemm_onednn(launch, product, done)) return status;
         if (!*done) return YOKE_OK;  // and neither are the rest

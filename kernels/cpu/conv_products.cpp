@@ -22,7 +22,7 @@ constexpr int64_t kMostCopies = 5, kFewBytes = 1 << 24;
 static bool is_small(const Conv &c)
 {
     const int64_t grad = c.n * c.oh * c.ow * c.o,
-                  most = kFewBytes / kSize +
+                  most = kFewBytes / kHalfBytes +
                          kMostCopies * (c.n * c.c * c.h * c.w + grad + c.o * terms_of(c));
     const int64_t positions = c.n * c.oh * c.ow, copies = 1 + positions % 2;  // gemm_even.h
     int64_t windows;
@@ -41,8 +41,8 @@ bool is_product(const Conv &c)
 yoke_status conv_product(const yoke_launch *launch, const Conv &c, bool *done)
 {
     const int64_t terms = terms_of(c), positions = c.n * c.oh * c.ow;
-    const uint64_t window_bytes = is_plain(c) ? 0 : (uint64_t)(positions * terms * kSize),
-                   sum_bytes = taps_of(c) == 1 ? 0 : (uint64_t)(c.o * terms * kSize);
+    const uint64_t window_bytes = is_plain(c) ? 0 : (uint64_t)(positions * terms * kHalfBytes),
+                   sum_bytes = taps_of(c) == 1 ? 0 : (uint64_t)(c.o * terms * kHalfBytes);
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve(window_bytes + sum_bytes)) return status;
     char *windows = window_bytes ? scratch.as<char>() : static_cast<char *>(c.x);

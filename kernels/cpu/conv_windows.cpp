@@ -10,7 +10,7 @@ namespace yoke::cpu {
 // One row of a window's pixels, zeros where that is padding.
 static char *copy_taps(const Conv &c, const char *row, int64_t x, char *to)
 {
-    const int64_t bytes = c.c * kSize;
+    const int64_t bytes = c.c * kHalfBytes;
     if (row && c.dilation[1] == 1 && x >= 0 && x + c.kw <= c.w)
         return static_cast<char *>(memcpy(to, row + x * bytes, (size_t)(c.kw * bytes))) +
                c.kw * bytes;
@@ -33,7 +33,7 @@ static void copy_window(const Conv &c, int64_t position, char *to)
     for (int64_t tap = 0; tap < c.kh; tap++) {
         const int64_t y = first + tap * c.dilation[0];
         const char *pixels =
-            y < 0 || y >= c.h ? nullptr : x + (image * c.h + y) * c.w * c.c * kSize;
+            y < 0 || y >= c.h ? nullptr : x + (image * c.h + y) * c.w * c.c * kHalfBytes;
         to = copy_taps(c, pixels, left, to);
     }
 }
@@ -41,7 +41,7 @@ static void copy_window(const Conv &c, int64_t position, char *to)
 void copy_windows(const Conv &c, int64_t first, int64_t count, char *windows)
 {
     constexpr int64_t kShare = 1 << 16;  // bytes that are worth a part
-    const int64_t bytes = terms_of(c) * kSize, share = std::max<int64_t>(1, kShare / bytes);
+    const int64_t bytes = terms_of(c) * kHalfBytes, share = std::max<int64_t>(1, kShare / bytes);
     run_parts((count + share - 1) / share, INT32_MAX, [&](int64_t part, int) {
         for (int64_t i = part * share; i < std::min(count, (part + 1) * share); i++)
             copy_window(c, first + i, windows + i * bytes);

@@ -6,7 +6,7 @@
 
 namespace yoke::cpu {
 
-constexpr int64_t kSize = 2;  // bytes of an element
+constexpr int64_t kHalfBytes = 2;  // of an element
 
 inline int64_t taps_of(const Conv &c)
 {
