@@ -55,7 +55,7 @@ Reducer::Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Na
       places_(params_.size())
 {
     for (size_t i = 0; i < params_.size(); ++i) numbers_.emplace(&leaf_of(i), i);
-    left_.reserve(params_.size());
+    writes_.reserve(params_.size());
 }
 
 Reducer::~Reducer() = default;

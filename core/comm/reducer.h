@@ -16,6 +16,7 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/comm/compression.h"
+#include "core/comm/param_writes.h"
 #include "core/state/tree.h"
 
 #include <atomic>
@@ -254,11 +255,7 @@ private:
     double weight_ = 1;
     Presence presence_ = Presence::kPlain;
     int32_t joined_root_ = -1;  // of the last backward within the join
-    struct Left {
-        uint32_t version = 0;
-        bool has_gradient = false;
-    };
-    std::vector<Left> left_;  // by parameter, as the last backward of the group has left it
+    ParamWrites writes_;        // since the last backward of the group
 };
 
 }  // namespace yoke

@@ -36,25 +36,23 @@ void copy_into(const std::vector<Reducer::Named> &tensors, const State &list)
 // Of ranks that have stopped one step apart. Who has begun nothing since its last backward may be amid the step of its
 // optimizer, so one that has failed in the same backward, and has all of the steps before, goes first. A call, as of a
 // loss that is shown, may come before that step or behind it; but whoever has made more of them was there later. Where
-// nobody has, it shows in the parameters who has taken all of that step, who none of it, and who is amid it.
+// nobody has, it shows in the parameters who has taken all of that step, who none of it, and who is amid it: all of it
+// are those which have a gradient, or the same as in one of the steps before, since an optimizer may leave some alone.
 // It is chosen once for all modules of a group: an optimizer may step those of several.
 Reducer::Position Reducer::position() const
 {
     return group_->backwards().leave([&] {
-        Position at;
-        bool is_all = true;
+        ParamWrites::Since since;
         for (const std::shared_ptr<Reducer> &each : group_->reducers()) {
             const std::lock_guard lock(each->mutex_);
-            for (size_t i = 0; i < each->left_.size(); ++i) {
-                const Left &left = each->left_[i];
-                const uint32_t since = version_of(each->params_[i].tensor) - left.version;
-                at.writes += since;
-                is_all &= since > 0 || !left.has_gradient;
-            }
+            each->writes_.add_to(since,
+                                 [&](size_t i) { return version_of(each->params_[i].tensor); });
         }
-        at.progress = at.writes == 0 ? Backwards::kNone
-                      : is_all       ? Backwards::kAll
-                                     : Backwards::kSome;
+        Position at;
+        at.writes = since.count;
+        at.progress = since.count == 0                 ? Backwards::kNone
+                      : since.is_all || since.like > 0 ? Backwards::kAll
+                                                       : Backwards::kSome;
         return at;
     });
 }
@@ -71,9 +69,9 @@ try {
 void Reducer::look_at_parameters() noexcept
 {
     const std::lock_guard lock(mutex_);
-    left_.clear();  // there is room
-    for (size_t i = 0; i < params_.size(); ++i)
-        left_.push_back({version_of(params_[i].tensor), leaf_of(i).grad().present()});
+    writes_.end_backward(params_.size(), [&](size_t i) {
+        return ParamWrites::Param{version_of(params_[i].tensor), leaf_of(i).grad().present()};
+    });
 }
 
 // Of those that are furthest among the ranks of their former group the one that has made most steps; of equals the
@@ -193,6 +191,7 @@ void Reducer::take_over(const Reducer &before, State &values)
     copy_into(buffers_, values.at("buffers", kRegroup));
     group_->backwards().go_on_from(*values.at("done", kRegroup).get_if<int64_t>());
     weight_ = before.weight_;
+    writes_.go_on_from(before.writes_);
     is_sync_ = before.is_sync();
     CompressionState state = read_compression_state(values.at("compression", kRegroup), kRegroup);
     state.tensors.merge(before.compression_->state().tensors);

@@ -98,6 +98,47 @@ def test_an_optimizer_amid_its_step_is_not_furthest_where_it_is_alone():
     assert first[1] == second[1] == second[0] != first[0]
 
 
+def stepped_in_parts(parts, looks=None):
+    """Who is furthest; for each rank the parts of its optimizer which it steps behind each of its backwards, None where it
+    goes on in its group anew, and who looks at a loss then."""
+    def body(group):
+        yoke.manual_seed(1)
+        net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        ddp = yoke.DistributedDataParallel(net, group.split(group.rank))
+        halves = [yoke.optim.SGD(list(net.parameters())[at:at + 2], lr=0.1) for at in (0, 2)]
+        for which in parts[group.rank]:
+            if which is None:
+                ddp.regroup(ddp.group)
+                continue
+            ddp(yoke.full((2, 4), group.rank + 1.)).sum().backward()
+            for each in which:
+                halves[each].step()
+        before = [each.tolist() for each in net.parameters()]
+        if group.rank == looks:
+            with yoke.no_grad():
+                ddp(yoke.ones((2, 4)))
+        ddp.regroup(group)
+        return before, [each.tolist() for each in net.parameters()]
+    results = done(on_ranks(2, body))
+    assert results[0][1] == results[1][1] and results[0][0] != results[1][0]
+    return [each[0] for each in results].index(results[0][1])
+
+
+@pytest.mark.parametrize("furthest", [0, 1])
+@pytest.mark.parametrize("fewer, last", [(2 * [(1,)], [(1,)]), (2 * [(0,), (1,)], [(0,)]), ([(0,), (1,), (1,), (0,)], [(1,)]),
+                                         ([(0, 1), (), (1,)], [(1,)]), (2 * [(1,)], [None, (1,)])],
+                         ids=["some", "alternately", "unevenly", "after_some_without", "regrouped"])
+def test_an_optimizer_that_steps_some_parameters_is_not_amid_its_step(fewer, last, furthest):
+    more = fewer + last
+    assert stepped_in_parts([more, fewer] if furthest == 0 else [fewer, more], looks=1 - furthest) == furthest
+
+
+@pytest.mark.parametrize("halved", [0, 1])
+def test_an_optimizer_amid_its_step_is_seen_by_what_it_wrote_before(halved):
+    whole = 3 * [(0, 1)]
+    assert stepped_in_parts([whole + [(0,)], whole] if halved == 0 else [whole, whole + [(0,)]]) == 1 - halved
+
+
 def gradients(net, wrapped):
     for _ in range(2):
         wrapped(yoke.tensor(np.linspace(-1, 1, 12).astype("float32")).reshape(2, 6)).pow(2).mean().backward()
