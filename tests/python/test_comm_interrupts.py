@@ -253,15 +253,21 @@ rung(lambda: yoke.spawn(endless.wait, 2))
 
 LUA = """
 local yoke = require "yoke"
-local fine, problem = pcall(yoke.comm.init, {{ init_method = "tcp://127.0.0.1:{port}", rank = 1, world_size = 2 }})
-print(fine, problem)
+print(pcall(function()
+    print "ready"
+    io.stdout:flush()
+    yoke.comm.init {{ init_method = "tcp://127.0.0.1:{port}", rank = 1, world_size = 2 }}
+end))
 """
 
 
 def test_lua_hears_ctrl_c_within_init():
-    program = LUA.format(port=free_port())
-    waiting = subprocess.Popen(["sh", "-c", "(sleep 0.5; kill -INT $$) & exec lua5.4 -e \"$0\"", program], stdout=subprocess.PIPE, text=True)
-    assert waiting.communicate(timeout=60)[0].strip().endswith("interrupted!")
+    waiting = subprocess.Popen(["lua5.4", "-e", LUA.format(port=free_port())], stdout=subprocess.PIPE, text=True)
+    assert waiting.stdout.readline() == "ready\n"
+    time.sleep(0.2)  # it waits by then
+    waiting.send_signal(signal.SIGINT)
+    told = waiting.communicate(timeout=60)[0]
+    assert told.startswith("false\t") and "interrupted!" in told, told
 
 
 LUA_RANK = """
