@@ -13,6 +13,10 @@ constexpr Prices kF32Prices = {1 << 26, 64, 6}, kBf16Prices = {1 << 28, 240, 44}
 constexpr double kDear = 1.03, kDearInTwo = 1.125;  // of the time of one part
 constexpr double kLeastWork = 1 << 22;              // of a part
 constexpr int64_t kMostParts = 64;
+constexpr double kEnoughParts = 16;  // whatever they cost one thread
+constexpr int64_t kFewImages = 8;    // that do not suffice a team
+// Of `moved`: an element of the weight that is read once more, by a part of whole images.
+constexpr double kReread = 0.5;
 constexpr int64_t kCutChannels = 64;  // between two cuts: whole blocks of every layout
 // What parts' sums may take, beside the bytes of what is read.
 constexpr double kFewBytes = 1 << 26;
@@ -104,12 +108,15 @@ static int64_t power_near(double number)
 // Each band reads the weight once more.
 void ConvCut::cut_sweep(const Conv &conv)
 {
-    const double work = work_of(conv), least = work < 2 * kLeastWork ? 1 : 2;
-    const int64_t wanted =
-        power_near(std::clamp<double>(work / prices_of(conv).part, least, kMostParts));
+    const double work = work_of(conv), least = work < 2 * kLeastWork ? 1 : 2,
+                 cheap = (kDear - 1) * work /
+                         (kReread * prices_of(conv).moved * (double)weight_numel(conv)),
+                 worth = std::min(work / prices_of(conv).part, std::max(kEnoughParts, cheap));
+    const int64_t wanted = power_near(std::clamp<double>(worth, least, kMostParts));
     parts = std::min(length, wanted);
     if (parts < length || parts == 0) return;
-    const double share = (kDearInTwo - 1) / prices_of(conv).moved;
+    const double dear = length < kFewImages ? kDearInTwo : kDear;
+    const double share = (dear - 1) / prices_of(conv).moved;
     const int64_t rows = conv.kind == ConvKind::kData ? conv.h : conv.oh,
                   most = 1 + (int64_t)(share * (double)(conv.oh * conv.ow));
     bands = std::min({wanted / length, rows, most});
