@@ -17,7 +17,7 @@ yoke_status conv_forward(const yoke_launch *launch, const Conv &c, bool *done)
     const int64_t terms = terms_of(c), positions = c.n * c.oh * c.ow,
                   piece = std::min(positions,
                                    std::max<int64_t>(64, kPiece / (terms * kHalfBytes) / 64 * 64));
-    const uint64_t weight_bytes = ((uint64_t)(c.o * terms * kHalfBytes) + 63) / 64 * 64;
+    const uint64_t weight_bytes = aligned((uint64_t)(c.o * terms * kHalfBytes));
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve(weight_bytes + (uint64_t)(piece * terms * kHalfBytes)))
         return status;

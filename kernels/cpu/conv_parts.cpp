@@ -55,11 +55,6 @@ static bool may_compute(const Conv &part)
 
 // ---- what parts need ------------------------------------------------------------------------------------------------
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 // Of all kinds of parts: room for the packed weight, and for what a thread needs meanwhile.
 struct Needs {
     uint64_t packed = 0, pad = 0, slice = 0;

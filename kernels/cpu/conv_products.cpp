@@ -24,9 +24,8 @@ static bool is_small(const Conv &c)
     const int64_t grad = c.n * c.oh * c.ow * c.o,
                   most = kFewBytes / kHalfBytes +
                          kMostCopies * (c.n * c.c * c.h * c.w + grad + c.o * terms_of(c));
-    const int64_t positions = c.n * c.oh * c.ow, copies = 1 + positions % 2;  // gemm_even.h
     int64_t windows;
-    return !__builtin_mul_overflow(positions, copies * terms_of(c), &windows) && windows <= most;
+    return !__builtin_mul_overflow(c.n * c.oh * c.ow, terms_of(c), &windows) && windows <= most;
 }
 
 bool is_product(const Conv &c)

@@ -10,13 +10,11 @@
 namespace yoke::cpu {
 
 constexpr int64_t kSize = 2;          // bytes of an element
-constexpr int64_t kTile = 32;         // of depth that AMX takes at once
-constexpr int64_t kRowsUnit = 64;     // what Cut takes for a unit of rows
-constexpr int64_t kPiece = 32 << 20;  // bytes of a's copy
+constexpr int64_t kPiece = 32 << 20;  // bytes of a copy, where a unit fits
 
 bool is_broken_depth(const Product &product)
 {
-    return product.dtype == YOKE_BF16 && product.k % 2 != 0 && product.k > kTile &&
+    return product.dtype == YOKE_BF16 && product.k % 2 != 0 && product.k > kAmxTile &&
            onednn_has_amx();
 }
 
@@ -39,9 +37,9 @@ static int64_t copies_of(const Matrix &m, int64_t batch)
     return m.batch_stride == 0 ? 1 : batch;
 }
 
-// Copies rows x columns of each matrix and makes `m` the copies. They have one column more, or one row more, of zeros.
-static void copy_deeper(Matrix &m, int64_t batch, int64_t rows, int64_t columns, bool more_columns,
-                        char *to)
+// Copies of rows x columns of each matrix. They have one column more, or one row more, of zeros.
+static Matrix copy_deeper(const Matrix &m, int64_t batch, int64_t rows, int64_t columns,
+                          bool more_columns, char *to)
 {
     const Lines from(m, rows, columns);
     const bool longer = from.by_rows == more_columns;  // each line, rather than their number
@@ -59,35 +57,79 @@ static void copy_deeper(Matrix &m, int64_t batch, int64_t rows, int64_t columns,
             memset(target + given, 0, (size_t)(length * kSize - given));
         }
     });
-    m = {to, copies > 1 ? lines * length : 0, from.by_rows ? length : 1, from.by_rows ? 1 : length};
+    return {to, copies > 1 ? lines * length : 0, from.by_rows ? length : 1,
+            from.by_rows ? 1 : length};
+}
+
+// What is copied at a time: so many matrices, and of each so many rows of a and columns of b.
+struct Piece {
+    int64_t batch, rows, columns;
+
+    Piece(const Product &p, int64_t depth)
+    {
+        const int64_t line = depth * kSize;
+        const auto some_of = [&](int64_t lines) {
+            return std::min(lines, std::max<int64_t>(1, kPiece / (line * kAmxUnit)) * kAmxUnit);
+        };
+        rows = some_of(p.m);
+        columns = some_of(p.n);
+        batch = std::clamp<int64_t>(kPiece / (line * std::max(rows, columns)), 1, p.batch);
+    }
+};
+
+// Of a product the matrices from one on, and of these the rows and columns from some on, as a piece has them.
+static Product piece_of(const Product &whole, const Piece &piece, int64_t matrix, int64_t row,
+                        int64_t column)
+{
+    Product part = whole;
+    part.batch = std::min(piece.batch, whole.batch - matrix);
+    part.m = std::min(piece.rows, whole.m - row);
+    part.n = std::min(piece.columns, whole.n - column);
+    const auto move = [&](Matrix &m, int64_t by_row, int64_t by_column) {
+        const int64_t elements =
+            matrix * m.batch_stride + by_row * m.row_stride + by_column * m.column_stride;
+        m.data = static_cast<char *>(m.data) + elements * kSize;
+        if (part.batch == 1) m.batch_stride = 0;
+    };
+    move(part.a, row, 0);
+    move(part.b, 0, column);
+    move(part.c, row, column);
+    if (part.bias) part.bias = static_cast<const char *>(part.bias) + column * kSize;
+    return part;
+}
+
+static uint64_t copy_bytes(const Matrix &m, const Piece &piece, int64_t lines, int64_t depth)
+{
+    return aligned((uint64_t)(copies_of(m, piece.batch) * lines * depth * kSize));
 }
 
 yoke_status compute_even(const yoke_launch *launch, const Product &product, ComputeProduct compute,
                          bool *done)
 {
-    const int64_t batch = product.batch, depth = product.k + 1;
-    const int64_t row_bytes = copies_of(product.a, batch) * depth * kSize;
-    const int64_t rows =
-        std::min(product.m, std::max<int64_t>(1, kPiece / (row_bytes * kRowsUnit)) * kRowsUnit);
-    const int64_t bytes_a = (rows * row_bytes + 63) / 64 * 64,
-                  bytes_b = copies_of(product.b, batch) * depth * product.n * kSize;
+    const int64_t depth = product.k + 1;
+    const Piece piece(product, depth);
+    const uint64_t bytes_a = copy_bytes(product.a, piece, piece.rows, depth),
+                   bytes_b = copy_bytes(product.b, piece, piece.columns, depth);
     Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve((uint64_t)(bytes_a + bytes_b))) return status;
-    Product deeper = product;
-    deeper.k = depth;
-    copy_deeper(deeper.b, batch, product.k, product.n, false, scratch.as<char>() + bytes_a);
-    const auto row_of = [](const Matrix &m, int64_t row) {
-        return static_cast<char *>(m.data) + row * m.row_stride * kSize;
-    };
-    for (int64_t row = 0; row < product.m; row += rows) {
-        deeper.m = std::min(rows, product.m - row);
-        deeper.a = product.a;
-        deeper.a.data = row_of(product.a, row);
-        deeper.c.data = row_of(product.c, row);
-        copy_deeper(deeper.a, batch, deeper.m, product.k, true, scratch.as<char>());
-        if (yoke_status status = compute(launch, deeper, done)) return status;
-        if (!*done) return YOKE_OK;  // and neither are the rest
-    }
+    if (yoke_status status = scratch.reserve(bytes_a + bytes_b)) return status;
+    char *a = scratch.as<char>(), *b = a + bytes_a;
+    struct {
+        Matrix a, b;
+    } copied = {};
+    for (int64_t matrix = 0; matrix < product.batch; matrix += piece.batch)
+        for (int64_t column = 0; column < product.n; column += piece.columns)
+            for (int64_t row = 0; row < product.m; row += piece.rows) {
+                Product part = piece_of(product, piece, matrix, row, column);
+                part.k = depth;
+                if (column == 0 || piece.rows < product.m)
+                    copied.a = copy_deeper(part.a, part.batch, part.m, product.k, true, a);
+                if (row == 0)
+                    copied.b = copy_deeper(part.b, part.batch, product.k, part.n, false, b);
+                part.a = copied.a;
+                part.b = copied.b;
+                if (yoke_status status = compute(launch, part, done)) return status;
+                if (!*done) return YOKE_OK;  // and neither are the rest
+            }
     return YOKE_OK;
 }
 

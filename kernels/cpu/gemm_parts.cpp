@@ -97,7 +97,7 @@ static Kernels kernels_for(yoke_dtype dtype)
 
 // Those of AMX give an element the same bits for depths up to 512 that fill their tiles, in parts that keep to AMX:
 // each of 1657 such cuts that were tried, and not all of 1680 up to 1024.
-constexpr int64_t kAmxDepth = 512, kAmxTile = 32, kAmxUnit = 64;
+constexpr int64_t kAmxDepth = 512;
 
 static bool may_cut_anywhere(const Product &p)
 {
@@ -202,7 +202,7 @@ Cut::Cut(const Product &product, int64_t batch)
 void Cut::make_room()
 {
     auto bytes = [&](int64_t rows, int64_t columns) {
-        return (rows * columns * size_ + 63) / 64 * 64;
+        return (int64_t)aligned((uint64_t)(rows * columns * size_));
     };
     const Product &p = whole_;
     int64_t rows = along_rows_ ? std::min(step_, p.m) : p.m;

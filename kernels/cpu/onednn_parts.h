@@ -20,6 +20,12 @@ struct Outcome {
     }
 };
 
+// Bytes of one operand before the next one of a scratch block.
+inline uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
 // f(part, slot) for all parts; no two of one slot, below `slots`, at a time.
 template <class F>
 void run_parts(int64_t count, int64_t slots, const F &f)
