@@ -46,7 +46,7 @@ yoke_status conv_product(const yoke_launch *launch, const Conv &c, bool *done)
     if (yoke_status status = scratch.reserve(window_bytes + sum_bytes)) return status;
     char *windows = window_bytes ? scratch.as<char>() : static_cast<char *>(c.x);
     void *sums = sum_bytes ? scratch.as<char>() + window_bytes : c.weight;
-    if (window_bytes) copy_windows(c, 0, positions, windows);
+    if (window_bytes) copy_windows(c, 0, 0, positions, windows);
     const Product product{YOKE_BF16,
                           1,
                           c.o,

@@ -12,7 +12,7 @@ bool is_product(const Conv &conv);
 // The gradient by weight, by the team. *done as of conv_onednn.
 yoke_status conv_product(const yoke_launch *launch, const Conv &conv, bool *done);
 
-// The result, of one group, of any sizes but 0, by the team. *done as of conv_onednn.
+// The result, of any sizes but 0, by the team. *done as of conv_onednn.
 yoke_status conv_forward(const yoke_launch *launch, const Conv &conv, bool *done);
 
 }  // namespace yoke::cpu

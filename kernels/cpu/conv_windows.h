@@ -1,5 +1,5 @@
-// Convolutions in bf16 as products of matrices: the windows, each a row, [positions, taps and channels], and the weight
-// in that order. Of one group.
+// Convolutions in bf16 as products of matrices, one for each group: the windows, each a row, [positions, taps and
+// channels of the group], and the weight in that order.
 #pragma once
 
 #include "kernels/cpu/conv.h"
@@ -13,9 +13,10 @@ inline int64_t taps_of(const Conv &c)
     return c.kh * c.kw;
 }
 
+// Of a sum: the elements of a window that its group has.
 inline int64_t terms_of(const Conv &c)
 {
-    return taps_of(c) * c.c;
+    return taps_of(c) * (c.c / c.groups);
 }
 
 // Windows are then the pixels of x as they lie.
@@ -26,7 +27,7 @@ inline bool is_plain(const Conv &c)
 }
 
 // By the team: the windows of some positions of the result, of all images in turn; zeros where they meet padding.
-void copy_windows(const Conv &c, int64_t first, int64_t count, char *windows);
+void copy_windows(const Conv &c, int64_t group, int64_t first, int64_t count, char *windows);
 
 // By the team: the weight, [out, channels and taps], from the other order, [out, taps and channels], and into it.
 void take_weight(const Conv &c, const void *turned);
