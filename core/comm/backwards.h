@@ -105,7 +105,8 @@ public:
         constexpr int64_t kAmid = 3;  // the step, and half of another one
         now.steps = 2 * done_ - (has_gone_on_ ? 0 : kAmid);
         now.made = 2 * done_ - (has_gone_on_ || now.progress != kSome ? 0 : kAmid);
-        now.calls = asked_for_ - asked_then_;
+        constexpr int64_t kNoCalls = -1;  // so that whoever is whole there goes first
+        now.calls = now.progress == kSome ? kNoCalls : asked_for_ - asked_then_;
         return *(left_at_ = now);
     }
 

@@ -34,11 +34,10 @@ void copy_into(const std::vector<Reducer::Named> &tensors, const State &list)
 }  // namespace
 
 // Of ranks that have stopped one step apart. Who has begun nothing since its last backward may be amid the step of its
-// optimizer, so one that has failed in the same backward, and has all of the steps before, goes first. A call, as of a
-// loss that is shown, may come before that step or behind it; but whoever has made more of them was there later. Where
-// nobody has, it shows in the parameters who has taken all of that step, who none of it, and who is amid it: all of it
-// are those which have a gradient, or the same as in one of the steps before, since an optimizer may leave some alone.
-// It is chosen once for all modules of a group: an optimizer may step those of several.
+// optimizer, so one that has failed in the same backward, and has all of the steps before, goes first. It shows in the
+// parameters who has taken all of that step, who none of it, and who is amid it (param_writes.h), who goes last. A
+// call, as of a loss that is shown, may come before that step or behind it; but whoever has made more of them was there
+// later. It is chosen once for all modules of a group: an optimizer may step those of several.
 Reducer::Position Reducer::position() const
 {
     return group_->backwards().leave([&] {
@@ -49,10 +48,10 @@ Reducer::Position Reducer::position() const
                                  [&](size_t i) { return version_of(each->params_[i].tensor); });
         }
         Position at;
-        at.writes = since.count;
-        at.progress = since.count == 0                 ? Backwards::kNone
-                      : since.is_all || since.like > 0 ? Backwards::kAll
-                                                       : Backwards::kSome;
+        at.writes = since.count();
+        at.progress = since.count() == 0 ? Backwards::kNone
+                      : since.is_whole() ? Backwards::kAll
+                                         : Backwards::kSome;
         return at;
     });
 }
