@@ -140,6 +140,7 @@ void yoke_sampler::begin()
     const std::lock_guard lock(mutex_);
     pass_ = pass_from(resumed_.value_or(0));
     resumed_.reset();
+    pass_.is_begun = true;
     place_ = pass_.from;
     taken_ = 0;
     dealt_.assign(options_.shares.size(), 0);
@@ -177,7 +178,7 @@ std::optional<int64_t> yoke_sampler::next()
         const int64_t in_order = place % options_.count;
         return options_.is_shuffled ? (*shuffle_)(in_order) : in_order;
     }
-    pass_.is_over = true;
+    pass_.is_over = pass_.is_begun;
     return std::nullopt;
 }
 
@@ -223,7 +224,7 @@ SamplerState yoke_sampler::state() const
 {
     const std::lock_guard lock(mutex_);
     if (resumed_) return {epoch_, *resumed_};
-    if (!pass_.end) return {epoch_, 0};
+    if (!pass_.is_begun) return {epoch_, 0};
     const int64_t taken = pass_.from + taken_by_all();
     return {epoch_, pass_.is_over || taken >= pass_.end ? options_.count : taken};
 }
@@ -249,9 +250,14 @@ void yoke_sampler::regroup(Group &group)
     const SamplerState now = state();
     const double own =
         options_.shares.empty() ? 0 : options_.shares[static_cast<size_t>(options_.rank)];
+    const std::vector<int64_t> told =
+        gathered(group, {std::bit_cast<int64_t>(own), now.epoch, now.consumed}, kCall);
     std::vector<double> shares;
-    for (const int64_t each : gathered(group, {std::bit_cast<int64_t>(own)}, kCall))
-        shares.push_back(std::bit_cast<double>(each));
+    std::pair<int64_t, int64_t> furthest;
+    for (size_t i = 0; i < told.size(); i += 3) {
+        shares.push_back(std::bit_cast<double>(told[i]));
+        furthest = std::max(furthest, {told[i + 1], told[i + 2]});
+    }
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.);
     if (sum > 0 && std::ranges::count(shares, 0.))
         fail(YOKE_E_VALUE,
@@ -263,7 +269,8 @@ void yoke_sampler::regroup(Group &group)
     options_.size = group.size();
     options_.shares = sum > 0 ? std::move(shares) : std::vector<double>();
     is_regrouped_ = true;
-    resumed_ = now.consumed;
+    epoch_ = furthest.first;
+    resumed_ = furthest.second;
     pass_ = {};
     place_ = taken_ = 0;
 }

@@ -66,8 +66,9 @@ struct yoke_sampler final : public yoke::RefCounted {
     yoke::SamplerState state() const;
     // Raises YOKE_E_VALUE for what no pass can come to.
     void load(yoke::SamplerState state);
-    // What is left of the epoch is dealt among the ranks of the group, which all call it, from the next pass on; with
-    // shares as large beside each other as they were. Raises YOKE_E_VALUE where some ranks have shares and some none.
+    // What is left of the epoch, to the one that has come furthest, is dealt among the ranks of the group, which all
+    // call it, from the next pass on; with shares as large beside each other as they were. Raises YOKE_E_VALUE where
+    // some ranks have shares and some none.
     void regroup(yoke::Group &group);
 
 private:
@@ -75,7 +76,8 @@ private:
     // One pass: what is dealt of the order from `from` on.
     struct Pass {
         int64_t from = 0,
-                end = 0;       // places of the order; those from `count` on are its beginning again
+                end = 0;  // places of the order; those from `count` on are its beginning again
+        bool is_begun = false;
         bool is_over = false;  // this rank has been told that there is no more
     };
     Pass pass_from(int64_t consumed) const;

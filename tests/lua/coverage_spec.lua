@@ -28,7 +28,6 @@ local NOT_BOUND = {
     yoke_checkpoint_manager_retain = "each Lua manager is the one owner of its handle",
     yoke_group_retain = "each Lua group is the one owner of its handle",
     yoke_comm_init_threads = "a Lua state is for one thread: its ranks are processes",
-    yoke_comm_group = "a script keeps the group that init gave it",
     yoke_state_retain = "each Lua state is the one owner of its handle",
     yoke_state_set_none = "a new node is none",
     yoke_state_set = "tables are gone through entry by entry",

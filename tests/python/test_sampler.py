@@ -2,6 +2,8 @@
 import pytest
 
 import yoke
+from test_parallel import on_ranks
+from test_parallel_regroup import done
 from yoke.data import DistributedSampler
 
 
@@ -96,3 +98,46 @@ def test_epochs_that_are_none_are_refused():
     for wrong in ({"epoch": "a", "consumed": 0}, {"epoch": 0, "consumed": None}):
         with pytest.raises(yoke.TypeError, match="load_state_dict"):
             sampler.load_state_dict(wrong)
+
+
+def test_a_pass_that_was_left_for_another_one_says_so():
+    def begun(count=2):
+        sampler = DistributedSampler(8, 0, 1, shuffle=False)
+        taken = iter(sampler)
+        assert [next(taken) for _ in range(count)] == list(range(count))
+        return sampler, taken
+    for leave in (list, lambda s: next(iter(s)), lambda s: s.set_epoch(1), lambda s: s.load_state_dict({"epoch": 0, "consumed": 4})):
+        sampler, taken = begun()
+        leave(sampler)
+        with pytest.raises(yoke.StateError, match="this pass was left for another one"):
+            next(taken)
+    sampler, taken = begun(8)
+    assert next(taken, None) is None and list(sampler) == list(range(8)) and next(taken, None) is None
+    sampler, taken = begun()
+    sampler.set_epoch(0)  # that it is in already
+    assert list(taken) == list(range(2, 8))
+
+
+@pytest.mark.parametrize("n, size, options", [(3, 8, {"drop_last": True}), (0, 3, {}), (2, 4, {"pad": False})])
+def test_a_pass_without_examples_comes_to_its_end_too(n, size, options):
+    sampler = DistributedSampler(n, size - 1, size, **options)
+    assert sampler.state_dict() == {"epoch": 0, "consumed": 0}
+    assert list(sampler) == [] and sampler.state_dict() == {"epoch": 0, "consumed": n}
+
+
+def test_ranks_that_regroup_apart_go_on_from_the_furthest():
+    def body(group):
+        sampler = DistributedSampler(60, group.rank, 3, pad=False, shuffle=False)
+        sampler.set_epoch(4)
+        taken = iter(sampler)
+        seen = [next(taken) for _ in range(10 + (group.rank == 1))]
+        if group.rank < 2:
+            sampler.regroup(group.split(0))
+        else:
+            group.split(None)
+            return [], seen
+        assert sampler.state_dict() == {"epoch": 4, "consumed": 33}
+        return list(sampler), seen
+    passes = done(on_ranks(3, body))
+    rest = sorted(index for one, _ in passes for index in one)
+    assert rest == list(range(33, 60))

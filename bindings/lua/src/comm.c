@@ -81,6 +81,15 @@ static int init(lua_State *L)
     return told(L, b, status);
 }
 
+/* comm_group(): the default group, or nil. */
+static int default_group(lua_State *L)
+{
+    const yoke_status status = yoke_comm_group(yl_push_handle(L, &yl_group_class));
+    if (status != YOKE_E_STATE) yl_check(L, yl_binding(L), status);
+    if (status) lua_pushnil(L);
+    return 1;
+}
+
 static int finalize(lua_State *L)
 {
     yl_check(L, yl_binding(L), yoke_comm_finalize());
@@ -364,6 +373,7 @@ static int dump(lua_State *L)
 void yl_open_comm(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {{"_comm_init", init},
+                                         {"_comm_group", default_group},
                                          {"_comm_finalize", finalize},
                                          {"_comm_note_raised", note_raised},
                                          {"_comm_coalesce", coalesce},

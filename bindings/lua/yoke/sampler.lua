@@ -15,14 +15,29 @@ Sampler.__name = "yoke.data.DistributedSampler"
 --- How many examples a pass has that begins now.
 function Sampler:__len() return self.handle:length() end
 
---- An iterator: one pass over what this rank gets of the epoch, or of what is left of it after load_state_dict.
+--- An iterator: one pass over what this rank gets of the epoch, or of what is left of it after load_state_dict. The
+--- state tells of it, so it raises where it goes on when another was begun, or the state was set.
 function Sampler:indices()
     self.handle:begin()
-    return function() return self.handle:next() end
+    local own, is_over = {}, false
+    self.pass = own
+    return function()
+        if is_over then return nil end
+        if self.pass ~= own then
+            core.raise("state", "DistributedSampler", "this pass was left for another one, or for another state or epoch, before it came to its end; iterate one at a time, and over another sampler to look at the order")
+        end
+        local index = self.handle:next()
+        is_over = index == nil
+        return index
+    end
 end
 
 --- The next pass is one of this epoch.
-function Sampler:set_epoch(epoch) self.handle:set_epoch(epoch) end
+function Sampler:set_epoch(epoch)
+    local before = self.handle:state()
+    self.handle:set_epoch(epoch)
+    if epoch ~= before then self.pass = nil end
+end
 
 --- {epoch =, consumed =}: how far all ranks together have come, when each has taken as many steps as this one.
 function Sampler:state_dict()
@@ -34,19 +49,38 @@ end
 function Sampler:load_state_dict(dict)
     options.entries("load_state_dict", "dict", dict, { "epoch", "consumed" })
     self.handle:load(dict.epoch, dict.consumed)
+    self.pass = nil
 end
 
---- The next pass deals what is left of the epoch among the ranks of `group`, which all call it.
-function Sampler:regroup(group) self.handle:regroup(group.handle) end
+--- The next pass deals what is left of the epoch, to the rank that has come furthest, among those of `group`, which all
+--- call it.
+function Sampler:regroup(group)
+    self.handle:regroup(group.handle)
+    self.pass = nil
+end
 
 function Sampler:close() self.handle:close() end
 Sampler.__close = Sampler.close
 
--- {rank = 0, world_size = 1, shuffle = true, seed = 0, drop_last = false, pad = true, shares =}: see
--- docs/distributed.md.
+local function own_rank()
+    local group = core._comm_group()
+    if not group then return 0, 1 end
+    local rank, size = group:about()
+    group:close()
+    return rank, size
+end
+
+-- {rank =, world_size =, shuffle = true, seed = 0, drop_last = false, pad = true, shares =}: see
+-- docs/distributed.md. Rank and world_size are those of the default group, where there is one, else one rank alone.
 return function(n, given)
-    local named = options.named("DistributedSampler", given, { rank = 0, world_size = 1, shuffle = true, seed = 0, drop_last = false,
+    local named = options.named("DistributedSampler", given, { rank = options.none, world_size = options.none, shuffle = true, seed = 0, drop_last = false,
         pad = true, shares = options.none })
+    if (named.rank == nil) ~= (named.world_size == nil) then
+        core.raise("value", "DistributedSampler", ("one of the options 'rank', %s, and 'world_size', %s, is missing; give both, or neither"):format(
+            tostring(named.rank), tostring(named.world_size)))
+    elseif named.rank == nil then
+        named.rank, named.world_size = own_rank()
+    end
     local shares = named.shares or nil
     if shares ~= nil and (type(shares) ~= "table" or #shares ~= named.world_size) then
         core.raise("value", "DistributedSampler", ("option 'shares' is %s; it takes a list of one number for each of %s ranks"):format(

@@ -53,6 +53,7 @@ class DistributedSampler:
             shares = [float(number("DistributedSampler", "shares", each)) for each in listed("DistributedSampler", "shares", shares, "numbers")]
             if len(shares) != world_size:
                 raise _yoke.ValueError(f"DistributedSampler(): argument 'shares' has {len(shares)} numbers for {world_size} ranks; give one for each")
+        self._pass: object = None  # that which the state tells of
         self._core = _yoke._Sampler(n, rank, world_size, bool(shuffle), seed, bool(drop_last), bool(pad), shares)
 
     def __len__(self) -> int:
@@ -60,15 +61,22 @@ class DistributedSampler:
         return self._core.length()
 
     def __iter__(self) -> Iterator[int]:
+        """A pass, which the state tells of: StateError from one that goes on when another was begun, or the state was set."""
         self._core.begin()
+        own = self._pass = object()
         index = self._core.next()
         while index >= 0:
             yield index
+            if self._pass is not own:
+                raise _yoke.StateError("DistributedSampler: this pass was left for another one, or for another state or epoch, before it came to its end; iterate one at a time, and over another sampler to look at the order")
             index = self._core.next()
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is one of this epoch."""
+        before = self._core.state()[0]
         self._core.set_epoch(whole("set_epoch", "epoch", epoch, 0))
+        if epoch != before:
+            self._pass = None
 
     def state_dict(self) -> dict[str, int]:
         """{"epoch", "consumed"}: how far all ranks together have come, when each has taken as many steps as this one."""
@@ -82,10 +90,12 @@ class DistributedSampler:
         except (KeyError, TypeError):
             raise _yoke.ValueError(f"load_state_dict(): argument 'state_dict' is {shown(state_dict)}; it has 'epoch' and 'consumed'") from None
         self._core.load(whole("load_state_dict", "epoch", epoch), whole("load_state_dict", "consumed", consumed))
+        self._pass = None
 
     def regroup(self, group: Group) -> None:
-        """The next pass deals what is left of the epoch among the ranks of `group`, which all call it."""
+        """The next pass deals what is left of the epoch, to the rank that has come furthest, among those of `group`, which all call it."""
         group._core.regroup_sampler(self._core)
+        self._pass = None
 
 
 def _own_rank() -> tuple[int, int]:

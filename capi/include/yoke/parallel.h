@@ -115,9 +115,10 @@ YOKE_API yoke_status yoke_reducer_tie(yoke_reducer *reducer, uint64_t forward,
                                       yoke_tensor *const *outputs, int64_t count,
                                       yoke_tensor **outs);
 
-/* What its compression goes on with elsewhere, of this rank: copies. Not while a backward runs. [any-thread] */
+/* What its compression goes on with elsewhere, of this rank: copies. A backward that begins meanwhile waits. Errors:
+ * STATE while one runs. [any-thread] */
 YOKE_API yoke_status yoke_reducer_state(yoke_reducer *reducer, yoke_state **out);
-/* Errors: VALUE for that of another model or compression. [any-thread] */
+/* Errors: VALUE for that of another model or compression, STATE while a backward runs. [any-thread] */
 YOKE_API yoke_status yoke_reducer_load_state(yoke_reducer *reducer, yoke_state *state);
 
 /* ---- Examples -------------------------------------------------------------------------------------------- */
@@ -168,9 +169,10 @@ YOKE_API yoke_status yoke_sampler_get_state(yoke_sampler *sampler, yoke_sampler_
  * than there are. [any-thread] */
 YOKE_API yoke_status yoke_sampler_load(yoke_sampler *sampler, const yoke_sampler_state *state);
 
-/* The next pass deals what is left of the epoch among the ranks of `group`, which all call it: after it
- * yoke_sampler_load says, alike on all, what is left. Shares stay as large beside each other as they were. Errors:
- * VALUE where some of the ranks have shares and some none; what the group has failed with. [any-thread] */
+/* The next pass deals what is left of the epoch among the ranks of `group`, which all call it: of that of the rank
+ * which has come furthest, or as yoke_sampler_load says after it, alike on all. Shares stay as large beside each other
+ * as they were. Errors: VALUE where some of the ranks have shares and some none; what the group has failed with.
+ * [any-thread] */
 YOKE_API yoke_status yoke_sampler_regroup(yoke_sampler *sampler, yoke_group *group);
 
 #ifdef __cplusplus
