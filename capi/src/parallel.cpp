@@ -188,7 +188,7 @@ yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state 
         const Ref<State> given = given_state(mine, last, call);
         const Ref<Group> held = need_group(group, call);
         const Interruptible waits("join");
-        hand_out_state(last, Reducer::of(*held, "join")->end_join(given));
+        hand_out_state(last, Reducer::end_join_of(*held, given));
     });
 }
 

@@ -70,7 +70,10 @@ CompressionState read_compression_state(const State &state, const char *call)
     const State *tensors = all ? all->find("tensors") : nullptr;
     const int64_t *count = steps ? steps->get_if<int64_t>() : nullptr;
     const auto *named = tensors ? tensors->get_if<StateDict>() : nullptr;
-    if (!count || *count < 0 || !named)
+    if (count && *count < 0)
+        fail(YOKE_E_VALUE, "%s: argument 'state' has 'steps' %lld; no compression has made so many",
+             call, static_cast<long long>(*count));
+    if (!count || !named)
         fail(
             YOKE_E_VALUE,
             "%s: argument 'state' is %s without 'steps', a number, and 'tensors', a dict; give what comm_state gave",

@@ -36,6 +36,8 @@ public:
     virtual void go_on(Bucket &, size_t) {}
     // The bucket's memory holds the mean when it returns.
     virtual void end(Bucket &bucket, size_t index) = 0;
+    // Behind it: this view of it is given to nobody, since nobody has used the parameter.
+    virtual void keep(const Bucket &, size_t /*index*/, size_t /*view*/) {}
     // A step that failed: nothing of it is under way when it returns.
     virtual void abandon() noexcept = 0;
 

@@ -45,6 +45,7 @@ public:
     void begin(Bucket &bucket, size_t index, bool is_last) override;
     void go_on(Bucket &bucket, size_t index) override;
     void end(Bucket &bucket, size_t index) override;
+    void keep(const Bucket &bucket, size_t index, size_t view) override;
     void abandon() noexcept override;
     void lay_out(const std::vector<Bucket> &buckets,
                  const std::vector<std::string> &names) override;
@@ -228,6 +229,19 @@ void PowerSgd::end(Bucket &, size_t index)
     if (index + 1 == laid_.size()) ++steps_;
 }
 
+// What it would have been given of what is lacking still is.
+void PowerSgd::keep(const Bucket &bucket, size_t index, size_t view)
+{
+    if (index >= buckets_.size() || !is_finite(*bucket.views[view])) return;
+    for (const Batch &each : buckets_[index].batches)
+        if (view >= each.first && view < each.first + static_cast<size_t>(each.count)) {
+            const int64_t number = static_cast<int64_t>(view - each.first);
+            ops::add_(*make_view(*each.errors, bucket.views[view]->shape(), nullptr,
+                                 number * each.errors->strides()[0]),
+                      *bucket.views[view]);
+        }
+}
+
 // A gradient that is not finite, as of a loss whose scale was too large, costs this step alone: it is so on all ranks
 // then, and nothing of it stays.
 void PowerSgd::put_out_of(Batch &batch)
@@ -313,7 +327,7 @@ void PowerSgd::load(const CompressionState &state)
         const yoke_tensor *view = slash == key.npos ? nullptr : view_of(key.substr(slash + 1));
         const std::string kind = key.substr(0, slash);
         const bool fits =
-            view && is_worth(*view) &&
+            view && is_worth(*view) && tensor->dtype == view->dtype &&
             (kind == "error" ? same(tensor->shape(), view->shape())
                              : kind == "q" && tensor->shape().size() == 2 &&
                                    tensor->shape()[0] == view->numel / view->shape()[0] &&

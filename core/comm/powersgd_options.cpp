@@ -27,9 +27,8 @@ int64_t whole(const std::string &text, const char *key, int64_t least, const std
 
 double number(const std::string &text, const char *key, const std::string &all)
 {
-    char *end = nullptr;
-    const double value = strtod(text.c_str(), &end);
-    if (text.empty() || *end || !(value > 0) || std::isinf(value))
+    const double value = parsed<double>(text).value_or(0);
+    if (!(value > 0) || std::isinf(value))
         fail(YOKE_E_VALUE,
              "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a number above 0",
              kCall, key, text.c_str(), all.c_str());
@@ -60,7 +59,8 @@ PowerSgdOptions read_powersgd_options(const std::string &text)
 {
     PowerSgdOptions options;
     std::set<std::string> seen;
-    for (size_t at = 0; at < text.size();) {
+    if (text.empty()) return options;
+    for (size_t at = 0; at <= text.size();) {
         const size_t end = std::min(text.find(',', at), text.size());
         const std::string one = text.substr(at, end - at);
         const size_t sign = std::min(one.find('='), one.size());

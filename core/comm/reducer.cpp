@@ -269,13 +269,27 @@ std::vector<std::vector<std::string>> Reducer::bucket_names() const
 Ref<State> Reducer::comm_state() const
 {
     const NoGrad no_grad;
+    const std::lock_guard lock(state_mutex_);
+    check_resting("comm_state");
     return state_of(compression_->state());
 }
 
 void Reducer::load_comm_state(const State &state)
 {
     const NoGrad no_grad;
+    const std::lock_guard lock(state_mutex_);
+    check_resting("load_comm_state");
     compression_->load(read_compression_state(state, "load_comm_state"));
+}
+
+// Who calls it has state_mutex_, so that none begins.
+void Reducer::check_resting(const char *call) const
+{
+    const std::lock_guard lock(mutex_);
+    if (is_walking_)
+        yoke::fail(YOKE_E_STATE,
+                   "%s: a backward over the parameters is under way; call it when that is over",
+                   call);
 }
 
 }  // namespace yoke

@@ -85,6 +85,7 @@ public:
     // Returns when all ranks have come here, with the values and gradients of one that came last, and what that one
     // gave as `mine`, which may be null. Raises YOKE_E_STATE where none of them had a backward since.
     Ref<State> end_join(const Ref<State> &mine);
+    static Ref<State> end_join_of(Group &group, const Ref<State> &mine);
 
     // In the place of this one, which leaves its leaves: the same for another group, whose ranks all call it. All get
     // parameters, buffers and the compression's state from the rank that is furthest, and what that one gave as `mine`.
@@ -94,7 +95,8 @@ public:
         Ref<State> state;
     };
     Regrouped regroup(const Ref<Group> &group, const Ref<State> &mine);
-    // Of the compression. Raises YOKE_E_VALUE for that of another model or compression.
+    // Of the compression. A backward that begins meanwhile waits; raises YOKE_E_STATE while one runs, YOKE_E_VALUE for
+    // that of another model or compression.
     Ref<State> comm_state() const;
     void load_comm_state(const State &state);
 
@@ -226,6 +228,7 @@ private:
     enum class Writes { kAll, kUnlike };
     void send(const std::vector<Named> &tensors, int32_t root, Writes writes);
     void send_together(const std::vector<Tensor> &some, int32_t root, Writes writes);
+    void check_resting(const char *call) const;
     LeafNode &leaf_of(size_t param) const { return *leaves_[param]; }
 
     const Ref<Group> group_;
@@ -249,6 +252,8 @@ private:
     bool is_retired_ = false;  // another one was to take its place
     Step step_;
 
+    // Of what the compression goes on with, by whoever it is not of: taken before mutex_, and to begin a backward.
+    mutable std::mutex state_mutex_;
     mutable std::mutex mutex_;
     bool is_walking_ = false, is_sync_ = true;
     bool has_unsynced_ = false;  // gradients that were added up since the last sum

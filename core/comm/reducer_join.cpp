@@ -6,6 +6,7 @@
 #include "core/ops/ops.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace yoke {
@@ -22,7 +23,7 @@ std::shared_ptr<Reducer> Reducer::of(Group &group, const char *call)
     if (all.empty())
         yoke::fail(
             YOKE_E_STATE,
-            "%s: no module's gradients are reduced in this group of %d ranks; wrap it in DistributedDataParallel before",
+            "%s: no module's gradients are reduced in this group of %d ranks; wrap it in DistributedDataParallel before, and hold that",
             call, group.size());
     if (all.size() > 1)
         yoke::fail(
@@ -30,6 +31,19 @@ std::shared_ptr<Reducer> Reducer::of(Group &group, const char *call)
             "%s: the gradients of %zu modules are reduced in this group, and it answers for one; let the others go",
             call, all.size());
     return std::move(all.front());
+}
+
+// The others wait for answers of one that finds no module there.
+Ref<State> Reducer::end_join_of(Group &group, const Ref<State> &mine)
+{
+    std::shared_ptr<Reducer> reducer;
+    try {
+        reducer = of(group, kJoin);
+    } catch (const Error &error) {
+        group.abort(error.what());
+        throw;
+    }
+    return reducer->end_join(mine);
 }
 
 void Reducer::begin_join()
@@ -111,7 +125,9 @@ void Reducer::leave()
         yoke::fail(YOKE_E_STATE, "%s: this rank is in no join of this group; begin one before",
                    kJoin);
     presence_ = Presence::kOut;
-    if (is_sync_ && !has_unsynced_) return;
+    const auto has_gradient = [this](size_t i) { return leaf_of(i).grad().present(); };
+    const std::ranges::iota_view all(size_t{0}, params_.size());
+    if (is_sync_ && !(has_unsynced_ && std::ranges::any_of(all, has_gradient))) return;
     const std::string problem = format(
         "%s: this rank leaves with gradients that no_sync has added up and no backward has reduced; its last backward must be outside of no_sync",
         kJoin);

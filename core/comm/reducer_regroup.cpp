@@ -98,12 +98,10 @@ int32_t Reducer::furthest(Group &group, uint64_t former, Position mine)
 // It keeps what its compression goes on with; who calls it again finds that.
 void Reducer::retire()
 {
+    const std::lock_guard none_begins(state_mutex_);
+    check_resting(kRegroup);
     {
         const std::lock_guard lock(mutex_);
-        if (is_walking_)
-            yoke::fail(YOKE_E_STATE,
-                       "%s: a backward over the parameters is under way; call it when that is over",
-                       kRegroup);
         is_over_ = is_retired_ = true;
     }
     detach();

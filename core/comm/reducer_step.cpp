@@ -21,6 +21,7 @@ constexpr const char *kBackward = "backward";
 
 void Reducer::claim(uint64_t oldest)
 {
+    const std::lock_guard first(state_mutex_);
     const std::lock_guard lock(mutex_);
     if (is_walking_)
         yoke::fail(
@@ -236,6 +237,8 @@ void Reducer::finish_step()
     for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
     for (size_t i = 0; i < buckets_.size(); ++i) {
         compression_->end(buckets_[i], i);
+        for (size_t k = 0; k < buckets_[i].params.size(); ++k)
+            if (!(shared()[buckets_[i].params[k]] > 0)) compression_->keep(buckets_[i], i, k);
         if (const double room = room_above(buckets_[i]); room != 1)
             ops::mul_(*buckets_[i].memory, room);
         if (step_.presence != Presence::kOut) settle(i);  // who is out gets its at the join's end

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import threading
+import time
 
 import pytest
 
@@ -229,3 +230,20 @@ def test_a_backward_that_takes_no_such_argument_is_told_to_all_at_once(refused, 
         return str(told.value)
     first, second = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=120.))
     assert "rank 1 (host" in first and "its backward failed" in first, (first, second)
+
+
+def test_the_others_are_told_of_a_join_that_cannot_end():
+    def body(group):
+        model = nn.Linear(6, 2)
+        ddp = yoke.DistributedDataParallel(model, group)
+        with pytest.raises(yoke.Error) as caught:
+            with group.join():
+                for _ in range(1 + group.rank):
+                    ddp(yoke.ones((2, 6))).sum().backward()
+                if group.rank == 0:
+                    del ddp
+        return str(caught.value)
+    began = time.monotonic()
+    first, second = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=30.))
+    assert "no module's gradients are reduced" in first and "no module's gradients are reduced" in second, (first, second)
+    assert time.monotonic() - began < 15

@@ -370,3 +370,18 @@ def joined():
 told(joined)
 """, 2)
     assert statuses == [0, 0] and " at <string>:" in outs[0] and "(joined)" in outs[0] and "contextlib" not in outs[0], (outs, errors)
+
+
+def test_what_no_sync_has_added_up_may_be_dropped_before_the_end():
+    def body(group):
+        model = net()
+        ddp = yoke.DistributedDataParallel(model, group)
+        with group.join():
+            for x in batches(group.rank, 2):
+                train(ddp, model, [x])
+            with ddp.no_sync():
+                ddp(x).sum().backward()
+            model.zero_grad()
+        return values(model)
+    first, second = on_ranks(2, body)
+    assert first == second

@@ -97,6 +97,15 @@ function Group:empty(shape, dtype)
     return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype)
 end
 
+-- Who waits for a call of this rank's is told what was wrong with it.
+local function finished(self, name, is_fine, ...)
+    if is_fine then return ... end
+    local problem = ...
+    local has_text, text = pcall(function() return problem.message end) -- not what a hook raises while it waits
+    if has_text and text then pcall(self.handle.note_refused, self.handle, name, text) end
+    error(problem, 0)
+end
+
 --- Around the loops of ranks with unlike numbers of batches, as fn: a rank whose fn has returned answers the others'
 --- backwards with weight 0 until all have. Then all have the parameters, buffers and gradients of one that came last,
 --- and of its `objects`, a list such as {optimizer}, which have made more steps, the states. True, or nil and an error.
@@ -106,7 +115,7 @@ function Group:join(fn, objects)
     if type(fn) ~= "function" then
         core.raise("type", "join", ("argument 'fn' is %s; it takes a function"):format(options.shown(fn)))
     end
-    objects = carried.checked(objects or {}, "join")
+    objects = finished(self, "join", pcall(carried.checked, objects or {}, "join"))
     self.handle:join_begin()
     local is_fine, mine = carried.guarded(self, function()
         fn()
@@ -154,15 +163,6 @@ end
 --- The ranks that call it within `timeout` seconds (5), in their order, are a new group, and this one ends, whatever
 --- has become of the others. Nil and an error in a rank that comes when the others have gone on.
 function Group:shrink(timeout) return made(self.handle:shrink(timeout == nil and 5.0 or timeout)) end
-
--- Who waits for a call of this rank's is told what was wrong with it.
-local function finished(self, name, is_fine, ...)
-    if is_fine then return ... end
-    local problem = ...
-    local has_text, text = pcall(function() return problem.message end) -- not what a hook raises while it waits
-    if has_text and text then pcall(self.handle.note_refused, self.handle, name, text) end
-    error(problem, 0)
-end
 
 for _, name in ipairs { "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send",
     "recv", "barrier", "monitored_barrier", "split", "shrink", "empty" } do
@@ -242,7 +242,8 @@ function comm.coalesce(fn)
 end
 
 --- How much of the work each rank of a group should have, 1 in all, so that all need equally long: by the time of
---- step(), which does the same work on each rank. It is called four times, of which the first does not count, and the
+--- step(), which does the same work on each rank and calls nothing of a group, in which each would wait for the
+--- slowest: it steps the plain module. It is called four times, of which the first does not count, and the
 --- quickest does. For DistributedSampler, batches of a size by share, and set_weight. All ranks call it. What step()
 --- raises ends the group, on all ranks with its reason.
 function comm.measure_shares(step, group)

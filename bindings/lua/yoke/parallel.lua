@@ -224,8 +224,11 @@ end
 --- What the compression of this rank goes on with: {steps =, tensors =}.
 function Parallel:comm_state() return tree.value(self.reducer:state()) end
 
---- Raises for the state of another model or compression.
-function Parallel:load_comm_state(state) self.reducer:load_state(tree.of(state, "load_comm_state", "state")) end
+--- Raises for the state of another model or compression, as comm_state does, too, while a backward runs.
+function Parallel:load_comm_state(state)
+    finished(self.group.handle, "load_comm_state",
+        pcall(function() self.reducer:load_state(tree.of(state, "load_comm_state", "state")) end))
+end
 
 --- That of the module, under its names.
 function Parallel:state_dict() return self.module:state_dict() end

@@ -212,13 +212,13 @@ class DistributedDataParallel(Module):
             _carried.load(objects, told, "regroup")
 
     def comm_state(self) -> dict[str, Any]:
-        """What the compression of this rank goes on with: {"steps": …, "tensors": {…}}."""
+        """What the compression of this rank goes on with: {"steps": …, "tensors": {…}}. StateError while a backward runs."""
         state: dict[str, Any] = self._reducer.state()
         return state
 
     def load_comm_state(self, state: dict[str, Any]) -> None:
-        """ValueError for the state of another model or compression."""
-        self._reducer.load_state(state)
+        """ValueError for the state of another model or compression, StateError while a backward runs."""
+        made(self.group._core, "load_comm_state", lambda: self._reducer.load_state(state))
 
     def state_dict(self) -> dict[str, Tensor]:
         """That of `module`, under its names."""

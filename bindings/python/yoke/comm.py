@@ -213,7 +213,7 @@ class Group:
         has such a block, or each backward is a StateError on all; so is the end where none had a backward, and a group that not
         one DistributedDataParallel has. An exception that leaves the block ends the group, on all ranks with its reason.
         """
-        _carried.check(objects, "join")
+        made(self._core, "join", lambda: _carried.check(objects, "join"))
         self._core.join_begin()
         with self:
             yield
@@ -310,7 +310,8 @@ def hang(*paths: str | os.PathLike[str]) -> dict[str, Any]:
 def measure_shares(step_fn: Callable[[], object], group: Group | None = None) -> list[float]:
     """How much of the work each rank should have, 1 in all, so that all need equally long: by the time of step_fn().
 
-    All ranks call it; step_fn does the same work on each, and synchronizes what it gives to a device. It is called four
+    All ranks call it; step_fn does the same work on each, and synchronizes what it gives to a device. It calls nothing of a
+    group, in which each would wait for the slowest: it steps the plain module, not the DistributedDataParallel. It is called four
     times, of which the first does not count, and the quickest does. For DistributedSampler(shares=…), batches of a size
     by share, and DistributedDataParallel.set_weight. `group` is the default group where it is None. What step_fn raises
     ends the group, on all ranks with its reason.
