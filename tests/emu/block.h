@@ -62,6 +62,18 @@ struct WarpLane {
     Copies copies;
     Clock
         known{};  // up to which barrier of its warp's lanes, its own among them, all that they did is ordered before it
+
+    // As another thread: most blocks are of threads that do little, so what is written before it is read stays.
+    void begin(const Thread &as)
+    {
+        thread = as;
+        state = State::kReady;
+        fresh = true;
+        products.count = 0;
+        if (copies.all.size() + copies.older + copies.closed) copies = {};
+        known = {};
+        known[(size_t)(as.number % kWarp)] = 1;
+    }
 };
 
 // Who touched an element of shared memory since the block's last barrier: of one kind of access which warps, and of the

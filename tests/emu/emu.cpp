@@ -239,25 +239,22 @@ void prepare(Block &block, uint3 index, dim3 grid, dim3 size)
 {
     const size_t count = (size_t)size.x * size.y * size.z;
     block.grid = {index, size, grid};
-    block.warp_lanes.assign(count, WarpLane());
+    block.warp_lanes.resize(count);
     block.meetings.resize((count + kWarp - 1) / kWarp, std::vector<Meeting>(kWarp));
     block.arrays.clear();
     block.time = 0;
+    uint3 at{0, 0, 0};
     for (size_t i = 0; i < count; i++) {
-        block.warp_lanes[i].known = {};
-        block.warp_lanes[i].known[i % kWarp] = 1;
-        block.warp_lanes[i].thread = {{(unsigned)(i % size.x), (unsigned)(i / size.x % size.y),
-                                       (unsigned)(i / size.x / size.y)},
-                                      (int)i};
+        block.warp_lanes[i].begin({at, (int)i});
+        if (++at.x < size.x) continue;
+        at.x = 0;
+        if (++at.y < size.y) continue;
+        at.y = 0;
+        at.z++;
     }
 }
 
 }  // namespace
-
-int warp_lane_number()
-{
-    return g_warp_lane->thread.number % kWarp;
-}
 
 void report(const char *place, const char *format, ...)
 {

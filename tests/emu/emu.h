@@ -87,7 +87,10 @@ void warp_barrier(const char *place, unsigned mask = kWholeWarp);
 void exchange(const char *place, unsigned mask, const void *mine, void *theirs, size_t bytes,
               int warp_lane);
 unsigned ballot(const char *place, unsigned mask, bool vote);
-int warp_lane_number();
+inline int warp_lane_number()
+{
+    return (int)((unsigned)g_thread->number % kWarp);
+}
 
 template <class T>
 T shuffle_from(const char *place, unsigned mask, T value, int warp_lane)
