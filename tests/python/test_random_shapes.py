@@ -12,8 +12,9 @@ import pytest
 import yoke
 
 SOAKS = bool(os.environ.get("YOKE_SOAK"))
-SEEDS, CASES = range(300 if SOAKS else 10), 40
-LARGE_SEEDS, LARGE_CASES = range(30 if SOAKS else 1), 8 if "ASAN_OPTIONS" in os.environ else 40  # a sanitizer takes its time
+SANITIZED = "ASAN_OPTIONS" in os.environ  # takes its time
+SEEDS, CASES = range(300 if SOAKS else 4 if SANITIZED else 10), 40
+LARGE_SEEDS, LARGE_CASES = range(30 if SOAKS else 1), 8 if SANITIZED else 40
 
 
 @pytest.fixture(autouse=True)
