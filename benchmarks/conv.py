@@ -12,6 +12,7 @@ from bench import BUILT, Report, Worker, ratio, rounds
 
 TARGET = 0.97  # of the direct call's speed
 HALF_TARGET = 1.7  # bf16 beside f32, of 3x3 together
+ROUNDS, ROUND_SECONDS = 25, 0.03  # so short that a neighbour of the machine mostly disturbs both of a pair
 KINDS = ("forward", "data", "weight")
 # name: (side, channels in, channels out, kernel, groups)
 CASES = {"3x3 64x56": (56, 64, 64, 3, 1), "3x3 128x28": (28, 128, 128, 3, 1), "3x3 256x14": (14, 256, 256, 3, 1),
@@ -30,7 +31,7 @@ def measure(report, worker, threads, dtype):
     for name, sizes in CASES.items():
         for kind in KINDS:
             where = f"{kind} {dtype} {' '.join(map(str, sizes))} {threads}"
-            times = rounds({who: (worker, f"{who} {where}") for who in ("yoke", "onednn")}, report.options.rounds or 7, 0.1)
+            times = rounds({who: (worker, f"{who} {where}") for who in ("yoke", "onednn")}, report.options.rounds or ROUNDS, ROUND_SECONDS)
             for who, seconds in times.items():
                 speeds = [1e-9 * work(*sizes) / s for s in seconds]
                 report.result(f"{who} {where}", statistics.median(speeds), [min(speeds), max(speeds)], "GFLOP/s")

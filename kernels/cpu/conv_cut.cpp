@@ -10,7 +10,7 @@ struct Prices {
     double moved;  // in that of an element that is copied, or read by one more part
 };
 constexpr Prices kF32Prices = {1 << 26, 64, 6}, kBf16Prices = {1 << 28, 240, 44};
-constexpr double kDear = 1.03, kDearInTwo = 1.125;  // of the time of one part
+constexpr double kDear = 1.02, kDearInTwo = 1.125;  // of the time of one part
 constexpr double kLeastWork = 1 << 22;              // of a part
 constexpr int64_t kMostParts = 64;
 constexpr double kEnoughParts = 16;  // whatever they cost one thread
@@ -162,7 +162,9 @@ void ConvCut::cut_weight(const Conv &conv)
     const WeightCut weight{conv, prices_of(conv)};
     for (int64_t next = 2; next <= kMostParts; next *= 2)
         for (bool channels : {true, false})
-            if (weight.may(channels, next)) parts = next, by_channels = channels;
+            if (weight.may(channels, next) &&
+                (parts < next || weight.cost(channels, next) < weight.cost(by_channels, next)))
+                parts = next, by_channels = channels;
     if (by_channels) length = conv.o, unit = kCutChannels;
 }
 

@@ -40,8 +40,10 @@ Hook = Callable[[Bucket, Group], "Work | Tensor | None"]
 def _hook(function: Hook, groups: list[Group]) -> Callable[[Tensor, int, bool], Work | None]:
     def run(tensor: Tensor, index: int, is_last: bool) -> Work | None:
         given = function(Bucket(tensor, index, is_last), groups[0])
-        if not isinstance(given, Tensor):
+        if given is None or isinstance(given, Work):
             return given
+        if not isinstance(given, Tensor):
+            raise _yoke.TypeError(f"the hook gave {shown(given)} for a bucket; it gives a tensor like the bucket's, a Work, or None")
         if given.shape != tensor.shape or given.dtype != tensor.dtype:
             raise _yoke.ValueError(f"the hook gave {given.dtype} {list(given.shape)} for a bucket of {tensor.dtype} {list(tensor.shape)}; it gives a tensor like the bucket's, a Work, or None")
         tensor.copy_(given)
@@ -185,7 +187,8 @@ class DistributedDataParallel(Module):
     def set_weight(self, n: float) -> None:
         """How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.
 
-        The number of its tokens or examples makes the mean that of all; ValueError unless above 0 and finite.
+        The number of its tokens or examples makes the mean that of all. For all that no_sync has added up counts what holds
+        at the backward that reduces. ValueError unless above 0 and finite.
         """
         made(self.group._core, "set_weight", lambda: self._reducer.set_weight(n))
 
