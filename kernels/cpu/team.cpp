@@ -37,6 +37,9 @@ constexpr uint32_t kOneJob = 0x2000;  // the job's number is in the bits from he
 constexpr int64_t kShortPoll = 10'000, kLongPoll = 200'000;
 // What tells of a busy machine: a wait so long for a part that another has taken, or a poll that stood still.
 constexpr int64_t kLongWait = 300'000;
+// A wait is no longer than the part is, if nobody is put aside: of the holder's own parts, whose last ended some time
+// amid the other's, or, of one alone that began with the other's, by how much processors differ.
+constexpr double kPartsToWait = 1.5, kPartsToWaitOfOne = 0.5;
 // One alone may be the system's own doing; beside a busy process one follows the other.
 constexpr int64_t kSignsWithin = 30'000'000, kBusyFor = 100'000'000;
 // Work that pays for waking somebody who must first take a processor from another.
@@ -229,16 +232,17 @@ bool Team::run_next(Share &share, int &slot)
     return true;
 }
 
-void Team::work(int thread, int slot)
+int64_t Team::work(int thread, int slot)
 {
+    int64_t parts = 0;
     for (int i = 0; i < size_; i++)
-        while (run_next(shares_[(thread + i) % size_], slot)) {
-        }
+        while (run_next(shares_[(thread + i) % size_], slot)) parts++;
+    return parts;
 }
 
 // Whoever is inside holds a part. The holder polls for its end and then sleeps, so that its processor is free for the
-// thread that has the part.
-void Team::await_last()
+// thread that has the part. It has run `parts` since `begin`.
+void Team::await_last(int64_t begin, int64_t parts)
 {
     if (!(word_.fetch_and(~kOpen, std::memory_order_acquire) & kInside)) return;
     int64_t start = now_ns(), now = start, most = is_machine_busy() ? kShortPoll : kLongPoll / 2;
@@ -252,7 +256,9 @@ void Team::await_last()
     for (; word & kInside; word = word_.load(std::memory_order_acquire))
         futex(word_, FUTEX_WAIT_BITSET, word, kForEnd);
     now = now_ns();
-    if (now - start > kLongWait) note_busy(now);
+    const double one = parts ? (double)(start - begin) / (double)parts : 0,
+                 usual = (parts > 1 ? kPartsToWait : kPartsToWaitOfOne) * one;
+    if ((double)(now - start) > std::max((double)kLongWait, usual)) note_busy(now);
 }
 
 void Team::run(int64_t count, ChunkFn fn, void *context)
@@ -270,15 +276,15 @@ void Team::run(int64_t count, ChunkFn fn, void *context)
     uint32_t word = word_.load(std::memory_order_relaxed);
     word_.exchange(((word & ~kHolderSleeps) + kOneJob) | kOpen);
     int slot = -1, helpers = static_cast<int>(std::min<int64_t>(dealt - 1, kWakesAtOnce));
+    const int64_t begin = now_ns();
+    int64_t parts = 0;
     if (!is_machine_busy()) {
         wake(helpers);
     } else {  // the first part tells what the rest is worth
-        int64_t start = now_ns();
-        if (!run_next(shares_[0], slot) || (now_ns() - start) * (count - 1) > kWorthWaking)
-            wake(helpers);
+        parts = run_next(shares_[0], slot);
+        if (!parts || (now_ns() - begin) * (count - 1) > kWorthWaking) wake(helpers);
     }
-    work(0, slot);
-    await_last();
+    await_last(begin, parts + work(0, slot));
 }
 
 void Team::forget()

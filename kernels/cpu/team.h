@@ -59,9 +59,9 @@ private:
     bool enter(Worker &worker);
     void leave();
     bool run_next(Share &share, int &slot);
-    void work(int thread, int slot);
+    int64_t work(int thread, int slot);  // how many parts it ran
     void wake(int most);
-    void await_last();
+    void await_last(int64_t begin, int64_t parts);
     void note_busy(int64_t now);
 
     // The word that everybody waits on: whether a job is open, whether the holder sleeps until it ends, how many
