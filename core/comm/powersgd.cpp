@@ -36,6 +36,14 @@ struct Compressed {
     Tensor together;            // these one after the other, within a step
 };
 
+// A view of one matrix of a batch, which stays a batch.
+Tensor one_of(const yoke_tensor &all, int64_t number)
+{
+    const auto size = all.shape(), step = all.strides();
+    const int64_t shape[] = {1, size[1], size[2]}, strides[] = {step[0], step[1], step[2]};
+    return make_view(all, shape, strides, number * step[0]);
+}
+
 class PowerSgd final : public Compression {
 public:
     PowerSgd(PowerSgdOptions options, Ref<Group> group)
@@ -232,28 +240,36 @@ void PowerSgd::end(Bucket &, size_t index)
 // What it would have been given of what is lacking still is.
 void PowerSgd::keep(const Bucket &bucket, size_t index, size_t view)
 {
-    if (index >= buckets_.size() || !is_finite(*bucket.views[view])) return;
+    if (index >= buckets_.size()) return;
     for (const Batch &each : buckets_[index].batches)
-        if (view >= each.first && view < each.first + static_cast<size_t>(each.count)) {
+        if (view >= each.first && view < each.first + static_cast<size_t>(each.count) &&
+            is_finite(*bucket.views[view])) {
             const int64_t number = static_cast<int64_t>(view - each.first);
-            ops::add_(*make_view(*each.errors, bucket.views[view]->shape(), nullptr,
-                                 number * each.errors->strides()[0]),
-                      *bucket.views[view]);
+            ops::add_(*one_of(*each.errors, number), *one_of(*each.matrices, number));
         }
 }
 
-// A gradient that is not finite, as of a loss whose scale was too large, costs this step alone: it is so on all ranks
-// then, and nothing of it stays.
+// A gradient that is not finite, as of a loss whose scale was too large, costs this step and its matrix alone: it is so
+// on all ranks then, and nothing of it stays.
 void PowerSgd::put_out_of(Batch &batch)
 {
     const Tensor q = std::exchange(batch.next_q, {}), p = std::exchange(batch.p, {});
     if (is_finite(*q)) {
         put_out(batch.errors, batch.matrices, p, q);
-        batch.q = q;
     } else {
-        ops::fill_(*batch.matrices, std::numeric_limits<double>::quiet_NaN());
-        ops::fill_(*batch.errors, 0.0);
+        for (int64_t k = 0; k < batch.count; ++k) {
+            const Tensor error = one_of(*batch.errors, k), matrix = one_of(*batch.matrices, k),
+                         of_q = one_of(*q, k);
+            if (is_finite(*of_q)) {
+                put_out(error, matrix, one_of(*p, k), of_q);
+                continue;
+            }
+            ops::fill_(*matrix, std::numeric_limits<double>::quiet_NaN());
+            ops::fill_(*error, 0.0);
+            ops::copy_(*of_q, *one_of(*batch.q, k));
+        }
     }
+    batch.q = q;
     batch.holds_all = false;
 }
 

@@ -95,17 +95,18 @@ int32_t Reducer::furthest(Group &group, uint64_t former, Position mine)
     return static_cast<int32_t>(-most->second.second);
 }
 
-// It keeps what its compression goes on with; who calls it again finds that.
+// It keeps what its compression goes on with; who calls it again finds that. Gradients may be the script's own memory,
+// which calls into it as it goes, so they go when nothing is locked.
 void Reducer::retire()
 {
-    const std::lock_guard none_begins(state_mutex_);
-    check_resting(kRegroup);
     {
+        const std::lock_guard none_begins(state_mutex_);
+        check_resting(kRegroup);
+        compression_->lay_out({}, names());
         const std::lock_guard lock(mutex_);
         is_over_ = is_retired_ = true;
     }
     detach();
-    compression_->lay_out({}, names());
     buckets_.clear();
     for (size_t i = 0; i < params_.size(); ++i) leaf_of(i).set_grad(nullptr);
 }
@@ -176,7 +177,10 @@ Ref<State> Reducer::values(const Ref<State> &mine) const
     all->put("done", State::make(group_->backwards().done()), kRegroup);
     all->put("params", list_of(all_params_), kRegroup);
     all->put("buffers", list_of(buffers_), kRegroup);
-    all->put("compression", state_of(compression_->state().common()), kRegroup);
+    {
+        const std::lock_guard lock(state_mutex_);
+        all->put("compression", state_of(compression_->state().common()), kRegroup);
+    }
     all->put("mine", mine.present() ? mine : State::make(), kRegroup);
     return all;
 }
@@ -191,7 +195,10 @@ void Reducer::take_over(const Reducer &before, State &values)
     writes_.go_on_from(before.writes_);
     is_sync_ = before.is_sync();
     CompressionState state = read_compression_state(values.at("compression", kRegroup), kRegroup);
-    state.tensors.merge(before.compression_->state().tensors);
+    {
+        const std::lock_guard lock(before.state_mutex_);
+        state.tensors.merge(before.compression_->state().tensors);
+    }
     compression_->load(state);
 }
 

@@ -68,7 +68,7 @@ struct yoke_sampler final : public yoke::RefCounted {
     void load(yoke::SamplerState state);
     // What is left of the epoch, to the one that has come furthest, is dealt among the ranks of the group, which all
     // call it, from the next pass on; with shares as large beside each other as they were. Raises YOKE_E_VALUE where
-    // some ranks have shares and some none.
+    // some ranks have shares and some none, or unlike numbers of examples.
     void regroup(yoke::Group &group);
 
 private:

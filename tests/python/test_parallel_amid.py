@@ -64,7 +64,7 @@ def test_half_a_step_is_not_what_all_go_on_from(uses, steps, asks, halved):
             if asks:
                 group.all_reduce(loss, async_op=True)
             run.optimizers[0].step()
-        stopped.wait()
+        stopped.wait(60)
         if group.rank == halved:
             group.abort("no memory amid the step")
         before = run.told()

@@ -141,3 +141,11 @@ def test_ranks_that_regroup_apart_go_on_from_the_furthest():
     passes = done(on_ranks(3, body))
     rest = sorted(index for one, _ in passes for index in one)
     assert rest == list(range(33, 60))
+
+
+def test_ranks_that_regroup_have_one_data_set():
+    def body(group):
+        sampler = DistributedSampler(60 + 40 * group.rank, group.rank, 2)
+        with pytest.raises(yoke.ValueError, match="60 examples on rank 0 and 100 on rank 1"):
+            sampler.regroup(group)
+    done(on_ranks(2, body))

@@ -226,8 +226,10 @@ function Parallel:comm_state() return tree.value(self.reducer:state()) end
 
 --- Raises for the state of another model or compression, as comm_state does, too, while a backward runs.
 function Parallel:load_comm_state(state)
-    finished(self.group.handle, "load_comm_state",
-        pcall(function() self.reducer:load_state(tree.of(state, "load_comm_state", "state")) end))
+    local is_fine, problem = pcall(function() self.reducer:load_state(tree.of(state, "load_comm_state", "state")) end)
+    if is_fine then return end
+    if problem.code == "state" then error(problem, 0) end -- of a backward of another thread: the group is well
+    finished(self.group.handle, "load_comm_state", false, problem)
 end
 
 --- That of the module, under its names.

@@ -101,10 +101,22 @@ public:
             yoke_reducer_tie(handle_, forward, given.data(), given.size(), tied.data()));
         return wrap_all(tied);
     }
-    py::object state() const { return object_state(handle_, yoke_reducer_state); }
+    // Both may wait for another thread, which needs the interpreter for what it frees.
+    py::object state() const
+    {
+        return object_state(
+            handle_, +[](yoke_reducer *reducer, yoke_state **out) {
+                const py::gil_scoped_release others_run;
+                return yoke_reducer_state(reducer, out);
+            });
+    }
     void load_state(const py::object &state) const
     {
-        load_object_state(handle_, state, yoke_reducer_load_state);
+        load_object_state(
+            handle_, state, +[](yoke_reducer *reducer, yoke_state *given) {
+                const py::gil_scoped_release others_run;
+                return yoke_reducer_load_state(reducer, given);
+            });
     }
     yoke_reducer *handle() const { return handle_; }
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from yoke import _carried, _outputs, _yoke
 from yoke._check import shown
-from yoke._refused import made
+from yoke._refused import asked, made
 from yoke._yoke import Tensor, Work
 from yoke.comm import Group
 from yoke.data import DistributedSampler
@@ -221,7 +221,7 @@ class DistributedDataParallel(Module):
 
     def load_comm_state(self, state: dict[str, Any]) -> None:
         """ValueError for the state of another model or compression, StateError while a backward runs."""
-        made(self.group._core, "load_comm_state", lambda: self._reducer.load_state(state))
+        asked(self.group._core, "load_comm_state", lambda: self._reducer.load_state(state))
 
     def state_dict(self) -> dict[str, Tensor]:
         """That of `module`, under its names."""
