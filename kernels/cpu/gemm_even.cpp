@@ -113,20 +113,18 @@ yoke_status compute_even(const yoke_launch *launch, const Product &product, Comp
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve(bytes_a + bytes_b)) return status;
     char *a = scratch.as<char>(), *b = a + bytes_a;
-    struct {
-        Matrix a, b;
-    } copied = {};
+    Matrix copied_a = {}, copied_b = {};
     for (int64_t matrix = 0; matrix < product.batch; matrix += piece.batch)
         for (int64_t column = 0; column < product.n; column += piece.columns)
             for (int64_t row = 0; row < product.m; row += piece.rows) {
                 Product part = piece_of(product, piece, matrix, row, column);
                 part.k = depth;
                 if (column == 0 || piece.rows < product.m)
-                    copied.a = copy_deeper(part.a, part.batch, part.m, product.k, true, a);
+                    copied_a = copy_deeper(part.a, part.batch, part.m, product.k, true, a);
                 if (row == 0)
-                    copied.b = copy_deeper(part.b, part.batch, product.k, part.n, false, b);
-                part.a = copied.a;
-                part.b = copied.b;
+                    copied_b = copy_deeper(part.b, part.batch, product.k, part.n, false, b);
+                part.a = copied_a;
+                part.b = copied_b;
                 if (yoke_status status = compute(launch, part, done)) return status;
                 if (!*done) return YOKE_OK;  // and neither are the rest
             }
