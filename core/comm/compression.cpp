@@ -71,7 +71,8 @@ CompressionState read_compression_state(const State &state, const char *call)
     const int64_t *count = steps ? steps->get_if<int64_t>() : nullptr;
     const auto *named = tensors ? tensors->get_if<StateDict>() : nullptr;
     if (count && *count < 0)
-        fail(YOKE_E_VALUE, "%s: argument 'state' has 'steps' %lld; no compression has made so many",
+        fail(YOKE_E_VALUE,
+             "%s: argument 'state' has 'steps' %lld, which is below 0; give what comm_state gave",
              call, static_cast<long long>(*count));
     if (!count || !named)
         fail(

@@ -250,18 +250,20 @@ void yoke_sampler::regroup(Group &group)
     const SamplerState now = state();
     const double own =
         options_.shares.empty() ? 0 : options_.shares[static_cast<size_t>(options_.rank)];
+    constexpr size_t kEach = 4;
     const std::vector<int64_t> told = gathered(
         group, {std::bit_cast<int64_t>(own), now.epoch, now.consumed, options_.count}, kCall);
     std::vector<double> shares;
     std::pair<int64_t, int64_t> furthest;
-    for (size_t i = 0; i < told.size(); i += 4) {
+    for (size_t i = 0; i < told.size(); i += kEach) {
         shares.push_back(std::bit_cast<double>(told[i]));
         furthest = std::max(furthest, {told[i + 1], told[i + 2]});
         if (told[i + 3] != told[3])
             fail(
                 YOKE_E_VALUE,
                 "%s: regroup: the data set has %lld examples on rank 0 and %lld on rank %zu; give all the same",
-                kCall, static_cast<long long>(told[3]), static_cast<long long>(told[i + 3]), i / 4);
+                kCall, static_cast<long long>(told[3]), static_cast<long long>(told[i + 3]),
+                i / kEach);
     }
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.);
     if (sum > 0 && std::ranges::count(shares, 0.))

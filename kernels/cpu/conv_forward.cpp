@@ -13,10 +13,10 @@ namespace yoke::cpu {
 constexpr int64_t kPiece = 32 << 20;
 
 // What is computed at a time: so many positions of so many groups, one alone where each has a bias of its own.
-struct Piece {
+struct WindowPiece {
     int64_t positions, groups;
 
-    explicit Piece(const Conv &c)
+    explicit WindowPiece(const Conv &c)
     {
         const int64_t row = terms_of(c) * kHalfBytes, all = c.n * c.oh * c.ow;
         positions = std::min(all, std::max<int64_t>(64, kPiece / row / 64 * 64));
@@ -44,7 +44,7 @@ static Product product_of(const Conv &c, int64_t group, int64_t groups, int64_t 
 
 yoke_status conv_forward(const yoke_launch *launch, const Conv &c, bool *done)
 {
-    const Piece piece(c);
+    const WindowPiece piece(c);
     const int64_t row = terms_of(c) * kHalfBytes, positions = c.n * c.oh * c.ow;
     const uint64_t weight_bytes = aligned((uint64_t)(c.o * row));
     Scratch scratch(launch);

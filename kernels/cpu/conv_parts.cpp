@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv_cache.h"
 #include "kernels/cpu/conv_cut.h"
 #include "kernels/cpu/conv_products.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/onednn_cache.h"
 #include "kernels/cpu/onednn_parts.h"
@@ -25,8 +26,6 @@ static bool is_small_enough(const Conv &c)
            std::max(c.stride[0], c.stride[1]) <= kMost;
 }
 
-constexpr int64_t kTile = 32;  // channels that AMX takes at once
-
 // What oneDNN 2.6's kernels for AMX read and write beside their memory for, in some cases of each kind: windows that
 // leave rows or columns out, between them or within; those that meet padding alone; 1 x 1 with stride and padding; and
 // forward, of more than a tile's channels, those that overlap with a stride along rows.
@@ -36,7 +35,7 @@ static bool is_broken(const Conv &c)
     const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
     if (c.kh * c.kw == 1) return has_stride && (c.padding[0] > 0 || c.padding[1] > 0);
     if (c.kind == ConvKind::kForward && c.stride[1] > 1 && c.kw > c.stride[1] &&
-        c.c / c.groups > kTile)
+        c.c / c.groups > kAmxTile)
         return true;
     const int64_t size[] = {c.h, c.w}, out[] = {c.oh, c.ow}, kernel[] = {c.kh, c.kw};
     for (int axis = 0; axis < 2; axis++) {
@@ -252,7 +251,7 @@ yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
     }
     if (is_broken(conv))
         return conv.kind == ConvKind::kForward &&
-                       (conv.groups == 1 || conv.c / conv.groups >= kTile)
+                       (conv.groups == 1 || conv.c / conv.groups >= kAmxTile)
                    ? conv_forward(launch, conv, done)
                    : YOKE_OK;
     ConvCut cut(conv);

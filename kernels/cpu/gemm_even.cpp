@@ -62,10 +62,10 @@ static Matrix copy_deeper(const Matrix &m, int64_t batch, int64_t rows, int64_t 
 }
 
 // What is copied at a time: so many matrices, and of each so many rows of a and columns of b.
-struct Piece {
+struct EvenPiece {
     int64_t batch, rows, columns;
 
-    Piece(const Product &p, int64_t depth)
+    EvenPiece(const Product &p, int64_t depth)
     {
         const int64_t line = depth * kSize;
         const auto some_of = [&](int64_t lines) {
@@ -78,7 +78,7 @@ struct Piece {
 };
 
 // Of a product the matrices from one on, and of these the rows and columns from some on, as a piece has them.
-static Product piece_of(const Product &whole, const Piece &piece, int64_t matrix, int64_t row,
+static Product piece_of(const Product &whole, const EvenPiece &piece, int64_t matrix, int64_t row,
                         int64_t column)
 {
     Product part = whole;
@@ -98,7 +98,7 @@ static Product piece_of(const Product &whole, const Piece &piece, int64_t matrix
     return part;
 }
 
-static uint64_t copy_bytes(const Matrix &m, const Piece &piece, int64_t lines, int64_t depth)
+static uint64_t copy_bytes(const Matrix &m, const EvenPiece &piece, int64_t lines, int64_t depth)
 {
     return aligned((uint64_t)(copies_of(m, piece.batch) * lines * depth * kSize));
 }
@@ -107,7 +107,7 @@ yoke_status compute_even(const yoke_launch *launch, const Product &product, Comp
                          bool *done)
 {
     const int64_t depth = product.k + 1;
-    const Piece piece(product, depth);
+    const EvenPiece piece(product, depth);
     const uint64_t bytes_a = copy_bytes(product.a, piece, piece.rows, depth),
                    bytes_b = copy_bytes(product.b, piece, piece.columns, depth);
     Scratch scratch(launch);

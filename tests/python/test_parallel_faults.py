@@ -3,7 +3,6 @@ import json
 import os
 import pathlib
 import threading
-import time
 
 import pytest
 
@@ -236,14 +235,11 @@ def test_the_others_are_told_of_a_join_that_cannot_end():
     def body(group):
         model = nn.Linear(6, 2)
         ddp = yoke.DistributedDataParallel(model, group)
-        with pytest.raises(yoke.Error) as caught:
+        # At once, not at the deadline.
+        with pytest.raises(yoke.CancelledError if group.rank else yoke.StateError, match="no module's gradients are reduced"):
             with group.join():
                 for _ in range(1 + group.rank):
                     ddp(yoke.ones((2, 6))).sum().backward()
                 if group.rank == 0:
                     del ddp
-        return str(caught.value)
-    began = time.monotonic()
-    first, second = on_ranks(2, body, yoke.comm.init_all(["cpu"], size=2, timeout=30.))
-    assert "no module's gradients are reduced" in first and "no module's gradients are reduced" in second, (first, second)
-    assert time.monotonic() - began < 15
+    assert on_ranks(2, body) == [None, None]
