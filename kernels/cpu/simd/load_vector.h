@@ -38,4 +38,38 @@ inline V load_vector(const bf16 *from)
     return (V)(__builtin_convertvector(*(const Bits *)from, Wide) << 16);
 }
 
+template <class V>
+inline V load_vector(const f16 *from)
+{
+#if defined(__AVX512F__)
+    if constexpr (sizeof(V) == 64)
+        return (V)_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256((const __m256i *)from));
+#elif defined(__AVX2__) && defined(__F16C__)
+    if constexpr (sizeof(V) == 32)
+        return (V)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from));
+#endif
+    V v = {};
+    for (int i = 0; i < (int)(sizeof(V) / sizeof(float)); i++) v[i] = convert<float>(from[i]);
+    return v;
+}
+
+// A vector of I of the bytes, or the smaller integers, from there on.
+template <class V, class I>
+inline V load_integers(const I *from)
+{
+#if defined(__AVX512F__)
+    if constexpr (sizeof(I) == 1 && sizeof(V) == 64 && sizeof(V{}[0]) == 4)
+        return (V)_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128((const __m128i *)from));
+    if constexpr (sizeof(I) == 1 && sizeof(V) == 64 && sizeof(V{}[0]) == 2)
+        return (V)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)from));
+#elif defined(__AVX2__)
+    if constexpr (sizeof(I) == 1 && sizeof(V) == 32 && sizeof(V{}[0]) == 4)
+        return (V)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
+    if constexpr (sizeof(I) == 1 && sizeof(V) == 32 && sizeof(V{}[0]) == 2)
+        return (V)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from));
+#endif
+    using Narrow = VectorOf<I, sizeof(V) / sizeof(V{}[0]) * sizeof(I)>;
+    return __builtin_convertvector(*(const Narrow *)from, V);
+}
+
 YOKE_SIMD_END

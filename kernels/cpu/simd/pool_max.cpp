@@ -1,7 +1,6 @@
 // Maxima of windows over height and width, and their gradient.
-#include "kernels/cpu/simd/load_vector.h"
+#include "kernels/cpu/simd/bf16_pairs.h"
 #include "kernels/cpu/simd/pool.h"
-#include "kernels/cpu/simd/tile.h"
 
 YOKE_SIMD_BEGIN
 
@@ -69,23 +68,13 @@ static const int32_t *see_places(const Pool &p, int64_t at, int64_t n, int32_t *
 
 // ---- max ------------------------------------------------------------------------------------------------------------
 
-// The taps of a window, one after another, each n values that lie together: as T where they lie, or widened to it.
+// Some taps of a window, each n values that lie together.
 template <class T>
 struct SeenTaps {
-    static constexpr int64_t kMost = 64, kRoom = 16 * kLanes;
+    static constexpr int64_t kMost = 64;
     const T *from[kMost];
     int32_t tap[kMost];
     int64_t count = 0;
-    T room[kRoom];
-
-    // `taps` more of n values each, from number `at` on.
-    const T *see(const Pool &p, int64_t at, int64_t taps, int64_t n)
-    {
-        if constexpr (std::is_same_v<T, bf16>)
-            return static_cast<const T *>(p.in) + at;
-        else
-            return see_run(p.dtype, p.in, at, taps * n, room + count * n);
-    }
 };
 
 // The best of the first lanes of n, vectors of them, which stay in registers meanwhile. Returns how many.
@@ -111,15 +100,13 @@ static int64_t take_vectors(const SeenTaps<T> &taps, int64_t n, const Best<C> &b
     return i;
 }
 
-// The channels [c, c + n) of pixel (image, oy, ox) of the result. Taps that lie together are seen together.
+// The channels [c, c + n) of pixel (image, oy, ox) of the result.
 template <class C, class T>
 static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t row = pixel / p.x.out, ox = pixel - row * p.x.out, image = row / p.y.out,
                   oy = row - image * p.y.out;
     const Taps down = sliding_taps(p.y, oy), across = sliding_taps(p.x, ox);
-    const int64_t most = min(SeenTaps<T>::kMost, SeenTaps<T>::kRoom / n),
-                  width = n == p.c && p.x.dilation == 1 ? min(across.end - across.begin, most) : 1;
     C values[kLanes];
     int32_t places[kLanes];
     SeenTaps<T> taps;
@@ -131,18 +118,16 @@ static void max_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
         for (int64_t t = 0; t < taps.count; t++) best.take(taps.from[t], 1, done, n, taps.tap[t]);
         taps.count = 0, is_first = false;
     };
-    for (int64_t i = down.begin; i < down.end; i++)
-        for (int64_t j = across.begin; j < across.end; j += width) {
-            const int64_t count = min(width, across.end - j);
-            if (taps.count + count > most) take();
-            const int64_t y = down.first + i * p.y.dilation, x = across.first + j * p.x.dilation,
-                          at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
-            const T *from = taps.see(p, at, count, n);
-            for (int64_t k = 0; k < count; k++, taps.count++) {
-                taps.from[taps.count] = from + k * n;
-                taps.tap[taps.count] = (int32_t)(i * p.x.kernel + j + k);
-            }
+    const int64_t x = across.first + across.begin * p.x.dilation, step = p.x.dilation * p.c;
+    for (int64_t i = down.begin; i < down.end; i++) {
+        const int64_t y = down.first + i * p.y.dilation;
+        int64_t at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
+        for (int64_t j = across.begin; j < across.end; j++, at += step) {
+            if (taps.count == SeenTaps<T>::kMost) take();
+            taps.from[taps.count] = static_cast<const T *>(p.in) + at;
+            taps.tap[taps.count++] = (int32_t)(i * p.x.kernel + j);
         }
+    }
     take();
     write_best(p, best, n, pixel * p.c + c);
 }
@@ -186,39 +171,114 @@ static void add_where(const C *from, const int32_t *places, int32_t tap, int64_t
     }
 }
 
-// Row y of an image of x's gradient, NHWC.
-template <class C>
-static void max_gradient_pixels(const Pool &p, int64_t row, C *room)
+// Some of the windows that hold a pixel: n gradients and places each, and where the pixel stands among its taps.
+template <class T, class P>
+struct SeenWindows {
+    static constexpr int64_t kMost = 64;
+    const T *grads[kMost];
+    const P *places[kMost];
+    int32_t tap[kMost];
+    int64_t count = 0;
+
+    void see(const Pool &p, int64_t at, int32_t its_tap)
+    {
+        grads[count] = static_cast<const T *>(p.out) + at;
+        places[count] = static_cast<const P *>(p.places) + at;
+        tap[count++] = its_tap;
+    }
+};
+
+// Sums, from lane i on, of gradients where the pixel was the maximum; those of the first windows begin at 0.
+template <class C, class T, class P>
+static void add_windows(const SeenWindows<T, P> &windows, bool is_first, int64_t i, int64_t n,
+                        C *sums)
 {
-    const int64_t image = row / p.y.in, y = row % p.y.in;
-    const Windows down = sliding_windows(p.y, y);
-    each_piece(p.c, [&](int64_t c, int64_t n) {
-        C *sums = room, *buffer = room + p.x.in * n;
-        int32_t *place_room = reinterpret_cast<int32_t *>(buffer + p.x.out * n);
-        for (int64_t i = 0; i < p.x.in * n; i++) sums[i] = (C)0;
-        for (int64_t oy = down.begin; oy < down.end; oy++) {
-            const int64_t i = tap_at(p.y, oy, y), from = image * p.y.out + oy;
-            if (i < 0) continue;
-            const C *grads = see_pixels(p, p.out, from, p.x.out, c, n, buffer);
-            const int32_t *places = place_room;
-            each_run(p, from, p.x.out, c, n, [&](int64_t lane, int64_t count, int64_t at) {
-                const int32_t *seen = see_places(p, at, count, place_room + lane);
-                if (count == p.x.out * n)
-                    places = seen;
-                else if (seen != place_room + lane)
-                    __builtin_memcpy(place_room + lane, seen, (size_t)count * sizeof *seen);
-            });
-            for (int64_t ox = 0; ox < p.x.out; ox++) {
-                const Taps across = sliding_taps(p.x, ox);
-                for (int64_t j = across.begin; j < across.end; j++)
-                    add_where(grads + ox * n, places + ox * n, (int32_t)(i * p.x.kernel + j), n, 1,
-                              sums + (across.first + j * p.x.dilation) * n);
-            }
+    using Values = Vector<C>;
+    using Places = decltype(Values() < Values());
+    constexpr int64_t kWidth = sizeof(Values) / sizeof(C);
+    for (; i + kWidth <= n; i += kWidth) {
+        Values sum = is_first ? Values() : *(const Values *)(sums + i);
+        for (int64_t k = 0; k < windows.count; k++) {
+            const Values grad = load_vector<Values>(windows.grads[k] + i);
+            const Places place = load_integers<Places>(windows.places[k] + i);
+            sum += place == Places() + windows.tap[k] ? grad : Values();
         }
-        each_run(p, row, p.x.in, c, n, [&](int64_t lane, int64_t count, int64_t at) {
-            give_run(p.dtype, sums + lane, count, p.in, at);
+        *(Values *)(sums + i) = sum;
+    }
+    for (; i < n; i++) {
+        C sum = is_first ? (C)0 : sums[i];
+        for (int64_t k = 0; k < windows.count; k++)
+            sum += windows.places[k][i] == windows.tap[k] ? convert<C>(windows.grads[k][i]) : (C)0;
+        sums[i] = sum;
+    }
+}
+
+// The gradient of a pixel that no other windows hold, of the first lanes, in pairs. Returns how many.
+static int64_t give_pairs(const SeenWindows<bf16, uint8_t> &windows, int64_t n, bf16 *to)
+{
+    int64_t i = 0;
+    for (; i + Bf16Pairs::kCount <= n; i += Bf16Pairs::kCount) {
+        Bf16Pairs sums;
+        for (int64_t k = 0; k < windows.count; k++) {
+            const Halves place = load_integers<Halves>(windows.places[k] + i);
+            const Halves grad = *(const Halves *)(windows.grads[k] + i);
+            sums.add(place == Halves() + (uint16_t)windows.tap[k] ? grad : Halves());
+        }
+        *(Halves *)(to + i) = sums.rounded();
+    }
+    return i;
+}
+
+// The windows that may hold the next position: nothing is divided.
+static Windows next_windows(const PoolAxis &a, const Windows &windows, int64_t i)
+{
+    const int64_t last = i + a.padding, first = last - (a.kernel - 1) * a.dilation;
+    return {windows.begin + (first > windows.begin * a.stride),
+            windows.end + (windows.end < a.out && windows.end * a.stride <= last)};
+}
+
+// see(image's pixel of the result, the tap at which its window holds (y, x)) for each of these windows.
+template <class See>
+static void each_window(const Pool &p, const Windows &down, const Windows &across, int64_t y,
+                        int64_t x, const See &see)
+{
+    for (int64_t oy = down.begin; oy < down.end; oy++) {
+        const int64_t i = tap_at(p.y, oy, y);
+        if (i < 0) continue;
+        for (int64_t ox = across.begin; ox < across.end; ox++)
+            if (const int64_t j = tap_at(p.x, ox, x); j >= 0)
+                see(oy * p.x.out + ox, (int32_t)(i * p.x.kernel + j));
+    }
+}
+
+// The channels [c, c + n) of row y of an image of x's gradient, NHWC.
+template <class C, class T, class P>
+static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n)
+{
+    const int64_t image = row / p.y.in, y = row - image * p.y.in,
+                  first = image * p.y.out * p.x.out * p.c + c;
+    const Windows down = sliding_windows(p.y, y);
+    Windows across = sliding_windows(p.x, 0);
+    for (int64_t x = 0; x < p.x.in; x++) {
+        if (x > 0) across = next_windows(p.x, across, x);
+        C sums[kLanes];
+        SeenWindows<T, P> windows;
+        bool is_first = true;
+        each_window(p, down, across, y, x, [&](int64_t pixel, int32_t tap) {
+            if (windows.count == SeenWindows<T, P>::kMost) {
+                add_windows(windows, is_first, 0, n, sums);
+                windows.count = 0, is_first = false;
+            }
+            windows.see(p, first + pixel * p.c, tap);
         });
-    });
+        const int64_t at = (row * p.x.in + x) * p.c + c;
+        int64_t given = 0;
+        if constexpr (std::is_same_v<T, bf16> && sizeof(P) == 1)
+            if (is_first) given = give_pairs(windows, n, static_cast<bf16 *>(p.in) + at);
+        if (given == n) continue;
+        add_windows(windows, is_first, given, n, sums);
+        give_run(p.dtype, sums + given, n - given, p.in, at + given);
+    }
 }
 
 // Row y of a plane of x's gradient; `room` has it, and a row of the result's.
@@ -248,22 +308,39 @@ static void max_gradient_row(const Pool &p, int64_t row, C *room)
 
 // ---- entries --------------------------------------------------------------------------------------------------------
 
+template <class C>
+static yoke_status max_pool(const yoke_launch *launch, const Pool &p)
+{
+    yoke_status status = YOKE_OK;
+    for_stored<C>(p.dtype, [&]<class T>() {
+        status = each_part<C>(
+            launch, p, p.y.out, p.x.out,
+            [&](int64_t i, int64_t c, int64_t n) { max_pixel<C, T>(p, i, c, n); },
+            [&](int64_t i, C *room) { max_row<C>(p, i, room); });
+    });
+    return status;
+}
+
+template <class C, class P>
+static yoke_status max_gradient(const yoke_launch *launch, const Pool &p)
+{
+    yoke_status status = YOKE_OK;
+    for_stored<C>(p.dtype, [&]<class T>() {
+        status = each_row<C>(launch, p, p.y.in, p.x.in, [&](int64_t i, C *room) {
+            if (!p.is_nhwc) return max_gradient_row<C>(p, i, room);
+            each_piece(p.c,
+                       [&](int64_t c, int64_t n) { max_gradient_pixels<C, T, P>(p, i, c, n); });
+        });
+    });
+    return status;
+}
+
 YOKE_KERNEL(_max_pool)
 {
     const yoke_operand *o = launch->operands;
     if (o[1].numel == 0) return YOKE_OK;
     const Pool p = kernels::max_pool_of(launch, o[0], o[1], o[2]);
-    return in_floats(launch, "x", p.dtype, [&]<class C>() {
-        yoke_status status = YOKE_OK;
-        const auto run = [&]<class T>() {
-            status = each_part<C>(
-                launch, p, p.y.out, p.x.out,
-                [&](int64_t i, int64_t c, int64_t n) { max_pixel<C, T>(p, i, c, n); },
-                [&](int64_t i, C *room) { max_row<C>(p, i, room); });
-        };
-        if (!for_direct<C>(p.dtype, run)) run.template operator()<C>();
-        return status;
-    });
+    return in_floats(launch, "x", p.dtype, [&]<class C>() { return max_pool<C>(launch, p); });
 }
 
 YOKE_KERNEL(_max_pool_backward)
@@ -272,9 +349,8 @@ YOKE_KERNEL(_max_pool_backward)
     if (o[2].numel == 0) return YOKE_OK;
     const Pool p = kernels::max_pool_of(launch, o[2], o[0], o[1]);
     return in_floats(launch, "grad", p.dtype, [&]<class C>() {
-        return each_row<C>(launch, p, p.y.in, p.x.in, [&](int64_t i, C *room) {
-            p.is_nhwc ? max_gradient_pixels<C>(p, i, room) : max_gradient_row<C>(p, i, room);
-        });
+        return p.has_wide_places ? max_gradient<C, int32_t>(launch, p)
+                                 : max_gradient<C, uint8_t>(launch, p);
     });
 }
 
