@@ -93,7 +93,6 @@ def test_values_and_gradients_are_numpys_in_either_order(dtype):
     check_all(dtype)
 
 
-@pytest.mark.skipif(yoke.device("auto").kind != "cpu", reason="of the CPU's kernels")
 @pytest.mark.parametrize("isa", instruction_sets.NAMES)
 def test_values_and_gradients_on_every_instruction_set(isa):
     instruction_sets.run(isa, __file__)
