@@ -170,9 +170,10 @@ void check_output_padding(const Given &g, const Pair &more)
          g.told(more).c_str(), g.told(g.stride).c_str());
 }
 
-Dims window_of(const Given &g)
+// Of what slides over height and width of this size.
+Dims window_of(const Given &g, const Pair &size)
 {
-    return {g.stride[0], g.stride[1], g.padding[0], g.padding[1], g.dilation[0], g.dilation[1]};
+    return settled_window(g.sizes_of(g.weight), size, g.stride, g.padding, g.dilation);
 }
 
 // x as [N, C, H, W] that lies NHWC.
@@ -217,7 +218,8 @@ Tensor convolve(const Given &g)
     check_call(g);
     check_size(g, slide(g));
     const Tensor bias = g.bias ? ops::contiguous(*g.bias) : Tensor();
-    return unbatched(g, ops::conv(batched(g), kernel_of(g), bias.get(), window_of(g), g.groups));
+    return unbatched(g, ops::conv(batched(g), kernel_of(g), bias.get(),
+                                  window_of(g, g.sizes_of(g.x)), g.groups));
 }
 
 // ---- shape rules --------------------------------------------------------------------------------------------
@@ -291,8 +293,8 @@ Tensor compose_conv_transpose2d(ConvTranspose2dArgs a)
     const Pair size = unslide(g, more);
     check_size(g, size);
     const Tensor bias = g.bias ? ops::contiguous(*g.bias) : Tensor();
-    return unbatched(
-        g, ops::conv_data(batched(g), kernel_of(g), bias.get(), size, window_of(g), g.groups));
+    return unbatched(g, ops::conv_data(batched(g), kernel_of(g), bias.get(), size,
+                                       window_of(g, size), g.groups));
 }
 
 void infer_conv(ConvArgs a, Plan &plan)

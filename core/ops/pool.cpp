@@ -15,10 +15,7 @@ struct Pooling {
     bool rounds_up = false;
 
     Pair sizes() const { return {x.shape_[x.ndim - 2], x.shape_[x.ndim - 1]}; }
-    Dims window() const
-    {
-        return {stride[0], stride[1], padding[0], padding[1], dilation[0], dilation[1]};
-    }
+    Dims window() const { return settled_window(kernel, sizes(), stride, padding, dilation); }
 };
 
 void check_x(const char *call, const yoke_tensor &x)

@@ -18,6 +18,17 @@ Pair pair_of(const char *call, const char *arg, const std::optional<IntList> &gi
     return pair;
 }
 
+Dims settled_window(const Pair &kernel, const Pair &size, const Pair &stride, const Pair &padding,
+                    const Pair &dilation)
+{
+    Dims window{stride[0], stride[1], padding[0], padding[1], dilation[0], dilation[1]};
+    for (size_t i = 0; i < 2; ++i) {
+        window[i] = std::min(window[i], std::max<int64_t>(size[i] + 2 * padding[i], 1));
+        if (kernel[i] == 1) window[4 + i] = 1;
+    }
+    return window;
+}
+
 Dims nhwc_strides(IntList shape)
 {
     const int64_t c = std::max<int64_t>(shape[1], 1), w = std::max<int64_t>(shape[3], 1);

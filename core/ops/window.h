@@ -27,6 +27,11 @@ inline bool window_span(int64_t kernel, int64_t dilation, int64_t &span)
     return multiply_add(kernel - 1, dilation, 1, span);
 }
 
+// Stride, padding and dilation as kernels take them, for a window that slides over a size. One element has no gaps, for
+// which engines would take other kernels, and a stride beyond the end leads nowhere, but may overflow.
+Dims settled_window(const Pair &kernel, const Pair &size, const Pair &stride, const Pair &padding,
+                    const Pair &dilation);
+
 // The strides of [N, C, H, W] that lies in memory as [N, H, W, C].
 Dims nhwc_strides(IntList shape);
 // Whether x lies so; axes of length 1 may have any stride.

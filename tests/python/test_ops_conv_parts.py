@@ -20,6 +20,8 @@ SHAPES = [(5, 64, 14, 96, 3, 1, 1, 1, 1),      # parts of two sizes
           # In bf16 gradients by weight that are products: of 1 x 1 with padding, of rows that are short, with a stride
           # and with dilation.
           (3, 24, 12, 40, 1, 1, 1, 1, 1), (5, 40, 8, 72, 3, 1, 1, 1, 1), (6, 33, 27, 48, 3, 2, 1, 1, 1), (5, 32, 11, 40, 3, 2, 3, 2, 1),
+          # Of one tap, between which nothing lies whatever the dilation.
+          (3, 66, 9, 44, 1, 1, 0, 2, 2),
           # In bf16 results that are products of groups, each with a bias of its own.
           (3, 99, 15, 24, 3, 2, 1, 2, 3), (2, 128, 17, 80, 5, 2, 2, 1, 2)]
 NEAR = {yoke.float32: 4e-6, yoke.bfloat16: 1e-2, yoke.float16: 2e-3}  # of the largest element

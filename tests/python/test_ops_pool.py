@@ -154,6 +154,22 @@ def test_windows_far_beyond_x_take_no_time():
     assert yoke.max_pool2d(yoke.ones((1, 1, 2, 3)), (1, 2**30), 1, (0, 2**29)).tolist() == [[[[1.0] * 4] * 2]]
 
 
+HUGE = 2**63 - 1
+
+
+def test_numbers_of_any_size_that_fit_are_taken():
+    values = randoms(1, 2, 6, 5)
+    for layout in (lambda t: t, nhwc):
+        x = layout(to_yoke(values, "float32"))
+        for window, narrow in ((dict(stride=HUGE), dict(stride=6)), (dict(stride=(1, HUGE)), dict(stride=(1, 5)))):
+            for pool in (yoke.max_pool2d, yoke.avg_pool2d):
+                got, want = (leaf.detach().requires_grad_(True) for leaf in (x, x))
+                for leaf, numbers in ((got, window), (want, narrow)):
+                    pool(leaf, 3, padding=1, **numbers).sum().backward()
+                np.testing.assert_array_equal(to_numpy(got.grad), to_numpy(want.grad))
+        assert to_numpy(yoke.max_pool2d(x, 1, stride=1, dilation=HUGE)).tolist() == to_numpy(x).tolist()
+
+
 ERRORS = {
     "an x of two axes": (lambda: yoke.max_pool2d(ones(4, 5), 2), r"max_pool2d: 'x' has shape \[4, 5\]; it must be \[N, C, H, W\], or \[C, H, W\]"),
     "an x of no pixels": (lambda: yoke.avg_pool2d(ones(1, 2, 0, 3), 2, padding=1), r"avg_pool2d: 'x' has shape \[1, 2, 0, 3\]; its height and width must"),
