@@ -114,8 +114,8 @@ static int64_t pack_pieces(const ConvKey &key, void *weight, void *packed, Outco
 static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
                              const Needs &needs, Outcome &outcome)
 {
-    const int64_t kinds = needs.packs_alike ? 1 : cut.kinds(),
-                  slots = std::min<int64_t>(team_size(), cut.parts);
+    const int64_t kinds = needs.packs_alike ? 1 : cut.kinds(), team = team_size(),
+                  slots = std::min(team, cut.parts);
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve(kinds * needs.packed + slots * needs.pad))
         return status;
@@ -127,7 +127,7 @@ static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const 
         pack_pieces(ConvKey(cut.part(conv, cut.example(kind))), conv.weight,
                     packed + kind * needs.packed, outcome);
     if (outcome.status.load()) return YOKE_OK;
-    run_parts(cut.parts, slots, [&](int64_t i, int slot) {
+    run_parts(cut.parts, team, [&](int64_t i, int slot) {
         const Conv part = cut.part(conv, i);
         outcome.add(use_onednn<ConvEntry>(ConvKey(part),
                                           [&](ConvEntry &entry) {
@@ -165,11 +165,11 @@ static void *ready_pad(const Conv &conv, const Needs &needs, void *pad)
 static yoke_status run_channels(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
                                 const Needs &needs, Outcome &outcome)
 {
-    const int64_t slots = std::min<int64_t>(team_size(), cut.parts);
+    const int64_t team = team_size(), slots = std::min(team, cut.parts);
     const uint64_t room = needs.packed + needs.pad + needs.slice;
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve(slots * room)) return status;
-    run_parts(cut.parts, slots, [&](int64_t i, int slot) {
+    run_parts(cut.parts, team, [&](int64_t i, int slot) {
         Conv part = cut.part(conv, i);
         char *packed = scratch.as<char>() + slot * room, *slice = packed + needs.packed;
         copy_channels(part, conv.o, slice);
@@ -207,12 +207,12 @@ static void add_parts(char *sums, int64_t parts, uint64_t step)
 static yoke_status run_images(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
                               const Needs &needs, Outcome &outcome)
 {
-    const int64_t slots = std::min<int64_t>(team_size(), cut.parts);
+    const int64_t team = team_size(), slots = std::min(team, cut.parts);
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve(cut.parts * needs.packed + slots * needs.pad))
         return status;
     char *sums = scratch.as<char>(), *pads = sums + cut.parts * needs.packed;
-    run_parts(cut.parts, slots, [&](int64_t i, int slot) {
+    run_parts(cut.parts, team, [&](int64_t i, int slot) {
         const Conv part = cut.part(conv, i);
         outcome.add(use_onednn<ConvEntry>(ConvKey(part),
                                           [&](ConvEntry &entry) {

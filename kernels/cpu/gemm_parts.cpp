@@ -5,8 +5,7 @@
 //  * oneDNN's kernels for AVX-512 take dense operands all alike: an element of the result is the same sum in the same
 //    order wherever the cut lies. So one thread cuts nothing, and a team as suits it.
 //  * Its other kernels (before AVX-512, and AMX but for small depths) do not: the order depends on the extents. There
-//  the cut follows from the
-//    shape alone, and one thread computes the same parts one after the other.
+//    the cut follows from the shape alone, and one thread computes the same parts one after the other.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

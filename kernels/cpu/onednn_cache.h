@@ -70,8 +70,7 @@ private:
         cache->destroy = [](ThreadKept *self) {
             PrimitiveCache *ended = static_cast<PrimitiveCache *>(self);
             for (auto &set : ended->entries_)
-                for (Entry &entry : set)
-                    if (entry.used) entry.clear();
+                for (Entry &entry : set) entry.clear();  // one whose making was cut short, too
             delete ended;
             t_cache = nullptr;
         };

@@ -240,10 +240,24 @@ def test_rows_are_shared_however_few_there_are():
         assert seconds_of_workers() > before + 0.001
 
 
+def test_work_of_few_parts_leaves_the_team_as_it_is():
+    """Threads that end and start again cost more than a small convolution."""
+    yoke.set_num_threads(6)
+    large = yoke.ones((1 << 20,))
+    large + large
+    before = {task.name for task in workers()}
+    assert len(before) == 5
+    x, weight = (yoke.randn(shape).requires_grad_(True) for shape in ((2, 64, 28, 28), (64, 64, 3, 3)))
+    for _ in range(3):
+        yoke.conv2d(x, weight, padding=1).sum().backward()
+        yoke.matmul(yoke.ones((2, 300, 300)), yoke.ones((2, 300, 300)))
+        assert {task.name for task in workers()} == before
+
+
+def workers():
+    return [task for task in pathlib.Path("/proc/self/task").iterdir() if (task / "comm").read_text().startswith("yoke-")]
+
+
 def seconds_of_workers():
     """What the team's threads have had of processors."""
-    total = 0.0
-    for task in pathlib.Path("/proc/self/task").iterdir():
-        if (task / "comm").read_text().startswith("yoke-"):
-            total += int((task / "schedstat").read_text().split()[0]) / 1e9
-    return total
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in workers()) / 1e9
