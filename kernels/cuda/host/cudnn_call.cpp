@@ -85,7 +85,8 @@ yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, C
     *exists = find_plans(graph, rules, 1, &plan, &why, refused) > 0;
     // That an engine does not support something is why there are others.
     const bool is_usual = CUDNN_STATUS_CATEGORY(why.status) == CUDNN_STATUS_NOT_SUPPORTED;
-    if (why && !is_usual) return cudnn_pass_over(launch_, why);
+    if (why && !is_usual)
+        return cudnn_pass_over(launch_, why, *exists ? "its next plan is used" : kOwnKernels);
     if (!*exists && tells()) tell_none(why);
     return YOKE_OK;
 }

@@ -192,13 +192,14 @@ yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, C
     return !status && moves && writes ? copy(launch, weight, reordered.operand) : status;
 }
 
-// What cuDNN is asked for at all: nothing that is empty. The gradient by weight is a sum over images, which do not go
-// in parts.
+// What cuDNN is asked for at all: nothing that is empty, nor beyond numbers of 32 bits. The gradient by weight is a sum
+// over images, which do not go in parts.
 bool is_taken(const yoke_launch *launch, const Conv &c)
 {
     if (launch->flags & YOKE_LAUNCH_CUDNN_OFF) return false;
     const int64_t x = c.n * c.c * c.h * c.w, out = c.n * c.o * c.oh * c.ow;
-    if (c.dtype == YOKE_F64 || x == 0 || out == 0 || c.kh * c.kw == 0) return false;
+    const int64_t weight = c.o * (c.c / c.groups) * c.kh * c.kw;
+    if (c.dtype == YOKE_F64 || x == 0 || out == 0 || weight == 0 || weight > INT_MAX) return false;
     return images_at_once(c) >= (c.kind == ConvKind::kWeight ? c.n : 1);
 }
 

@@ -19,7 +19,9 @@ void cudnn_warn(CudnnReason reason, const char *line);
 // A line of warning of a failure, each time.
 void cudnn_log(const Device &device, const CudnnFailure &failure);
 
-// One line for the reason kFailed. YOKE_OK, but where the device is lost.
-yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure);
+// One line for the reason kFailed, with what serves instead. YOKE_OK, but where the device is lost.
+inline constexpr const char *kOwnKernels = "Yoke's own kernels are used";
+yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure,
+                            const char *instead = kOwnKernels);
 
 }  // namespace yoke::cuda

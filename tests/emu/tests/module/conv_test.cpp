@@ -168,6 +168,26 @@ TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoEngine)
     });
 }
 
+// Of several plans one that fails as it is made is passed over for the next.
+TEST(Convolutions, TellWhatServesWhereACallFails)
+{
+    const auto expect_told = [](int n, bool has_next) {
+        in_fresh_process([&] {
+            constexpr int kExecutionFailed = 5000;
+            const std::string fault = "cudnnBackendFinalize@" + std::to_string(n) + "=" +
+                                      std::to_string(kExecutionFailed);
+            setenv("FAKE_CUDA_FAIL", fault.c_str(), 1);
+            const Module module;
+            EXPECT_EQ(convolve<float>(module, Module::open()), 18) << fault;
+            EXPECT_EQ(cudnn_runs(false), has_next) << fault;
+            const char *serves = has_next ? "its next plan is used" : "own kernels are used";
+            EXPECT_NE(Module::logged().find(serves), std::string::npos) << Module::logged();
+        });
+    };
+    expect_told(1, false);  // the first tensor
+    expect_told(8, true);   // the first plan
+}
+
 TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoCudnn)
 {
     in_fresh_process([] {
