@@ -3,15 +3,17 @@
     ./dev bench conv [--json FILE] [--rounds N]
 
 32 images that lie NHWC; the weight is reordered in each call, by both. "together" is the sum of a convolution and its two
-gradients.
+gradients. Where no instructions multiply bfloat16 (x86-64-v3) Yoke's own loops stand beside float32 through oneDNN.
 """
 
+import pathlib
 import statistics
 
-from bench import BUILT, Report, Worker, ratio, rounds
+from bench import BUILT, EVERY_ISA, Report, Worker, ratio, rounds
 
 TARGET = 0.97  # of the direct call's speed
 HALF_TARGET = 1.7  # bf16 beside f32, of 3x3 together
+LOOP_TARGET = 0.8  # the same with x86-64-v3
 ROUNDS, ROUND_SECONDS = 25, 0.03  # so short that a neighbour of the machine mostly disturbs both of a pair
 KINDS = ("forward", "data", "weight")
 # name: (side, channels in, channels out, kernel, groups)
@@ -43,6 +45,20 @@ def measure(report, worker, threads, dtype):
     return together
 
 
+def measure_loops(report, worker, threads):
+    """bf16 beside f32 with the instructions that the worker is limited to."""
+    print(f"\nbf16 beside f32, together, x86-64-v3, {threads} thread{'s' if threads > 1 else ''}")
+    for name, sizes in CASES.items():
+        if not name.startswith("3x3"):
+            continue
+        each = rounds({(dtype, kind): (worker, f"yoke {kind} {dtype} {' '.join(map(str, sizes))} {threads}")
+                       for dtype in ("f32", "bf16") for kind in KINDS}, report.options.rounds or ROUNDS, ROUND_SECONDS)
+        times = {dtype: [sum(seconds) for seconds in zip(*(each[dtype, kind] for kind in KINDS))] for dtype in ("f32", "bf16")}
+        speed = {dtype: 3e-9 * work(*sizes) / statistics.median(seconds) for dtype, seconds in times.items()}
+        report.target(f"{name}: {speed['bf16']:.0f} GFLOP/s, f32 {speed['f32']:.0f}", ratio(times, "f32", "bf16"), LOOP_TARGET,
+                      at_most=False, case=f"v3 {name} {threads}")
+
+
 def main():
     report = Report("conv")
     worker = Worker(BUILT / "conv")
@@ -55,6 +71,12 @@ def main():
         print(f"\nbf16 beside f32, together, {threads} thread{'s' if threads > 1 else ''}")
         for name, seconds in sums["f32"].items():
             report.target(name, ratio({"f32": seconds, "bf16": sums["bf16"][name]}, "f32", "bf16"), HALF_TARGET, at_most=False)
+    if "avx2" in pathlib.Path("/proc/cpuinfo").read_text():
+        loops = Worker("env", "YOKE_CPU_ISA=v3", EVERY_ISA / "env", EVERY_ISA / "benchmarks" / "conv")
+        for threads in (1, 2):
+            measure_loops(report, loops, threads)
+    else:
+        print("\nx86-64-v3: not measured, this processor has no AVX2")
     report.finish()
 
 

@@ -21,6 +21,7 @@ import traceback
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKERS = ROOT / "benchmarks" / "workers"
 BUILT = pathlib.Path(os.environ.get("YOKE_BUILD_DIR", ROOT / "build" / "release")) / "benchmarks"
+EVERY_ISA = ROOT / "build" / "release"  # a build with the kernels of every instruction set
 NEWEST_TORCH = ROOT / "build" / "torch-venv" / "bin" / "python"
 DEBIAN_PYTHON = pathlib.Path("/usr/bin/python3")
 
