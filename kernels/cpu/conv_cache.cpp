@@ -11,6 +11,7 @@ ConvKey::ConvKey(const Conv &conv)
     : kind(static_cast<int64_t>(conv.kind)),
       dtype(conv.dtype),
       bias(conv.bias && conv.kind == ConvKind::kForward),
+      wide(conv.bias && conv.kind == ConvKind::kData && conv.dtype != YOKE_F32),
       n(conv.n),
       c(conv.c),
       h(conv.h),
@@ -79,7 +80,7 @@ static dnnl_status_t describe(Pixels *to, const ConvKey &key)
         const int64_t *dims;
         dnnl_data_type_t type;
         dnnl_format_tag_t tag;
-    } all[] = {{&to->x, 4, x, type, dnnl_nhwc},
+    } all[] = {{&to->x, 4, x, key.wide ? dnnl_f32 : type, dnnl_nhwc},
                {&to->out, 4, out, type, dnnl_nhwc},
                {&to->bias, 1, bias, type, dnnl_a},
                {&to->weight, 5 - skip, weight + skip, type, plain},
@@ -154,6 +155,7 @@ static dnnl_status_t choose_gradient(dnnl_primitive_desc_t *out, const ConvKey &
     Pixels forward = p;
     ConvKey of_forward = key;
     of_forward.kind = static_cast<int64_t>(ConvKind::kForward);
+    of_forward.wide = 0;
     PrimitiveDesc hint;
     dnnl_status_t status = describe(&forward, of_forward);
     if (!status) status = choose_forward(&hint.it, of_forward, forward);

@@ -2,7 +2,8 @@
 //
 // Contract
 //  * Pixels lie NHWC. The weight lies as oneDNN wants it: what is read of it is packed first, what is written is packed
-//    and goes to the caller's layout behind that. Of bf16 the packed gradient by weight is float.
+//    and goes to the caller's layout behind that. Of bf16 the packed gradient by weight is float, and so are the sums
+//    of a gradient by data to which a bias is to be added.
 //  * An implementation named "ref..." is never taken: plain weights beside NHWC would give one.
 #pragma once
 
@@ -13,7 +14,7 @@ namespace yoke::cpu {
 
 // What a primitive is made for. No padding, so that it can be hashed and compared as bytes.
 struct ConvKey {
-    int64_t kind, dtype, bias;
+    int64_t kind, dtype, bias, wide;  // wide: x is written as float
     int64_t n, c, h, w, o, oh, ow, kh, kw;
     int64_t stride[2], padding[2], dilation[2], groups;
 

@@ -55,9 +55,10 @@ static bool may_compute(const Conv &part)
 
 // ---- what parts need ------------------------------------------------------------------------------------------------
 
-// Of all kinds of parts: room for the packed weight, and for what a thread needs meanwhile.
+// Of all kinds of parts: room for the packed weight, and for what a thread needs meanwhile: the scratchpad, a slice of
+// the channels, sums to which a bias is to be added.
 struct Needs {
-    uint64_t packed = 0, pad = 0, slice = 0;
+    uint64_t packed = 0, pad = 0, slice = 0, sums = 0;
     bool is_fast = true, packs_alike = true;
 };
 
@@ -71,6 +72,9 @@ static dnnl_status_t look(const Conv &conv, const ConvCut &cut, Needs *needs)
             if (!entry.primitive) return needs->is_fast = false, dnnl_success;
             needs->packed = std::max(needs->packed, aligned(entry.packed_bytes));
             needs->pad = std::max(needs->pad, aligned(entry.scratchpad_bytes));
+            if (entry.key.wide)
+                needs->sums = std::max(needs->sums,
+                                       aligned((uint64_t)(part.n * part.h * part.w * part.c) * 4));
             if (first && !entry.packs_like(*first)) needs->packs_alike = false;
             first = &entry;
             return dnnl_success;
@@ -111,15 +115,26 @@ static int64_t pack_pieces(const ConvKey &key, void *weight, void *packed, Outco
 
 // ---- the result, and the gradient by data ---------------------------------------------------------------------------
 
+static dnnl_status_t run_entry(ConvEntry &entry, const Conv &part, AddBias add_bias, void *weight,
+                               char *pad, char *sums)
+{
+    Conv into = part;
+    if (entry.key.wide) into.x = sums;
+    const dnnl_status_t status = entry.run(into, weight, pad);
+    if (!status && part.kind == ConvKind::kData && part.bias)
+        add_bias(part, static_cast<const float *>(into.x));
+    return status;
+}
+
 static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const ConvCut &cut,
-                             const Needs &needs, Outcome &outcome)
+                             const Needs &needs, AddBias add_bias, Outcome &outcome)
 {
     const int64_t kinds = needs.packs_alike ? 1 : cut.kinds(), team = team_size(),
                   slots = std::min(team, cut.parts);
     Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve(kinds * needs.packed + slots * needs.pad))
-        return status;
-    char *packed = scratch.as<char>(), *pads = packed + kinds * needs.packed;
+    const uint64_t room = needs.pad + needs.sums;
+    if (yoke_status status = scratch.reserve(kinds * needs.packed + slots * room)) return status;
+    char *packed = scratch.as<char>(), *rooms = packed + kinds * needs.packed;
     const auto packed_of = [&](const ConvEntry &entry, int64_t kind) -> void * {
         return entry.pack_count ? packed + (kinds == 1 ? 0 : kind) * needs.packed : conv.weight;
     };
@@ -129,11 +144,12 @@ static yoke_status run_sweep(const yoke_launch *launch, const Conv &conv, const 
     if (outcome.status.load()) return YOKE_OK;
     run_parts(cut.parts, team, [&](int64_t i, int slot) {
         const Conv part = cut.part(conv, i);
+        char *pad = rooms + slot * room;
         outcome.add(use_onednn<ConvEntry>(ConvKey(part),
                                           [&](ConvEntry &entry) {
-                                              return entry.run(part,
+                                              return run_entry(entry, part, add_bias,
                                                                packed_of(entry, cut.kind_of(i)),
-                                                               pads + slot * needs.pad);
+                                                               pad, pad + needs.pad);
                                           }),
                     true);
     });
@@ -241,7 +257,7 @@ static yoke_status fail_conv(dnnl_status_t status, const Conv &c)
     return fail_onednn(status, use);
 }
 
-yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
+yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, AddBias add_bias, bool *done)
 {
     *done = false;
     if (conv.dtype != YOKE_F32 && (conv.dtype != YOKE_BF16 || !onednn_has_bf16())) return YOKE_OK;
@@ -266,8 +282,11 @@ yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, bool *done)
     if (status) return fail_conv(status, conv);
     if (!needs.is_fast) return YOKE_OK;
     Outcome outcome;
-    const auto run = adds ? run_images : cut.by_channels ? run_channels : run_sweep;
-    if (yoke_status ran = run(launch, conv, cut, needs, outcome)) return ran;
+    const yoke_status ran = adds ? run_images(launch, conv, cut, needs, outcome)
+                            : cut.by_channels
+                                ? run_channels(launch, conv, cut, needs, outcome)
+                                : run_sweep(launch, conv, cut, needs, add_bias, outcome);
+    if (ran) return ran;
     if (int failed = outcome.status.load()) return fail_conv((dnnl_status_t)failed, conv);
     *done = true;
     return YOKE_OK;

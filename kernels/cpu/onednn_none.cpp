@@ -14,7 +14,7 @@ yoke_status gemm_onednn(const yoke_launch *, const Product &, bool *done)
     return YOKE_OK;
 }
 
-yoke_status conv_onednn(const yoke_launch *, const Conv &, bool *done)
+yoke_status conv_onednn(const yoke_launch *, const Conv &, AddBias, bool *done)
 {
     *done = false;
     return YOKE_OK;

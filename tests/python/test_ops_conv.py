@@ -232,6 +232,17 @@ def test_float_results_keep_their_precision():
         np.testing.assert_allclose(got, exact, rtol=0, atol=64 * EPSILON[dtype] * np.abs(exact).max())
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_bias_is_added_before_the_one_rounding(dtype):
+    """256.625 - 256, of which a half keeps 256 alone if it is rounded twice; small ones take own loops."""
+    for side in (2, 16):
+        x, weight, bias = ones(1, 64, side, side, dtype=dtype), np.full((64, 32, 1, 1), 4.0), np.full(32, -256.0)
+        weight[0] = 4.625
+        for op, operand in ((yoke.conv_transpose2d, weight), (yoke.conv2d, weight.swapaxes(0, 1))):
+            out = to_numpy(op(x, to_yoke(operand, dtype), to_yoke(bias, dtype)))
+            assert (out.astype(np.float64) == 0.625).all(), op.__name__
+
+
 def soil():
     """Leaves memory behind that holds what shows wherever it is read."""
     del [yoke.full((2**power,), 3e38) for power in range(8, 22) for _ in range(2)][:]

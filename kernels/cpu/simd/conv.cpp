@@ -166,23 +166,21 @@ static yoke_status compute_in(const yoke_launch *launch, const Conv &conv)
     });
 }
 
-// Adds the bias of the gradient by data, where another computed the rest.
-static void add_bias(const Conv &c)
+// Rounds each element once, from its sum and the bias.
+static void add_bias(const Conv &part, const float *sums)
 {
-    const int64_t pixels = c.n * c.h * c.w;
-    parallel_range(pixels, max(1, kGrain / c.c), [&](int64_t begin, int64_t end) {
-        constexpr int64_t kRun = 256;
-        float some[kRun], bias[kRun];
-        for (int64_t channel = 0; channel < c.c; channel += kRun) {
-            const int64_t n = min(kRun, c.c - channel);
-            take_run(c.dtype, c.bias, channel, n, bias);
-            for (int64_t i = begin; i < end; i++) {
-                take_run(c.dtype, c.x, i * c.c + channel, n, some);
-                for (int64_t j = 0; j < n; j++) some[j] += bias[j];
-                give_run(c.dtype, some, n, c.x, i * c.c + channel);
-            }
+    constexpr int64_t kRun = 256;
+    const int64_t pixels = part.n * part.h * part.w;
+    float some[kRun], bias[kRun];
+    for (int64_t channel = 0; channel < part.c; channel += kRun) {
+        const int64_t n = min(kRun, part.c - channel);
+        take_run(part.dtype, part.bias, channel, n, bias);
+        for (int64_t i = 0; i < pixels; i++) {
+            const int64_t at = i * part.c + channel;
+            for (int64_t j = 0; j < n; j++) some[j] = sums[at + j] + bias[j];
+            give_run(part.dtype, some, n, part.x, at);
         }
-    });
+    }
 }
 
 // Below as many multiplications as of products our own loops are taken (product.h).
@@ -195,8 +193,7 @@ static yoke_status compute_conv(const yoke_launch *launch, ConvKind kind)
     const Sweep sweep = kernels::forward_sweep(conv);
     if ((double)sweep.rows() * (double)sweep.terms() * (double)conv.o > kSmall) {
         bool done = false;
-        if (yoke_status status = conv_onednn(launch, conv, &done)) return status;
-        if (done && kind == ConvKind::kData && conv.bias) add_bias(conv);
+        if (yoke_status status = conv_onednn(launch, conv, add_bias, &done)) return status;
         if (done) return YOKE_OK;
     }
     return in_floats(launch, "x", conv.dtype,
