@@ -206,6 +206,16 @@ void infer_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Plan &pl
     plan_batch(a, "batch_norm_add_relu", plan);
 }
 
+// Whether both have one order of elements in memory.
+static bool lies_as(const yoke_tensor &x, const yoke_tensor &like)
+{
+    for (int axis = 0; axis < x.ndim; ++axis)
+        if (x.shape_[axis] > 1 && x.strides_[axis] != like.strides_[axis]) return false;
+    return true;
+}
+
+// One pass adds up in the order of the gradient in memory; where that is not x's, two passes have the bits of what this
+// op replaces.
 void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &b)
 {
     const bool of_x = b.needs(a.kX), of_residual = b.needs(a.kResidual);
@@ -214,6 +224,15 @@ void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &
         if (b.needs(a.kBias)) b.set(a.kBias, ops::cast(sum_but_channels(masked), a.bias()->dtype));
         if (of_residual) b.set(a.kResidual, std::move(masked));
         return;
+    }
+    if (!lies_as(b.grad(), b.out()) || !lies_as(a.x(), b.out())) {
+        Tensor masked = ops::relu_backward(b.grad(), b.out());
+        auto [dx, dweight, dbias] =
+            ops::batch_norm_backward(masked, a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(2),
+                                     a.eps(), a.mean() == nullptr, of_x);
+        if (of_x) b.set(a.kX, std::move(dx));
+        if (of_residual) b.set(a.kResidual, std::move(masked));
+        return set_affine(a, b, dweight, dbias);
     }
     auto [dx, dweight, dbias, dresidual] = ops::batch_norm_add_relu_backward(
         b.grad(), a.x(), b.out(), of_x ? a.weight() : nullptr, b.out(1), b.out(2), a.eps(),

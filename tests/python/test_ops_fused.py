@@ -72,6 +72,25 @@ def test_float32_has_the_bits_of_the_three_ops_and_of_their_gradients(shape, lie
     same(run(yoke.batch_norm_add_relu), run(in_pieces))
 
 
+def turned(array):
+    """One whose last two axes are each other's in memory."""
+    return to_yoke(np.swapaxes(array, -1, -2).copy()).transpose(-1, -2)
+
+
+@pytest.mark.parametrize("comes", [*LIE.values(), turned, lambda array: to_yoke(array[..., :1]).expand(array.shape)],
+                         ids=[*LIE, "turned", "spread"])
+@pytest.mark.parametrize("lies", [*LIE.values(), turned], ids=[*LIE, "turned"])
+def test_whatever_order_a_gradient_comes_in_the_bits_are_those_of_the_three_ops(lies, comes):
+    shape = (4, 16, 9, 11)
+    x, residual, upstream = normal(*shape), normal(*shape), normal(*shape)
+
+    def run(op):
+        leaves = [t.detach().requires_grad_() for t in (lies(x), lies(residual), to_yoke(np.full(16, 2, np.float32)), to_yoke(np.zeros(16, np.float32)))]
+        op(*leaves[:2], None, None, *leaves[2:], True).backward(comes(upstream))
+        return [leaf.grad for leaf in leaves]
+    same(run(yoke.batch_norm_add_relu), run(in_pieces))
+
+
 def test_only_what_wants_a_gradient_gets_one():
     x, residual, w, b = normal(3, 5, 4), normal(3, 5, 4), normal(5), normal(5)
 
