@@ -1282,7 +1282,7 @@ struct ConvTranspose2dArgs : Args {
 };
 Tensor compose_conv_transpose2d(ConvTranspose2dArgs a);
 
-// max_pool2d: The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.
+// max_pool2d: The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.
 struct MaxPool2dArgs : Args {
     using Args::Args;
     enum : int { kX, kKernelSize, kStride, kPadding, kDilation, kCeilMode };

@@ -3787,7 +3787,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "max_pool2d",
         .signature = "max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, dilation: ints? = none, ceil_mode: bool = false) -> tensor",
-        .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.",
+        .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.",
         .family = "pool",
         .args = kMaxPool2dArgs,
         .arg_count = 6,

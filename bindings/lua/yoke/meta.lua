@@ -1545,7 +1545,7 @@ function yoke.conv_transpose2d(x, weight, bias, stride, padding, output_padding,
 ---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[] }): yoke.Tensor
 function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
----The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.
 ---@param x yoke.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
@@ -1556,7 +1556,7 @@ function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, 
 ---@overload fun(x: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean }): yoke.Tensor
 function yoke.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode) end
 
----The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima.
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]

@@ -789,7 +789,7 @@ YOKE_API yoke_status yoke_conv_transpose2d(yoke_tensor *x, yoke_tensor *weight, 
 /* The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number
  *     stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of
  *     kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient
- *     goes to the first of equal maxima.
+ *     goes to the first of equal maxima, or of NaNs.
  * max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none,
  *     dilation: ints? = none, ceil_mode: bool = false) -> tensor
  * [any-thread] */

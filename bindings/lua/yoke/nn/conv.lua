@@ -66,8 +66,24 @@ local function draw(self, first, second, options)
     if options.bias ~= false then self.bias = uniform { self.out_channels } end
 end
 
+-- What is not as it is without being asked for is told, too.
 local function extra(self)
-    return ("%d, %d, kernel_size=%s, stride=%s"):format(self.in_channels, self.out_channels, shown(self.kernel_size), shown(self.stride))
+    local text = { ("%d, %d, kernel_size=%s, stride=%s"):format(self.in_channels, self.out_channels, shown(self.kernel_size), shown(self.stride)) }
+    local function tell(is_usual, name, value)
+        if not is_usual then text[#text + 1] = name .. "=" .. value end
+    end
+    if type(self.padding) == "string" then
+        tell(false, "padding", shown_value(self.padding))
+    else
+        local padding = self.before or self.padding
+        tell(is_each(padding, 0), "padding", shown(padding))
+    end
+    tell(is_each(self.dilation, 1), "dilation", shown(self.dilation))
+    if self.output_padding then tell(is_each(self.output_padding, 0), "output_padding", shown(self.output_padding)) end
+    tell(self.groups == 1, "groups", self.groups)
+    if self.padding_mode then tell(self.padding_mode == "zeros", "padding_mode", shown_value(self.padding_mode)) end
+    tell(self.bias, "bias", "false")
+    return table.concat(text, ", ")
 end
 
 -- ---- Conv1d, Conv2d -------------------------------------------------------------------------------------
@@ -216,7 +232,9 @@ function conv.MaxPool2d:forward(x)
         { stride = self.stride, padding = self.padding, dilation = self.dilation, ceil_mode = self.ceil_mode })
 end
 
-conv.MaxPool2d.extra = window
+function conv.MaxPool2d:extra()
+    return ("%s, dilation=%s, ceil_mode=%s"):format(window(self), shown(self.dilation), self.ceil_mode)
+end
 
 --- nn.AvgPool2d(kernel_size, {stride = kernel_size, padding = 0, ceil_mode = false, count_include_pad = true,
 --- divisor_override =}), of x [N, C, H, W], or without N.

@@ -60,9 +60,11 @@ class _Conv(Module):
         self.register_parameter("bias", uniform((self.out_channels,)) if bias else None)
 
     def extra_repr(self) -> str:
-        named = {"padding": getattr(self, "padding", 0), "dilation": self.dilation, "groups": self.groups, "bias": self.bias is not None}
-        usual = {"padding": (0,) * self._axes, "dilation": (1,) * self._axes, "groups": 1, "bias": True}
-        more = "".join(f", {name}={value!r}" for name, value in named.items() if value != usual[name])
+        none = (0,) * self._axes
+        usual = {"padding": none, "dilation": (1,) * self._axes, "output_padding": none, "groups": 1, "padding_mode": "zeros"}
+        more = "".join(f", {name}={getattr(self, name)!r}" for name, value in usual.items() if getattr(self, name, value) != value)
+        if self.bias is None:
+            more += ", bias=False"
         return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}{more}"
 
 
