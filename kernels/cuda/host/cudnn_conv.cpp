@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/host/cudnn_call.h"
 #include "kernels/cuda/host/cudnn_conv_graph.h"
+#include "kernels/cuda/host/cudnn_status.h"
 
 namespace yoke::cuda {
 
@@ -168,15 +169,18 @@ yoke_status put_bias(const yoke_launch *launch, const Conv &c, CopyOperand copy)
     return copy(launch, x, bias.operand);
 }
 
-yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, CopyOperand copy)
+// False in *has_room, with YOKE_E_OOM, where there is no memory for what cuDNN needs beside the operands.
+yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, CopyOperand copy,
+                    bool *has_room)
 {
     const yoke_operand &weight = weight_operand(launch, conv.kind);
     const int64_t depth = conv.c / conv.groups, row = conv.kw * depth;
     Scratch room(launch);
     if (is_reordered(conv)) {
         const uint64_t size = conv.dtype == YOKE_F32 ? 4 : 2;
-        if (const yoke_status status = room.reserve(static_cast<uint64_t>(weight.numel) * size))
-            return status;
+        const yoke_status status = room.reserve(static_cast<uint64_t>(weight.numel) * size);
+        *has_room = status != YOKE_E_OOM;
+        if (status) return status;
         conv.weight = room.data();
     }
     const int64_t strides[] = {conv.kh * row, 1, row, depth};
@@ -185,10 +189,8 @@ yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, C
     yoke_status status = moves && !writes ? copy(launch, reordered.operand, weight) : YOKE_OK;
     if (!status && conv.bias && conv.kind == ConvKind::kData) status = put_bias(launch, conv, copy);
     if (!status)
-        status = each_part(launch, worker, conv, conv.bias, [](Call &call) {
-            bool has_room = true;
-            return call.run(&has_room);
-        });
+        status = each_part(launch, worker, conv, conv.bias,
+                           [&](Call &call) { return call.run(has_room); });
     return !status && moves && writes ? copy(launch, weight, reordered.operand) : status;
 }
 
@@ -217,7 +219,13 @@ yoke_status cudnn_convolve(const yoke_launch *launch, const Conv &conv, CopyOper
     if (is_reordered(conv)) planned.weight = nullptr;
     if (const yoke_status status = has_plans(launch, worker, planned, conv.bias, done))
         return status;
-    return *done ? run_all(launch, worker, conv, copy) : YOKE_OK;
+    if (!*done) return YOKE_OK;
+    bool has_room = true;
+    const yoke_status status = run_all(launch, worker, conv, copy, &has_room);
+    if (has_room) return status;
+    Call(launch, worker, planned, conv.bias).tell_no_room(kOwnKernels);
+    *done = false;  // they write all of the result anew, and need less memory
+    return YOKE_OK;
 }
 
 }  // namespace yoke::cuda

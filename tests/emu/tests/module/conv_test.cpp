@@ -188,6 +188,23 @@ TEST(Convolutions, TellWhatServesWhereACallFails)
     expect_told(8, true);   // the first plan
 }
 
+TEST(Convolutions, AreDoneByTheOwnKernelsWhereThereIsNoMemoryForCudnns)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_FAIL", "cudaMalloc@3=2", 1);  // behind x and out
+        const Module module;
+        void *device = Module::open();
+        EXPECT_EQ(convolve<float>(module, device), 18);
+        EXPECT_EQ(cudnn_runs(false), 0);
+        EXPECT_NE(Module::logged().find("own kernels are used"), std::string::npos)
+            << Module::logged();
+        EXPECT_EQ(convolve<float>(module, device), 18);
+        EXPECT_EQ(cudnn_runs(false), 1);
+        module->device_close(device);
+        EXPECT_EQ(Module::held(), "");
+    });
+}
+
 TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoCudnn)
 {
     in_fresh_process([] {
