@@ -14,6 +14,7 @@ from bench import BUILT, EVERY_ISA, Report, Worker, ratio, rounds
 TARGET = 0.97  # of the direct call's speed
 HALF_TARGET = 1.7  # bf16 beside f32, of 3x3 together
 LOOP_TARGET = 0.8  # the same with x86-64-v3
+LOOP_ROUNDS = 9  # in each of which a convolution takes a tenth of a second
 ROUNDS, ROUND_SECONDS = 25, 0.03  # so short that a neighbour of the machine mostly disturbs both of a pair
 KINDS = ("forward", "data", "weight")
 # name: (side, channels in, channels out, kernel, groups)
@@ -52,7 +53,7 @@ def measure_loops(report, worker, threads):
         if not name.startswith("3x3"):
             continue
         each = rounds({(dtype, kind): (worker, f"yoke {kind} {dtype} {' '.join(map(str, sizes))} {threads}")
-                       for dtype in ("f32", "bf16") for kind in KINDS}, report.options.rounds or ROUNDS, ROUND_SECONDS)
+                       for dtype in ("f32", "bf16") for kind in KINDS}, report.options.rounds or LOOP_ROUNDS, ROUND_SECONDS)
         times = {dtype: [sum(seconds) for seconds in zip(*(each[dtype, kind] for kind in KINDS))] for dtype in ("f32", "bf16")}
         speed = {dtype: 3e-9 * work(*sizes) / statistics.median(seconds) for dtype, seconds in times.items()}
         report.target(f"{name}: {speed['bf16']:.0f} GFLOP/s, f32 {speed['f32']:.0f}", ratio(times, "f32", "bf16"), LOOP_TARGET,
