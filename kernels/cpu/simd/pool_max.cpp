@@ -237,18 +237,25 @@ static Windows next_windows(const PoolAxis &a, const Windows &windows, int64_t i
             windows.end + (windows.end < a.out && windows.end * a.stride <= last)};
 }
 
-// see(image's pixel of the result, the tap at which its window holds (y, x)) for each of these windows.
-template <class See>
-static void each_window(const Pool &p, const Windows &down, const Windows &across, int64_t y,
-                        int64_t x, const See &see)
+// How many windows lie between two that hold the same position.
+static int64_t windows_apart(const PoolAxis &a)
 {
-    for (int64_t oy = down.begin; oy < down.end; oy++) {
-        const int64_t i = tap_at(p.y, oy, y);
-        if (i < 0) continue;
-        for (int64_t ox = across.begin; ox < across.end; ox++)
-            if (const int64_t j = tap_at(p.x, ox, x); j >= 0)
-                see(oy * p.x.out + ox, (int32_t)(i * p.x.kernel + j));
+    int64_t divisor = a.stride;
+    for (int64_t rest = a.dilation; rest != 0;) {
+        const int64_t next = divisor % rest;
+        divisor = rest, rest = next;
     }
+    return a.dilation / divisor;
+}
+
+// The first of these windows that holds i, or one behind them.
+static int64_t first_holding(const PoolAxis &a, const Windows &windows, int64_t i)
+{
+    int64_t o = windows.begin;
+    if (a.dilation == 1) return o;
+    if (a.stride == 1) return o + (i + a.padding - o) % a.dilation;
+    while (o < windows.end && tap_at(a, o, i) < 0) o++;
+    return o;
 }
 
 // The channels [c, c + n) of row y of an image of x's gradient, NHWC.
@@ -257,20 +264,26 @@ static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n
 {
     const int64_t image = row / p.y.in, y = row - image * p.y.in,
                   first = image * p.y.out * p.x.out * p.c + c;
+    const int64_t apart_y = windows_apart(p.y), apart_x = windows_apart(p.x);
     const Windows down = sliding_windows(p.y, y);
+    const int64_t first_y = first_holding(p.y, down, y);
     Windows across = sliding_windows(p.x, 0);
     for (int64_t x = 0; x < p.x.in; x++) {
         if (x > 0) across = next_windows(p.x, across, x);
         C sums[kLanes];
         SeenWindows<T, P> windows;
         bool is_first = true;
-        each_window(p, down, across, y, x, [&](int64_t pixel, int32_t tap) {
-            if (windows.count == SeenWindows<T, P>::kMost) {
-                add_windows(windows, is_first, 0, n, sums);
-                windows.count = 0, is_first = false;
+        const int64_t first_x = first_holding(p.x, across, x);
+        for (int64_t oy = first_y; oy < down.end; oy += apart_y) {
+            const int64_t tap = tap_at(p.y, oy, y) * p.x.kernel, start = first + oy * p.x.out * p.c;
+            for (int64_t ox = first_x; ox < across.end; ox += apart_x) {
+                if (windows.count == SeenWindows<T, P>::kMost) {
+                    add_windows(windows, is_first, 0, n, sums);
+                    windows.count = 0, is_first = false;
+                }
+                windows.see(p, start + ox * p.c, (int32_t)(tap + tap_at(p.x, ox, x)));
             }
-            windows.see(p, first + pixel * p.c, tap);
-        });
+        }
         const int64_t at = (row * p.x.in + x) * p.c + c;
         int64_t given = 0;
         if constexpr (std::is_same_v<T, bf16> && sizeof(P) == 1)
@@ -324,15 +337,19 @@ static yoke_status max_pool(const yoke_launch *launch, const Pool &p)
 template <class C, class P>
 static yoke_status max_gradient(const yoke_launch *launch, const Pool &p)
 {
-    yoke_status status = YOKE_OK;
+    if (!p.is_nhwc)
+        return each_row<C>(launch, p, p.y.in, p.x.in,
+                           [&](int64_t i, C *room) { max_gradient_row<C>(p, i, room); });
+    const int64_t work = p.x.in * p.c * work_of(p, p.y.in, p.x.in);
     for_stored<C>(p.dtype, [&]<class T>() {
-        status = each_row<C>(launch, p, p.y.in, p.x.in, [&](int64_t i, C *room) {
-            if (!p.is_nhwc) return max_gradient_row<C>(p, i, room);
-            each_piece(p.c,
-                       [&](int64_t c, int64_t n) { max_gradient_pixels<C, T, P>(p, i, c, n); });
+        parallel_shares(p.n * p.y.in, max(1, kGrain / work), [&](int64_t begin, int64_t end) {
+            for (; begin < end; begin++)
+                each_piece(p.c, [&](int64_t c, int64_t n) {
+                    max_gradient_pixels<C, T, P>(p, begin, c, n);
+                });
         });
     });
-    return status;
+    return YOKE_OK;
 }
 
 YOKE_KERNEL(_max_pool)
