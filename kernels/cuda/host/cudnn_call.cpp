@@ -73,21 +73,20 @@ yoke_status CudnnCall::make_first(uint64_t limit)
         return YOKE_OK;
     }
     const yoke_status status =
-        find_plan(graph, rules, entry_->plan, &entry_->exists, &entry_->refused);
+        find_plan(graph, rules, tells(), entry_->plan, &entry_->exists, &entry_->refused);
     entry_->untuned = entry_->exists;
     return status;
 }
 
-yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, CudnnPlan &plan,
-                                 bool *exists, uint64_t *refused)
+yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, bool tells_none,
+                                 CudnnPlan &plan, bool *exists, uint64_t *refused)
 {
     CudnnFailure why;
     *exists = find_plans(graph, rules, 1, &plan, &why, refused) > 0;
     // That an engine does not support something is why there are others.
     const bool is_usual = CUDNN_STATUS_CATEGORY(why.status) == CUDNN_STATUS_NOT_SUPPORTED;
-    if (why && !is_usual)
-        return cudnn_pass_over(launch_, why, *exists ? "its next plan is used" : kOwnKernels);
-    if (!*exists && tells()) tell_none(why);
+    if (why && !is_usual) return cudnn_pass_over(launch_, why, *exists);
+    if (!*exists && tells_none) tell_none(why);
     return YOKE_OK;
 }
 
@@ -96,7 +95,7 @@ yoke_status CudnnCall::find_smaller(uint64_t limit, CudnnPlan &plan, bool *exist
     const Relaxed relaxed;
     Graph graph(*cudnn_calls(), worker_.target());
     build(graph);
-    return find_plan(graph, rules(limit), plan, exists, nullptr);
+    return find_plan(graph, rules(limit), false, plan, exists, nullptr);
 }
 
 void CudnnCall::tell_none(const CudnnFailure &why) const
@@ -121,7 +120,7 @@ void CudnnCall::tell_room(uint64_t wanted, uint64_t less) const
         "cuda:%d: there is no memory for a workspace of %llu bytes for %s; the next plan takes %llu",
         device_index(launch_), static_cast<unsigned long long>(wanted), text,
         static_cast<unsigned long long>(less));
-    cudnn_warn(CudnnReason::kNoRoom, line);
+    cudnn_warn(CudnnReason::kLessRoom, line);
 }
 
 void CudnnCall::tell_no_room(const char *instead) const

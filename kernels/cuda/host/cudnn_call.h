@@ -63,8 +63,8 @@ protected:
 private:
     bool is_benchmark() const;
     yoke_status make_first(uint64_t limit);
-    yoke_status find_plan(const Graph &graph, const EngineRules &rules, CudnnPlan &plan,
-                          bool *exists, uint64_t *refused);
+    yoke_status find_plan(const Graph &graph, const EngineRules &rules, bool tells_none,
+                          CudnnPlan &plan, bool *exists, uint64_t *refused);
     yoke_status find_smaller(uint64_t limit, CudnnPlan &plan, bool *exists);
     yoke_status execute(const CudnnPlan &plan, void *workspace);
     // cudnn_tune.cpp

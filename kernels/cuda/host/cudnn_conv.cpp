@@ -224,7 +224,7 @@ yoke_status cudnn_convolve(const yoke_launch *launch, const Conv &conv, CopyOper
     const yoke_status status = run_all(launch, worker, conv, copy, &has_room);
     if (has_room) return status;
     Call(launch, worker, planned, conv.bias).tell_no_room(kOwnKernels);
-    *done = false;  // they write all of the result anew, and need less memory
+    *done = false;  // they write all of the result anew
     return YOKE_OK;
 }
 

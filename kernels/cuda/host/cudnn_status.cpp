@@ -73,15 +73,14 @@ void cudnn_log(const Device &device, const CudnnFailure &failure)
     g_host->log(YOKE_LOG_WARN, text);
 }
 
-yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure,
-                            const char *instead)
+yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure, bool has_next)
 {
     char text[1024], line[1100];
     describe(text, sizeof text, device_of(launch), failure, "");
     if (const cudaError_t lost = why_lost(launch))
         return library_failed(launch, YOKE_E_DEVICE_LOST, failure.status, text, lost);
-    snprintf(line, sizeof line, "%s; %s", text, instead);
-    cudnn_warn(CudnnReason::kFailed, line);
+    snprintf(line, sizeof line, "%s; %s", text, has_next ? "its next plan is used" : kOwnKernels);
+    cudnn_warn(has_next ? CudnnReason::kPassedOver : CudnnReason::kFailed, line);
     return YOKE_OK;
 }
 

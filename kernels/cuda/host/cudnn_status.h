@@ -13,15 +13,15 @@ yoke_status cudnn_check(const yoke_launch *launch, const CudnnFailure &failure, 
                         ...) __attribute__((format(printf, 3, 4)));
 
 // One line of warning where there is a way on without cuDNN, once for each of these reasons in a process.
-enum class CudnnReason { kMissing, kFailed, kNoEngine, kNoRoom };
+enum class CudnnReason { kMissing, kFailed, kPassedOver, kNoEngine, kLessRoom, kNoRoom };
 void cudnn_warn(CudnnReason reason, const char *line);
 
 // A line of warning of a failure, each time.
 void cudnn_log(const Device &device, const CudnnFailure &failure);
 
-// One line for the reason kFailed, with what serves instead. YOKE_OK, but where the device is lost.
+// One line, of the next plan that serves instead, or of the own kernels. YOKE_OK, but where the device is lost.
 inline constexpr const char *kOwnKernels = "Yoke's own kernels are used";
 yoke_status cudnn_pass_over(const yoke_launch *launch, const CudnnFailure &failure,
-                            const char *instead = kOwnKernels);
+                            bool has_next = false);
 
 }  // namespace yoke::cuda

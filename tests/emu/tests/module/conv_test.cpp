@@ -190,19 +190,25 @@ TEST(Convolutions, TellWhatServesWhereACallFails)
 
 TEST(Convolutions, AreDoneByTheOwnKernelsWhereThereIsNoMemoryForCudnns)
 {
-    in_fresh_process([] {
-        setenv("FAKE_CUDA_FAIL", "cudaMalloc@3=2", 1);  // behind x and out
-        const Module module;
-        void *device = Module::open();
-        EXPECT_EQ(convolve<float>(module, device), 18);
-        EXPECT_EQ(cudnn_runs(false), 0);
-        EXPECT_NE(Module::logged().find("own kernels are used"), std::string::npos)
-            << Module::logged();
-        EXPECT_EQ(convolve<float>(module, device), 18);
-        EXPECT_EQ(cudnn_runs(false), 1);
-        module->device_close(device);
-        EXPECT_EQ(Module::held(), "");
-    });
+    const auto expect_own = [](const char *fails) {
+        in_fresh_process([&] {
+            setenv("FAKE_CUDA_FAIL", fails, 1);
+            setenv("FAKE_CUDNN_ENGINES", "4", 1);
+            const Module module;
+            void *device = Module::open();
+            EXPECT_EQ(convolve<float>(module, device), 18);
+            EXPECT_EQ(cudnn_runs(false), 0) << fails;
+            const std::string log = Module::logged();
+            EXPECT_NE(log.find("own kernels are used"), log.npos) << log;
+            EXPECT_EQ(log.find("no engine"), log.npos) << log;
+            EXPECT_EQ(convolve<float>(module, device), 18);
+            EXPECT_EQ(cudnn_runs(false), 1) << fails;
+            module->device_close(device);
+            EXPECT_EQ(Module::held(), "");
+        });
+    };
+    expect_own("cudaMalloc@3=2");  // behind x and out: the weight in cuDNN's order
+    expect_own("cudaMalloc@4=2");  // the workspace of the one plan that serves
 }
 
 TEST(Convolutions, AreDoneByTheOwnKernelsWithOneWarningWhereThereIsNoCudnn)
