@@ -149,7 +149,8 @@ Tensor compose_avg_pool2d(AvgPool2dArgs a)
     if (divisor && *divisor < 1)
         fail(YOKE_E_VALUE, "%s: argument 'divisor_override' is %lld; it must be at least 1", kCall,
              static_cast<long long>(*divisor));
-    return unbatched(a.x(), ops::avg_pool(batched(a.x()), kernel, p.window(), pooled(p),
+    const Pair size = pooled(p);
+    return unbatched(a.x(), ops::avg_pool(batched(a.x()), kernel, p.window(), size,
                                           a.count_include_pad(), divisor.value_or(0)));
 }
 

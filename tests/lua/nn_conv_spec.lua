@@ -50,6 +50,8 @@ describe("nn.Conv2d and its like", function()
         assert.equal("Conv1d(1, 8, kernel_size={3}, stride={1}, padding='same')", tostring(nn.Conv1d(1, 8, 3, { padding = "same" })))
         assert.equal("ConvTranspose2d(4, 8, kernel_size={3, 3}, stride={2, 2}, output_padding={1, 0})",
             tostring(nn.ConvTranspose2d(4, 8, 3, { stride = 2, output_padding = { 1, 0 } })))
+        assert.equal("AvgPool2d(kernel_size={2, 2}, stride={2, 2}, padding={0, 0}, count_include_pad=false, divisor_override=3)",
+            tostring(nn.AvgPool2d(2, { count_include_pad = false, divisor_override = 3 })))
         assert.equal("MaxPool2d(kernel_size={2, 2}, stride={2, 2}, padding={0, 0}, dilation={1, 1}, ceil_mode=false)", tostring(nn.MaxPool2d(2)))
         fails("value", { "Conv2d", "out_channels is 6 and groups 4" }, nn.Conv2d, 4, 6, 1, { groups = 4 })
         fails("value", { "Conv2d", "'kernel_size' is a nil" }, nn.Conv2d, 8, 8)

@@ -74,6 +74,7 @@ def test_a_network_trains_under_autocast_and_says_what_it_is():
     assert repr(nn.Conv2d(4, 8, 3, dilation=2, groups=2, bias=False, padding_mode="circular")) == \
         "Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1), dilation=(2, 2), groups=2, padding_mode='circular', bias=False)"
     assert repr(nn.ConvTranspose2d(4, 8, 3, 2, output_padding=(1, 0))) == "ConvTranspose2d(4, 8, kernel_size=(3, 3), stride=(2, 2), output_padding=(1, 0))"
+    assert repr(nn.AvgPool2d(2, ceil_mode=True, divisor_override=3)) == "AvgPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), ceil_mode=True, divisor_override=3)"
     optimizer, x, losses = yoke.optim.SGD(net.parameters(), lr=0.1), x_of(8, 1, 12, 12), []
     target = yoke.randint(0, 4, (8,))
     for _ in range(30):

@@ -253,7 +253,13 @@ function conv.AvgPool2d:forward(x)
         count_include_pad = self.count_include_pad, divisor_override = self.divisor_override })
 end
 
-conv.AvgPool2d.extra = window
+function conv.AvgPool2d:extra()
+    local text = window(self)
+    if self.ceil_mode then text = text .. ", ceil_mode=true" end
+    if not self.count_include_pad then text = text .. ", count_include_pad=false" end
+    if self.divisor_override then text = text .. ", divisor_override=" .. self.divisor_override end
+    return text
+end
 
 --- nn.AdaptiveAvgPool2d(output_size), of x [N, C, H, W], or without N: windows share height and width out evenly.
 conv.AdaptiveAvgPool2d = Module:extend("AdaptiveAvgPool2d")

@@ -54,6 +54,11 @@ class AvgPool2d(_Pool):
         return yoke.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
                                self.divisor_override)
 
+    def extra_repr(self) -> str:
+        usual = {"ceil_mode": False, "count_include_pad": True, "divisor_override": None}
+        more = "".join(f", {name}={getattr(self, name)!r}" for name, value in usual.items() if getattr(self, name) != value)
+        return super().extra_repr() + more
+
 
 class AdaptiveAvgPool2d(Module):
     """The means of windows that share x [N, C, H, W], or without N, out evenly, as many as output_size names."""
