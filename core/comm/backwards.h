@@ -25,7 +25,7 @@ public:
     // A module's part in one.
     enum class End { kReduced, kAnswered, kAlone, kFailed };
 
-    // Something was begun, so whoever takes a step has taken it.
+    // Something was begun, so whoever takes a step has taken it, unless the parameters show its midst.
     void go_on()
     {
         const std::lock_guard lock(mutex_);
@@ -103,10 +103,12 @@ public:
         // Ranks of one group are less than a step apart: who has all of the former one may go before who is amid the
         // last. Those of unlike groups may be any number apart, and one is amid a step only where it shows.
         constexpr int64_t kAmid = 3;  // the step, and half of another one
-        now.steps = 2 * done_ - (has_gone_on_ ? 0 : kAmid);
-        now.made = 2 * done_ - (has_gone_on_ || now.progress != kSome ? 0 : kAmid);
-        constexpr int64_t kNoCalls = -1;  // so that whoever is whole there goes first
-        now.calls = now.progress == kSome ? kNoCalls : asked_for_ - asked_then_;
+        const bool is_amid = now.progress == kSome;
+        now.steps = 2 * done_ - (has_gone_on_ && !is_amid ? 0 : kAmid);
+        now.made = 2 * done_ - (is_amid ? kAmid : 0);
+        // Whoever is whole there goes first, and of the others who has begun something.
+        constexpr int64_t kNoCalls = -1;
+        now.calls = !is_amid ? asked_for_ - asked_then_ : has_gone_on_ ? 0 : kNoCalls;
         return *(left_at_ = now);
     }
 

@@ -48,10 +48,10 @@ ALWAYS, EVERY_SECOND = [True] * 4, [False, True, False, True]
 
 
 @pytest.mark.parametrize("halved", [0, 1])
-@pytest.mark.parametrize("asks", [False, True], ids=["silently", "behind_a_call"])
+@pytest.mark.parametrize("between", ["nothing", "a_call", "a_forward"])
 @pytest.mark.parametrize("uses, steps", [(ALWAYS, ALWAYS), (EVERY_SECOND, EVERY_SECOND), (ALWAYS, EVERY_SECOND)],
                          ids=["all", "a_layer_is_used_now_and_then", "an_optimizer_steps_now_and_then"])
-def test_half_a_step_is_not_what_all_go_on_from(uses, steps, asks, halved):
+def test_half_a_step_is_not_what_all_go_on_from(uses, steps, between, halved):
     stopped = threading.Barrier(2)
 
     def body(group):
@@ -61,8 +61,11 @@ def test_half_a_step_is_not_what_all_go_on_from(uses, steps, asks, halved):
         run.backward(3)
         loss = yoke.zeros((1,))
         if group.rank == halved:
-            if asks:
+            if between == "a_call":
                 group.all_reduce(loss, async_op=True)
+            elif between == "a_forward":
+                with yoke.no_grad():
+                    run.ddp(yoke.ones((2, 4)), True)
             run.optimizers[0].step()
         stopped.wait(60)
         if group.rank == halved:

@@ -103,7 +103,7 @@ TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
         {{3, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, 0},
         {{4, 2}, {1, 1, 2, 2}, {0, 0, 1, 1}, 0},
         {{2, 2}, {2, 2, 2, 2}, {0, 0, 0, 1}, 3},
-        {{2, 2}, {1, 2, 1, 1}, {1, 0, 0, 0}, 0},
+        {{2, 2}, {1, 2, 1, 1}, {1, 0, 0, 0}, 1},  // half a step shows, whatever was begun since
     };
     for (const Case &one : cases)
         on_ranks(4, [&](const Ref<Group> &group) {
