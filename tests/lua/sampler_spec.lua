@@ -77,6 +77,11 @@ describe("DistributedSampler", function()
         assert.is_nil(take())
     end)
 
+    it("regroups in a group", function()
+        local sampler <close> = Sampler(5, { rank = 0, world_size = 1 })
+        fails("type", { "regroup", "'group' is a nil" }, sampler.regroup, sampler, nil)
+    end)
+
     it("is of the default group's rank", function()
         fails("value", { "'rank', 1", "'world_size', nil" }, Sampler, 5, { rank = 1 })
         assert(yoke.spawn(function()

@@ -318,18 +318,19 @@ def test_what_it_does_not_take():
                 run.ddp.regroup(wrong)
         with pytest.raises(yoke.TypeError, match="object 1 is 'a text'"):
             run.ddp.regroup(group, run.optimizer, "a text")
-        first, second = group.split(0), group.split(0)
-        told = None
-        try:
-            run.ddp.regroup(first, *[run.optimizer] * (1 + group.rank))
-            first.barrier()
-        except yoke.Error as error:
-            told = str(error)
-        run.ddp.regroup(second, run.optimizer)
+        told = []
+        for more in (run.optimizer, yoke.data.DistributedSampler(10, group.rank, 2)):  # a sampler has a call of its own
+            unlike = group.split(0)
+            try:
+                run.ddp.regroup(unlike, run.optimizer, *[more] * group.rank)
+                unlike.barrier()
+            except yoke.Error as error:
+                told.append(str(error))
+        run.ddp.regroup(group.split(0), run.optimizer)
         run.steps(1)
         return told, run.told()
     for told, after in done(on_ranks(2, body)):
-        assert "this rank gives 2 objects, and the one whose states all take 1" in told
+        assert len(told) == 2 and all("this rank gives 2 objects, and the one whose states all take 1" in each for each in told)
 
 
 def test_the_state_of_a_compression_goes_through_a_group_of_one():

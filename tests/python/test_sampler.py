@@ -144,6 +144,9 @@ def test_ranks_that_regroup_apart_go_on_from_the_furthest():
 
 
 def test_ranks_that_regroup_have_one_data_set():
+    with pytest.raises(yoke.TypeError, match=r"regroup\(\): argument 'group' is None; it is a yoke.comm.Group"):
+        DistributedSampler(60, 0, 1).regroup(None)
+
     def body(group):
         sampler = DistributedSampler(60 + 40 * group.rank, group.rank, 2)
         with pytest.raises(yoke.ValueError, match="60 examples on rank 0 and 100 on rank 1"):

@@ -38,13 +38,18 @@ function carried.states(objects, call)
     if #objects > 0 then return tree.of(tree.list { table.unpack(objects) }, call, "objects") end
 end
 
---- `told`: a node of the states, or false.
-function carried.load(objects, told, call)
+--- The states in `told`, a node of them, or false: one for each object.
+function carried.told(objects, told, call)
     local states = told and tree.value(told) or {}
     if #states ~= #objects then
         core.raise("value", call, ("this rank gives %d objects, and the one whose states all take %d; give the same on all ranks"):format(
             #objects, #states))
     end
+    return states
+end
+
+function carried.load(objects, told, call)
+    local states = carried.told(objects, told, call)
     for i, each in ipairs(objects) do each:load_state_dict(states[i]) end
 end
 

@@ -55,7 +55,11 @@ end
 --- The next pass deals what is left of the epoch, to the rank that has come furthest, among those of `group`, which all
 --- call it.
 function Sampler:regroup(group)
-    self.handle:regroup(group.handle)
+    local handle = type(group) == "table" and group.handle
+    if not handle then
+        core.raise("type", "regroup", ("argument 'group' is %s; it takes a group, of yoke.comm.init"):format(options.shown(group)))
+    end
+    self.handle:regroup(handle)
     self.pass = nil
 end
 

@@ -18,9 +18,13 @@ def states(objects: tuple[Any, ...]) -> list[Any] | None:
     return [each.state_dict() for each in objects] or None
 
 
+def compare(objects: tuple[Any, ...], told: list[Any] | None, call: str) -> None:
+    count = len(told or [])
+    if count != len(objects):
+        raise _yoke.ValueError(f"{call}(): this rank gives {len(objects)} objects, and the one whose states all take {count}; give the same on all ranks")
+
+
 def load(objects: tuple[Any, ...], told: list[Any] | None, call: str) -> None:
-    told = told or []
-    if len(told) != len(objects):
-        raise _yoke.ValueError(f"{call}(): this rank gives {len(objects)} objects, and the one whose states all take {len(told)}; give the same on all ranks")
-    for each, state in zip(objects, told):
+    compare(objects, told, call)
+    for each, state in zip(objects, told or []):
         each.load_state_dict(state)

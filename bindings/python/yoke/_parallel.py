@@ -209,6 +209,7 @@ class DistributedDataParallel(Module):
         told = group._core.regroup(self._reducer, states)
         with group:
             self._groups[0] = group
+            _carried.compare(objects, told, "regroup")  # before this rank waits in a sampler's call for those without one
             for each in objects:
                 if isinstance(each, DistributedSampler):
                     each.regroup(group)

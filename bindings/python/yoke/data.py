@@ -94,6 +94,8 @@ class DistributedSampler:
 
     def regroup(self, group: Group) -> None:
         """The next pass deals what is left of the epoch, to the rank that has come furthest, among those of `group`, which all call it."""
+        if not isinstance(group, Group):
+            raise _yoke.TypeError(f"regroup(): argument 'group' is {shown(group)}; it is a yoke.comm.Group")
         group._core.regroup_sampler(self._core)
         self._pass = None
 
