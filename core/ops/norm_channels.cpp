@@ -174,16 +174,25 @@ void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan)
     plan_batch(a, "batch_norm", plan);
 }
 
-void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b)
+// The gradients of what a norm is made of, from its result's.
+template <class BatchArgs>
+static void set_batch(BatchArgs a, Backward &b, const Tensor &grad)
 {
     const bool of_x = b.needs(a.kX);
-    if (!of_x && !b.needs(a.kWeight))
-        return b.set(a.kBias, ops::cast(sum_but_channels(b.grad()), a.bias()->dtype));
+    if (!of_x && !b.needs(a.kWeight)) {
+        if (b.needs(a.kBias)) b.set(a.kBias, ops::cast(sum_but_channels(grad), a.bias()->dtype));
+        return;
+    }
     auto [dx, dweight, dbias] =
-        ops::batch_norm_backward(b.grad(), a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(2),
+        ops::batch_norm_backward(grad, a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(2),
                                  a.eps(), a.mean() == nullptr, of_x);
     if (of_x) b.set(a.kX, std::move(dx));
     set_affine(a, b, dweight, dbias);
+}
+
+void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b)
+{
+    set_batch(a, b, b.grad());
 }
 
 void infer_batch_norm_backward(BatchNormBackwardArgs a, Plan &plan)
@@ -219,20 +228,11 @@ static bool lies_as(const yoke_tensor &x, const yoke_tensor &like)
 void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &b)
 {
     const bool of_x = b.needs(a.kX), of_residual = b.needs(a.kResidual);
-    if (!of_x && !b.needs(a.kWeight)) {
+    if ((!of_x && !b.needs(a.kWeight)) || !lies_as(b.grad(), b.out()) || !lies_as(a.x(), b.out())) {
         Tensor masked = ops::relu_backward(b.grad(), b.out());
-        if (b.needs(a.kBias)) b.set(a.kBias, ops::cast(sum_but_channels(masked), a.bias()->dtype));
+        set_batch(a, b, masked);
         if (of_residual) b.set(a.kResidual, std::move(masked));
         return;
-    }
-    if (!lies_as(b.grad(), b.out()) || !lies_as(a.x(), b.out())) {
-        Tensor masked = ops::relu_backward(b.grad(), b.out());
-        auto [dx, dweight, dbias] =
-            ops::batch_norm_backward(masked, a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(2),
-                                     a.eps(), a.mean() == nullptr, of_x);
-        if (of_x) b.set(a.kX, std::move(dx));
-        if (of_residual) b.set(a.kResidual, std::move(masked));
-        return set_affine(a, b, dweight, dbias);
     }
     auto [dx, dweight, dbias, dresidual] = ops::batch_norm_add_relu_backward(
         b.grad(), a.x(), b.out(), of_x ? a.weight() : nullptr, b.out(1), b.out(2), a.eps(),

@@ -9,7 +9,7 @@ import instruction_sets
 import yoke
 from cases_pool import _windows, np_adaptive_avg_pool2d, np_avg_pool2d, np_max_pool2d
 from op_table import FLOATS, to_numpy, to_yoke
-from test_ops_conv import nhwc, ones
+from test_ops_conv import HUGE, nhwc, ones
 
 _rng = np.random.default_rng(12)
 INF, NAN = float("inf"), float("nan")
@@ -152,9 +152,6 @@ def test_a_maximum_keeps_a_byte_and_four_where_windows_are_large(kernel, bytes_e
 def test_windows_far_beyond_x_take_no_time():
     assert yoke.avg_pool2d(yoke.ones((1, 1, 3, 3)), 2**40, 1, 2**39, count_include_pad=False).tolist() == [[[[1.0] * 4] * 4]]
     assert yoke.max_pool2d(yoke.ones((1, 1, 2, 3)), (1, 2**30), 1, (0, 2**29)).tolist() == [[[[1.0] * 4] * 2]]
-
-
-HUGE = 2**63 - 1
 
 
 def test_numbers_of_any_size_that_fit_are_taken():

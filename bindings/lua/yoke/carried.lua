@@ -48,8 +48,7 @@ function carried.told(objects, told, call)
     return states
 end
 
-function carried.load(objects, told, call)
-    local states = carried.told(objects, told, call)
+function carried.load(objects, states)
     for i, each in ipairs(objects) do each:load_state_dict(states[i]) end
 end
 

@@ -123,7 +123,7 @@ function Group:join(fn, objects)
     end)
     local told, problem = self.handle:join_end(mine)
     if told == nil then return nil, problem end
-    carried.guarded(self, function() carried.load(objects, told, "join") end)
+    carried.guarded(self, function() carried.load(objects, carried.told(objects, told, "join")) end)
     return is_fine
 end
 

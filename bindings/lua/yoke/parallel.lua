@@ -214,11 +214,11 @@ function Parallel:regroup(group, objects)
     carried.guarded(group, function()
         rawset(self, "group", group)
         rawset(self, "size", group.size)
-        carried.told(objects, told, "regroup") -- before this rank waits in a sampler's call for those without one
+        states = carried.told(objects, told, "regroup") -- before this rank waits in a sampler's call for those without one
         for _, each in ipairs(objects) do
             if carried.has(each, "regroup") then each:regroup(group) end
         end
-        carried.load(objects, told, "regroup")
+        carried.load(objects, states)
     end)
 end
 

@@ -237,7 +237,7 @@ static Windows next_windows(const PoolAxis &a, const Windows &windows, int64_t i
             windows.end + (windows.end < a.out && windows.end * a.stride <= last)};
 }
 
-// How many windows lie between two that hold the same position.
+// From one window that holds a position to the next that does.
 static int64_t windows_apart(const PoolAxis &a)
 {
     int64_t divisor = a.stride;
