@@ -1,7 +1,8 @@
 """The build that tests and benchmarks stand on: made in build/cuda, or taken over from the call that made it.
 
 On the same machine the folder is there still. To another one it travels as build-<arch>.tar.xz, which a call with `--only build`
-leaves among its results and which is unpacked into build/carried. Its mark says what it is good for.
+leaves among its results and which is unpacked into build/carried. Its mark says what it is good for. Where the Python is of another
+version, the Python extension alone is built anew, over the library that was carried.
 """
 
 import hashlib
@@ -30,6 +31,8 @@ PACKED = ("env", "CMakeCache.txt", "lib", "python", "lua", "benchmarks", "tests/
           "tests/fakes/cuda/driver")
 SOURCES = ("capi", "core", "kernels", "bindings", "cmake", "tests/backend", "tests/emu", "tests/fakes/cuda", "benchmarks/workers")
 COMPILED = {".c", ".cpp", ".cu", ".h", ".inc", ".def", ".map", ".cmake", ".in"}
+# Libraries that come with the C library or the compiler: each machine keeps its own.
+TOOLCHAIN = re.compile(r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|libgomp|ld-linux-[\w-]+)\.so")
 RELIABLE = 15 << 20  # bytes of a file that gets from machine to machine whole
 
 
@@ -69,8 +72,6 @@ def misfit(mark, where, capability, sources):
     if not serves(mark["compute capability"], capability):
         return (f"{where} was built for compute capability {mark['compute capability']}, this card has {capability}: "
                 f"./dev gpu --only build on a machine with such a card makes one for it")
-    if mark["python"] != python_tag():
-        return f"{where} was built for Python {mark['python']}, this one is {python_tag()}: YOKE_PYTHON names another"
     if mark["sources"] != sources:
         return f"{where} was built of other sources, {mark['sources']}, than this tree's, {sources}"
     return ""
@@ -81,6 +82,7 @@ class Builds:
 
     def __init__(self, folder, capability, sources):
         self.made, self.carried, self.capability, self.sources = folder / "cuda", folder / "carried", capability, sources
+        self.extension = folder / "extension"  # where the Python extension alone is built
         self.reasons = []  # why what was found was not taken
 
     def _fits(self, text, where):
@@ -145,6 +147,24 @@ class Builds:
             "compute capability": self.capability, "sources": self.sources, "python": python_tag(), "nvcc": nvcc,
             "folder": str(self.made)}) + "\n")
 
+    # ---- the Python extension ----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def other_python(build):
+        """Returns the Python that a build was made for, if it is not this one, else ""."""
+        made_for = read_mark((build / MARK).read_text(encoding="utf-8"))["python"]
+        return made_for if made_for != python_tag() else ""
+
+    def take_extension(self, build):
+        """Puts the extension that was built for this Python in the place of the carried one."""
+        folder = build / "python" / "yoke"
+        for old in folder.glob("_yoke*.so"):
+            old.unlink()
+        for new in (self.extension / "python" / "yoke").glob("_yoke*.so"):
+            shutil.copy2(new, folder / new.name)
+        mark = json.loads((build / MARK).read_text(encoding="utf-8"))
+        record.replace_file(build / MARK, json.dumps({**mark, "python": python_tag()}) + "\n")
+
     # ---- packing -----------------------------------------------------------------------------------------------------
 
     def pack(self, folder):
@@ -155,7 +175,7 @@ class Builds:
         for name in PACKED:
             for path in [self.made / name] if (self.made / name).is_file() else sorted((self.made / name).rglob("*")):
                 self._copy(path, scratch, links)
-        self._copy_carried_libraries(scratch)
+        self._copy_libraries(scratch)
         mark = {**read_mark((self.made / MARK).read_text(encoding="utf-8")), "links": links}
         (scratch / MARK).write_text(json.dumps(mark) + "\n")
         file = pathlib.Path(folder) / f"build-{self.capability.replace('.', '')}.tar.xz"
@@ -190,11 +210,11 @@ class Builds:
         if machine_code and shutil.which("strip"):
             subprocess.run(["strip", "--strip-debug", target], capture_output=True)
 
-    def _copy_carried_libraries(self, scratch):
-        """Of the libraries that were carried to this machine, those that the build was linked with."""
+    def _copy_libraries(self, scratch):
+        """Copies the libraries that libyoke was linked with and that another machine may lack."""
         said = subprocess.run(["ldd", self.made / "lib" / "libyoke.so"], capture_output=True, text=True).stdout
         for place in re.findall(r"=> (\S+) \(", said):
-            if pathlib.Path(place).is_relative_to(self.made.parent):
+            if not TOOLCHAIN.match(pathlib.Path(place).name):
                 (scratch / "lib").mkdir(parents=True, exist_ok=True)
                 shutil.copy2(pathlib.Path(place).resolve(), scratch / "lib" / pathlib.Path(place).name)
 
@@ -214,15 +234,29 @@ def split(new, file):
     return f"{file.name}.00 to .{count - 1:02}, {size / 2**20:.1f} MiB"
 
 
-def options(capability, python, pybind11, packages):
-    """CMake's, so that only what this machine can build is built."""
-    found = {"Python_EXECUTABLE": python, "YOKE_CUDA": "ON", "YOKE_CUDA_ARCHS": capability.replace(".", ""),
-             "YOKE_CPU_ISAS": "native", "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO", "YOKE_GTEST": "AUTO", "YOKE_LUA": "AUTO",
-             "YOKE_WERROR": "OFF",  # whichever compiler this is
+def python_options(python, pybind11, packages):
+    found = {"Python_EXECUTABLE": python, "YOKE_WERROR": "OFF",  # whichever compiler this is
              **carry.python_options(packages)}
-    if pybind11:
-        found["pybind11_DIR"] = pybind11
+    return {**found, "pybind11_DIR": pybind11} if pybind11 else found
+
+
+def cmake_options(found):
     return [f"-D{name}={value}" for name, value in found.items()]
+
+
+def options(capability, elsewhere, python, pybind11, packages):
+    """Returns CMake's options, so that only what this machine can build is built; elsewhere: for the processor of another machine."""
+    return cmake_options({
+        "YOKE_CUDA": "ON", "YOKE_CUDA_ARCHS": capability.replace(".", ""), "YOKE_CPU_ISAS": "base;v3;v4" if elsewhere else "native",
+        "YOKE_ONEDNN": "AUTO", "YOKE_ZLIB": "AUTO", "YOKE_GTEST": "AUTO", "YOKE_LUA": "AUTO",
+        **python_options(python, pybind11, packages)})
+
+
+def extension_options(library, python, pybind11, packages):
+    """Returns CMake's options for the Python extension alone, over a libyoke that is there."""
+    return cmake_options({
+        "YOKE_LIBRARY": library, "YOKE_LUA": "OFF", "YOKE_CLI": "OFF", "YOKE_TESTS": "OFF", "CMAKE_BUILD_TYPE": "RelWithDebInfo",
+        **python_options(python, pybind11, packages)})
 
 
 def known_targets(build):

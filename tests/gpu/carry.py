@@ -24,6 +24,8 @@ PACKAGES = [
     ("liblua5.4-dev", "the Lua binding"),
     ("libdnnl-dev", "products on the CPU by oneDNN"), ("libdnnl2", "the same"),
     ("zlib1g-dev", "data sets that are compressed"), ("zlib1g", "the same"),
+    ("nlohmann-json3-dev", "safetensors files: save and load"),
+    ("libxxhash-dev", "the hashes of CheckpointManager"),
     ("pybind11-dev", "the Python binding"),
     ("libpython{python}-dev", "Python's headers"),
 ]

@@ -4,6 +4,7 @@ import argparse
 import difflib
 import math
 import pathlib
+import re
 import sys
 
 import jobs
@@ -11,6 +12,7 @@ import jobs
 ABOUT = ("Builds, tests and measures on this machine's GPU within a time, without a network (docs/gpu.md). Without a GPU and without "
          "options: builds, and tests what needs none.")
 BUILD_LEAST, BUILT_LEAST, TESTS_LEAST = 60, 15, 30  # seconds: of a build, of one that is there already, of the shortest test
+MINUTES, CARDLESS_MINUTES = 9.5, 90
 BENCHES = [name for name, _, _ in jobs.BENCHMARKS]
 PARTS = ["build", "tests", *jobs.GROUPS, "bench", *BENCHES]
 
@@ -42,11 +44,12 @@ def read_parts(parser, text):
 
 def read(folder, logs):
     parser = argparse.ArgumentParser(prog="./dev gpu", description=ABOUT)
-    parser.add_argument("--minutes", type=float, default=9.5, help="for everything")
+    parser.add_argument("--minutes", type=float, help=f"for everything; default: {MINUTES:g}, or {CARDLESS_MINUTES:g} with --card, where no card waits")
     parser.add_argument("--only", metavar="PART,…", help=f"some of {', '.join(PARTS)}; tests are {', '.join(jobs.GROUPS)}, bench what follows it")
     parser.add_argument("--results", help="where RESULTS-<gpu>.md is written: benchmarks, or build/gpu with --only or --small")
     parser.add_argument("--from", dest="source", type=pathlib.Path, default=folder / "carry", metavar="FOLDER",
                         help="what earlier calls left and --pack has packed; default: build/carry")
+    parser.add_argument("--card", metavar="X.Y", help="with --only build, also where there is no GPU: the compute capability of the card to build for")
     parser.add_argument("--small", action="store_true", help="tiny sizes: whether it works, not how fast it is")
     pack = parser.add_argument_group("for a machine without a network", "these stand before all others, and nothing is run:")
     pack.add_argument("--pack", nargs="?", const=True, metavar="FOLDER",
@@ -56,8 +59,14 @@ def read(folder, logs):
     if options.pack or options.python:
         parser.error("--pack stands before all others, and none but --python with it: ./dev gpu --pack [FOLDER] [--python X.Y]")
     options.only = read_parts(parser, options.only) if options.only is not None else []
+    if options.minutes is None:
+        options.minutes = CARDLESS_MINUTES if options.card else MINUTES
     if not math.isfinite(options.minutes) or options.minutes <= 0:
         parser.error(f"--minutes is {options.minutes:g}; it is a number above 0")
+    if options.card is not None and not re.fullmatch(r"\d+\.\d+", options.card):
+        parser.error(f'--card is "{options.card}"; it is a compute capability like 9.0')
+    if options.card is not None and not alone(options.only, "build"):
+        parser.error("--card goes with --only build: ./dev gpu --only build --card 9.0; what else there is needs the card itself")
     if options.source != folder / "carry" and not options.source.is_dir():
         parser.error(f"--from names {options.source}, which is no folder")
     options.given = options.results is not None

@@ -1,6 +1,7 @@
 """What `./dev gpu` does where there is a GPU: builds, tests and measures within a time, without a network; in one call or several.
 
     ./dev gpu [--minutes 9.5] [--only build,tests,bench] [--results FOLDER] [--from FOLDER] [--small]
+    ./dev gpu --only build --card 9.0    # where there is no GPU: the card's machine takes the build over
 
 Every part has its own deadline and may fail without ending the rest; each result is on disk as soon as it is known, so that a
 run that is cut short leaves what it has. Logs of the parts stand in build/gpu. The exit status is 1 where a part failed, 2
@@ -33,6 +34,7 @@ from bench import gpu_report  # noqa: E402
 LOGS = carry.FOLDER / "gpu"
 BENCH_SECONDS = 170  # kept free for the benchmarks
 BUILD_SECONDS = 330
+EXTENSION_SECONDS = 120  # of the Python extension alone
 PACK_SECONDS = 60  # kept free after a build that travels
 AT_ONCE = 6  # tests side by side; most are processes of several
 
@@ -113,8 +115,11 @@ class Run:
         found = None if wanted else self.builds.find(dict.fromkeys([str(self.options.source), str(self.options.results)]))
         if self.builds.reasons:
             self.add_part("build of an earlier call", "skipped", 0.0, "; ".join(self.builds.reasons))
-        if found or not self.make_build():
-            return found
+        if found:
+            other = self.builds.other_python(found)
+            return found if not other or self.make_extension(found, other) else None
+        if not self.make_build():
+            return None
         if wanted and self.options.only:
             self.pack()
         return self.builds.made
@@ -123,8 +128,7 @@ class Run:
         """Whether what tests need was built. What else cannot be built is a part that failed."""
         made = self.builds.made
         (made / build.MARK).unlink(missing_ok=True)
-        pybind11 = machine.ask(sys.executable, "-m", "pybind11", "--cmakedir")
-        command = ["cmake", "--preset", "cuda", "-B", made, *build.options(self.gpu[1], sys.executable, pybind11, self.packages)]
+        command = ["cmake", "--preset", "cuda", "-B", made, *build.options(self.gpu[1], bool(self.options.card), *self.python())]
         if not self.run(jobs.Job("configure", "build", command, 150, jobs.left_out)):
             return False
         known, targets = build.known_targets(made), [*build.ESSENTIAL, "benchmarks"]
@@ -141,6 +145,22 @@ class Run:
             self.builds.mark(machine.nvcc_version(self.nvcc))
             return True
         return False
+
+    def python(self):
+        """Returns what CMake is told of Python: (the interpreter, pybind11's folder or "", the carried packages or None)."""
+        return sys.executable, machine.ask(sys.executable, "-m", "pybind11", "--cmakedir"), self.packages
+
+    def make_extension(self, carried, other):
+        """Builds the Python extension alone, since a carried build has the one of another Python. Returns whether it did."""
+        folder, library = self.builds.extension, carried / "lib" / "libyoke.so"
+        command = ["cmake", "-S", ROOT, "-G", "Ninja", "-B", folder, *build.extension_options(library, *self.python())]
+        ninja = ["ninja", "-C", folder, "-j", os.cpu_count() or 1, "_yoke"]
+        if not (self.run(jobs.Job("configure the Python extension", "build", command, EXTENSION_SECONDS))
+                and self.run(jobs.Job("build of the Python extension", "build", ninja, EXTENSION_SECONDS,
+                                      lambda _: f"for {build.python_tag()}; what was carried is for {other}"))):
+            return False
+        self.builds.take_extension(carried)
+        return True
 
     def pack(self):
         """Leaves what was built where the next call finds it, also on another machine."""
@@ -236,9 +256,9 @@ def main():
         problem = f"--results {options.results} cannot be written ({reason}): name another folder"
     if problem:
         return asked.refuse(problem)
-    gpu = machine.find_gpu()
+    gpu = (f"sm_{options.card.replace('.', '')}", options.card, "none") if options.card else machine.find_gpu()
     if gpu is None:
-        return asked.refuse("nvidia-smi names no GPU: nothing is run")
+        return asked.refuse("nvidia-smi names no GPU: nothing is run. --only build --card 9.0 builds for a card of another machine")
     run = Run(options, gpu)
     problem = asked.too_short(options, run.builds.likely([options.source, options.results]), parts.ENDING)
     if problem:

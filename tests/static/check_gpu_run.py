@@ -4,6 +4,8 @@ The runner of tests/gpu is driven as it is, with a clock twenty times as fast; a
 card's tools, the build and the parts (tests/gpu/rehearsal). --whole: every part goes wrong in every way.
 """
 import concurrent.futures
+import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -11,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -198,6 +201,52 @@ class Rehearsal(unittest.TestCase):
                          "build-90.tar.xz was built for compute capability 9.0, this card has 8.0: ./dev gpu --only build")
         self.assertEqual((status, parts["build"]["status"], parts["contract suite"]["status"]), (0, "passed", "passed"), said)
 
+    def no_card(self):
+        """The PATH of a machine whose nvidia-smi finds no card."""
+        (self.folder / "bin").mkdir(exist_ok=True)
+        (self.folder / "bin/nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'\n")
+        (self.folder / "bin/nvidia-smi").chmod(0o755)
+        return f"{self.folder}/bin:{PLAY}/bin:{os.environ['PATH']}"
+
+    def built_for_another_python(self):
+        """A packed build for compute capability 9.0, made where no card is, by a Python of another version."""
+        status, said, _ = self.call("--only", "build", "--card", "9.0", "--results", self.results, machine="first", PATH=self.no_card())
+        self.assertEqual(status, 0, said)
+        archive, members = self.results / "build-90.tar.xz", []
+        with tarfile.open(archive, "r:xz") as packed:
+            for member in packed.getmembers():
+                content = packed.extractfile(member).read() if member.isfile() else None
+                if member.name == "gpu-build.json":
+                    content = json.dumps({**json.loads(content), "python": "2.7 (.so)"}).encode()
+                    member.size = len(content)
+                elif member.name == "python/yoke/_yoke.so":
+                    member.name = "python/yoke/_yoke.of-another-python.so"
+                members.append((member, content))
+        with tarfile.open(archive, "w:xz", preset=1) as packed:
+            for member, content in members:
+                packed.addfile(member, io.BytesIO(content) if content is not None else None)
+
+    def test_a_build_is_made_where_no_card_is_and_taken_over_where_one_is(self):
+        self.built_for_another_python()
+        configured = (self.folder / "first/gpu/configure.log").read_text()
+        self.assertIn("-DYOKE_CUDA_ARCHS=90 -DYOKE_CPU_ISAS=base;v3;v4 ", configured, "for whatever processor the other machine has")
+        status, said, _ = self.call("--only", "tests", "--from", self.results, machine="second")
+        self.assertEqual(status, 0, said)
+        self.assertFalse((self.folder / "second/cuda").exists(), "the library was not built again")
+        parts, extensions = self.report(self.folder / "second/gpu")[0], self.folder / "second/carried/python/yoke"
+        self.assertEqual([path.name for path in extensions.glob("_yoke*.so")], ["_yoke.so"])
+        self.assertIn("what was carried is for 2.7 (.so)", parts["build of the Python extension"]["note"])
+        told = (self.folder / "second/gpu/configure-the-Python-extension.log").read_text()
+        self.assertIn(f"-DYOKE_LIBRARY={self.folder}/second/carried/lib/libyoke.so ", told)
+        status, said, _ = self.call("--only", "contract", machine="second")
+        self.assertEqual((status, said.count("Python extension")), (0, 0), "it is built once")
+
+    def test_where_the_python_extension_cannot_be_built_that_is_told(self):
+        self.built_for_another_python()
+        status, said, _ = self.call("--only", "tests", "--from", self.results, machine="second", REHEARSAL_FAULT="fail:build of the Python*")
+        parts = self.report(self.folder / "second/gpu")[0]
+        self.assertEqual((status, parts["build of the Python extension"]["status"], parts["everything else"]["status"]), (1, "failed", "failed"), said)
+
     def test_what_is_half_an_archive_or_half_a_report_is_told(self):
         self.call("--only", "build", "--results", self.results, machine="first")
         for name in ("build-90.tar.xz", "RESULTS-h200.json"):
@@ -254,6 +303,8 @@ class Rehearsal(unittest.TestCase):
                 (["--minutes", "0.5"], "--minutes 0.5 is too short for anything: the build 60 s, the benchmark calls 15 s and the "
                                        "end of a run 12 s take --minutes 1.5 at least"),
                 (["--minutes", "1.1", "--only", "build"], "the build 60 s and the end of a run 12 s take --minutes 1.2 at least"),
+                (["--only", "build", "--card", "9"], '--card is "9"; it is a compute capability like 9.0'),
+                (["--card", "9.0"], "--card goes with --only build"),
                 (["--results", self.folder / "file/deeper"], "file/deeper cannot be written .Not a directory.: name another folder"),
                 (["--from", self.folder / "none"], "none, which is no folder")):
             status, said, _ = self.call(*options)
@@ -262,12 +313,12 @@ class Rehearsal(unittest.TestCase):
             self.assertFalse((self.folder / "machine/cuda").exists())
 
     def test_where_no_card_is_named_nothing_is_run(self):
-        (self.folder / "bin").mkdir()
-        (self.folder / "bin/nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'\n")
-        (self.folder / "bin/nvidia-smi").chmod(0o755)
-        status, said, _ = self.call("--only", "build", PATH=f"{self.folder}/bin:{PLAY}/bin:{os.environ['PATH']}")
-        self.assertEqual((status, said), (2, "./dev gpu: nvidia-smi names no GPU: nothing is run\n"))
+        status, said, _ = self.call("--only", "build", PATH=self.no_card())
+        self.assertEqual((status, said), (2, "./dev gpu: nvidia-smi names no GPU: nothing is run. --only build --card 9.0 builds "
+                                             "for a card of another machine\n"))
 
 
 if __name__ == "__main__":
+    if importlib.util.find_spec("pytest") is None:  # the parts of the tests would be skipped, and so be missing in each report
+        sys.exit(f"{sys.executable} has no pytest, which the rehearsal needs: run it by build/venv/bin/python, or pip install pytest")
     unittest.main(argv=[sys.argv[0]])
