@@ -1,9 +1,10 @@
 """Adding dtypes as docs/adding-a-dtype.md says: `add_dtype.py SOURCE_DIR BUILD_DIR WORK_DIR LUA PYTHON [DRIVER]`.
 
-Copies the tree, adds a float of 8 bits and an integer of 16 by the steps of that page and no other, generates, compiles
-everything anew, without optimizing, and uses both dtypes from C, Python and Lua, on the CPU and, where DRIVER is the folder of
-the fake CUDA driver, on the emulated device.
+Copies the tree, adds a float of 8 bits and an integer of 16 by the steps of that page and no other, generates, and compiles the files
+that read the tables of dtypes. With YOKE_SOAK it compiles everything anew, without optimizing, and uses both dtypes from C, Python and
+Lua, on the CPU and, where DRIVER is the folder of the fake CUDA driver, on the emulated device.
 """
+import os
 import pathlib
 import sys
 
@@ -13,6 +14,9 @@ import reuse  # noqa: E402
 from steps import Steps, copy_tree, run, use_everywhere  # noqa: E402
 
 MOST_FILES = 6  # written by hand for a dtype that is stored
+# Files that read the tables of dtypes, one of each part of the tree: a table that does not fit them does not compile.
+READERS = ("core/base/dtype.cpp", "kernels/common/names.cpp", "kernels/cpu/simd/cast.cpp", "kernels/cuda/ops/cast.cu",
+           "bindings/lua/src/list.c", "bindings/python/src/make_list.cpp", "bindings/python/src/elements.cpp")
 
 
 def add_dtypes(tree, page):
@@ -33,6 +37,10 @@ def main(source, finished, work, lua, python, driver=""):
     edited = add_dtypes(tree, page)
     if len(edited) > MOST_FILES:
         sys.exit(f"{len(edited)} files were written by hand: {sorted(edited)}; {MOST_FILES} are the most")
+    if "YOKE_SOAK" not in os.environ:
+        reuse.compile_files(source, finished, tree, folder, READERS, options=["-O0", "-fsyntax-only"])
+        print(f"two dtypes, by {len(edited)} file, compile where tables of dtypes are read")
+        return
     reuse.build(source, finished, tree, folder, edited, bool(driver), options=["-O0", "-g0"])
     where = use_everywhere(HERE, tree, folder, lua, python, driver)
     print(f"two dtypes, by {len(edited)} file, were used from C, Python and Lua on {where}")

@@ -82,6 +82,25 @@ def link_of(finished, target):
     return shlex.split(next(part for part in line.split(" && ") if " -shared " in part))
 
 
+def compile_files(source, finished, tree, folder, files, options):
+    """Compiles some files of the copy as the finished build compiles them, the kernels at the base level alone."""
+    chosen = [part for part, (file, _) in commands(source, finished).items() if file in files and not is_other_level(part)]
+    compile_parts(chosen, source, finished, tree, folder, options)
+
+
+def compile_parts(parts, source, finished, tree, folder, options):
+    cache, known = [shutil.which("ccache")] if shutil.which("ccache") else [], commands(source, finished)
+    environment = {**os.environ, "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(tree)}
+
+    def compile_one(part):
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        arguments = [moved(argument, source, finished, tree, folder) for argument in known[part][1]]
+        run([*cache, *arguments, *options, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, parts))
+
+
 def moved(argument, source, finished, tree, folder):
     """An argument of the finished build, with the copy's folders; the build may lie inside of the tree."""
     return str(folder).join(part.replace(str(source), str(tree)) for part in argument.split(str(finished)))
@@ -100,16 +119,7 @@ def build(source, finished, tree, folder, edited, emulated, options=()):
     links = {target: link_of(finished, target) for target in libraries}
     linked = {part for link in links.values() for part in link if part.endswith(".o") and not is_other_level(part)}
     anew = sorted(part for part in linked if options or known[part][0].endswith(OF_THE_BUILD) or changed.changes(known[part][0]))
-    cache = [shutil.which("ccache")] if shutil.which("ccache") else []
-    environment = {**os.environ, "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(tree)}
-
-    def compile_one(part):
-        (folder / part).parent.mkdir(parents=True, exist_ok=True)
-        arguments = [moved(argument, source, finished, tree, folder) for argument in known[part][1]]
-        run([*cache, *arguments, *options, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(compile_one, anew))
+    compile_parts(anew, source, finished, tree, folder, options)
     for target, place in libraries.items():
         arguments = [part if part.endswith(".o") else moved(part, source, finished, tree, folder) for part in links[target]]
         link(folder, finished, arguments, place, anew)
