@@ -1,5 +1,6 @@
 #include "core/launch/start.h"
 
+#include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
@@ -135,6 +136,7 @@ void Start::step()
     look_at_ranks();
     look_at_output();
     release_ended();
+    look_at_dumps();
     if (is_asked_to_end_ && !is_killed_ && end_.has_passed()) kill_all();
 }
 
@@ -148,7 +150,7 @@ void Start::look_at_ranks()
     }
     if (failed.empty() || result_.exit_code != 0) return;
     choose_first(failed);
-    end_all();
+    end_after_dumps();
 }
 
 // Of a reader that has gone ranks learn by themselves. What else keeps their output from being written ends the run.
@@ -215,6 +217,27 @@ void Start::hear(int signal)
     if (!is_interrupt || is_asked_to_end_) return;
     is_asked_to_end_ = true;
     end_ = Deadline::after(scene_.options.grace_s);
+}
+
+// Gives the others time to dump their last calls, where YOKE_COMM_DUMP asks for that, before they are asked to end.
+void Start::end_after_dumps()
+{
+    const char *const folder = config_or_null("YOKE_COMM_DUMP");
+    if (folder && !is_asked_to_end_)
+        dumps_.emplace(folder, scene_.options.grace_s);
+    else
+        end_all();
+}
+
+void Start::look_at_dumps()
+{
+    if (!dumps_) return;
+    std::vector<int32_t> living;
+    for (const Rank &rank : ranks_)
+        if (rank.is_running()) living.push_back(rank.number());
+    if (!is_asked_to_end_ && !dumps_->are_over(living)) return;
+    dumps_.reset();
+    end_all();
 }
 
 // TERM where they were not asked to end already: a second one might cut short what a rank saves.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/deadline.h"
+#include "core/launch/awaited_dumps.h"
 #include "core/launch/guard.h"
 #include "core/launch/rank.h"
 #include "core/launch/taken_signals.h"
@@ -12,6 +13,7 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 
 namespace yoke {
 
@@ -47,6 +49,8 @@ private:
     void look_at_output();
     void choose_first(const std::vector<Rank *> &failed);
     void hear(int signal);
+    void end_after_dumps();
+    void look_at_dumps();
     void end_all();
     void end_by_host();
     void kill_all();
@@ -63,6 +67,7 @@ private:
     bool was_interrupted_ = false, is_asked_to_end_ = false, is_killed_ = false;
     int interrupts_ = 0;                 // INT and TERM that came
     Deadline end_ = Deadline::after(0);  // once they are asked to end
+    std::optional<AwaitedDumps> dumps_;  // before they are asked
 };
 
 }  // namespace yoke

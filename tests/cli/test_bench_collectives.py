@@ -126,3 +126,25 @@ def test_without_a_launcher_it_says_what_is_missing():
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD_SIZE", "PMI", "OMPI", "SLURM", "PET_"))}
     done = subprocess.run([COMMAND, "bench", "collectives"], capture_output=True, text=True, timeout=PATIENCE, env=clean)
     assert done.returncode == 2 and "RANK" in done.stderr, done
+
+
+SMALL = ["--ranks", 2, "-b", 64, "-e", 64, "-n", 1, "-w", 0, "--json"]
+
+
+@pytest.mark.parametrize("dtype, size", [("float", 4), ("half", 2), ("double", 8), ("f8e4m3", 1)])
+def test_options_of_nccl_tests_are_taken(dtype, size):
+    told = rounds(bench("all_reduce", *SMALL, "-c", 1, "-g", 1, "-t", 1, "-o", "max", "-d", dtype))
+    assert told["wrong"] == 0 and [each["bytes"] // each["count"] for each in told["rounds"]] == [size]
+
+
+@pytest.mark.parametrize("options, op, checks", [(["-c", 0], "all_reduce", False), (["-c"], "all_reduce", True), (["-c", "all_gather"], "all_gather", True)])
+def test_a_check_is_a_count_or_stands_alone(options, op, checks):
+    told = rounds(bench(*SMALL, *options))
+    assert [(each["op"], each["in_place"]["wrong"]) for each in told["rounds"]] == [(op, 0 if checks else None)]
+
+
+@pytest.mark.parametrize("options, words", [(["-g", 4], "-g,--ngpus is 4, and a rank has one GPU and one thread here; give --ranks 4"),
+                                            (["-c", "twice"], "--check is 'twice'; it takes a number")])
+def test_options_that_cannot_be_met_are_told(options, words):
+    done = bench(*SMALL, *options)
+    assert done.returncode == 2 and words in done.stderr, done

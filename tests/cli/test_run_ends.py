@@ -3,6 +3,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -147,3 +148,64 @@ def test_what_has_left_the_group_and_writes_for_ever_is_not_waited_for(tmp_path)
     ranks.stdout.close()
     ranks.stderr.close()
     assert size <= 8 << 20 and ranks.wait(timeout=PATIENCE) == 0
+
+
+# ---- Dumps of the others ---------------------------------------------------------------------------------------------
+
+LOSES_RANK_1 = """
+import os, time, yoke
+group = yoke.comm.init()
+group.barrier()
+if group.rank == 1:
+    {end}
+elif group.rank == 2:
+    time.sleep(1000)  # in no call
+group.barrier()
+"""
+
+
+@pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 9)", "raise RuntimeError('lost')"])
+def test_the_others_dump_their_calls_before_they_are_ended(tmp_path, end):
+    script = tmp_path / "script.py"
+    script.write_text(LOSES_RANK_1.format(end=end))
+    dumps = tmp_path / "dumps"
+    done = subprocess.run([COMMAND, "run", "-n", "3", "--", sys.executable, script], capture_output=True, text=True, timeout=PATIENCE,
+                          env={**os.environ, "YOKE_COMM_DUMP": str(dumps)})
+    assert done.returncode in (1, 3, 128 + 9) and "rank 1 (process " in done.stderr, done
+    assert {path.name.split("-of-")[0] for path in dumps.iterdir()} >= {"rank-0", "rank-2"}, done
+    told = subprocess.run([COMMAND, "hang", dumps], capture_output=True, text=True, timeout=PATIENCE)
+    assert "rank 1" in told.stdout, told
+
+
+def test_ranks_that_write_no_dump_are_ended_all_the_same(tmp_path):
+    ranks = subprocess.run([COMMAND, "run", "-n", "2", "--", "sh", "-c", "[ $RANK = 0 ] && exit 5; sleep 1000"], capture_output=True, text=True,
+                           timeout=PATIENCE, env={**os.environ, "YOKE_COMM_DUMP": str(tmp_path)})
+    assert ranks.returncode == 5 and "rank 0 (process " in ranks.stderr, ranks
+
+
+# ---- The first process of a container --------------------------------------------------------------------------------
+
+HAS_FIRST_PROCESS = subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], capture_output=True).returncode == 0
+first_process = pytest.mark.skipif(not HAS_FIRST_PROCESS, reason="no namespace with a first process of its own")
+AS_FIRST = ["unshare", "-rpf", "--kill-child", "--mount-proc", COMMAND, "run", "-n", "1", "--"]
+
+
+@first_process
+def test_as_the_first_process_it_waits_for_orphans(tmp_path):
+    script = tmp_path / "rank.sh"
+    script.write_text("(setsid sh -c 'echo $$ > orphan; sleep 0.2' &)\nuntil [ -s orphan ]; do sleep 0.02; done\n"
+                      "for i in $(seq 500); do [ -e /proc/$(cat orphan) ] || break; sleep 0.02; done\n"
+                      "[ -e /proc/$(cat orphan) ] && cat /proc/$(cat orphan)/stat || echo reaped\nexit 7\n")
+    done = subprocess.run([*AS_FIRST, "sh", script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (7, "[0] reaped\n"), done
+
+
+@first_process
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGINT, 128 + signal.SIGINT)])
+def test_as_the_first_process_it_passes_signals_on(tmp_path, number, code):
+    first = subprocess.Popen([*AS_FIRST, "sh", "-c", "echo > there; exec sleep 1000"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    until((tmp_path / "there").exists)
+    inner = int(subprocess.run(["pgrep", "-P", str(first.pid)], capture_output=True, text=True).stdout.split()[0])
+    os.kill(inner, number)
+    _, told = first.communicate(timeout=PATIENCE)
+    assert first.returncode == code and "ended with signal" in told, told

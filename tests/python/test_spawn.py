@@ -178,3 +178,21 @@ def test_what_other_processes_cannot_have_is_refused(tmp_path):
     done = subprocess.run([sys.executable, "-"], input=session, capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert done.returncode == 1 and "interactive session" in done.stderr
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("joins", [False, True])
+@pytest.mark.parametrize("raises, words", [("raise Outcome('reason 4711')", "Outcome: reason 4711"),
+                                           ("raise RuntimeError('reason %d \\ud800' % 4711)", r"RuntimeError: reason 4711 \ud800")])
+def test_whatever_a_rank_raises_comes_with_its_traceback(tmp_path, joins, raises, words):
+    out, err, code = run(tmp_path, f"""
+class Outcome(BaseException): pass
+def train():
+    if {joins}: yoke.comm.init().barrier()
+    {raises}
+---
+try:
+    yoke.spawn(train, 2)
+except yoke.CollectiveError as error:
+    print(error)
+""")
+    assert code == 0 and "in train\n" in out and words in out and "UnicodeEncodeError" not in out + err, (out, err)

@@ -160,8 +160,25 @@ int start_ranks(const CollectivesOptions &options)
     return result.exit_code;
 }
 
+// Adds what stood behind -c to the operations, and all_reduce where none is named.
+void settle_ops(CollectivesOptions &options)
+{
+    for (const std::string &name : options.checked_ops) {
+        const auto &all = collective_ops();
+        const bool is_known =
+            name == "all" ||
+            std::ranges::any_of(all, [&](const CollectiveOp &op) { return name == op.name; });
+        if (!is_known)
+            throw Misuse("bench collectives: --check is '" + name +
+                         "'; it takes a number, 0 for no checks, or stands alone");
+    }
+    options.ops.insert(options.ops.end(), options.checked_ops.begin(), options.checked_ops.end());
+    if (options.ops.empty()) options.ops.emplace_back("all_reduce");
+}
+
 int run(CollectivesOptions options)
 {
+    settle_ops(options);
     if (std::ranges::find(options.ops, "all") != options.ops.end()) {
         options.ops.clear();
         for (const CollectiveOp &op : collective_ops()) options.ops.emplace_back(op.name);
@@ -188,6 +205,51 @@ CLI::Option *add_bytes(CLI::App *command, const std::string &name, int64_t &plac
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 46));
 }
 
+// Returns Yoke's name of a dtype that nccl-tests calls otherwise; other names stay as they are.
+std::string dtype_of_nccl_tests(const std::string &name)
+{
+    static constexpr std::pair<std::string_view, const char *> kNames[] = {
+        {"half", "float16"},
+        {"float", "float32"},
+        {"double", "float64"},
+        {"f8e4m3", "float8_e4m3"},
+        {"f8e5m2", "float8_e5m2"}};
+    for (const auto &[theirs, ours] : kNames)
+        if (name == theirs) return ours;
+    return name;
+}
+
+// Adds -c, which nccl-tests gives a number of checks and which stands here alone as well. What follows it and is no
+// number is an OP.
+void add_check(CLI::App *command, CollectivesOptions &options)
+{
+    const auto take = [&options](const std::vector<std::string> &words) {
+        options.rounds.checks = true;
+        if (words.empty() || words[0].empty()) return true;
+        int32_t count = 0;
+        if (CLI::detail::lexical_cast(words[0], count) && count >= 0)
+            options.rounds.checks = count > 0;
+        else
+            options.checked_ops.push_back(words[0]);
+        return true;
+    };
+    command->add_option("-c,--check", take, "Compare results with what must come; 0: do not")
+        ->expected(0, 1)
+        ->type_name("[COUNT]");
+}
+
+// Adds an option of nccl-tests for which a rank has one of each.
+void add_one_alone(CLI::App *command, const std::string &name)
+{
+    const auto refuse_more = [name](const int32_t &count) {
+        if (count != 1)
+            throw Misuse("bench collectives: " + name + " is " + std::to_string(count) +
+                         ", and a rank has one GPU and one thread here; give --ranks " +
+                         std::to_string(count) + " in its place");
+    };
+    command->add_option_function<int32_t>(name, refuse_more, "1, as each rank has one");
+}
+
 void add_options(CLI::App *command, CollectivesOptions &options)
 {
     std::vector<std::string> names{"all"}, reductions(kReductions, std::end(kReductions));
@@ -206,10 +268,15 @@ void add_options(CLI::App *command, CollectivesOptions &options)
         ->check(CLI::Range(0, 1000000));
     command->add_option("-o,--op", options.reduction, "sum, prod, min, max or avg (sum)")
         ->check(CLI::IsMember(reductions));
-    command->add_option("-d,--datatype", options.dtype, "Of the elements (float32)");
+    command
+        ->add_option("-d,--datatype", options.dtype,
+                     "Of the elements, by Yoke's name or nccl-tests' (float32)")
+        ->transform(dtype_of_nccl_tests);
     command->add_option("-r,--root", options.rounds.root, "Of what has one (0)")
         ->check(CLI::Range(0, YOKE_MAX_RANKS - 1));
-    command->add_flag("-c,--check", options.rounds.checks, "Compare results with what must come");
+    add_check(command, options);
+    add_one_alone(command, "-g,--ngpus");
+    add_one_alone(command, "-t,--nthreads");
     command->add_flag("--group-empty", options.rounds.in_group_memory,
                       "In memory that peers reach without a copy");
     command->add_option("--device", options.rounds.device, "Of the tensors (cpu)");

@@ -13,7 +13,8 @@ inline constexpr const char *kReductions[] = {"sum", "prod", "min", "max",
                                               "avg"};  // by YOKE_REDUCE_*
 
 struct CollectivesOptions {
-    std::vector<std::string> ops{"all_reduce"};
+    std::vector<std::string> ops;
+    std::vector<std::string> checked_ops;  // that stood behind -c, which takes a number or nothing
     int64_t least = 8, most = int64_t{1} << 30, step = 0, factor = 2;
     std::string dtype = "float32", reduction = "sum";
     RoundOptions rounds;

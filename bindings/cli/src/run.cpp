@@ -1,5 +1,6 @@
 // yoke run -n N -- CMD ARGS…: ranks of this node, started as processes that yoke.comm.init() finds each other in.
 #include "bindings/cli/src/command.h"
+#include "bindings/cli/src/first_process.h"
 #include "bindings/cli/src/handles.h"
 
 #include <charconv>
@@ -132,6 +133,7 @@ yoke_run_options settled(const Options &options, const std::string &master)
 
 int run(const Options &options)
 {
+    if (is_first_process()) return be_first_process();
     const std::string master = settle_master(options.master);
     yoke_run_options all = settled(options, master);
     std::vector<const char *> command;

@@ -77,7 +77,8 @@ def _be_rank() -> None:
         finally:
             del process._inheriting  # type: ignore[attr-defined]
         fn(*args)
-    except Exception:
-        with open(os.environ["TORCHELASTIC_ERROR_FILE"] + ".trace", "w", encoding="utf-8", errors="surrogateescape") as file:
-            traceback.print_exc(file=file)
+    except BaseException as error:
+        if not isinstance(error, (SystemExit, KeyboardInterrupt)):  # these are ways to end, and have no cause to tell
+            with open(os.environ["TORCHELASTIC_ERROR_FILE"] + ".trace", "w", encoding="utf-8", errors="backslashreplace") as file:
+                traceback.print_exc(file=file)
         raise

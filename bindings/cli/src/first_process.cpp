@@ -1,0 +1,83 @@
+#include "bindings/cli/src/first_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace yoke::cli {
+
+namespace {
+
+std::vector<std::string> own_words()
+{
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    return words;
+}
+
+// Starts this program anew with the same words and the signal mask that this process had.
+pid_t start_child(const sigset_t &mask)
+{
+    std::vector<std::string> words = own_words();
+    std::vector<char *> pointers;
+    for (std::string &word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    posix_spawnattr_t how;
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setsigmask(&how, &mask);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
+    pid_t child = 0;
+    const int error =
+        posix_spawn(&child, "/proc/self/exe", nullptr, &how, pointers.data(), environ);
+    posix_spawnattr_destroy(&how);
+    if (error) throw std::system_error(error, std::generic_category(), "run: /proc/self/exe");
+    return child;
+}
+
+// Waits for all that have ended. Whether the child is among them; its status is then set.
+bool reap_all(pid_t child, int &status)
+{
+    bool has_ended = false;
+    int found = 0;
+    for (pid_t process; (process = waitpid(-1, &found, WNOHANG)) > 0;) {
+        if (process != child) continue;
+        status = found;
+        has_ended = true;
+    }
+    return has_ended;
+}
+
+}  // namespace
+
+bool is_first_process() noexcept
+{
+    return getpid() == 1;
+}
+
+int be_first_process()
+{
+    constexpr int kSignalled = 128;
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    const pid_t child = start_child(before);
+    int status = 0;
+    while (!reap_all(child, status)) {
+        siginfo_t told{};
+        const int number = sigwaitinfo(&all, &told);
+        // What a terminal sends, the child gets by itself: it is in the same group of processes.
+        if (number > 0 && number != SIGCHLD && told.si_code != SI_KERNEL) kill(child, number);
+    }
+    return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace yoke::cli
