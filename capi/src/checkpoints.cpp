@@ -66,8 +66,7 @@ yoke_status yoke_checkpoint_manager_latest(yoke_checkpoint_manager *manager, int
     constexpr const char *call = "yoke_checkpoint_manager_latest";
     return guard(call, [&] {
         int64_t &place = need(step, call, "step");
-        const std::vector<int64_t> steps = need_manager(manager, call)->steps(short_name(call));
-        place = steps.empty() ? -1 : steps.back();
+        place = need_manager(manager, call)->latest(short_name(call)).value_or(-1);
     });
 }
 

@@ -2,7 +2,6 @@
 
 #include "capi/src/guard.h"
 #include "core/memory/memory.h"
-#include "core/tensor/snapshot.h"
 #include "core/tensor/tensor.h"
 
 using namespace yoke;
@@ -54,9 +53,7 @@ yoke_status yoke_empty_cache(yoke_device *device)
     constexpr const char *call = "yoke_empty_cache";
     return guard(call, [&] {
         check_not_capturing(short_name(call));
-        Device &given = device_or_current(device);
-        empty_cache(&given);
-        if (given.host) empty_snapshot_cache();
+        empty_cache(&device_or_current(device));
     });
 }
 

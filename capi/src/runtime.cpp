@@ -10,7 +10,6 @@
 #include "core/device/stream.h"
 #include "core/memory/memory.h"
 #include "core/state/writer.h"
-#include "core/tensor/snapshot.h"
 
 #include <algorithm>
 #include <array>
@@ -179,7 +178,6 @@ yoke_status yoke_shutdown(double timeout_s)
         for (Device *device : opened_devices())
             if (device->backend->rest) device->backend->rest();
         empty_cache(nullptr);
-        empty_snapshot_cache();
         set_log_callback(nullptr, nullptr, nullptr);
     });
 }

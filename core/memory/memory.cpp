@@ -3,6 +3,7 @@
 #include "core/base/text.h"
 
 #include "core/base/config.h"
+#include "core/base/lent.h"
 #include "core/base/log.h"
 #include "core/base/thread_state.h"
 #include "core/device/kinds.h"
@@ -84,26 +85,15 @@ std::string human(int64_t bytes)
         0, device.name);
 }
 
-// Of the host's memory the kernel gives more than there is, and ends the process that goes beyond its control group's
-// limit by touching it. So what the group has no room for is refused before: of blocks that are worth a look at files.
-yoke_status ask_group(const DeviceMemory &memory, uint64_t size)
-{
-    constexpr uint64_t kWorthALook = uint64_t{16} << 20;
-    const Device &device = memory.device();
-    Room room;
-    if (!device.host || size < kWorthALook || room_on(device, &room) != YOKE_OK) return YOKE_OK;
-    return room.kills && size > room.free ? YOKE_E_OOM : YOKE_OK;
-}
-
 // From the backend; when it has none left, what waits is given back and it is asked once more.
 __attribute__((noinline)) void *obtain(DeviceMemory &memory, uint64_t bytes, uint64_t size)
 {
     void *block = nullptr;
-    yoke_status status = ask_group(memory, size);
-    if (status == YOKE_OK) status = memory.obtain(size, &block);
+    const Device &device = memory.device();
+    yoke_status status = would_be_ended(device, size) ? YOKE_E_OOM : memory.obtain(size, &block);
     if (status == YOKE_E_OOM) {
         empty_cache(&memory.device());
-        if (ask_group(memory, size) == YOKE_E_OOM)
+        if (would_be_ended(device, size))
             fail_oom(memory, bytes, "the kernel would end the process that touches it");
         status = memory.obtain(size, &block);
     }
@@ -250,9 +240,18 @@ int64_t lap_peak(Device &device)
     return MemoryStatistics::lap(memory_of(device));
 }
 
+bool would_be_ended(const Device &device, uint64_t bytes)
+{
+    constexpr uint64_t kWorthALook = uint64_t{16} << 20;
+    Room room;
+    if (!device.host || bytes < kWorthALook || room_on(device, &room) != YOKE_OK) return false;
+    return room.kills && bytes > room.free;
+}
+
 void empty_cache(Device *device)
 {
     empty_pinned_cache();
+    lent.empty_snapshot_cache();
     if (ThreadCache *cache = thread_state().memory_cache) cache->drain(device);
     if (device) return memory_of(*device).flush();
     for (Device *each : opened_devices()) memory_of(*each).flush();

@@ -46,8 +46,12 @@ void reset_peak_memory_stats(Device &device);
 int64_t lap_peak(Device &device);
 
 // Gives the waiting blocks of the device (of all devices: nullptr) back to the backend, save those that
-// other threads keep for themselves.
+// other threads keep for themselves; with them go what waits pinned, and for the copies of the next save.
 void empty_cache(Device *device);
+
+// Whether the kernel would end a process that touches so many more bytes of the device, which is the host: it gives
+// more than there is, and a control group has no room for them. Asked of blocks that are worth a look at files.
+bool would_be_ended(const Device &device, uint64_t bytes);
 
 // Turning it off gives back what waits, as empty_cache does; other threads give theirs back when they
 // end.

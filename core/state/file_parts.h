@@ -37,11 +37,17 @@ std::string target_of(const char *call, std::string path, struct stat *status);
 Descriptor opened_folder(const std::string &path);
 Descriptor open_folder(const char *call, const std::string &path);
 
+// 0 or an errno; 0 also where the file system has no such call, which is noted.
+int sync_file(const Descriptor &file);
+int sync_folder(const Descriptor &folder);
 // 0 or an errno.
-int sync(const Descriptor &file);
 int rename_in(const Descriptor &folder, const char *from, const std::string &to);
 
-// Removes an entry with all that is in it, as far as that goes; 0 or the errno of what failed first.
+// Raises what a rename into its place failed with.
+[[noreturn]] void fail_move(const char *call, const std::string &path, int error);
+
+// Removes an entry with all that is in it, as far as that goes; 0 or the errno of what failed first. Of a folder the
+// manifest goes last, without which it would count as somebody else's.
 int remove_entry(const Descriptor &folder, const char *name);
 
 void remove_leftovers(const Descriptor &folder, std::string_view name);

@@ -98,7 +98,7 @@ void remove_set(const Descriptor &folder, const std::string &index)
     if (!list(folder, names) || std::ranges::none_of(names, is_of_set)) return;
     if (is_index_of_ours(folder, index)) {
         const int gone = retried([&] { return file_calls().unlink(folder.get(), index.c_str()); });
-        if (gone != 0 || sync(folder)) return;
+        if (gone != 0 || sync_folder(folder)) return;
     }
     remove_unnamed(folder, index);
 }
@@ -174,7 +174,7 @@ void NewSet::commit(std::string_view index)
 {
     end_file();
     // Names first, as data comes before them: an index that names what is not there would be a damaged set.
-    if (const int error = sync(index_.folder()))
+    if (const int error = sync_folder(index_.folder()))
         fail_io(call_, "sync the folder of", target_.path, error);
     index_.write(index.data(), index.size());
     index_.commit();
@@ -190,7 +190,7 @@ void NewSet::remove_file()
         retried([&] { return file_calls().unlink(target_.folder.get(), target_.name.c_str()); });
     if (done != 0 && errno == ENOENT) return;
     if (done != 0) fail_io(call_, "replace", target_.path, errno);
-    if (const int error = sync(target_.folder))
+    if (const int error = sync_folder(target_.folder))
         fail_io(call_, "sync the folder of", target_.path, error);
 }
 

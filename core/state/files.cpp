@@ -1,6 +1,7 @@
 #include "core/state/files.h"
 
 #include "core/state/file_parts.h"
+#include "core/state/lacks.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -162,9 +163,27 @@ Descriptor open_folder(const char *call, const std::string &path)
     return folder;
 }
 
-int sync(const Descriptor &file)
+namespace {
+
+int sync(const Descriptor &file, Lack lack)
 {
-    return retried([&] { return file_calls().fsync(file.get()); }) == 0 ? 0 : errno;
+    if (retried([&] { return file_calls().fsync(file.get()); }) == 0) return 0;
+    const int error = errno;
+    if (!is_lacking(lack, error)) return error;
+    note_lack(lack, file, error);
+    return 0;
+}
+
+}  // namespace
+
+int sync_file(const Descriptor &file)
+{
+    return sync(file, Lack::kFileSync);
+}
+
+int sync_folder(const Descriptor &folder)
+{
+    return sync(folder, Lack::kFolderSync);
 }
 
 int rename_in(const Descriptor &folder, const char *from, const std::string &to)
@@ -172,6 +191,24 @@ int rename_in(const Descriptor &folder, const char *from, const std::string &to)
     return retried([&] { return file_calls().rename(folder.get(), from, to.c_str()); }) == 0
                ? 0
                : errno;
+}
+
+void fail_move(const char *call, const std::string &path, int error)
+{
+    if (error == EACCES || error == EBUSY)
+        throw Error(
+            YOKE_E_IO,
+            format(
+                "%s: cannot replace '%s': %s; it is not yours to replace, or in use, which CIFS takes for that: let go of what was loaded from it",
+                call, path.c_str(), std::generic_category().message(error).c_str()),
+            error);
+    if (error != ENOSYS && error != EOPNOTSUPP) fail_io(call, "replace", path, error);
+    throw Error(
+        YOKE_E_IO,
+        format(
+            "%s: cannot replace '%s': %s: its file system renames no files, and a state takes its place by a rename; save to a local folder, and copy that there",
+            call, path.c_str(), std::generic_category().message(error).c_str()),
+        error);
 }
 
 // ---- A file that is written -------------------------------------------------------------------------------------
@@ -224,7 +261,7 @@ void FileWriter::start_sync()
 void FileWriter::finish()
 {
     check_open();
-    const int synced = sync(file_);
+    const int synced = sync_file(file_);
     const int closed = file_.close();
     if (synced || closed) fail_lost(synced ? "sync" : "close", synced ? synced : closed);
 }
@@ -294,7 +331,7 @@ Descriptor NewFile::open_new(const char *name) const
 {
     Descriptor file(retried([&] {
         return file_calls().open(folder_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                                 keeps_mode_ ? 0600 : 0666);
+                                 keeps_mode_ ? mode_ | 0600 : 0666);
     }));
     if (!file.is_open()) fail_io(call_, "make a file beside", path_, errno);
     return file;
@@ -302,8 +339,10 @@ Descriptor NewFile::open_new(const char *name) const
 
 void NewFile::keep_mode(const Descriptor &file) const
 {
-    if (keeps_mode_ && retried([&] { return file_calls().chmod(file.get(), mode_); }) != 0)
-        fail_io(call_, "keep the permissions of", path_, errno);
+    if (!keeps_mode_ || retried([&] { return file_calls().chmod(file.get(), mode_); }) == 0) return;
+    const int error = errno;
+    if (!is_lacking(Lack::kMode, error)) fail_io(call_, "keep the permissions of", path_, error);
+    note_lack(Lack::kMode, file, error);
 }
 
 FileWriter NewFile::create_beside(const std::string &name) const
@@ -324,10 +363,10 @@ void NewFile::commit()
     // the one without the other.
     writer_->finish();
     if (const int error = rename_in(folder_, temporary_->name(), name_))
-        fail_io(call_, "replace", path_, error);
+        fail_move(call_, path_, error);
     temporary_->gone();
     is_in_place_ = true;
-    if (const int error = sync(folder_)) fail_io(call_, "sync the folder of", path_, error);
+    if (const int error = sync_folder(folder_)) fail_io(call_, "sync the folder of", path_, error);
 }
 
 }  // namespace yoke

@@ -156,6 +156,10 @@ public:
 private:
     void put_in_place();
     void set_aside();
+    void move();
+    void move_files();
+    int make_folder_for(const std::string &file);
+    int sync_inside();
 
     const char *call_;
     std::string path_, name_;
@@ -163,6 +167,7 @@ private:
     Descriptor parent_;
     Temporary temporary_;
     Descriptor folder_;
+    std::vector<std::string> names_;
     std::vector<std::unique_ptr<FileWriter>> files_;
 };
 
@@ -211,6 +216,8 @@ public:
 
     uint64_t size() const { return status_.bytes; }
     void read(uint64_t from, void *to, size_t bytes) const;
+    // Null, and errno, where the system does not map it: its file system cannot (ENODEV), or there is no address space
+    // or no room for one more map (ENOMEM). It can be read all the same.
     std::shared_ptr<MappedFile> map() const;
     // Closes it while it is not used: a process may have few files open. Of a file at a whole path; where another one
     // has taken its place meanwhile, its next use raises YOKE_E_IO.
@@ -235,7 +242,7 @@ private:
 };
 
 // One writer a folder: while this lives, another one is refused with YOKE_E_STATE and told the process that writes
-// there.
+// there. Where the file system has no locks, nobody is refused: core/state/lacks.h.
 class FolderLock {
 public:
     FolderLock(const char *call, const std::string &folder);
@@ -249,6 +256,8 @@ public:
     void forget() { file_.close(); }
 
 private:
+    void take(const char *call, const std::string &folder) const;
+    void write_owner(const char *call) const;
     [[noreturn]] void refuse(const char *call, const std::string &folder) const;
 
     std::string path_;

@@ -3,11 +3,13 @@
 #include "core/base/text.h"
 #include "core/state/file_parts.h"
 #include "core/state/files.h"
+#include "core/state/manifest.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -139,8 +141,10 @@ int remove_contents(const Descriptor &parent, const char *name)
     std::vector<std::string> names;
     if (!folder.is_open() || retried([&] { return file_calls().list(folder.get(), &names); }) != 0)
         return errno;
+    std::ranges::sort(names, {}, [](const std::string &one) { return one == kManifestName; });
     int first = 0;
     for (const std::string &one : names) {
+        if (first && one == kManifestName) return first;
         const int error = remove_entry(folder, one.c_str());
         if (!first) first = error;
     }
@@ -169,7 +173,8 @@ void remove_leftovers(const Descriptor &folder, std::string_view target)
         });
         if (known != 0) continue;
         // A folder may be one that was renamed, and then come back after a crash as long as that is not on the disk.
-        if (!S_ISDIR(status.st_mode) || sync(folder) == 0) remove_entry(folder, name.c_str());
+        if (!S_ISDIR(status.st_mode) || sync_folder(folder) == 0)
+            remove_entry(folder, name.c_str());
     }
 }
 

@@ -2,6 +2,7 @@
 #include "core/base/immortal.h"
 #include "core/state/file_parts.h"
 #include "core/state/files.h"
+#include "core/state/lacks.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -107,7 +108,7 @@ std::shared_ptr<MappedFile> ReadFile::map() const
     // No memory is set aside for pages that will be written: a file may be larger than what the machine has.
     void *data =
         file_calls().mmap(size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.get());
-    if (data == MAP_FAILED) fail_io(call_, "map", path_, errno);
+    if (data == MAP_FAILED) return nullptr;
     return std::make_shared<MappedFile>(data, size());
 }
 
@@ -142,17 +143,29 @@ FolderLock::FolderLock(const char *call, const std::string &folder)
         return file_calls().open(AT_FDCWD, path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     }));
     if (!file_.is_open()) fail_io(call, "lock", path_, errno);
-    if (retried([&] { return file_calls().flock(file_.get(), LOCK_EX | LOCK_NB); }) != 0) {
-        if (errno == EWOULDBLOCK) refuse(call, folder);
-        fail_io(call, "lock", path_, errno);
-    }
+    take(call, folder);
+    write_owner(call);
+    on_fork_child(forget_locks);
+    const std::lock_guard lock(locks.mutex);
+    locks.all.insert(this);
+}
+
+void FolderLock::take(const char *call, const std::string &folder) const
+{
+    if (retried([&] { return file_calls().flock(file_.get(), LOCK_EX | LOCK_NB); }) == 0) return;
+    const int error = errno;
+    // EACCES: what CIFS says where another host has it.
+    if (error == EWOULDBLOCK || error == EACCES) refuse(call, folder);
+    if (!is_lacking(Lack::kLock, error)) fail_io(call, "lock", path_, error);
+    note_lack(Lack::kLock, file_, error);
+}
+
+void FolderLock::write_owner(const char *call) const
+{
     const std::string text = format("%-*d\n", kPidText - 1, static_cast<int>(owner_));
     const ssize_t done =
         retried([&] { return file_calls().pwrite(file_.get(), text.data(), text.size(), 0); });
     if (done != kPidText) fail_io(call, "lock", path_, done < 0 ? errno : ENOSPC);
-    on_fork_child(forget_locks);
-    const std::lock_guard lock(locks.mutex);
-    locks.all.insert(this);
 }
 
 void FolderLock::refuse(const char *call, const std::string &folder) const

@@ -2,6 +2,7 @@
 
 #include "core/autograd/node.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/ops/ops.h"
 #include "core/select/select.h"
 #include "core/state/read_team.h"
@@ -9,7 +10,9 @@
 #include "core/state/stored.h"
 #include "core/state/tree_text.h"
 
+#include <cerrno>
 #include <memory>
+#include <system_error>
 #include <unordered_map>
 
 namespace yoke {
@@ -31,8 +34,17 @@ private:
     bool is_on_host() const { return !options_.device || options_.device->host; }
     void check(const Stored::Place &place) const;
     Tensor as_stored(const Stored::Place &place) const;
-    const std::shared_ptr<MappedFile> &map_of(const Stored::Place &place) const;
-    Tensor mapped(const Stored::Place &place, uint64_t offset) const;
+    // A file's map, once it was asked for: null, and why, where the system does not map it.
+    struct Map {
+        bool is_known = false;
+        std::shared_ptr<MappedFile> map = {};
+        int error = 0;
+    };
+    const Map &map_of(const Stored::Place &place) const;
+    Tensor mapped(const Stored::Place &place, const Map &map, uint64_t offset) const;
+    Tensor read_unmapped(const Stored::Place &place, const Map &map, uint64_t offset) const;
+    Tensor read(const Stored::Place &place, uint64_t offset) const;
+    Tensor on_device(const Stored::Place &place, uint64_t offset) const;
     IntList shape(const Stored::Place &place) const
     {
         return from_.file(place).stored().shape(*place.tensor);
@@ -42,7 +54,7 @@ private:
     Device &cpu_;
     const LoadOptions &options_;
     const char *const call_;
-    mutable std::vector<std::shared_ptr<MappedFile>> maps_;
+    mutable std::vector<Map> maps_;  // of each file
     mutable ReadTeam team_;
 };
 
@@ -65,16 +77,22 @@ void Loader::check(const Stored::Place &place) const
              from_.file(place).path(), name.c_str(), to_string(shape).c_str());
 }
 
-const std::shared_ptr<MappedFile> &Loader::map_of(const Stored::Place &place) const
+const Loader::Map &Loader::map_of(const Stored::Place &place) const
 {
-    std::shared_ptr<MappedFile> &map = maps_[place.file];
-    if (!map) map = from_.file(place).file().map();
-    return map;
+    Map &known = maps_[place.file];
+    if (known.is_known) return known;
+    known.map = from_.file(place).file().map();
+    known.is_known = true;
+    if (known.map) return known;
+    known.error = errno;
+    log(LogLevel::kInfo, "%s: '%s' cannot be mapped, and is read: %s", call_,
+        from_.file(place).path(), std::generic_category().message(known.error).c_str());
+    return known;
 }
 
-Tensor Loader::mapped(const Stored::Place &place, uint64_t offset) const
+Tensor Loader::mapped(const Stored::Place &place, const Map &map, uint64_t offset) const
 {
-    auto held = std::make_unique<std::shared_ptr<MappedFile>>(map_of(place));
+    auto held = std::make_unique<std::shared_ptr<MappedFile>>(map.map);
     Tensor made = from_memory(
         (*held)->data() + offset, shape(place), nullptr, place.tensor->dtype->dtype, cpu_,
         [](void *user) { delete static_cast<std::shared_ptr<MappedFile> *>(user); }, held.get(),
@@ -89,15 +107,44 @@ Tensor Loader::as_stored(const Stored::Place &place) const
     const uint64_t offset = file.data_begin() + place.tensor->begin;
     const uint64_t bytes = place.tensor->end - place.tensor->begin;
     const yoke_dtype dtype = place.tensor->dtype->dtype;
+    if (!is_on_host()) return on_device(place, offset);
     const bool fits = offset % item_size(dtype) == 0 && bytes > 0;
-    if (fits && is_on_host() && options_.mmap) return mapped(place, offset);
-    Device &device = is_on_host() ? cpu_ : *options_.device;
-    Tensor made = make_tensor(device, dtype, shape(place), call_);
+    if (!fits || !options_.mmap) return read(place, offset);
+    const Map &map = map_of(place);
+    return map.map ? mapped(place, map, offset) : read_unmapped(place, map, offset);
+}
+
+// Where there was no address space for the map, there may be none for the tensor either: the file is named then.
+Tensor Loader::read_unmapped(const Stored::Place &place, const Map &map, uint64_t offset) const
+{
+    try {
+        return read(place, offset);
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_OOM || map.error != ENOMEM) throw;
+        fail_io(call_, "map", from_.file(place).path(), map.error);
+    }
+}
+
+Tensor Loader::read(const Stored::Place &place, uint64_t offset) const
+{
+    Tensor made = make_tensor(cpu_, place.tensor->dtype->dtype, shape(place), call_);
+    if (made->numel > 0) team_.read(from_.file(place).file(), offset, made);
+    return made;
+}
+
+Tensor Loader::on_device(const Stored::Place &place, uint64_t offset) const
+{
+    Tensor made = make_tensor(*options_.device, place.tensor->dtype->dtype, shape(place), call_);
+    const uint64_t bytes = made->nbytes();
     if (bytes == 0) return made;
-    if (device.host)
-        team_.read(file.file(), offset, made);
-    else
-        copy_from_host(*made, map_of(place)->data() + offset, bytes, call_);
+    const Map &map = map_of(place);
+    if (map.map) {
+        copy_from_host(*made, map.map->data() + offset, bytes, call_);
+        return made;
+    }
+    const Tensor host = read_unmapped(place, map, offset);
+    finish();
+    copy_from_host(*made, host->data, bytes, call_);
     return made;
 }
 

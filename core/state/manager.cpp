@@ -52,8 +52,11 @@ void CheckpointManager::Folder::begin(const char *call)
     last_commit_ = 0;
     make_folders(call, path_);
     auto lock = std::make_unique<FolderLock>(call, path_);
-    for (const FoundStep &each : find_steps(path_, call))
+    for (const FoundStep &each : find_steps(path_, call)) {
+        // Its number is not known: what is saved with a smaller one would never be the newest.
+        if (each.is_unknown()) std::rethrow_exception(each.failure);
         last_commit_ = std::max(last_commit_, each.commit());
+    }
     lock_ = std::move(lock);
 }
 
@@ -101,12 +104,15 @@ namespace {
 // What somebody else wrote there is not ours to replace.
 void check_ours(const std::string &folder, int64_t step, const char *call)
 {
-    for (const FoundStep &each : find_steps(folder, call))
-        if (each.step == step && !each.is_ours)
+    for (const FoundStep &each : find_steps(folder, call)) {
+        if (each.step != step) continue;
+        if (each.is_unknown()) std::rethrow_exception(each.failure);
+        if (!each.is_ours)
             fail(
                 YOKE_E_STATE,
                 "%s: '%s' is there and was written by no CheckpointManager; move it away, or name another folder",
                 call, each.path.c_str());
+    }
 }
 
 }  // namespace
@@ -185,163 +191,33 @@ Ref<CheckpointManager> CheckpointManager::open(const std::string &folder, int64_
     return Ref<CheckpointManager>::adopt(new CheckpointManager(whole.string(), keep));
 }
 
+// Without those that a load has found damaged.
+std::vector<FoundStep> CheckpointManager::find(const char *call) const
+{
+    std::vector<FoundStep> found = find_steps(path_, call);
+    const std::lock_guard lock(mutex_);
+    std::erase_if(found, [this](const FoundStep &each) {
+        return each.is_damaged() || damaged_.contains({each.step, each.commit()});
+    });
+    return found;
+}
+
 std::vector<int64_t> CheckpointManager::steps(const char *call) const
 {
     std::vector<int64_t> steps;
-    for (const FoundStep &each : find_steps(path_, call))
-        if (!each.failure) steps.push_back(each.step);
+    for (const FoundStep &each : find(call)) {
+        if (each.failure) std::rethrow_exception(each.failure);
+        steps.push_back(each.step);
+    }
     return steps;
 }
 
-// ---- Loading ----------------------------------------------------------------------------------------------------
-
-namespace {
-
-Ref<State> load_step(const FoundStep &found, const ManagerLoad &options, const char *call)
+std::optional<int64_t> CheckpointManager::latest(const char *call) const
 {
-    if (found.failure) std::rethrow_exception(found.failure);
-    if (found.is_newer())
-        fail(
-            YOKE_E_CHECKPOINT,
-            "%s: %s/%s is of format %lld, and this version reads up to %lld; load it with a newer version of Yoke",
-            call, found.path.c_str(), kManifestName, static_cast<long long>(found.manifest->format),
-            static_cast<long long>(kManifestFormat));
-    LoadOptions how;
-    how.device = options.device;
-    for (const StepFile &each : found.manifest->files) {
-        const std::string path = found.path + "/" + each.name;
-        if (each.name == kStateName)
-            how.check = [&options, &each, path](const ReadFile &file) {
-                if (options.verify) check_file(file, each, path);
-            };
-        else if (options.verify)
-            check_file(ReadFile(call, path), each, path);
-    }
-    return load_state(found.path + "/" + kStateName, how, call);
-}
-
-// What a load has seen of a folder.
-class Attempt {
-public:
-    Attempt(const std::string &folder, const ManagerLoad &options, const char *call)
-        : folder_(folder), options_(options), call_(call), found_(find_steps(folder, call))
-    {
-    }
-
-    // Absent where none can be loaded.
-    Ref<State> newest();
-    Ref<State> at(int64_t step);
-    [[noreturn]] void refuse() const;
-    // Whether something was committed or removed since.
-    bool is_outdated() const;
-    bool has_passed_over() const { return !problems_.empty(); }
-    void tell_passed_over() const;
-
-private:
-    // Absent where it is damaged.
-    Ref<State> try_load(const FoundStep &found);
-    const std::string &folder_;
-    const ManagerLoad &options_;
-    const char *const call_;
-    const std::vector<FoundStep> found_;
-    std::string problems_;
-    std::string loaded_;          // the path of the step
-    std::exception_ptr refused_;  // by the system
-    bool is_asked_step_there_ = false;
-};
-
-Ref<State> Attempt::try_load(const FoundStep &found)
-{
-    try {
-        Ref<State> state = load_step(found, options_, call_);
-        loaded_ = found.path;
-        return state;
-    } catch (const Error &error) {
-        const bool is_damaged = error.status() == YOKE_E_CHECKPOINT || error.status() == YOKE_E_IO;
-        if (!is_damaged || found.is_newer()) throw;
-        problems_ += std::string(problems_.empty() ? "" : "; ") + error.what();
-        if (error.status() == YOKE_E_IO) refused_ = std::current_exception();
-        return {};
-    }
-}
-
-void Attempt::tell_passed_over() const
-{
-    if (has_passed_over())
-        log(LogLevel::kWarn, "%s: goes on from %s, and passes over what is damaged: %s", call_,
-            loaded_.c_str(), problems_.c_str());
-}
-
-Ref<State> Attempt::newest()
-{
-    // Those that are known to be damaged stand before the others: told of first, they are loaded by nobody.
-    for (const FoundStep &each : found_)
-        if (each.failure) (void)try_load(each);
-    for (size_t i = found_.size(); i-- > 0 && !found_[i].failure;)
-        if (Ref<State> state = try_load(found_[i]); state.present()) return state;
-    return {};
-}
-
-Ref<State> Attempt::at(int64_t step)
-{
-    for (const FoundStep &each : found_)
-        if (each.step == step) {
-            is_asked_step_there_ = true;
-            return try_load(each);
-        }
-    return {};
-}
-
-void Attempt::refuse() const
-{
-    std::string steps;
-    for (const FoundStep &each : found_)
-        steps += (steps.empty() ? "" : ", ") + std::to_string(each.step);
-    if (options_.step && !is_asked_step_there_)
-        throw Error(YOKE_E_CHECKPOINT,
-                    format("%s: there is no step %lld in '%s', which has %s", call_,
-                           static_cast<long long>(*options_.step), folder_.c_str(),
-                           steps.empty() ? "none" : steps.c_str()),
-                    ENOENT);
-    if (options_.step && refused_) std::rethrow_exception(refused_);
-    if (options_.step)
-        fail(YOKE_E_CHECKPOINT, "%s: step %lld is not whole: %s", call_,
-             static_cast<long long>(*options_.step), problems_.c_str());
-    if (found_.empty())
-        throw Error(YOKE_E_CHECKPOINT,
-                    format("%s: there is no step in '%s'; has anything been saved there?", call_,
-                           folder_.c_str()),
-                    ENOENT);
-    fail(YOKE_E_CHECKPOINT, "%s: none of the steps in '%s' (%s) is whole: %s", call_,
-         folder_.c_str(), steps.c_str(), problems_.c_str());
-}
-
-bool Attempt::is_outdated() const
-{
-    const std::vector<FoundStep> now = find_steps(folder_, call_);
-    return !std::ranges::equal(
-        now, found_, [](const FoundStep &a, const FoundStep &b) { return is_same_step(a, b); });
-}
-
-}  // namespace
-
-Ref<State> CheckpointManager::load(const ManagerLoad &options, const char *call) const
-{
-    if (options.step && *options.step < 0)
-        fail(YOKE_E_VALUE, "%s: argument 'step' is %lld; steps count from 0", call,
-             static_cast<long long>(*options.step));
-    // Another process may save meanwhile, and remove or replace what is being read: there is a newer one then, and
-    // nothing is damaged.
-    constexpr int kMostAttempts = 100;
-    for (int i = 1;; ++i) {
-        Attempt attempt(path_, options, call);
-        Ref<State> state = options.step ? attempt.at(*options.step) : attempt.newest();
-        const bool is_well = state.present() && !attempt.has_passed_over();
-        if (!is_well && i < kMostAttempts && attempt.is_outdated()) continue;
-        if (!state.present()) attempt.refuse();
-        attempt.tell_passed_over();
-        return state;
-    }
+    const std::vector<FoundStep> found = find(call);
+    if (found.empty()) return {};
+    if (found.back().failure) std::rethrow_exception(found.back().failure);
+    return found.back().step;
 }
 
 }  // namespace yoke

@@ -109,7 +109,7 @@ std::vector<FoundStep> look_for_steps(const std::string &folder, const char *cal
         if (const std::optional<int64_t> step = step_of(each.name))
             steps.push_back(found_step(*step, folder + "/" + each.place, call));
     std::ranges::sort(steps, {}, [](const FoundStep &each) {
-        return std::tuple(!each.failure, each.commit(), each.step);
+        return std::tuple(!each.is_damaged(), each.is_unknown(), each.commit(), each.step);
     });
     return steps;
 }
@@ -130,7 +130,8 @@ std::optional<int64_t> step_of(std::string_view name)
 
 bool is_same_step(const FoundStep &a, const FoundStep &b)
 {
-    return a.path == b.path && a.commit() == b.commit() && !a.failure == !b.failure;
+    return a.path == b.path && a.commit() == b.commit() && !a.failure == !b.failure &&
+           a.is_refused == b.is_refused;
 }
 
 std::vector<FoundStep> find_steps(const std::string &folder, const char *call)

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/ops/ops.h"
 #include "core/state/file_set.h"
+#include "core/state/lacks.h"
 #include "core/state/safetensors.h"
 #include "core/state/set_index.h"
 #include "core/state/tree_text.h"
@@ -181,6 +182,7 @@ Ref<Work> write_now(SaveTarget &target, const StateToSave &state, const char *ca
         [&](const std::string &header) { write(header.data(), header.size()); },
         [&](size_t i) { for_each_chunk(*state.tensors[i], write, call); });
     target.commit();
+    tell_lacks(call);
     work->finish(nullptr);
     return work;
 }

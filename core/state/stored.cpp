@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/state/file_parts.h"
+#include "core/state/other_formats.h"
 
 #include <sys/resource.h>
 
@@ -24,16 +25,20 @@ StoredFile::StoredFile(ReadFile file, std::string name, std::string shown)
 
 uint64_t StoredFile::read_length() const
 {
-    unsigned char bytes[kLengthBytes];
     if (file_.size() < kLengthBytes)
         fail(YOKE_E_CHECKPOINT,
              "%s: it has %llu bytes; a safetensors file begins with the 8 of its header's length",
              path(), static_cast<unsigned long long>(file_.size()));
-    file_.read(0, bytes, sizeof bytes);
+    char bytes[kTellingBytes];
+    const auto known = static_cast<size_t>(std::min<uint64_t>(sizeof bytes, file_.size()));
+    file_.read(0, bytes, known);
     uint64_t length = 0;
-    for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{bytes[i]} << (8 * i);
-    if (length <= StoredTensors::kMostHeader && length <= file_.size() - kLengthBytes)
-        return length;
+    for (size_t i = 0; i < kLengthBytes; ++i)
+        length |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+    const bool fits = length <= StoredTensors::kMostHeader && length <= file_.size() - kLengthBytes;
+    if (!fits || known == kLengthBytes || bytes[kLengthBytes] != '{')
+        check_no_other({bytes, known});
+    if (fits) return length;
     std::string problem = format(
         "%s: its header would have %llu bytes, of at most %llu, in a file of %llu; it is no safetensors file, or was cut short",
         path(), static_cast<unsigned long long>(length),
@@ -42,6 +47,13 @@ uint64_t StoredFile::read_length() const
     // Where a file ends changes nothing of its first bytes.
     if (length > StoredTensors::kMostHeader) fail_no_state(std::move(problem));
     throw Error(YOKE_E_CHECKPOINT, std::move(problem));
+}
+
+void StoredFile::check_no_other(std::string_view first_bytes) const
+{
+    if (const OtherFormat *other = other_format(first_bytes))
+        fail_no_state(format("%s: it is no safetensors file, but %s: %s", path(), other->name,
+                             other->advice));
 }
 
 StoredTensors StoredFile::read_header() const

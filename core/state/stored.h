@@ -35,6 +35,8 @@ private:
     static constexpr uint64_t kLengthBytes = 8;
 
     uint64_t read_length() const;
+    // Raises where they are those of a format that is known, with what makes a state of it.
+    void check_no_other(std::string_view first_bytes) const;
     StoredTensors read_header() const;
 
     std::string name_, path_;

@@ -25,7 +25,9 @@ std::string index_in_place_of(const std::string &path, const char *call)
     const Place place = place_of(target_of(call, path, &status));
     if (place.name.empty()) return {};
     std::string index = place.folder + "/" + index_name(place.name);
-    return is_there(index, &status) ? index : std::string();
+    if (is_there(index, &status)) return index;
+    if (errno != ENOENT && errno != ENOTDIR) fail_io(call, "look at", index, errno);
+    return {};
 }
 
 bool is_index(const ReadFile &file)

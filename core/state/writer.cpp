@@ -5,6 +5,7 @@
 #include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/signals.h"
+#include "core/state/lacks.h"
 
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ struct Save {
     std::vector<StateToSave::File> files;
     Ref<Snapshot> snapshot;
     Ref<Work> work;
+    const char *call;
 
     void run() noexcept;
     void write(const char *from, uint64_t bytes);
@@ -61,6 +63,7 @@ void Save::run() noexcept
                 write(static_cast<const char *>(snapshot->data(i)), snapshot->bytes(i));
             });
         target->commit();
+        tell_lacks(call);
     } catch (...) {
         failure = std::current_exception();
     }
@@ -179,7 +182,7 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
     } held{snapshot};
     const Ref<Work> work = Work::begin(bytes);
     const auto save = std::make_shared<Save>(
-        Save{std::move(target), std::move(files), std::move(snapshot), work});
+        Save{std::move(target), std::move(files), std::move(snapshot), work, call});
     while (!take_place(work)) wait_for_save(call, false);
     held.is_begun = true;
     std::thread thread;

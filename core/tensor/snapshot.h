@@ -72,10 +72,9 @@ private:
 namespace detail {
 extern std::atomic<int> wanted_snapshots;  // whose copies are not all made
 __attribute__((cold, noinline)) void see_to_snapshots(Storage &storage);
-}  // namespace detail
-
-// The memory that waits for the next snapshot goes.
+// Of core/base/lent.h.
 void empty_snapshot_cache() noexcept;
+}  // namespace detail
 
 // Whose memory snapshots want.
 std::vector<Ref<Storage>> wanted_storages();

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,28 @@ static void the_newest_are_kept(void)
     yoke_state_release(steps);
     CHECK(load(manager, -1, 1) == 3 && load(manager, 8, 0) == 2);
     yoke_checkpoint_manager_release(yoke_checkpoint_manager_retain(manager));
+    yoke_checkpoint_manager_release(manager);
+    remove_folder();
+}
+
+static void what_the_system_refuses_is_no_damage(void)
+{
+    struct rlimit files = {0, 0};
+    make_folder();
+    yoke_checkpoint_manager *manager = manager_of(3);
+    yoke_state *state = NULL;
+    for (int64_t i = 1; i <= 2; ++i) save(manager, i, i, 1);
+    CHECK(load(manager, -1, 1) == 2);
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    const struct rlimit none = {3, files.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    int64_t step = 7;
+    FAILS(yoke_checkpoint_manager_load(manager, -1, NULL, 1, NULL, &state), YOKE_E_IO, folder);
+    CHECK(yoke_last_error()->native_code == EMFILE && state == NULL);
+    FAILS(yoke_checkpoint_manager_latest(manager, &step), YOKE_E_IO, folder);
+    CHECK(yoke_last_error()->native_code == EMFILE);
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+    CHECK(load(manager, -1, 1) == 2);
     yoke_checkpoint_manager_release(manager);
     remove_folder();
 }
@@ -297,6 +320,7 @@ int main(int count, char **arguments)
                    atoll(arguments[5]));
     }
     RUN(the_newest_are_kept);
+    RUN(what_the_system_refuses_is_no_damage);
     RUN(a_state_goes_into_tensors);
     RUN(what_cannot_be_is_told);
     RUN(a_killed_run_leaves_a_whole_state);

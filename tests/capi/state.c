@@ -3,6 +3,7 @@
 
 #include "check.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -241,6 +242,25 @@ static void broken_files_are_refused_by_rule_tensor_and_place(void)
     yoke_state_release(back);
 }
 
+static void files_of_other_formats_are_named(void)
+{
+    const struct {
+        const char *begin, *name;
+    } cases[] = {
+        {"\x93NUMPY\1aaaaaaaaaaaaaaaa", "an array of NumPy (.npy)"},
+        {"GGUF\3aaaaaaaaaaaaaaaaaaaaa", "a model of llama.cpp (GGUF)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        yoke_state *back = NULL;
+        FILE *file = fopen(path, "wb");
+        CHECK(file && fwrite(cases[i].begin, 1, strlen(cases[i].begin), file) > 0);
+        CHECK(file && fclose(file) == 0);
+        FAILS(yoke_load(path, NULL, &back), YOKE_E_CHECKPOINT, cases[i].name);
+        CHECK(yoke_last_error()->native_code == EINVAL && back == NULL);
+    }
+    remove(path);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/yoke-state-XXXXXX";
@@ -252,6 +272,7 @@ int main(void)
     RUN(tensors_are_loaded_as_asked);
     RUN(a_file_tells_what_is_in_it);
     RUN(broken_files_are_refused_by_rule_tensor_and_place);
+    RUN(files_of_other_formats_are_named);
     remove(path);
     remove(folder);
     return report();

@@ -136,6 +136,28 @@ describe("a checkpoint manager", function()
         end)
     end)
 
+    it("goes on from no older step where the system refuses to read the newest", function()
+        in_folder(function(folder)
+            local manager <close> = yoke.CheckpointManager(folder)
+            for step = 1, 2 do assert(manager:save(step, { value = step }, { blocking = true })) end
+            local held = {}
+            repeat
+                local file = io.open "/dev/null"
+                held[#held + 1] = file
+            until not file or #held == 100000
+            local none, problem = manager:load()
+            local latest, other = manager:latest()
+            for _, file in ipairs(held) do file:close() end
+            if #held == 100000 then return end -- there are more files than one would open
+            assert.is_nil(none)
+            assert.equal("io", problem.code)
+            assert.truthy(problem.message:find("Too many open files", 1, true))
+            assert.is_nil(latest)
+            assert.equal("io", other.code)
+            assert.same({ value = 2 }, manager:load())
+        end)
+    end)
+
     it("refuses by name what it cannot take", function()
         in_folder(function(folder)
             fails("value", "'keep' is 0", yoke.CheckpointManager, folder, { keep = 0 })

@@ -310,3 +310,25 @@ describe("objects in a file", function()
         for _, each in ipairs { optimizer, ema, other, average } do each:close() end
     end)
 end)
+
+describe("a file of another format", function()
+    it("is named as what it is, with what to write", function()
+        local path = os.tmpname()
+        for begin, parts in pairs {
+            ["\x93NUMPY\1\0"] = { "an array of NumPy (.npy)", "numpy.load(FILE)" },
+            ["PK\3\4" .. ("\0"):rep(22) .. "\x10\0\0\0archive/data.pkl"] = { "PyTorch (torch.save)", "safetensors.torch.save_file" },
+            ["PK\3\4" .. ("\0"):rep(22) .. "\5\0\0\0w.npy"] = { "NumPy (.npz)" },
+        } do
+            local file = assert(io.open(path, "wb"))
+            file:write(begin, ("\0"):rep(64))
+            file:close()
+            for _, call in ipairs { yoke.load, yoke.load_info } do
+                local none, problem = call(path)
+                assert.is_nil(none)
+                assert.equal("checkpoint", problem.code)
+                for _, part in ipairs(parts) do assert.truthy(problem.message:find(part, 1, true)) end
+            end
+        end
+        os.remove(path)
+    end)
+end)

@@ -325,3 +325,64 @@ def test_the_folder_is_the_same_after_a_change_of_the_working_directory(tmp_path
     monkeypatch.chdir(tmp_path / "elsewhere")
     manager.save(2, {"value": 2}, blocking=True)
     assert manager.steps() == [1, 2] and os.listdir(tmp_path / "elsewhere") == []
+
+
+def as_nobody(program, folder):
+    """What a program prints that runs as another user, who may read what everybody may."""
+    os.chmod(folder, 0o755)
+    for above in pathlib.Path(folder).parents[:3]:
+        os.chmod(above, 0o755)
+    program = "import os\nos.setgid(65534)\nos.setuid(65534)\n" + program
+    done = subprocess.run([sys.executable, "-c", "import yoke\n" + program, folder], capture_output=True, text=True, timeout=120)
+    assert "passes over" not in done.stderr, done.stderr
+    return done.stdout.split() or done.stderr
+
+
+ASK = """
+import sys
+manager = yoke.CheckpointManager(sys.argv[1])
+for ask in (manager.load, lambda: manager.load(verify=False), manager.latest, manager.steps, lambda: manager.load(1)["value"]):
+    try:
+        print(ask())
+    except yoke.IOError as error:
+        print(error.errno)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another user cannot be had")
+@pytest.mark.parametrize("part, told", [
+    ("MANIFEST.json", [13, 13, 13, 13, 1]),     # it may be the newest, for all that is known
+    ("state.safetensors", [13, 13, 2, "[1,", "2]", 1]),  # names and sizes are there; to load it fails
+    (".", [13, 13, 13, 13, 1]),
+])
+def test_a_step_that_may_not_be_read_is_no_damaged_one(tmp_path, part, told):
+    for step in (1, 2):
+        yoke.CheckpointManager(tmp_path).save(step, {"value": step}, blocking=True)
+    os.chmod(tmp_path / "step-2" / part, 0o700 if part == "." else 0o600)
+    assert as_nobody(ASK, tmp_path) == [str(word) for word in told]
+    assert yoke.CheckpointManager(tmp_path).load() == {"value": 2}
+
+
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer takes all of the address space")
+def test_a_step_for_which_there_is_no_address_space_is_no_damaged_one(tmp_path):
+    manager = yoke.CheckpointManager(tmp_path)
+    manager.save(1, {"k": 1}, blocking=True)
+    manager.save(2, {"w": yoke.ones((50_000_000,), dtype="uint8"), "k": 2}, blocking=True)
+    program = f"""
+import resource
+import yoke
+manager = yoke.CheckpointManager({str(tmp_path)!r})
+assert manager.load()["k"] == 2
+with open("/proc/self/statm") as statm:
+    used = int(statm.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 20_000_000, resource.RLIM_INFINITY))
+for options in ({{}}, {{"verify": False}}, {{"step": 2}}):
+    try:
+        manager.load(**options)
+    except yoke.IOError as error:
+        print(error.errno, "step-2/state.safetensors" in str(error), manager.latest())
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert manager.load()["k"] == 2
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "12 True 2\n" * 3 and not done.stderr, done.stdout + done.stderr

@@ -1,14 +1,20 @@
 """Files that break one rule of the format are refused by rule, tensor and place; what the system refuses says path and number."""
 import errno
+import gzip
+import io
 import json
 import os
+import pickle
 import re
 import resource
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 
+import numpy as np
 import pytest
 
 import yoke
@@ -145,6 +151,65 @@ def test_a_rule_broken_singly_is_refused(tmp_path, case):
 def test_the_file_of_which_the_others_are_broken_is_whole(tmp_path):
     (tmp_path / "file").write_bytes(one())
     assert yoke.load(tmp_path / "file")["x"].shape == (2, 3)
+
+
+def of_torch(path, older=False):
+    torch = pytest.importorskip("torch")
+    torch.save({"w": torch.ones(3)}, path, _use_new_zipfile_serialization=not older)
+
+
+def of_numpy(write, **arrays):
+    def made(path):
+        with open(path, "wb") as file:
+            write(file, **arrays)
+    return made
+
+
+def zipped(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("config.json", "{}")
+
+
+# {what it is: (who writes it, what the message says)}
+OTHERS = {
+    "a checkpoint of PyTorch": (of_torch, ["PyTorch (torch.save)", "torch.load(FILE", "safetensors.torch.save_file(state, NEW)"]),
+    "an older checkpoint of PyTorch": (lambda path: of_torch(path, older=True), ["PyTorch (torch.save, its older form)", "torch.load(FILE"]),
+    "an archive of NumPy": (of_numpy(np.savez, w=np.ones(3)), ["NumPy (.npz)", "numpy.load(FILE).items()"]),
+    "a compressed archive of NumPy": (of_numpy(np.savez_compressed, w=np.ones(3)), ["NumPy (.npz)"]),
+    "an array of NumPy": (of_numpy(np.save, arr=np.ones(3)), ["NumPy (.npy)", "yoke.tensor(numpy.load(FILE))"]),
+    "a pickle": (lambda path: path.write_bytes(pickle.dumps({"w": [1.0] * 9})), ["a pickle of Python"]),
+    "a zip archive": (zipped, ["a zip archive", "unpack it"]),
+    "HDF5": (lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(99)), ["HDF5", "h5py"]),
+    "GGUF": (lambda path: path.write_bytes(b"GGUF\3\0\0\0" + bytes(99)), ["GGUF", "safetensors files"]),
+    "a pointer of Git LFS": (lambda path: path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), ["git lfs pull"]),
+    "gzip": (lambda path: path.write_bytes(gzip.compress(packed({}, b""), mtime=0)), ["compressed by gzip"]),
+    "tar": (lambda path: path.write_bytes(tar_of("data")), ["a tar archive"]),
+}
+
+
+def tar_of(name):
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_file_of_another_format_is_named_as_what_it_is(tmp_path, case):
+    write, words = OTHERS[case]
+    path = tmp_path / "model.safetensors"
+    write(path)
+    for call in (yoke.load, yoke.load_info):
+        with pytest.raises(yoke.CheckpointError, match=name(path)) as raised:
+            call(path)
+        assert raised.value.native_code == errno.EINVAL and "it is no safetensors file, but" in str(raised.value)
+        assert [word for word in words if word not in str(raised.value)] == [], raised.value
+
+
+def test_what_the_advice_says_makes_a_state(tmp_path):
+    np.savez(tmp_path / "x.npz", w=np.arange(3.0), b=np.ones(2, dtype=np.float32))
+    yoke.save(tmp_path / "x", {name: yoke.tensor(array) for name, array in np.load(tmp_path / "x.npz").items()})
+    assert yoke.load(tmp_path / "x")["w"].tolist() == [0, 1, 2]
 
 
 LEGAL = {

@@ -47,7 +47,11 @@ class CheckpointManager(Named):
         return _state.kept_to_exit(self._core.save(step, state, metadata, bool(blocking)))
 
     def latest(self) -> int | None:
-        """The newest step, if there is any. Hashes are not looked at."""
+        """The newest step, which load() tries first, if there is any.
+
+        Hashes are not read, but one that a load of this manager found damaged is left out. IOError with errno where the
+        system refuses to read what may be the newest.
+        """
         return self._core.latest()
 
     def steps(self) -> list[int]:
@@ -65,7 +69,8 @@ class CheckpointManager(Named):
 
         CheckpointError where no step is whole, with what was found, where the one asked for is not, and for one that
         a newer version has written; its native_code is errno.ENOENT where nothing at all is there, no damaged one
-        either. verify=False does not read the files to see whether they have their hashes.
+        either. Only broken content is damage: where the system refuses to read the newest step, this is an IOError with
+        errno, or OutOfMemoryError, and no older step stands in for it. verify=False does not read the files to see whether they have their hashes.
         """
         if into is None:
             return self._core.load(step, device, bool(verify))

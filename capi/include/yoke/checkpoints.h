@@ -42,11 +42,14 @@ YOKE_API yoke_status yoke_checkpoint_manager_save(yoke_checkpoint_manager *manag
                                                   yoke_state *state, yoke_state *metadata,
                                                   int32_t blocking, yoke_work **out);
 
-/* The newest step of which all files are there; -1 where there is none. Errors: IO. [any-thread] */
+/* The newest step of which all files are there, which a load tries first; -1 where there is none. One whose content a
+ * load of this manager has found damaged is left out. Errors: IO with the native code errno, where the system refuses
+ * to read what may be the newest. [any-thread] */
 YOKE_API yoke_status yoke_checkpoint_manager_latest(yoke_checkpoint_manager *manager,
                                                     int64_t *step);
 
-/* All such steps as a list, in the order in which they were saved: the newest is the last. Errors: IO. [any-thread] */
+/* All such steps as a list, in the order in which they were saved: the newest is the last. Errors: IO where the system
+ * refuses to look at one. [any-thread] */
 YOKE_API yoke_status yoke_checkpoint_manager_steps(yoke_checkpoint_manager *manager,
                                                    yoke_state **out);
 
@@ -55,8 +58,9 @@ YOKE_API yoke_status yoke_checkpoint_manager_steps(yoke_checkpoint_manager *mana
  * hashes of the manifest. `into` NULL, or a state whose tensors get the values that were saved under the same paths, as
  * yoke_state_copy_into gives them.
  * Errors: CHECKPOINT where no step is whole, with what was found, where the one asked for is not, and for one that a
- * newer version wrote, ENOENT being its native code where nothing at all is there, no damaged one either; VALUE where
- * `into` does not fit; else as yoke_load. [any-thread] */
+ * newer version wrote, ENOENT being its native code where nothing at all is there, no damaged one either; IO with errno
+ * as the native code, and OOM, where the system refuses to read the newest: that is no damage, and no older step is
+ * loaded in its place; VALUE where `into` does not fit; else as yoke_load. [any-thread] */
 YOKE_API yoke_status yoke_checkpoint_manager_load(yoke_checkpoint_manager *manager, int64_t step,
                                                   yoke_device *device, int32_t verify,
                                                   yoke_state *into, yoke_state **out);

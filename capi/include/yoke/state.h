@@ -133,7 +133,8 @@ typedef struct yoke_save_options {
  * with `non_blocking` fails with; one that blocks, yoke_shutdown and exit() write it to the log. Without room for
  * copies of the tensors, or without a thread, the call blocks and a warning says so.
  * Errors: VALUE and TYPE with the path of what cannot be saved; VALUE also for a path that ends as that of an index;
- * STATE while this thread captures a graph; IO with the path and what the system says. [any-thread] */
+ * STATE while this thread captures a graph; IO with the path and what the system says. Calls that a file system lacks
+ * are none: the log has one warning for each file system and call, with what is not promised there. [any-thread] */
 YOKE_API yoke_status yoke_save(const char *path, yoke_state *state,
                                const yoke_save_options *options, yoke_work **out);
 
@@ -161,7 +162,8 @@ typedef struct yoke_load_options {
  * Errors: CHECKPOINT for a file that breaks a rule of the format, with the rule, the tensor and its offsets, for a
  * tensor of a dtype that is none of Yoke's, for a set that lacks a file or whose index leads out of its folder, and for
  * a folder with no state or several; its native code is EINVAL for what is no state at all, or no single one, and 0 for
- * one that is damaged; IO with the path and what the system says. [any-thread] */
+ * one that is damaged, and a file of PyTorch, NumPy, HDF5 or another known format is named as that; IO with the path
+ * and what the system says. [any-thread] */
 YOKE_API yoke_status yoke_load(const char *path, const yoke_load_options *options,
                                yoke_state **out);
 

@@ -20,6 +20,8 @@ public:
         seam_.fate = [this](const std::string &entry) {
             if (++calls_ == fail_at) return fault;
             if (is_killed_ || calls_ == kill_at) return is_killed_ = true, kDead;
+            const auto found = lacking.find(entry);
+            if (found != lacking.end()) return found->second;
             return entry == "exchange" && !can_exchange ? EINVAL : 0;
         };
     }
@@ -34,6 +36,7 @@ public:
     const std::optional<Error> &error() const { return error_; }
 
     bool can_exchange = true;
+    std::map<std::string, int> lacking;  // calls that the file system lacks, each with its errno
     int kill_at = 0;  // the number of a call, from 1 on, counted anew for each thing that is done
     int fail_at = 0, fault = 0;  // the same for one that fails
 

@@ -195,6 +195,9 @@ ssize_t write_file(int file, const void *from, size_t bytes)
 
 int rename_entry(int folder, const char *from, const char *to)
 {
+    struct stat about {};
+    seam->is_folder =
+        real.status(folder, from, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(about.st_mode);
     return noted(
         "rename", [&] { return real.rename(folder, from, to); },
         [&](Log &log, int) { log.renamed(folder, from, to); });
@@ -230,6 +233,8 @@ int make_folder(int folder, const char *name, mode_t mode)
 
 int sync_file(int file)
 {
+    struct stat about {};
+    seam->is_folder = real.file_status(file, &about) == 0 && S_ISDIR(about.st_mode);
     return noted(
         "fsync", [&] { return seam->syncs ? real.fsync(file) : 0; },
         [&](Log &log, int) { log.synced(file); });

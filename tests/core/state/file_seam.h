@@ -90,7 +90,8 @@ public:
     std::function<int(const std::string &entry)> fate;
 
     Log *log;
-    bool syncs = true;  // what a test never crashes need not wait for the disk
+    bool is_folder = false;  // whether the fsync or rename that is asked about is of a folder
+    bool syncs = true;       // what a test never crashes need not wait for the disk
 };
 
 }  // namespace yoke::test

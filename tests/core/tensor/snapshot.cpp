@@ -1,12 +1,19 @@
 // Snapshots: whoever writes memory of which a copy is wanted copies it first: core/tensor/snapshot.cpp.
 #include "core/tensor/snapshot.h"
 #include "core/autograd/backward.h"
+#include "core/device/room.h"
 #include "core/ops/graph.h"
 #include "core/ops/ops.h"
 #include "core/optim/sgd.h"
 #include "core/select/select.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/fresh_process.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -185,6 +192,50 @@ TEST(Snapshot, WriterAndCopierShareTheWork)
         copier.join();
         for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(values(snapshot->data(i)), before);
     }
+}
+
+// A process that may have 96 MiB more of address space: what waits for the next snapshot goes for who needs it, and
+// what the allocator keeps for a snapshot.
+TEST(Snapshot, RoomThatWaitsGoesWhereSomebodyHasNone)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer takes all of the address space";
+#endif
+    test::in_fresh_process([] {
+        constexpr int64_t kLarge = 40 << 20;  // of float32: 160 MiB
+        Tensor x = make_tensor(cpu(), YOKE_F32, std::vector<int64_t>{kLarge}, "test");
+        Snapshot::take({x}, "save")->copy();
+        uint64_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        const rlimit limit{pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + (96U << 20),
+                           RLIM_INFINITY};
+        ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+        Tensor more = make_tensor(cpu(), YOKE_F32, std::vector<int64_t>{kLarge}, "test");
+        expect_error(YOKE_E_OOM, {"no room on the host"}, [&] { Snapshot::take({x}, "save"); });
+        more = {};  // the allocator keeps it
+        Snapshot::take({x}, "save")->copy();
+    });
+}
+
+Groups small_group()
+{
+    return {"0::/\n", std::filesystem::temp_directory_path() / "yoke_group_of_snapshots"};
+}
+
+TEST(Snapshot, WhatTheGroupHasNoRoomForIsRefusedBeforeTheKernelEndsTheProcess)
+{
+    test::in_fresh_process([] {
+        const std::filesystem::path folder = small_group().mount;
+        std::filesystem::create_directories(folder);
+        std::ofstream(folder / "memory.max") << (uint64_t{600} << 20) << "\n";
+        std::ofstream(folder / "memory.current") << (uint64_t{580} << 20) << "\n";
+        const Tensor x = numbers(8 << 20);  // 32 MiB
+        detail::groups_of_process = small_group;
+        expect_error(YOKE_E_OOM, {"no room on the host"}, [&] { Snapshot::take({x}, "save"); });
+        std::ofstream(folder / "memory.current") << (uint64_t{500} << 20) << "\n";
+        Snapshot::take({x}, "save")->copy();
+        std::filesystem::remove_all(folder);
+    });
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+#include "core/state/lacks.h"
+
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+#include "core/base/log.h"
+#include "core/state/file_parts.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+// By Lack: what was called, and what nothing promises without it.
+struct Meaning {
+    const char *call, *promise;
+    std::vector<int> errors;  // which say that there is no such call, beside kNoSuchCall
+};
+const std::array<Meaning, kLacks> &meanings = immortal<std::array<Meaning, kLacks>>() = {{
+    // EBADF: where a folder that is open for reading counts as one that nobody may write.
+    {"fsync of a folder", "that a saved state is found after the machine stopped", {EBADF}},
+    {"fsync of a file", "that the data of a saved state outlasts a stop of the machine", {}},
+    {"flock", "that two processes do not save to one folder at a time", {ENOLCK}},
+    {"fchmod", "that a new file has the permissions of the one that it replaces", {EPERM}},
+    {"rename of a folder",
+     "that a step is whole at each moment while it comes to its place or goes",
+     {EXDEV, EPERM, EMFILE}},
+}};
+constexpr int kNoSuchCall[] = {EINVAL, ENOSYS, EOPNOTSUPP};
+
+// What one file system lacks, each with its errno; 0: nothing.
+struct Lacking {
+    std::array<int, kLacks> errors{};
+    std::array<bool, kLacks> is_told{};
+    std::string place;
+};
+struct Known {
+    Mutex mutex{LockRank::kOther};
+    std::map<dev_t, Lacking> by_device;
+};
+Known &known = immortal<Known>();
+
+std::string place_of_file(const Descriptor &file)
+{
+    const std::string link = "/proc/self/fd/" + std::to_string(file.get());
+    char to[4096];
+    const ssize_t length = file_calls().read_link(AT_FDCWD, link.c_str(), to, sizeof to);
+    return length > 0 ? std::string(to, static_cast<size_t>(length)) : "?";
+}
+
+// "" where all is told.
+std::string untold(Lacking &lacking)
+{
+    std::string text;
+    for (size_t i = 0; i < kLacks; ++i) {
+        if (!lacking.errors[i] || lacking.is_told[i]) continue;
+        lacking.is_told[i] = true;
+        text +=
+            format("%s%s (%s: %s)", text.empty() ? "" : "; ", meanings[i].promise, meanings[i].call,
+                   std::generic_category().message(lacking.errors[i]).c_str());
+    }
+    return text;
+}
+
+}  // namespace
+
+bool is_lacking(Lack lack, int error)
+{
+    const std::vector<int> &errors = meanings[static_cast<size_t>(lack)].errors;
+    return std::ranges::find(kNoSuchCall, error) != std::end(kNoSuchCall) ||
+           std::ranges::find(errors, error) != errors.end();
+}
+
+void note_lack(Lack lack, const Descriptor &file, int error) noexcept
+{
+    try {
+        struct stat status {};
+        if (retried([&] { return file_calls().file_status(file.get(), &status); }) != 0) return;
+        std::string place = place_of_file(file);
+        const std::lock_guard lock(known.mutex);
+        Lacking &lacking = known.by_device[status.st_dev];
+        lacking.errors[static_cast<size_t>(lack)] = error;
+        if (lacking.place.empty()) lacking.place = std::move(place);
+    } catch (const std::bad_alloc &) {  // the next save notes it
+    }
+}
+
+void tell_lacks(const char *call) noexcept
+{
+    try {
+        std::vector<std::pair<std::string, std::string>> lines;
+        {
+            const std::lock_guard lock(known.mutex);
+            for (auto &[device, lacking] : known.by_device)
+                if (std::string text = untold(lacking); !text.empty())
+                    lines.emplace_back(lacking.place, std::move(text));
+        }
+        for (const auto &[place, text] : lines)
+            log(LogLevel::kWarn,
+                "%s: the file system of '%s' lacks calls that saving makes, so nothing promises there %s; save elsewhere where that matters",
+                call, place.c_str(), text.c_str());
+    } catch (const std::bad_alloc &) {
+    }
+}
+
+void forget_lacks() noexcept
+{
+    const std::lock_guard lock(known.mutex);
+    known.by_device.clear();
+}
+
+}  // namespace yoke
