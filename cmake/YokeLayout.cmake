@@ -9,6 +9,33 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/env.in ${PROJECT_BINARY_DIR}/env @ONL
                FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
                                 WORLD_READ WORLD_EXECUTE)
 
+# Where programs and what goes with them are installed. Those of a wheel go into the environment's own bin and share.
+set(YOKE_PROGRAM_DIR ${CMAKE_INSTALL_BINDIR})
+set(YOKE_MAN_DIR ${CMAKE_INSTALL_MANDIR})
+set(YOKE_COMPLETION_DIR ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+if(DEFINED SKBUILD)
+    set(YOKE_PROGRAM_DIR ${SKBUILD_SCRIPTS_DIR})
+    set(YOKE_MAN_DIR ${SKBUILD_DATA_DIR}/share/man)
+    set(YOKE_COMPLETION_DIR ${SKBUILD_DATA_DIR}/share/bash-completion/completions)
+endif()
+
+# Installs a program that needs libyoke, with an RPATH that holds wherever the prefix is moved. From an environment's
+# bin the package is found in site-packages, which is called dist-packages on Debian; from that of `pip install
+# --target`, beside bin.
+function(yoke_install_program target)
+    set(paths "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+    if(DEFINED SKBUILD)
+        find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+        cmake_path(GET Python_STDLIB FILENAME python) # python3.11, python3.13t
+        foreach(packages lib/${python}/site-packages lib64/${python}/site-packages lib/${python}/dist-packages)
+            list(APPEND paths "$ORIGIN/../${packages}/${CMAKE_INSTALL_LIBDIR}")
+        endforeach()
+    endif()
+    set_target_properties(${target} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin INSTALL_RPATH "${paths}")
+    install(TARGETS ${target} RUNTIME DESTINATION ${YOKE_PROGRAM_DIR})
+endfunction()
+
 # Scripts are linked into the build tree, not copied: an edit takes effect at once. They are
 # installed as they lie.
 function(yoke_add_scripts from build_folder install_folder)

@@ -4,9 +4,12 @@
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/dtype.h"
+#include "core/base/thread_state.h"
 #include "core/device/availability.h"
 #include "core/device/room.h"
 #include "core/select/select.h"
+
+#include <utility>
 
 using namespace yoke;
 using namespace yoke::capi;
@@ -189,6 +192,15 @@ yoke_status yoke_set_device(yoke_device *device)
 {
     constexpr const char *call = "yoke_set_device";
     return guard(call, [&] { set_current_device(need(device, call, "device")); });
+}
+
+yoke_device *yoke_device_swap(yoke_device *device)
+{
+    constexpr const char *call = "yoke_device_swap";
+    return guard_value(call, static_cast<yoke_device *>(nullptr), [&] {
+        Device *own = device ? &need(device, call, "device") : nullptr;
+        return std::exchange(thread_state().device, own);
+    });
 }
 
 yoke_status yoke_current_device(yoke_device **out)

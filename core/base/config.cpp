@@ -286,7 +286,8 @@ std::vector<ConfigProblem> config_problems()
     for (size_t i = 0; i < kKeyCount; ++i) try {
             check_key(i);
         } catch (const Error &error) {
-            problems.push_back({kKeys[i].name, error.what()});
+            const std::string origin = config_origin(kKeys[i].name);
+            problems.push_back({origin.empty() ? kKeys[i].name : origin, error.what()});
         }
     return problems;
 }

@@ -31,6 +31,12 @@ Reading whole_names(std::string_view text)
     return {"=" + std::string(text)};
 }
 
+Reading flag(std::string_view text)
+{
+    if (text == "0" || text == "1") return {std::string(text)};
+    return {std::nullopt, "0 or 1"};
+}
+
 Reading denied_flag(std::string_view text)
 {
     if (text == "0" || text == "1") return {text == "1" ? "0" : "1"};

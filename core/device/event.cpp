@@ -15,10 +15,10 @@ void *make_native(Device &device, int32_t flags)
 }
 
 // Takes the native event over: where there is no memory for a fence it is destroyed.
-Fence *fence_with(Device &device, void *event, bool again)
+Fence *fence_with(Device &device, void *event, const Lane *lane)
 {
     try {
-        return new Fence(device, event, again);
+        return new Fence(device, event, lane);
     } catch (...) {
         static_cast<void>(device.backend->event_destroy(device.handle, event));
         throw;
@@ -44,7 +44,7 @@ Fence &fence_of(Event &event, Device &device)
 {
     if (Fence *known = event.fence.load(std::memory_order_acquire)) return *known;
     void *native = make_native(device, event.timing ? YOKE_EVENT_TIMING : 0);
-    Fence *made = fence_with(device, native, false);
+    Fence *made = fence_with(device, native, nullptr);
     Fence *first = nullptr;
     if (event.fence.compare_exchange_strong(first, made)) return *made;
     made->release();
@@ -87,7 +87,7 @@ void Fence::destroy() noexcept
     if (device.host || !is_forked_child()) {
         StreamTable &table = table_of(device);
         bool kept = false;
-        if (spare) {
+        if (lane) {
             const std::lock_guard lock(table.spare_mutex);
             kept = table.spare_events.size() < kMostSpareEvents;
             if (kept) table.spare_events.push_back(event);
@@ -97,11 +97,12 @@ void Fence::destroy() noexcept
     delete this;
 }
 
-Ref<Fence> make_fence(Device &device, void *native)
+Ref<Fence> make_fence(const Lane &lane)
 {
-    Ref<Fence> fence = Ref<Fence>::adopt(fence_with(device, spare_event(device), true));
-    check_backend(device.backend->event_record(device.handle, fence->event, native), "event_record",
-                  device.name.c_str());
+    Device &device = *lane.device;
+    Ref<Fence> fence = Ref<Fence>::adopt(fence_with(device, spare_event(device), &lane));
+    check_backend(device.backend->event_record(device.handle, fence->event, lane.native),
+                  "event_record", device.name.c_str());
     return fence;
 }
 
@@ -113,11 +114,11 @@ Ref<Fence> fence_behind(Device &device, uint8_t id)
         synchronize(device);
         return nullptr;
     }
-    if (id == 0) return make_fence(device, nullptr);
     StreamTable &table = table_of(device);
+    if (id == 0) return make_fence(table.lanes[0]);
     const std::lock_guard lock(table.mutex);
     const Lane &lane = table.lanes[id];
-    return lane.open ? make_fence(device, lane.native) : lane.behind;
+    return lane.open ? make_fence(lane) : lane.behind;
 }
 
 bool is_reached(const Fence &fence)

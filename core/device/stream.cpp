@@ -125,7 +125,7 @@ void retire(Lane &lane) noexcept
     Device &device = *lane.device;
     if (!is_lost(device)) {
         try {
-            lane.behind = make_fence(device, lane.native);
+            lane.behind = make_fence(lane);
         } catch (const std::exception &error) {
             log(LogLevel::kError, "%s: the end of a wrapped stream's work cannot be told: %s",
                 device.name.c_str(), error.what());
@@ -338,7 +338,7 @@ yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
         {
             const std::lock_guard lock(table.mutex);
             // The host may end its stream as soon as the lock is free.
-            behind = lane.open && lane.wrapped ? make_fence(device, lane.native) : lane.behind;
+            behind = lane.open && lane.wrapped ? make_fence(lane) : lane.behind;
         }
         if (behind.present()) return backend.event_synchronize(device.handle, behind->event);
         return lane.wrapped ? YOKE_OK : backend.stream_synchronize(device.handle, lane.native);

@@ -16,17 +16,7 @@ namespace yoke {
 
 inline constexpr int kMaxLanes = 256;
 
-// A point in the work of one stream: a native event. Those that keep no time and serve the core alone are used again.
-class Fence final : public RefCounted {
-public:
-    Fence(Device &d, void *e, bool again) : device(d), event(e), spare(again) {}
-    Device &device;
-    void *const event;
-    const bool spare;
-
-protected:
-    void destroy() noexcept override;
-};
+class Fence;
 
 // Of one device, for ever. What may change does so under the table's lock while no stream is on it.
 struct Lane {
@@ -38,6 +28,22 @@ struct Lane {
     int32_t handles = 0;     // streams over it
     void *native = nullptr;  // the backend's stream
     Ref<Fence> behind;       // of a lane that is not open: its last work
+};
+
+// A point in the work of one stream: a native event. Those that keep no time and serve the core alone are used again.
+class Fence final : public RefCounted {
+public:
+    // `l`: the lane whose work it stands behind; null for an event of a script, which may be recorded anywhere.
+    Fence(Device &d, void *e, const Lane *l) : device(d), event(e), lane(l) {}
+    Device &device;
+    void *const event;
+    const Lane *const lane;
+
+    // Whether this one is reached only after `other`: work of one lane is done in order.
+    bool is_behind(const Fence &other) const noexcept { return lane && lane == other.lane; }
+
+protected:
+    void destroy() noexcept override;
 };
 
 }  // namespace yoke

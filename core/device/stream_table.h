@@ -29,8 +29,8 @@ StreamTable &table_of(Device &device);
 
 inline constexpr size_t kMostSpareEvents = 64;
 
-// A fence behind the present work of a native stream. The table may be locked.
-Ref<Fence> make_fence(Device &device, void *native);
+// A fence behind the present work of a lane's stream. The table may be locked.
+Ref<Fence> make_fence(const Lane &lane);
 
 [[noreturn]] void fail_no_streams(const Device &device);
 

@@ -1,6 +1,7 @@
 #include "core/doctor/checks.h"
 
 #include "core/base/error.h"
+#include "core/machine/nvidia_card.h"
 #include "yoke/doctor.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ std::vector<int> working_gpus(const Facts &facts)
     std::vector<int> found;
     for (const int i : gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
-        const bool held = info.kind == YOKE_CARD_INTEGRATED || info.uuid[0];
+        const bool held = is_off_bus(info) || info.uuid[0];
         const bool granted = facts.machine.card(i).granted;
         if (held && granted && info.present != 0) found.push_back(i);
     }
@@ -117,6 +118,8 @@ Family family_of(const Facts &facts)
 
 std::string install(const Facts &facts, const Packages &packages)
 {
+    // The desktop's packages make such a board unusable.
+    if (facts.is_jetson) return "sudo apt-get install nvidia-jetpack";
     switch (family_of(facts)) {
         case Family::kUbuntu:
             return std::string("sudo apt-get install ") + packages.ubuntu;

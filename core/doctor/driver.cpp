@@ -221,7 +221,8 @@ Finding check_unified_memory(const Facts &facts)
     if (const auto none = no_working_gpus(facts)) return skip(*none);
     if (facts.in_container()) return skip("modules are the host's business in a container");
     if (is_wsl(facts)) return skip("the driver is that of Windows, which needs no nvidia_uvm");
-    if (facts.modules.count("nvgpu")) return skip("an integrated GPU has no nvidia_uvm");
+    if (facts.modules.count("nvgpu") && !facts.modules.count("nvidia"))
+        return skip("an integrated GPU has no nvidia_uvm");
     if (!facts.modules.count("nvidia_uvm"))
         return found(kWarn, "the module nvidia_uvm is not loaded; CUDA cannot start without it",
                      "sudo modprobe nvidia_uvm\nsudo nvidia-modprobe -u -c 0");

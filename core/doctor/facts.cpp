@@ -3,6 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/machine/files.h"
+#include "core/machine/nvidia_card.h"
 
 #include <sys/stat.h>
 #include <cctype>
@@ -63,12 +64,12 @@ void read_variables(RecordedRoot &root, Facts &facts)
         visible_cards(facts.machine, value("CUDA_VISIBLE_DEVICES"), value("CUDA_DEVICE_ORDER"));
 }
 
-bool has_only_integrated_gpus(const Machine &machine)
+bool has_only_gpus_off_bus(const Machine &machine)
 {
     bool any = false;
     for (const Card &card : machine.cards) {
         if (std::string_view(card.info.vendor) != "nvidia") continue;
-        if (card.info.kind != YOKE_CARD_INTEGRATED) return false;
+        if (!is_off_bus(card.info)) return false;
         any = true;
     }
     return any;
@@ -81,15 +82,16 @@ void read_modules(RecordedRoot &root, Facts &facts)
     // Built into the kernel, or /proc/modules hidden: its folder tells.
     for (const char *name : {"nvidia", "nvidia_uvm", "nvidia_peermem", "nouveau", "nvgpu"})
         if (root.exists(std::string("/sys/module/") + name)) facts.modules.insert(name);
-    // The GPU within a processor is driven by the kernel that came with the board, whatever that calls it (nvgpu up to
-    // Orin). The desktop's driver, which else would be told to install, makes such a board unusable.
-    if (has_only_integrated_gpus(facts.machine)) facts.modules.insert("nvgpu");
+    // A Jetson's GPU up to Orin is driven by the kernel that came with the board, whatever that calls the module. The
+    // desktop's driver, which else would be told to install, makes such a board unusable.
+    if (has_only_gpus_off_bus(facts.machine)) facts.modules.insert("nvgpu");
     for (const std::string &line : lines_of(root.text("/proc/driver/nvidia/params").value_or(""))) {
         const size_t colon = line.find(':');
         if (colon != line.npos)
             facts.driver_parameters[line.substr(0, colon)] = trimmed(line.substr(colon + 1));
     }
     facts.kernel = root.line("/proc/sys/kernel/osrelease");
+    facts.is_jetson = root.exists("/etc/nv_tegra_release");
     facts.has_windows_gpu = root.exists("/dev/dxg");
     // By the table of SMBIOS: portable, laptop, notebook, hand held, sub notebook, tablet, convertible, detachable.
     const int chassis = atoi(root.line("/sys/class/dmi/id/chassis_type").c_str());

@@ -107,11 +107,16 @@ Finding check_nvlink(const Facts &facts)
 {
     if (const auto none = no_working_gpus(facts)) return skip(*none);
     Findings all;
-    int links = 0;
+    int links = 0, partitioned = 0;
     const bool fault = facts.log.value_or("").find("): 74,") != std::string::npos;
     for (const int i : working_gpus(facts)) {
         const yoke_card_info &info = card(facts, i);
         if (info.nvlinks <= 0) continue;
+        // The driver takes the links of a partitioned card down, and a MIG instance uses none.
+        if (info.mig == 1) {
+            ++partitioned;
+            continue;
+        }
         links += std::max(0, info.nvlinks_active);
         // Cards that take bridges may have one, some or none; those of a baseboard have all.
         if (info.nvlinks_active < 0 || info.nvlinks_active >= info.nvlinks ||
@@ -129,7 +134,8 @@ Finding check_nvlink(const Facts &facts)
     }
     return links || !all.empty()
                ? all.or_ok(format("%d NVLinks are up, and none is missing", links))
-               : skip("no GPU has an NVLink in use");
+               : skip(partitioned ? "MIG is on, and its instances use no NVLink"
+                                  : "no GPU has an NVLink in use");
 }
 
 Finding check_dock_power(const Facts &facts)

@@ -285,9 +285,14 @@ std::string probe_program(const Facts &facts)
 {
     static const int kHere = 0;
     const std::string own = folder_of_code(&kHere);
-    const std::string named = facts.variable("YOKE_BIN");
-    // ../../bin: libraries of Debian lie in lib/x86_64-linux-gnu.
-    for (const std::string &folder : {named, own + "/../bin", own + "/../../bin", own})
+    std::vector<std::string> folders{facts.variable("YOKE_BIN")};
+    // Of a prefix: bin beside lib, which is lib/x86_64-linux-gnu on Debian. Of a wheel: the environment's bin, with
+    // libyoke in lib/python3.11/site-packages/yoke/lib.
+    constexpr int kHighest = 5;
+    std::string above = own;
+    for (int i = 0; i < kHighest; ++i) folders.push_back((above += "/..") + "/bin");
+    folders.push_back(own);
+    for (const std::string &folder : folders)
         if (!folder.empty() && access((folder + "/yoke-probe").c_str(), X_OK) == 0)
             return folder + "/yoke-probe";
     return "";

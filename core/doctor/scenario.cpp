@@ -139,6 +139,7 @@ ordered_json gpu_of(const Machine &machine, const Card &card)
         {"pci_id", format("%04x:%04x", id >> 16, id & 0xffff)},
         {"cc", format("%d.%d", std::max(0, info.cc_major), std::max(0, info.cc_minor))},
         {"memory", std::max<int64_t>(0, info.memory_total)}};
+    if (info.kind == YOKE_CARD_INTEGRATED) gpu["unified"] = true;
     if (info.uuid[0]) gpu["uuid"] = info.uuid;
     put_count(gpu, "used", info.memory_used);
     put_count(gpu, "reserved", info.memory_reserved);
@@ -226,9 +227,11 @@ ordered_json scenario_of(const Facts &facts)
     std::vector<std::pair<int, int>> order;  // NVML's index, the scenario's
     for (size_t i = 0; i < machine.cards.size(); ++i) {
         const Card &card = machine.cards[i];
-        if (card.info.kind != YOKE_CARD_GPU) continue;
+        const bool is_own = std::string_view(card.info.vendor) == "nvidia";
+        const bool is_part = is_own && card.info.kind == YOKE_CARD_INTEGRATED && card.info.pci[0];
+        if (card.info.kind != YOKE_CARD_GPU && !is_part) continue;
         put_bridges(scenario, card.bridges);
-        if (std::string_view(card.info.vendor) != "nvidia") {
+        if (!is_own) {
             scenario["other_cards"].push_back(other_of(card));
             continue;
         }

@@ -52,14 +52,16 @@ Finding check_visible_devices(const Facts &facts)
     if (const auto none = no_working_gpus(facts)) return skip(*none);
     if (!facts.is_set("CUDA_VISIBLE_DEVICES")) return ok("CUDA_VISIBLE_DEVICES is not set");
     const std::string value = facts.variable("CUDA_VISIBLE_DEVICES");
-    if (facts.visible.problem.empty())
+    const std::string &problem = facts.visible.problem, &dropped = facts.visible.dropped;
+    if (problem.empty() && dropped.empty())
         return ok(format("CUDA_VISIBLE_DEVICES is '%s': %zu GPUs", value.c_str(),
                          facts.visible.cards.size()));
     const std::string &better = facts.visible.corrected;
+    const std::string both = problem + (problem.empty() || dropped.empty() ? "" : "; ") + dropped;
     return found(
-        kFail,
+        problem.empty() ? kWarn : kFail,
         format("CUDA_VISIBLE_DEVICES is '%s', of which CUDA takes %zu: %s", value.c_str(),
-               facts.visible.cards.size(), facts.visible.problem.c_str()),
+               facts.visible.cards.size(), both.c_str()),
         better.empty() ? "unset CUDA_VISIBLE_DEVICES" : "export CUDA_VISIBLE_DEVICES=" + better);
 }
 

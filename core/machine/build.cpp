@@ -128,10 +128,17 @@ Served served(const Build &build, int capability)
     return best;
 }
 
+// Code for other GPUs of the same major capability does not run on a Jetson's.
+static bool is_of_jetson(int capability)
+{
+    constexpr int kJetsons[] = {53, 62, 72, 87, 110};
+    return std::find(std::begin(kJetsons), std::end(kJetsons), capability) != std::end(kJetsons);
+}
+
 Served served(const Build &build, const yoke_card_info &info)
 {
     const int capability = 10 * info.cc_major + info.cc_minor;
-    if (info.kind != YOKE_CARD_INTEGRATED) return served(build, capability);
+    if (!is_of_jetson(capability)) return served(build, capability);
     Build able = build;
     std::erase_if(able.archs, [&](const std::string &arch) {
         return atoi(arch.c_str()) != capability && served_by(arch, 1000) != Served::kCompiled;

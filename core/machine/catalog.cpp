@@ -72,4 +72,11 @@ int find_model(std::string_view name, int64_t memory)
     return best;
 }
 
+int64_t known_memory(const yoke_card_info &info)
+{
+    if (info.memory_total >= 0) return info.memory_total;
+    const int model = find_model(info.name, -1);
+    return model < 0 ? -1 : kCards[model].memory;
+}
+
 }  // namespace yoke

@@ -20,7 +20,7 @@ namespace {
 Rejection for_driver(const Machine &machine, const yoke_card_info &info)
 {
     const std::string_view driver = info.driver;
-    if (driver == kNvidia) return {};
+    if (!driver.empty() && may_be_held_by_nvidia(info)) return {};
     if (driver == "nouveau")
         return {
             Reason::kOtherDriver,
@@ -125,7 +125,7 @@ Rejection rejection_of(const Root &root, const Machine &machine, const Card &car
         return {
             Reason::kGone,
             "the card no longer answers (it has fallen off the bus), which no reset mends: restart the machine; if it does not come back, check power, cable and seat, and dmesg for Xid 79"};
-    if (info.kind == YOKE_CARD_INTEGRATED) {
+    if (is_off_bus(info)) {
         if (serves(root, info)) return by_build;
         return {
             Reason::kNoCode,
@@ -150,7 +150,7 @@ void mark_visible(Machine &machine)
         if (lacks_code(card.rejected)) continue;
         card.info.visible = number++;
     }
-    machine.visible_problem = visible.problem;
+    machine.visible_problem = visible.problem.empty() ? visible.dropped : visible.problem;
 }
 
 // A daemon that listens serves every card of its machine that a client asks for.
@@ -199,6 +199,7 @@ public:
     {
         yoke::read_driver(root, machine);
     }
+    void place_card(yoke_card_info &info) const override { mark_integrated(info); }
     void add_vanished_cards(const Root &root, Machine &machine) const override
     {
         yoke::add_vanished_cards(root, machine);
@@ -215,6 +216,8 @@ public:
     {
         for (Card &card : machine.cards)
             if (is_ours(card) && !card.info.uuid[0]) read_module_card(root, card);
+        for (Card &card : machine.cards)
+            if (is_ours(card)) settle_integrated(root, card.info);
         mark_granted(root, machine);
         mark_mps(root, machine);
     }

@@ -19,9 +19,16 @@ inline bool is_held_by_nvidia(const yoke_card_info &info) noexcept
 {
     return std::string_view(info.driver) == kNvidia;
 }
+// A Jetson's first driver was nvgpu; some releases let it hold the card on the PCI bus, too.
 inline bool may_be_held_by_nvidia(const yoke_card_info &info) noexcept
 {
-    return !info.driver[0] || is_held_by_nvidia(info);
+    return !info.driver[0] || is_held_by_nvidia(info) || std::string_view(info.driver) == "nvgpu";
+}
+
+// Whether a card is a GPU within a processor that shows on no PCI bus: a Jetson's up to Orin.
+inline bool is_off_bus(const yoke_card_info &info) noexcept
+{
+    return info.kind == YOKE_CARD_INTEGRATED && !info.pci[0];
 }
 
 // A card that shows on no bus, but in NVIDIA's driver.

@@ -11,14 +11,36 @@ namespace yoke {
 
 namespace {
 
-constexpr struct {
-    const char *chip;
+// Processors with a GPU in their chip: what a Jetson's device tree calls them, and the first of the 128 device numbers
+// that NVIDIA keeps for a GPU that shows on the PCI bus. 0: it shows on none.
+constexpr struct Chip {
+    const char *tree;
+    int32_t first_device;
     int32_t major, minor;
-} kChips[] = {{"tegra210", 5, 3},
-              {"tegra186", 6, 2},
-              {"tegra194", 7, 2},
-              {"tegra234", 8, 7},
-              {"tegra264", 11, 0}};
+} kChips[] = {{"tegra210", 0, 5, 3},       {"tegra186", 0, 6, 2},
+              {"tegra194", 0, 7, 2},       {"tegra234", 0, 8, 7},
+              {"tegra264", 0x2b00, 11, 0}, {"", 0x2e00, 12, 1}};  // GB10, of DGX Spark
+
+void make_integrated(yoke_card_info &info, const Chip &chip)
+{
+    info.kind = YOKE_CARD_INTEGRATED;
+    info.cc_major = chip.major;
+    info.cc_minor = chip.minor;
+}
+
+bool is_integrated(const Card &card)
+{
+    return is_nvidia(card.info) && card.info.kind == YOKE_CARD_INTEGRATED;
+}
+
+// The processor of a Jetson, by its device tree; null for one that is not known.
+const Chip *chip_of_board(const Root &root)
+{
+    const std::string tree = root.text("/proc/device-tree/compatible", 256);
+    for (const Chip &chip : kChips)
+        if (*chip.tree && tree.find(chip.tree) != std::string::npos) return &chip;
+    return nullptr;
+}
 
 // The first text in `line` that looks like 580.82.07.
 std::string version_in(std::string_view line)
@@ -81,29 +103,53 @@ void add_vanished_cards(const Root &root, Machine &machine)
     }
 }
 
+void mark_integrated(yoke_card_info &info)
+{
+    constexpr int32_t kNumbers = 0x7f;
+    for (const Chip &chip : kChips) {
+        if (!chip.first_device || (info.pci_id & 0xffff & ~kNumbers) != chip.first_device) continue;
+        make_integrated(info, chip);
+    }
+}
+
+void settle_integrated(const Root &root, yoke_card_info &info)
+{
+    if (info.kind != YOKE_CARD_INTEGRATED) return;
+    info.memory_reserved = -1;
+    put_host_memory(root, info);
+    info.is_egpu = 0;
+    // The link that the bus tells of crosses no slot, and no copy takes it.
+    info.link_generation = info.link_generation_max = -1;
+    info.link_width = info.link_width_max = -1;
+}
+
 void add_integrated_card(const Root &root, Machine &machine)
 {
+    std::vector<Card> &cards = machine.cards;
+    if (std::any_of(cards.begin(), cards.end(), is_integrated)) return;
     const std::string model = root.text("/proc/device-tree/model", 256);
     const bool tegra = model.find("NVIDIA") != std::string::npos &&
                        (root.has("/dev/nvhost-gpu") || root.has("/dev/nvhost-ctrl-gpu") ||
                         root.has("/dev/nvmap") || root.has("/dev/nvgpu"));
     if (!tegra) return;
+    const Chip *chip = chip_of_board(root);
+    // The bus that we see lacks a GPU that stands there: it is hidden from us, and not lost.
+    if (chip && chip->first_device)
+        for (Card &card : cards)
+            if (is_nvidia(card.info) && card.info.present == 0) {
+                card.info.present = 1;
+                return make_integrated(card.info, *chip);
+            }
     Card card = unknown_card();
     yoke_card_info &info = card.info;
     info.kind = YOKE_CARD_INTEGRATED;
     info.present = 1;
-    info.is_egpu = 0;
     put(info.name, model);
     put_nvidia(info, false);
     put(info.driver, root.has("/sys/module/nvgpu") ? "nvgpu" : "");
-    const std::string chip = root.text("/proc/device-tree/compatible", 256);
-    for (const auto &known : kChips) {
-        if (chip.find(known.chip) == std::string::npos) continue;
-        info.cc_major = known.major;
-        info.cc_minor = known.minor;
-    }
-    put_host_memory(root, info);  // which is the processor's
-    machine.cards.push_back(card);
+    if (chip) make_integrated(info, *chip);
+    settle_integrated(root, info);
+    cards.push_back(card);
 }
 
 }  // namespace yoke

@@ -282,8 +282,8 @@ const NvmlFailure *watch(Session &session, double limit)
 bool is_unanswered(const Card &card)
 {
     const yoke_card_info &info = card.info;
-    return is_nvidia(info) && info.kind != YOKE_CARD_INTEGRATED && info.present != 0 &&
-           info.nvml_index < 0 && may_be_held_by_nvidia(info);
+    return is_nvidia(info) && !is_off_bus(info) && info.present != 0 && info.nvml_index < 0 &&
+           may_be_held_by_nvidia(info);
 }
 
 void note_hang(Machine &machine, const NvmlFailure &hang, bool is_earlier)

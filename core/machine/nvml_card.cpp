@@ -214,7 +214,7 @@ void ask_memory(Asker &asker)
     MemoryV2 exact{};
     exact.version = version_of(sizeof exact, 2);
     yoke_card_info &info = asker.info();
-    if (asker.ask(api.memory_v2, &exact)) {
+    if (asker.ask(api.memory_v2, &exact) && exact.total > 0) {
         info.memory_total = static_cast<int64_t>(exact.total);
         info.memory_free = static_cast<int64_t>(exact.free);
         info.memory_used = static_cast<int64_t>(exact.used);
@@ -223,7 +223,11 @@ void ask_memory(Asker &asker)
     }
     // Drivers before 510, and those that refuse the struct's version: what they keep counts as used.
     Memory memory{};
-    if (!asker.ask(api.memory, &memory)) return;
+    const int code = asker.code(api.memory, &memory);
+    // A GPU within a processor has no memory of its own. The host's is put in once the library is left.
+    const bool has_none = code == kNotSupported || (code == kSuccess && memory.total == 0);
+    if (has_none && info.kind == YOKE_CARD_GPU) info.kind = YOKE_CARD_INTEGRATED;
+    if (code != kSuccess || has_none) return;
     info.memory_total = static_cast<int64_t>(memory.total);
     info.memory_free = static_cast<int64_t>(memory.free);
     info.memory_used = static_cast<int64_t>(memory.used);

@@ -15,8 +15,8 @@ namespace {
 bool is_candidate(const Card &card)
 {
     // Taking the handle of a card that sleeps would wake it.
-    return card.info.pci[0] && is_nvidia(card.info) && card.info.kind == YOKE_CARD_GPU &&
-           card.info.present == 1 && card.info.asleep != 1 && may_be_held_by_nvidia(card.info);
+    return card.info.pci[0] && is_nvidia(card.info) && card.info.present == 1 &&
+           card.info.asleep != 1 && may_be_held_by_nvidia(card.info);
 }
 
 // What a refused handle says of the card.
@@ -57,8 +57,8 @@ int find_by_address(Session &session)
             session.call(session.api.by_address, address.c_str(), &session.known[i].handle);
         if (code == kNoFunction) return -1;
         if (code != kSuccess) session.known[i].handle = nullptr;
-        // A card without a driver is refused for that, which is said elsewhere.
-        if (code != kSuccess && card.info.driver[0]) note_refusal(card, code);
+        // A card without a driver is refused for that, which is said elsewhere. Of nvgpu's NVML need not know.
+        if (code != kSuccess && is_held_by_nvidia(card.info)) note_refusal(card, code);
         found += code != kNotFound;
     }
     session.call_card.clear();
@@ -81,7 +81,7 @@ size_t place_for(Session &session, const std::string &address)
     for (size_t i = 0; i < cards.size(); ++i)
         if (!address.empty() && address == cards[i].info.pci) return i;
     for (size_t i = 0; i < cards.size(); ++i)
-        if (cards[i].info.kind == YOKE_CARD_INTEGRATED && !cards[i].info.pci[0] &&
+        if (is_nvidia(cards[i].info) && cards[i].info.kind == YOKE_CARD_INTEGRATED &&
             !session.known[i].handle)
             return i;
     Card card = unknown_card();
@@ -103,7 +103,11 @@ void find_by_index(Session &session, unsigned count)
         Handle handle = nullptr;
         if (session.call(session.api.by_index, i, &handle) != kSuccess) continue;
         const size_t card = place_for(session, address_by_handle(session, handle));
-        if (!session.known[card].handle) session.known[card].handle = handle;
+        if (session.known[card].handle) continue;
+        session.known[card].handle = handle;
+        // It was not shown at the address that the bus gives it.
+        Card &found = session.machine.cards[card];
+        if (found.rejected == Reason::kNotShown) reject(found, {});
     }
 }
 

@@ -2,6 +2,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/machine/catalog.h"
+#include "core/machine/files.h"
 #include "core/machine/nvidia_card.h"
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace yoke {
 
@@ -20,7 +23,7 @@ bool is_counted(const Machine &machine, const Card &card)
 {
     const yoke_card_info &info = card.info;
     if (!is_nvidia(info) || info.kind == YOKE_CARD_MIG || info.present == 0) return false;
-    if (info.kind == YOKE_CARD_INTEGRATED) return true;
+    if (is_off_bus(info) || std::string_view(info.driver) == "nvgpu") return true;
     if (info.mig == 1 && info.mig_instances == 0) return false;
     if (info.nvml_index >= 0) return true;
     if (!card.granted) return false;
@@ -32,15 +35,24 @@ bool is_counted(const Machine &machine, const Card &card)
 
 // CUDA does not say what its FASTEST_FIRST goes by; compute capability, then multiprocessors times clock, gives its
 // order for the cards that we know of. Equal cards stay in the order of their addresses.
-double speed_of(const yoke_card_info &info)
+struct Speed {
+    int32_t level;
+    double rate;
+};
+// Of a card that no management library tells of, its model's figures.
+Speed speed_of(const yoke_card_info &info)
 {
     const double clock = std::isnan(info.sm_clock_max) ? 1 : info.sm_clock_max;
-    return std::max(info.multiprocessors, 1) * clock;
+    const int model = info.cc_major < 0 ? find_model(info.name, info.memory_total) : -1;
+    if (model < 0)
+        return {info.cc_major * 100 + info.cc_minor, std::max(info.multiprocessors, 1) * clock};
+    const yoke_catalog_card &known = catalog()[static_cast<size_t>(model)];
+    return {known.cc_major * 100 + known.cc_minor, known.multiprocessors * clock};
 }
 bool is_faster(const yoke_card_info &a, const yoke_card_info &b)
 {
-    const int32_t level_a = a.cc_major * 100 + a.cc_minor, level_b = b.cc_major * 100 + b.cc_minor;
-    return level_a != level_b ? level_a > level_b : speed_of(a) > speed_of(b);
+    const Speed left = speed_of(a), right = speed_of(b);
+    return left.level != right.level ? left.level > right.level : left.rate > right.rate;
 }
 
 bool differ(const Machine &machine, const std::vector<int> &cards)
@@ -68,8 +80,9 @@ std::vector<int> counted_cards(const Machine &machine, bool by_address)
     return cards;
 }
 
-// The number that a text begins with, as strtoul would take it; -1 for none, and for one below 0.
-int64_t leading_number(const std::string &text)
+// The number that a text begins with, as strtoul would take it; -1 for none, and for one below 0. `rest`: where what
+// strtoul does not read begins.
+int64_t leading_number(const std::string &text, size_t *rest = nullptr)
 {
     size_t i = 0;
     while (i < text.size() && isspace(static_cast<unsigned char>(text[i]))) ++i;
@@ -80,7 +93,31 @@ int64_t leading_number(const std::string &text)
     for (; i < text.size() && isdigit(static_cast<unsigned char>(text[i])); ++i)
         value = std::min<int64_t>(value * 10 + (text[i] - '0'), INT_MAX);
     if (i == first || (negative && value > 0)) return -1;
+    if (rest) *rest = i;
     return value;
+}
+
+// Splits an entry where its writer may have meant several: at all that stands in no name of a card.
+std::vector<std::string> words_of(const std::string &entry)
+{
+    std::vector<std::string> words(1);
+    for (const char c : entry)
+        if (isalnum(static_cast<unsigned char>(c)) || strchr("-+/_.", c))
+            words.back() += c;
+        else if (!words.back().empty())
+            words.emplace_back();
+    if (words.back().empty()) words.pop_back();
+    return words;
+}
+
+// The numbers of "0-2"; nullopt for what is no range.
+std::optional<std::pair<int, int>> range_of(const std::string &word)
+{
+    int first = 0, last = 0, end = 0;
+    const bool is_one = sscanf(word.c_str(), "%9d-%9d%n", &first, &last, &end) == 2 &&
+                        static_cast<size_t>(end) == word.size();
+    return is_one && 0 <= first && first < last ? std::optional(std::pair(first, last))
+                                                : std::nullopt;
 }
 
 std::string blankless(std::string text)
@@ -143,11 +180,13 @@ public:
                 return {};
             }
             cards.push_back(card);
+            note_rest(entry);
         }
         return cards;
     }
 
     const std::string &problem() const { return problem_; }
+    const std::string &dropped() const { return dropped_; }
 
     // Each entry that can be understood by itself, once, as far as one list can name them; in UUIDs where kinds were
     // mixed. CUDA takes no list with an instance and something beside it: of such a mixture the whole cards stay.
@@ -155,12 +194,11 @@ public:
     {
         std::vector<int> cards;
         bool mixed = false, any_whole = false;
-        for (const std::string &entry : entries_) {
-            const std::string clean = blankless(entry);
+        for (const std::string &word : meant_words()) {
             std::string why;
-            const int card = find_meant(clean, why);
+            const int card = find_meant(word, why);
             if (card < 0) continue;
-            mixed |= *kind_ ? !starts_with(clean, kind_) : leading_number(clean) < 0;
+            mixed |= *kind_ ? !starts_with(word, kind_) : leading_number(word) < 0;
             any_whole |= !is_split(card);
             if (std::find(cards.begin(), cards.end(), card) == cards.end()) cards.push_back(card);
         }
@@ -172,6 +210,33 @@ public:
     }
 
 private:
+    // Each card that the list may have been meant to name, a word for each.
+    std::vector<std::string> meant_words() const
+    {
+        std::vector<std::string> words;
+        for (const std::string &entry : entries_)
+            for (const std::string &word : words_of(entry)) {
+                const auto range = range_of(word);
+                if (!range) words.push_back(word);
+                const int last = range ? range->second : -1;
+                const int most = static_cast<int>(counted_.size());
+                for (int i = range ? range->first : 0; i <= last && i < most; ++i)
+                    words.push_back(std::to_string(i));
+            }
+        return words;
+    }
+
+    // CUDA reads the number that an entry begins with and says nothing of what follows it.
+    void note_rest(const std::string &entry)
+    {
+        size_t end = 0;
+        if (*kind_ || leading_number(entry, &end) < 0) return;
+        if (const std::string rest = trimmed(entry.substr(end)); !rest.empty())
+            dropped_ += format("%sof the entry '%s' CUDA reads %s and drops '%s'",
+                               dropped_.empty() ? "" : "; ", trimmed(entry).c_str(),
+                               blankless(entry.substr(0, end)).c_str(), rest.c_str());
+    }
+
     // The index of the one card that an entry means; -1, with why, for none. `strict`: it must be of the list's kind.
     int find(const std::string &entry, bool strict, std::string &why) const
     {
@@ -284,7 +349,7 @@ private:
     std::vector<int> counted_;
     std::vector<std::string> entries_;
     const char *kind_;
-    std::string problem_;
+    std::string problem_, dropped_;
 };
 
 // CUDA shows a partitioned card as its first instance, and where it shows an instance, that alone.
@@ -324,10 +389,11 @@ Visible visible_cards(const Machine &machine, const std::optional<std::string> &
     Reader reader(machine, *visible, by_address);
     result.cards = reader.read();
     result.problem = reader.problem();
+    result.dropped = reader.dropped();
     result.mixed_order = reader.uses_numbers() && !blankless(*visible).empty() && !by_address &&
                          !reader.counted().empty() && differ(machine, reader.counted());
     apply_instances(machine, result);
-    if (!result.problem.empty()) result.corrected = reader.corrected();
+    if (!result.problem.empty() || !result.dropped.empty()) result.corrected = reader.corrected();
     return result;
 }
 

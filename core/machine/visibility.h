@@ -18,6 +18,7 @@ struct Visible {
     std::vector<int> cards;  // indexes into Machine::cards, in CUDA's order
     std::string
         problem;  // what cut the list off, with the entry and why; "" when it was read to its end
+    std::string dropped;    // what of entries CUDA reads over without a word, "" for nothing
     std::string corrected;  // what the user probably meant, "" when there is nothing to mend
     bool mixed_order =
         false;  // numbers were used, cards differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID

@@ -89,7 +89,7 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
     auto block = std::make_unique<PinnedBlock>(PinnedBlock{&device, nullptr, capacity, {}});
     yoke_status status = device.backend->host_alloc(device.handle, capacity, &block->data);
     if (status == YOKE_E_OOM) {
-        empty_pinned_cache();
+        empty_cache(devices_of(kHostKind).front());
         status = device.backend->host_alloc(device.handle, capacity, &block->data);
     }
     check_backend(status, "pinned memory", device.name.c_str());
@@ -98,6 +98,11 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
 
 void use_pinned(PinnedBlock &block, Ref<Fence> fence)
 {
+    for (Ref<Fence> &known : block.fences)
+        if (fence->is_behind(*known)) {
+            known = std::move(fence);
+            return;
+        }
     block.fences.push_back(std::move(fence));
 }
 

@@ -1,7 +1,7 @@
 // pinned.h: host memory that devices copy from and to without the processor, kept for the next use.
 //
-// A block that a stream may still copy from or to carries fences. It is not used again before they are reached, which
-// the host asks for when it wants a block: nothing waits.
+// A block that streams may still copy from or to carries a fence for each of them, behind the last copy. It is not used
+// again before they are reached, which the host asks for when it wants a block: nothing waits.
 #pragma once
 
 #include "core/device/stream.h"

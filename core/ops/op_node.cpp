@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace yoke {
 
@@ -172,13 +173,17 @@ Ref<OpNode> OpNode::make(const OpDef &op, const yoke_arg *args, TensorList tenso
         Remembered &slot = *new (&node->remembered_[node->tensor_count_ + k]) Remembered{};
         remember(slot, x.get(), saves >> (16 + k) & 1, dims);
     }
-    for (int i = 0; i < node->tensor_count_ + node->result_count_; ++i)
+    for (int i = 0; i < node->tensor_count_ + node->result_count_; ++i) {
         node->saves_ |= node->remembered_[i].is_kept();
+        node->counted_ += node->remembered_[i].storage.present();
+    }
+    if (node->counted_) count_kept_tensors(node->counted_);
     return made;
 }
 
 OpNode::~OpNode()
 {
+    if (counted_) count_kept_tensors(-counted_);
     for (int i = 0; i < tensor_count_; ++i) edges_[i].~Edge();
     for (int i = 0; i < tensor_count_ + result_count_; ++i) remembered_[i].~Remembered();
 }
@@ -199,6 +204,7 @@ void OpNode::release_saved() noexcept
 
 void OpNode::drop_saved() noexcept
 {
+    if (const int counted = std::exchange(counted_, 0)) count_kept_tensors(-counted);
     for (int i = 0; i < tensor_count_ + result_count_; ++i) {
         remembered_[i].storage = nullptr;
         remembered_[i].slot = {};

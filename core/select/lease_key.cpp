@@ -46,7 +46,7 @@ std::string lease_key_of(std::string_view name)
         const Card &card = all.machine.cards[i];
         const std::string key = lease_key(card.info);
         // A partitioned card has its instances' address and nobody leases it.
-        const bool is_whole = card.info.kind == YOKE_CARD_GPU && card.info.mig == 1;
+        const bool is_whole = card.info.kind != YOKE_CARD_MIG && card.info.mig == 1;
         const bool by_address = spec.form == Spec::Form::kPci;
         if (!(is_whole && by_address) && detail::is_named(card, all.situation.states[i], spec))
             return !key.empty() || !all.devices[i] ? key : lease_key(*all.devices[i]);

@@ -27,7 +27,7 @@ std::string mark_of(const Card &card, const Spec &spec)
 // A whole card has the address of its instances, and no program can use it.
 bool is_partitioned(const Card &card)
 {
-    return card.info.kind == YOKE_CARD_GPU && card.info.mig == 1;
+    return card.info.kind != YOKE_CARD_MIG && card.info.mig == 1;
 }
 
 [[noreturn]] __attribute__((cold)) void fail_many(const Spec &spec,

@@ -5,6 +5,7 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/device/late.h"
+#include "core/memory/memory.h"
 #include "core/memory/pinned.h"
 #include "core/tensor/carrier.h"
 
@@ -71,13 +72,9 @@ public:
         if (capacity_ >= bytes && capacity_ / 2 <= bytes) return;
         if (data_) munmap(data_, capacity_);
         capacity_ = bytes;
-        data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (data_ != MAP_FAILED) {
-            // First touch is then a fault for 2 MiB, not for 4 KiB.
-            madvise(data_, bytes, MADV_HUGEPAGE);
-            return;
-        }
-        data_ = nullptr;
+        if (map()) return;
+        empty_cache(devices_of(kHostKind).front());
+        if (map()) return;
         fail(YOKE_E_OOM, "there is no room on the host for a copy of the %llu bytes to save",
              static_cast<unsigned long long>(bytes));
     }
@@ -92,11 +89,25 @@ public:
     char *data() const { return static_cast<char *>(data_); }
 
 private:
+    // False where the system has no room, or would end the process that touches it.
+    bool map()
+    {
+        data_ = nullptr;
+        if (would_be_ended(*devices_of(kHostKind).front(), capacity_)) return false;
+        void *data =
+            mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (data == MAP_FAILED) return false;
+        data_ = data;
+        // First touch is then a fault for 2 MiB, not for 4 KiB.
+        madvise(data_, capacity_, MADV_HUGEPAGE);
+        return true;
+    }
+
     void *data_ = nullptr;
     uint64_t capacity_ = 0;
 };
 
-void empty_snapshot_cache() noexcept
+void detail::empty_snapshot_cache() noexcept
 {
     void *data = nullptr;
     uint64_t capacity = 0;

@@ -123,8 +123,25 @@ static void a_pinned_copy_holds_the_values(void)
     yoke_tensor_release(x);
 }
 
+static void a_block_restores_the_device_that_the_thread_had_or_none(void)
+{
+    yoke_device *cpu = NULL, *current = NULL;
+    OK(yoke_device_open("cpu", &cpu));
+    CHECK(yoke_device_swap(cpu) == NULL);
+    OK(yoke_current_device(&current));
+    CHECK(current == cpu);
+    CHECK(yoke_device_swap(cpu) == cpu);
+    CHECK(yoke_device_swap(NULL) == cpu);
+    CHECK(yoke_device_swap(NULL) == NULL);
+    OK(yoke_set_device(cpu));
+    CHECK(yoke_device_swap(NULL) == cpu);
+    yoke_device_release(current);
+    yoke_device_release(cpu);
+}
+
 int main(void)
 {
+    RUN(a_block_restores_the_device_that_the_thread_had_or_none);
     RUN(a_thread_starts_on_the_default_stream_and_may_choose_another);
     RUN(streams_of_the_cpu_run_at_once_in_the_caller);
     RUN(events_are_reached_in_order_and_keep_the_time);

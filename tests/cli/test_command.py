@@ -170,6 +170,30 @@ def test_a_reason_that_cards_share_is_printed_once(scenario):
     assert "#0–1: " in told and told.count("#0: ") == told.count("#1: ") == 0, told
 
 
+def test_an_external_gpu_is_marked_in_every_form_and_no_other_card_is(scenario):
+    variables = scenario("2xeGPU-TB3")
+    for columns in (80, 220):
+        told = yoke("devices", variables=variables, columns=columns).stdout
+        rows = [line for line in told.splitlines() if re.match(r" *\d+ ", line)]
+        assert ["eGPU" in row for row in rows] == [False, True, True], told
+        assert max(map(len, told.splitlines())) <= columns
+        flat = " ".join(told.split())
+        assert "#1: it is an external GPU (eGPU) in Razer Core X, behind a cable of 40 Gbit/s" in flat, told
+    listed = yoke("devices", "--list", variables=variables).stdout.splitlines()
+    assert ["eGPU" in line for line in listed] == [False, True, True]
+    cards = json.loads(yoke("devices", "--json", variables=variables).stdout)["cards"]
+    assert [card["is_egpu"] for card in cards] == [False, True, True]
+    assert "eGPU" not in yoke("devices", variables=scenario("8xH100-nvlink")).stdout
+
+
+@pytest.mark.parametrize("machine", ["dgx-spark", "jetson-thor", "jetson"])
+def test_a_gpu_within_the_processor_is_one_row_with_the_hosts_memory(machine, scenario):
+    told = yoke("devices", variables=scenario(machine)).stdout
+    cards = json.loads(yoke("devices", "--json", variables=scenario(machine)).stdout)["cards"]
+    assert len(cards) == 1 and cards[0]["memory_total"] > 60 * 2**30, cards
+    assert "its memory is the host's" in " ".join(told.split()) and "eGPU" not in told, told
+
+
 def test_a_wrong_spec_names_the_key(scenario):
     done = yoke("select", "auto:min_fre=8GiB", variables=scenario("none"))
     assert done.returncode == 2 and "min_fre" in done.stderr and "min_free" in done.stderr

@@ -141,6 +141,19 @@ inline yoke_status get_fake_with_streams(const yoke_host *host, const yoke_backe
     return YOKE_OK;
 }
 
+// For the length of a block of code.
+class OnStream {
+public:
+    explicit OnStream(Stream &stream) : before_(current_stream(*stream.lane.device))
+    {
+        set_current_stream(stream);
+    }
+    ~OnStream() { set_current_stream(before_); }
+
+private:
+    Ref<Stream> before_;
+};
+
 // A process of its own in which devices "fake:0" and "fake:1" have streams.
 template <class Body>
 void in_fresh_process_with_streams(const Body &body)

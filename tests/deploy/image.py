@@ -1,6 +1,6 @@
 """Does what a Dockerfile says without Docker: each stage in a root of its own, which debootstrap has made. Needs root and Debian's mirror.
 
-It knows what ours has: FROM, COPY, RUN, ENV, USER, WORKDIR, CMD. RUN lines run as they stand, in /bin/sh of the stage.
+It knows what ours has: ARG, FROM, COPY, RUN, ENV, USER, WORKDIR, CMD. RUN lines run as they stand, in /bin/sh of the stage.
 """
 import json
 import os
@@ -53,13 +53,18 @@ def build(dockerfile, tree, work):
     base = work / "base"
     if not base.exists():
         subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(base)], check=True, stdout=subprocess.DEVNULL)
-    files, stages, stage = context(tree, work / "context"), {}, None
+    files, stages, stage, arguments = context(tree, work / "context"), {}, None, {}
     for word, rest in instructions(dockerfile):
         print(word, rest, flush=True)
         if word == "FROM":
             image, *name = rest.split(" AS ")
-            assert image == "debian:bookworm-slim", image
-            stage = stages[name[0] if name else ""] = Stage(base, work / f"stage-{len(stages)}")
+            assert image == "debian:bookworm-slim" or image in stages, image
+            below = stages[image].root if image in stages else base
+            stage = stages[name[0] if name else ""] = Stage(below, work / f"stage-{len(stages)}")
+        elif word == "ARG":  # by its default; one in front of the first FROM serves the others
+            name, _, value = rest.partition("=")
+            into = arguments if stage is None else stage.variables
+            into[name] = value or arguments.get(name, "")
         elif word == "RUN":
             stage.run(rest, check=True)
         elif word == "COPY":

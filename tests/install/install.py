@@ -26,6 +26,8 @@ EXAMPLES = {
 }
 FROM = {  # which yoke a script gets
     "venv/": "venv/bin/python -c 'import yoke; print(yoke.__file__)'",
+    "venv/bin/yoke": "PATH=\"$HOME/venv/bin:$PATH\" command -v yoke",
+    "venv/bin/yoke-probe": "PATH=\"$HOME/venv/bin:$PATH\" command -v yoke-probe",
     ".luarocks/": """eval "$(luarocks --lua-version 5.4 path)" && lua5.4 -e 'print((package.searchpath("yoke.core", package.cpath)))'""",
 }
 
@@ -90,6 +92,10 @@ def main(home):
         where = shell(command, env, home).strip()
         if not where.startswith(str(home / folder)):
             wrong.append(f"a yoke was found in {where}, not in {home / folder}")
+    for program in ("yoke", "yoke-probe"):  # whose libyoke must be the environment's
+        loaded = shell(f"ldd venv/bin/{program} | grep libyoke", env, home)
+        if "/site-packages/yoke/lib/libyoke.so" not in loaded:
+            wrong.append(f"venv/bin/{program} takes another libyoke: {loaded}")
     no_module = shell("venv/bin/python -c 'import yoke; print(yoke.why_unavailable(\"cuda\"))'", env, home)
     if shutil.which(os.environ.get("CUDACXX", "nvcc")) and "has no cuda module" in no_module:
         wrong.append(f"there is a CUDA toolkit, yet the wheel has no CUDA module: {no_module}")

@@ -231,6 +231,25 @@ def test_a_jetson_is_never_told_to_install_the_desktops_driver_and_replays(modul
     assert '-DYOKE_CUDA=ON -DYOKE_CUDA_ARCHS="87"' in unserved["remedy"]
 
 
+@pytest.mark.parametrize("driver", [{}, {"loaded": False}], ids=["driver", "no-driver"])
+@pytest.mark.parametrize("machine, archs", [("jetson-thor", "110"), ("dgx-spark", "120-real"), ("dgx-spark", "121")])
+def test_a_gpu_within_the_processor_that_stands_on_the_bus_is_examined_and_replays(machine, archs, driver, tmp_path):
+    scenario = {"extends": machine, "driver": driver, "files": {"/yoke/libyoke_cuda.so": f"yoke-cuda-module: cuda 13000 archs {archs}\n"}}
+    first = examined(rendered(scenario, tmp_path / "case"), tmp_path / "record")
+    checks = first["checks"]
+    text = " ".join(check["remedy"] for check in checks.values())
+    if machine == "jetson-thor":
+        assert "nvidia-driver" not in text and "libcuda1" not in text, text
+    if driver:
+        assert checks["module-loaded"]["status"] == "fail" and checks["module-loaded"]["remedy"], checks["module-loaded"]
+    else:
+        for id in ("module-loaded", "unified-memory", "driver-bound", "compute-capability", "cuda-library", "free-memory"):
+            assert checks[id]["status"] == "ok", checks[id]
+        for id in ("link-width", "external-gpu"):
+            assert checks[id]["status"] in ("ok", "skip"), checks[id]
+    assert without_recording(examined(replayed(tmp_path / "record"))) == without_recording(first)
+
+
 @pytest.mark.parametrize("archs, status", [("75-real,80-real", "fail"), ("80-real,87-real", "ok"), ("86", "ok")])
 def test_a_jetson_is_served_by_a_build_that_has_code_for_it(archs, status, tmp_path):
     scenario = {"extends": "jetson", "files": {"/dev/nvhost-ctrl-gpu": "", "/sys/module/nvgpu/initstate": "live\n",
@@ -239,6 +258,27 @@ def test_a_jetson_is_served_by_a_build_that_has_code_for_it(archs, status, tmp_p
     check = examined(rendered(scenario, tmp_path / "case"))["checks"]["compute-capability"]
     assert check["status"] == status, check
     assert status == "ok" or f'-DYOKE_CUDA_ARCHS="{archs.replace(",", ";")};87"' in check["remedy"]
+
+
+@pytest.mark.parametrize("value, dropped, better", [("0-1", "-1", "0,1"), ("0 1", "1", "0,1"), ("0;1", ";1", "0,1"),
+                                                     ("1gpu2", "gpu2", "1"), ("0, 1", None, None), ("1,0", None, None)])
+def test_an_entry_of_which_cuda_drops_the_end_is_warned_of(value, dropped, better, tmp_path):
+    scenario = patched({}, {"environment": {"CUDA_VISIBLE_DEVICES": value}, "files": {"/proc/self/environ": None}})
+    report = examined(rendered(scenario, tmp_path / "case"))
+    check = report["checks"]["visible-devices"]
+    assert check["status"] == ("warn" if dropped else "ok"), check
+    if dropped:
+        assert f"drops '{dropped}'" in check["evidence"] and check["remedy"] == f"export CUDA_VISIBLE_DEVICES={better}"
+
+
+@pytest.mark.parametrize("mig, status", [(True, "skip"), (False, "fail")])
+def test_a_link_that_is_down_is_no_fault_of_a_partitioned_card(mig, status, tmp_path):
+    parts = {"mig": True, "mig_instances": [{"profile": "7g.80gb", "memory": "79GiB"}]} if mig else {}
+    scenario = patched({}, {"nvlink": [], "gpu_defaults": {"nvlinks_active": 0, **parts},
+                            "environment": {"CUDA_VISIBLE_DEVICES": None}, "files": {"/proc/self/environ": None}})
+    check = examined(rendered(scenario, tmp_path / "case"))["checks"]["nvlink"]
+    assert check["status"] == status, check
+    assert not mig or "MIG" in check["evidence"]
 
 
 def test_a_version_of_a_dock_that_cannot_be_read_yet_is_no_safe_mode(tmp_path):

@@ -58,7 +58,7 @@ def test_the_scenarios_that_the_checks_rest_on_are_there():
             "struct-version-rejection", "exclusive-mode", "throttling", "remap-pending", "amd-card", "jetson",
             "mixed-order", "nouveau", "no-permission", "container-hidden-processes", "sleeping-gpu",
             "2xH100-homogeneous-pair+L4", "mig-half", "mig-half-mixed-uuids", "container-2-of-8",
-            "container-2-of-8-unknown-error", "wsl2", "power-limited", "retirement-pending", "unauthorized-dock"} <= set(render.names())
+            "container-2-of-8-unknown-error", "wsl2", "power-limited", "retirement-pending", "unauthorized-dock", "dgx-spark", "jetson-thor"} <= set(render.names())
 
 
 def test_a_key_that_is_not_known_is_named_with_the_nearest(make):

@@ -86,6 +86,11 @@ MACHINES = {
                      memory_total=[24560 * 2**20, 512 * 2**20]),
     "jetson": dict(kind=[3], name=["NVIDIA Jetson AGX Orin Developer Kit"], reason=["Jetson"], cc_major=[8],
                    cc_minor=[7], memory_total=[64349568 * 1024], pci=[""]),
+    "dgx-spark": dict(kind=[3], name=["NVIDIA GB10"], reason=[""], cc_major=[12], cc_minor=[1], visible=[0], is_egpu=[0],
+                      memory_total=[125489508 * 1024], memory_free=[118741248 * 1024], hidden_memory=[-1], multiprocessors=[48],
+                      link_generation=[-1], link_width=[-1]),
+    "jetson-thor": dict(kind=[3], name=["NVIDIA Thor"], reason=[""], cc_major=[11], cc_minor=[0], visible=[0], nvml_index=[0],
+                        memory_total=[128790528 * 1024], memory_free=[120210040 * 1024], pci=["0000:01:00.0"]),
     "nouveau": dict(driver=["nouveau"], reason=["blacklist nouveau"], visible=[-1]),
     "no-permission": dict(reason=["no permission (code 4); give this user access to /dev/nvidiactl"] * 2),
     "sleeping-gpu": dict(asleep=[0, 1], reason=["no backend of this build serves it", ""], visible=[-1, 0], nvml_index=[-1, -1],
@@ -106,6 +111,45 @@ def test_each_machine_is_told_as_it_is(name, tmp_path):
     assert pci == sorted(pci) and column(seen, "index") == list(range(len(pci)))
     assert seen["threads"] == 1, "a thread was left behind"
     assert not [file for file in seen["maps"] if "libcuda" in file or "libcu" in pathlib.Path(file).name]
+
+
+# Thor's GPU on the PCI bus, to which NVML gives another address.
+OTHER_ADDRESS = {"gpu_defaults": {"on_bus": False}, "gpu_changes": {"0": {"pci": "0001:01:00.0", "under": None}},
+                 "other_cards": [{"vendor": "10de", "device": "2b00", "class": "030200", "pci": "0000:01:00.0", "driver": "nvidia"}],
+                 "driver": {"in_kernel": False}}
+SOURCES = {
+    "all": {}, "no-nvml": {"nvml": {"present": False}}, "nvgpu-on-the-bus": {"gpu_defaults": {"driver": "nvgpu"}},
+    "no-bus": {"gpu_defaults": {"on_bus": False}}, "no-bus-no-proc": {"gpu_defaults": {"on_bus": False}, "driver": {"in_kernel": False}},
+    "other-address": OTHER_ADDRESS, "nvgpu-alone": {"gpu_defaults": {"driver": "nvgpu"}, "nvml": {"present": False}},
+    "tree-alone": {"gpus": [], "driver": {"loaded": False}, "nvml": {"present": False}},
+    "no-device-file": {"files": {"/dev/nvgpu": None, "/dev/nvmap": None}}}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_thor_is_one_card_whichever_sources_tell_of_it(name, tmp_path):
+    seen = look(tmp_path, {"extends": "jetson-thor", **SOURCES[name]})
+    holds(seen, kind=[3], present=[1], cc_major=[11], cc_minor=[0], memory_total=[128790528 * 1024],
+          memory_free=[120210040 * 1024])
+    if name in ("no-bus-no-proc", "tree-alone"):
+        holds(seen, reason=["this build has no CUDA module with code for this GPU"], visible=[-1])
+    else:
+        holds(seen, reason=[""], visible=[0])
+
+
+def test_a_card_in_a_slot_beside_a_thor_stays_a_card_of_its_own(tmp_path):
+    thor = json.loads((EDGE / "scenarios" / "jetson-thor.json").read_text())["gpus"][0]
+    slot = {"model": "L4", "uuid": "GPU-0d3c7a51-2c0d-5f0e-9d3a-1f6f6f0a7c21", "pci": "0002:01:00.0"}
+    holds(look(tmp_path, {"extends": "jetson-thor", "gpus": [thor, slot]}), kind=[3, 1], cc_major=[11, 8],
+          memory_total=[128790528 * 1024, 23034 * 2**20], nvml_index=[0, 1])
+
+
+def test_a_gpu_of_a_number_that_nobody_knows_has_the_hosts_memory_where_nvml_tells_of_none(tmp_path):
+    spark = json.loads((EDGE / "scenarios" / "dgx-spark.json").read_text())["gpus"][0]
+    scenario = {"extends": "dgx-spark", "gpus": [{**spark, "name": "NVIDIA GB12", "pci_id": "10de:3e99"}]}
+    holds(look(tmp_path, scenario), kind=[3], memory_total=[125489508 * 1024], memory_free=[118741248 * 1024], link_width=[-1])
+    (tmp_path / "plain").mkdir()
+    plain = {"extends": "dgx-spark", "gpus": [{**spark, "pci_id": "10de:3e99", "unified": False, "processes": []}]}
+    holds(look(tmp_path / "plain", plain), kind=[1], memory_total=[128501256192], link_width=[1])
 
 
 def test_measures_are_in_base_units(tmp_path):

@@ -12,7 +12,7 @@ from test_select_machines import machine_of, run
 
 GOLDENS = pathlib.Path(__file__).with_name("machines_told.txt")
 MACHINES = ["mig-half", "mig-half-mixed-uuids", "container-2-of-8", "container-2-of-8-unknown-error", "wsl2", "power-limited",
-            "retirement-pending", "unauthorized-dock", "jetson"]
+            "retirement-pending", "unauthorized-dock", "jetson", "jetson-thor", "dgx-spark"]
 TELL = """
 machine = yoke.inventory()
 for key in ("nvml_problem", "visible_devices", "docks"):

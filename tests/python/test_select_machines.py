@@ -185,6 +185,90 @@ def test_a_lease_that_is_taken_by_hand_in_a_container_is_warned_of_where_nobody_
     assert "which is this container's own" in said, said
 
 
+EMULATED_CARDS = dict(YOKE_CUDA_LIB_PATH=str(EMULATED[1]), LD_LIBRARY_PATH=os.pathsep.join(map(str, EMULATED)), YOKE_LOG="warn")
+
+
+PAIRS = {"same-link": ["RTX3090", "RTX3080"], "larger-last": ["RTX3080", "RTX3090"], "other-kind": ["T4", "A100-PCIE-40"]}
+
+
+@needs_emulated
+@pytest.mark.parametrize("nvml", [True, False], ids=["nvml", "no-nvml"])
+@pytest.mark.parametrize("order", ["PCI_BUS_ID", "FASTEST_FIRST"])
+@pytest.mark.parametrize("models", PAIRS.values(), ids=PAIRS)
+def test_auto_takes_the_larger_card_and_explain_names_the_same_one_before_and_behind(models, order, nvml, tmp_path):
+    cards = [{"model": model, "pci": f"0000:0{2 * place + 1}:00.0"} for place, model in enumerate(models)]
+    machine = machine_of(tmp_path, {"gpus": cards, "nvml": {"present": nvml}})
+    said = run(machine, """
+def looked():
+    found = yoke.explain("auto")
+    return found[0].device, found.visible
+before = looked()
+small = min(yoke.devices("cuda"), key=lambda device: device.total_memory)
+yoke.ones(3, device=small)  # tells how much is free there
+chosen = yoke.device("auto")
+largest = max(yoke.devices("cuda"), key=lambda device: device.total_memory)
+assert chosen is largest and chosen is not small, chosen
+assert before == looked() == (str(chosen), chosen.uuid), (before, looked(), str(chosen), chosen.uuid)
+""", CUDA_DEVICE_ORDER=order, **EMULATED_CARDS)
+    assert said == "", said
+
+
+@needs_emulated
+@pytest.mark.parametrize("block", [
+    "with yoke.device('cpu'): yoke.ones(3)", "with yoke.device('cpu'), yoke.device('cuda:1'), yoke.device('cpu'): pass",
+    "with yoke.device('cpu'):\n    with yoke.device('cuda:1'): yoke.ones(3)",
+    "with yoke.device('cpu'): yoke.set_device('cuda:1')", "with yoke.stream(yoke.Stream('cuda:1')): pass"],
+    ids=["plain", "nested", "nested-with-work", "set-within", "stream"])
+def test_a_block_of_a_device_leaves_the_thread_with_the_default_which_disable_moves(block, tmp_path):
+    said = run(machine_of(tmp_path, "A100+T4"), block + """
+def here(): return str(yoke.ones(3).device)
+from threading import Thread
+first = here()
+assert first.startswith("cuda"), first
+for _ in range(2):
+    yoke.disable("cuda")
+    assert here() == "cpu"
+    found = []
+    thread = Thread(target=lambda: found.append(here()))
+    thread.start(); thread.join()
+    assert found == ["cpu"], found
+    yoke.enable("cuda")
+    assert here() == first
+with yoke.device("cpu"):
+    yoke.disable("cuda")  # within the block: its end brings nothing back that is switched off
+assert here() == "cpu"
+yoke.enable("cuda")
+assert here() == first
+""", **EMULATED_CARDS)
+    assert said == "", said
+
+
+@needs_emulated
+def test_a_device_that_a_thread_has_set_itself_is_refused_behind_a_block_while_it_is_disabled(tmp_path):
+    said = run(machine_of(tmp_path, "A100+T4"), """
+yoke.set_device("cuda:1")
+with yoke.device("cpu"):
+    yoke.disable("cuda")
+try:
+    yoke.ones(3)
+except yoke.DeviceUnavailableError as error:
+    print(error)
+yoke.enable("cuda")
+print(yoke.ones(3).device)
+""", **EMULATED_CARDS)
+    assert "disabled by yoke.disable('cuda')" in said and said.splitlines()[-1] == "cuda:1", said
+
+
+@needs_emulated
+def test_a_block_of_the_cpu_opens_no_other_device(tmp_path):
+    said = run(machine_of(tmp_path, "A100+T4"), """
+with yoke.device("cpu"):
+    yoke.ones(3)
+print("libyoke_cuda" in open("/proc/self/maps").read())
+""", **EMULATED_CARDS)
+    assert said == "False\n", said
+
+
 MARK = "/yoke/libyoke_cuda.so"
 LIBCUDA = {"/usr/lib/x86_64-linux-gnu/libcuda.so.1": ""}
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import unittest
 
@@ -88,6 +89,32 @@ message(STATUS "used ${{YOKE_ONEDNN_USED}}")
         return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
+def wheel(folder):
+    """The files of a wheel that has a library and a program, installed by cmake/YokeLayout: (packages, scripts)."""
+    project = pathlib.Path(folder)
+    (project / "lib.c").write_text("int answer(void) { return 42; }\n")
+    (project / "main.c").write_text("int answer(void);\nint main(void) { return answer(); }\n")
+    (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(wheel LANGUAGES C)
+set(SKBUILD 2)
+set(SKBUILD_SCRIPTS_DIR ${{PROJECT_BINARY_DIR}}/scripts)
+set(SKBUILD_DATA_DIR ${{PROJECT_BINARY_DIR}}/data)
+set(CMAKE_INSTALL_LIBDIR yoke/lib)
+include(GNUInstallDirs)
+set(PROJECT_SOURCE_DIR {SOURCE})
+include({SOURCE}/cmake/YokeLayout.cmake)
+add_library(yoke SHARED {project}/lib.c)
+add_executable(tool {project}/main.c)
+target_link_libraries(tool PRIVATE yoke)
+install(TARGETS yoke LIBRARY DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
+yoke_install_program(tool)
+""")
+    for command in (["-S", folder, "-B", project / "out", f"-DPython_EXECUTABLE={sys.executable}"], ["--build", project / "out"],
+                    ["--install", project / "out", "--prefix", project / "packages"]):
+        subprocess.run(["cmake", *command], check=True, capture_output=True)
+    return project / "packages", project / "out" / "scripts"
+
+
 class Dev(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -97,6 +124,25 @@ class Dev(unittest.TestCase):
         plan = check.Plan(self.build)
         self.assertTrue(plan.add(name), name)
         return plan
+
+    def test_a_program_of_a_wheel_finds_the_library_from_the_environments_bin(self):
+        clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}  # the build's own comes first in it
+        python = pathlib.Path(sysconfig.get_path("stdlib")).name
+        with tempfile.TemporaryDirectory() as folder:
+            packages, scripts = wheel(folder)
+            for number, place in enumerate([f"lib/{python}/site-packages", f"lib64/{python}/site-packages",
+                                            f"lib/{python}/dist-packages", "."]):
+                environment = pathlib.Path(folder, f"environment-{number}")
+                shutil.copytree(packages, environment / place)
+                shutil.copytree(scripts, environment / "bin")
+                self.assertEqual(subprocess.run([environment / "bin/tool"], env=clean).returncode, 42, place)
+
+    def test_the_benchmarks_have_built_what_they_use_of_the_tests(self):
+        users = [path.name for path in (SOURCE / "benchmarks").glob("*.py") if '"fakes" / "edge"' in path.read_text()]
+        self.assertEqual(users, ["startup.py"])
+        made = subprocess.run(["ninja", "-C", BUILD, "-t", "inputs", "benchmarks"], check=True, capture_output=True, text=True).stdout
+        if "fake_nvml" in (BUILD / "build.ninja").read_text():
+            self.assertTrue("fake_nvml.dir/" in made, "no benchmark has the fake NVML built")
 
     def test_an_unknown_name_is_refused_with_the_nearest(self):
         plan = check.Plan(self.build)

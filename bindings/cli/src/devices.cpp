@@ -67,6 +67,25 @@ std::string percent(double share)
     return number(share * 100, "%");
 }
 
+// Names a card; the mark of an eGPU stands first, where a narrow terminal does not cut it off.
+std::string name_of(const yoke_card_info &card, const char *otherwise)
+{
+    return std::string(card.is_egpu == 1 ? "eGPU " : "") + (*card.name ? card.name : otherwise);
+}
+
+// Says what sets a card apart from one in a slot; "" for nothing.
+std::string place_in_words(const yoke_card_info &card)
+{
+    if (card.kind == YOKE_CARD_INTEGRATED && card.memory_total >= 0)
+        return "it is part of the processor's chip, and its memory is the host's";
+    if (card.is_egpu != 1) return "";
+    std::string text = "it is an external GPU (eGPU)";
+    if (*card.enclosure) text += std::string(" in ") + card.enclosure;
+    if (card.enclosure_rate > 0)
+        text += ", behind a cable of " + number(card.enclosure_rate * 1e-9, " Gbit/s");
+    return text;
+}
+
 // "#0–7: why they cannot be used": a reason that several share once.
 void print_reasons(const std::vector<yoke_card_info> &cards, int width)
 {
@@ -96,13 +115,16 @@ void print_cards(const std::vector<yoke_card_info> &cards, int width)
                  {"UUID", false, true}});
     for (const yoke_card_info &card : cards) {
         const char *state = state_of(card);
-        table.add({std::to_string(card.index), place_of(card), *card.name ? card.name : "-",
-                   memory_of(card), percent(card.utilization), number(card.temperature, "C"), state,
-                   power_of(card), link_of(card), *card.pci ? card.pci : "-",
-                   *card.uuid ? card.uuid : "-"},
+        table.add({std::to_string(card.index), place_of(card), name_of(card, "-"), memory_of(card),
+                   percent(card.utilization), number(card.temperature, "C"), state, power_of(card),
+                   link_of(card), *card.pci ? card.pci : "-", *card.uuid ? card.uuid : "-"},
                   colour_of(state));
     }
     fputs(table.text(width).c_str(), stdout);
+    for (const yoke_card_info &card : cards)
+        if (const std::string text = place_in_words(card); !text.empty())
+            fputs(wrapped("#" + std::to_string(card.index) + ": " + text, width, 2).c_str(),
+                  stdout);
     print_reasons(cards, width);
 }
 
@@ -111,7 +133,7 @@ void print_list(const std::vector<yoke_card_info> &cards)
 {
     for (const yoke_card_info &card : cards)
         printf("%s#%d: %s (%s%s%s%s)%s%s\n", card.kind == YOKE_CARD_MIG ? "  " : "", card.index,
-               *card.name ? card.name : "a card", *card.uuid ? "UUID: " : "",
+               name_of(card, "a card").c_str(), *card.uuid ? "UUID: " : "",
                *card.uuid ? card.uuid : "no UUID is known", *card.pci ? ", " : "", card.pci,
                card.visible < 0 ? "" : " ", card.visible < 0 ? "" : place_of(card).c_str());
 }

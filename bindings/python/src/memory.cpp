@@ -62,8 +62,9 @@ void bind_memory(py::module_ &module)
     module.def(
         "is_caching", [] { return yoke_is_caching() == 1; },
         "Whether freed blocks are kept for the next request.");
-    module.def("live_tensor_count", yoke_live_tensor_count,
-               "Tensors alive in the process: Python's, other hosts', and what the tape keeps.");
+    module.def(
+        "live_tensor_count", yoke_live_tensor_count,
+        "Tensors alive in the process, Python's and other hosts', and each that the tape keeps (saved_tensors).");
     module.def(
         "shares_memory",
         [](const py::object &a, const py::object &b) {

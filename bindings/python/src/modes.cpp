@@ -146,12 +146,16 @@ private:
         if (const CheckpointScope *scope = modes.checkpoint()) enter_checkpoint(*scope);
         for (const py::handle stream : modes.streams())
             status = first(status, enter_stream(stream));
-        if (modes.device()) {
-            status = first(status, yoke_current_device(&device_));
-            yoke_device_release(device_);  // it lives on: yoke/device.h
-            status = first(status, yoke_set_device(modes.device()));
-        }
+        if (modes.device()) status = first(status, enter_device(modes.device()));
         return status;
+    }
+
+    // The thread's own device is kept, none too, so that the thread follows the process's default again.
+    yoke_status enter_device(yoke_device *device)
+    {
+        device_ = yoke_device_swap(nullptr);
+        has_device_ = true;
+        return yoke_set_device(device);
     }
 
     yoke_status enter_region(const AutocastRegion &region)
@@ -197,7 +201,7 @@ private:
         if (has_checkpoint_) leave_checkpoint();
         for (auto at = streams_.rbegin(); at != streams_.rend(); ++at)
             status = first(status, yoke_set_stream(*at));
-        if (device_) status = first(status, yoke_set_device(device_));
+        if (has_device_) yoke_device_swap(device_);
         if (id_) --modes_count;
         forget();
         return status;
@@ -212,6 +216,7 @@ private:
         yoke_checkpoint_release(std::exchange(checkpoint_, nullptr));
         has_checkpoint_ = false;
         device_ = nullptr;
+        has_device_ = false;
         grad_ = -1;
         id_ = 0;
     }
@@ -222,7 +227,9 @@ private:
     yoke_autocast *region_ = nullptr;
     bool has_checkpoint_ = false;
     yoke_checkpoint *checkpoint_ = nullptr;  // in whose place another is in force
-    yoke_device *device_ = nullptr;
+    bool has_device_ = false;
+    yoke_device *device_ =
+        nullptr;  // the thread's own, in whose place another is in force; null: none
     std::vector<yoke_stream *> streams_;
 };
 thread_local InForce in_force;

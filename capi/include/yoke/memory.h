@@ -31,8 +31,9 @@ YOKE_API yoke_status yoke_max_memory_reserved(yoke_device *device, int64_t *byte
 /* Both maxima start again from the present values. [any-thread] */
 YOKE_API yoke_status yoke_reset_peak_memory_stats(yoke_device *device);
 
-/* Tensors alive in the process: handles of the host and what the tape keeps. 0 at the end of a
- * program that released all it made. [any-thread] */
+/* Tensors alive in the process: those that a handle or a list of the library holds, and each that the tape keeps for
+ * backward (yoke_tensor_saved_count), one that is held and kept counted as two. 0 at the end of a program that released
+ * all it made. [any-thread] */
 YOKE_API int64_t yoke_live_tensor_count(void);
 
 /* ---- The cache ------------------------------------------------------------------------------------- */
@@ -44,7 +45,8 @@ YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
 
 /* Caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved
  * equals allocated once other threads that keep small blocks have ended, and a device is asked for the
- * very size, so that tools that watch its memory see an overrun. YOKE_NO_CACHING=1 starts with it off. [any-thread] */
+ * very size, so that tools that watch its memory see an overrun. YOKE_NO_CACHING=1 starts with it off, and so does
+ * PYTORCH_NO_CUDA_MEMORY_CACHING=1 unless YOKE_NO_CACHING is set. [any-thread] */
 YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 
 /* 1 while freed blocks are kept. [any-thread] */

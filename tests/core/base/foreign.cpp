@@ -44,6 +44,26 @@ TEST(Foreign, SetsWhatNobodySet)
     });
 }
 
+TEST(Foreign, PyTorchsSwitchOfItsCacheIsOurs)
+{
+    in_fresh_process([] {
+        unsetenv("YOKE_NO_CACHING");
+        set_alone({{"PYTORCH_NO_CUDA_MEMORY_CACHING", "1"}});
+        EXPECT_STREQ(peek_config("YOKE_NO_CACHING"), "1");
+        EXPECT_EQ(config_origin("YOKE_NO_CACHING"), "PYTORCH_NO_CUDA_MEMORY_CACHING");
+        EXPECT_EQ(told("PYTORCH_NO_CUDA_MEMORY_CACHING"), "sets YOKE_NO_CACHING=1");
+        setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "0", 1);
+        EXPECT_STREQ(peek_config("YOKE_NO_CACHING"), "0");
+        setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "true", 1);
+        const std::vector<ConfigProblem> problems = config_problems();
+        ASSERT_EQ(problems.size(), 1u);
+        EXPECT_EQ(problems[0].key, "PYTORCH_NO_CUDA_MEMORY_CACHING") << "what the remedy unsets";
+        EXPECT_NE(problems[0].text.find("must be 0 or 1"), std::string::npos) << problems[0].text;
+        setenv("YOKE_NO_CACHING", "0", 1);
+        EXPECT_STREQ(config("YOKE_NO_CACHING"), "0");
+    });
+}
+
 TEST(Foreign, OurOwnComesFirstBeItSetByTheProgram)
 {
     in_fresh_process([] {

@@ -16,25 +16,13 @@ namespace {
 using test::expect_error;
 using test::fake_streams;
 using test::in_fresh_process_with_streams;
+using test::OnStream;
 using Lines = std::vector<std::string>;
 
 Tensor made_on(Device &device, int64_t numel = 100)
 {
     return make_tensor(device, YOKE_F32, Dims{numel}, "a test");
 }
-
-// For the length of a block of code.
-class OnStream {
-public:
-    explicit OnStream(Stream &stream) : before_(current_stream(*stream.lane.device))
-    {
-        set_current_stream(stream);
-    }
-    ~OnStream() { set_current_stream(before_); }
-
-private:
-    Ref<Stream> before_;
-};
 
 TEST(DeviceStreams, AThreadHasAStreamOfEachDeviceAndTheDefaultOneAtFirst)
 {
@@ -221,30 +209,6 @@ TEST(DeviceStreams, CopiesBetweenDevicesAreOrderedByEventsOnBothSides)
         move_to(*x, second, false);
         EXPECT_EQ(fake_streams.take(),
                   (Lines{"record s1 e1", "wait s2 e1", "copy s2", "record s2 e2", "wait s1 e2"}));
-    });
-}
-
-TEST(DeviceStreams, ANonBlockingCopyHoldsItsPinnedMemoryUntilItIsDone)
-{
-    in_fresh_process_with_streams([](Device &device, Device &) {
-        Device &cpu = open_device("cpu");
-        const Tensor x = made_on(cpu);
-        fake_streams.take();
-        fake_streams.reached = false;
-        move_to(*x, device, true);
-        EXPECT_EQ(fake_streams.take(), (Lines{"copy s0", "record s0 e1"}))
-            << "nothing is waited for";
-        const int allocs = test::fake.allocs;
-        Tensor pinned = make_pinned(device, YOKE_F32, Dims{100}, "a test");
-        EXPECT_EQ(test::fake.allocs, allocs + 1) << "the other block is still read";
-        EXPECT_NE(pinned_block_of(*pinned), nullptr);
-        EXPECT_EQ(pinned->device, &cpu);
-        fake_streams.reached = true;
-        const Tensor again = make_pinned(device, YOKE_F32, Dims{100}, "a test");
-        EXPECT_EQ(test::fake.allocs, allocs + 1);
-        const Tensor back = move_to(*made_on(device), cpu, true);
-        EXPECT_NE(pinned_block_of(*back), nullptr)
-            << "what comes back unwaited lies in pinned memory";
     });
 }
 

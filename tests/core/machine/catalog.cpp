@@ -52,6 +52,9 @@ TEST(Catalog, ModelsAreFoundByTheDriversNames)
     EXPECT_STREQ(name("NVIDIA L4", 23034), "L4");
     EXPECT_STREQ(name("NVIDIA L40S", 46068), "L40S");
     EXPECT_STREQ(name("NVIDIA A10", 23028), "A10");
+    EXPECT_STREQ(name("NVIDIA GB10", 122502), "GB10");
+    EXPECT_STREQ(name("NVIDIA Thor", 125772), "Jetson T5000");
+    EXPECT_STREQ(name("NVIDIA Thor", 62000), "");
     EXPECT_STREQ(name("NVIDIA GeForce RTX 3080", 10240), "RTX 3080");
     EXPECT_STREQ(name("NVIDIA GeForce RTX 3080", 12288), "");
     EXPECT_STREQ(name("NVIDIA GeForce RTX 3080 Ti", 12288), "");

@@ -75,7 +75,6 @@ TEST(Visibility, NumbersAreReadAsCudaReadsThem)
              Vector{"2,0", {2, 0}},
              Vector{" 1, 2", {1, 2}},
              Vector{"+1", {1}},
-             Vector{"1gpu2,2ampere", {1, 2}},
              Vector{"0,2,-1,1", {0, 2}, "entry '-1' is below 0", "0,2,1"},
              Vector{"0,9,1", {0}, "entry '9' is beyond the last card, 3", "0,1"},
              Vector{"9", {}, "entry '9' is beyond the last card, 3"},
@@ -89,6 +88,45 @@ TEST(Visibility, NumbersAreReadAsCudaReadsThem)
              Vector{"1,", {1}, "entry '' is empty", "1"},
          })
         hold(four(), vector);
+}
+
+TEST(Visibility, WhatStandsBehindANumberIsDroppedAndTold)
+{
+    const struct {
+        const char *value;
+        Indexes cards;
+        const char *dropped, *corrected;
+    } kVectors[] = {
+        {"0-2", {0}, "of the entry '0-2' CUDA reads 0 and drops '-2'", "0,1,2"},
+        {"1-9", {1}, "drops '-9'", "1,2,3"},
+        {"0 1", {0}, "of the entry '0 1' CUDA reads 0 and drops '1'", "0,1"},
+        {"0;1", {0}, "CUDA reads 0 and drops ';1'", "0,1"},
+        {"3:1", {3}, "drops ':1'", "3,1"},
+        {"1gpu2", {1}, "CUDA reads 1 and drops 'gpu2'", "1"},
+        {"1gpu2,2ampere", {1, 2}, "drops 'gpu2'; of the entry '2ampere' CUDA reads 2", "1,2"},
+        {"2,0-1", {2, 0}, "drops '-1'", "2,0,1"},
+        {"0x2", {0}, "drops 'x2'", "0"},
+        {"1.5", {1}, "drops '.5'", "1"},
+        {" 1 , 2 ", {1, 2}, "", ""},
+        {"+1", {1}, "", ""},
+        {"GPU-aa11", {0}, "", ""},
+    };
+    for (const auto &vector : kVectors) {
+        const Visible visible = visible_cards(four(), vector.value, std::string("PCI_BUS_ID"));
+        EXPECT_EQ(visible.cards, vector.cards) << vector.value;
+        EXPECT_EQ(visible.problem, "") << vector.value;
+        EXPECT_EQ(visible.corrected, vector.corrected) << vector.value;
+        EXPECT_NE(visible.dropped.find(vector.dropped), std::string::npos) << visible.dropped;
+        EXPECT_EQ(visible.dropped.empty(), !*vector.dropped) << visible.dropped;
+    }
+}
+
+TEST(Visibility, AListInQuotesOrBracketsIsCorrectedToItsNumbers)
+{
+    hold(four(), {"\"0,1\"", {}, "entry '\"0' is no number", "0,1"});
+    hold(four(), {"[2 3]", {}, "entry '[2 3]' is no number", "2,3"});
+    hold(four(), {"cuda:1", {}, "entry 'cuda:1' is no number", "1"});
+    hold(four(), {"GPU-aa11;GPU-bb22", {}, "is the beginning of no UUID", "GPU-aa11,GPU-bb22"});
 }
 
 TEST(Visibility, ACardNamedTwiceHidesAll)

@@ -135,7 +135,7 @@ PATH = matching(r"(?!.*/\.\.(?:/|$))/.+", 'an absolute path without ".."')
 MODE = matching(r"[0-7]{3,4}", 'an octal mode, as "0660"')
 INDEX = matching(r"[0-9]+", "a whole number")
 NVML_CALL = matching(r"nvml[A-Z]\w+", 'the name of an NVML call, as "nvmlDeviceGetTemperature"')
-DRIVER = one_of("nvidia", "nouveau", "vfio-pci", "")
+DRIVER = one_of("nvidia", "nvgpu", "nouveau", "vfio-pci", "")
 STATUS = one_of("active", "suspended", "suspending", "resuming", "error", "unsupported")
 
 PROCESS = record(pid=count, memory=size, name=text, user=text, visible=flag, container=text, utilization=count,
@@ -157,7 +157,7 @@ GPU_KEYS = dict(
     vgpu=flag, vgpu_licensed=flag, virtualization=one_of("none", "passthrough", "vgpu", "host-vgpu"), link=LINK,
     pcie_tx=count, pcie_rx=count, nvlinks=count, nvlinks_active=count, nvlink_version=count, p2p=flag, display=flag,
     numa_node=integer, minor=count, runtime_status=STATUS, removable=flag, under=PCI, driver=DRIVER, boot_vga=flag,
-    board=count, mps=flag, on_bus=flag, processes=list_of(PROCESS), **{"class": CLASS})
+    board=count, mps=flag, unified=flag, on_bus=flag, processes=list_of(PROCESS), **{"class": CLASS})
 GPU = record(required=["name", "pci", "pci_id", "cc", "memory"], **GPU_KEYS)
 CARD = record(vendor=HEX4, device=HEX4, subsystem_id=PCI_ID, **{"class": CLASS}, pci=PCI, driver=text, name=text,
               under=PCI, numa_node=integer, boot_vga=flag, removable=flag, runtime_status=STATUS, display=flag,

@@ -54,15 +54,7 @@ static void enter_stream(Scope *scope, Modes *outer)
     for (const Scope *newer = outer->streams; newer; newer = newer->next_stream)
         if (yoke_stream_device(newer->stream) == device) return;
     if (yoke_current_stream(device, &scope->outer)) return;
-    if (!outer->streams) {
-        if (yoke_current_device(&outer->device)) {
-            yoke_stream_release(scope->outer);
-            scope->outer = NULL;
-            return;
-        }
-        yoke_device_release(outer->device); /* it lives on: yoke/device.h */
-        yoke_set_device(device);
-    }
+    if (!outer->streams) outer->device = yoke_device_swap(device);
     yoke_set_stream(scope->stream);
     scope->next_stream = outer->streams;
     outer->streams = scope;
@@ -95,7 +87,7 @@ void yl_leave_streams(Modes outer)
         yoke_stream_release(scope->outer);
         scope->outer = NULL;
     }
-    yoke_set_device(outer.device);
+    yoke_device_swap(outer.device);
 }
 
 /* Its user value keeps the coroutine alive until the

@@ -12,7 +12,7 @@ typedef struct Modes {
     int32_t has_checkpoint; /* 1: `checkpoint` is put back */
     yoke_checkpoint *checkpoint;
     Scope *streams; /* scopes whose streams are in force, each with what it replaced; NULL: none */
-    yoke_device *device; /* the thread's own, where there are streams */
+    yoke_device *device; /* the thread's own, where there are streams; NULL: none */
 } Modes;
 
 /* Puts the running coroutine's grad mode, autocast region, checkpoint scope and streams in force. */

@@ -59,6 +59,7 @@ EXPORT int nvmlDeviceGetMemoryInfo(Handle *device, Memory *out)
 {
     return on_any(__func__, device, {out},
                   [&](const Scenario &, const Gpu &gpu, const Json *instance) {
+                      if (gpu.flag("unified")) return kNotSupported;
                       const MemoryV2 memory = memory_of(gpu, instance);
                       *out = {memory.total, memory.free, memory.total - memory.free};
                       return kSuccess;
@@ -72,6 +73,7 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(Handle *device, MemoryV2 *out)
             const uint wanted = version_of<MemoryV2>(2);
             if (const Return code = check_version(all, "nvmlMemory_v2_t", out->version, wanted))
                 return code;
+            if (gpu.flag("unified")) return kNotSupported;
             *out = memory_of(gpu, instance);
             out->version = wanted;
             return kSuccess;

@@ -1,0 +1,95 @@
+// Pinned host memory over a fake backend that writes down what it is asked: what of its work a block waits for.
+#include "core/memory/pinned.h"
+
+#include "core/ops/move.h"
+#include "core/select/select.h"
+#include "tests/core/stream_backend.h"
+
+namespace yoke {
+namespace {
+
+using test::fake_streams;
+using test::in_fresh_process_with_streams;
+using test::OnStream;
+using Lines = std::vector<std::string>;
+
+Tensor made_on(Device &device)
+{
+    return make_tensor(device, YOKE_F32, Dims{100}, "a test");
+}
+
+TEST(Pinned, ANonBlockingCopyHoldsItsPinnedMemoryUntilItIsDone)
+{
+    in_fresh_process_with_streams([](Device &device, Device &) {
+        Device &cpu = open_device("cpu");
+        const Tensor x = made_on(cpu);
+        fake_streams.take();
+        fake_streams.reached = false;
+        move_to(*x, device, true);
+        EXPECT_EQ(fake_streams.take(), (Lines{"copy s0", "record s0 e1"}))
+            << "nothing is waited for";
+        const int allocs = test::fake.allocs;
+        Tensor pinned = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        EXPECT_EQ(test::fake.allocs, allocs + 1) << "the other block is still read";
+        EXPECT_NE(pinned_block_of(*pinned), nullptr);
+        EXPECT_EQ(pinned->device, &cpu);
+        fake_streams.reached = true;
+        const Tensor again = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        EXPECT_EQ(test::fake.allocs, allocs + 1);
+        const Tensor back = move_to(*made_on(device), cpu, true);
+        EXPECT_NE(pinned_block_of(*back), nullptr)
+            << "what comes back unwaited lies in pinned memory";
+    });
+}
+
+TEST(Pinned, APinnedTensorKeepsOneFenceForEachStreamHoweverOftenItIsCopied)
+{
+    in_fresh_process_with_streams([](Device &device, Device &other) {
+        const Tensor pinned = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        PinnedBlock &block = *pinned_block_of(*pinned);
+        fake_streams.reached = false;  // no copy is ever done, so that only their order tells
+        for (int i = 0; i < 100; ++i) move_to(*pinned, device, true);
+        EXPECT_EQ(block.fences.size(), 1u);
+        {
+            const Ref<Stream> side = make_stream(device, 0);
+            const OnStream on(side);
+            for (int i = 0; i < 100; ++i) move_to(*pinned, device, true);
+        }
+        EXPECT_EQ(block.fences.size(), 2u);
+        for (int i = 0; i < 100; ++i) move_to(*pinned, other, true);
+        move_to(*pinned, device, true);
+        EXPECT_EQ(block.fences.size(), 3u);
+        int native = 0;
+        for (int i = 0; i < 100; ++i) {
+            const Ref<Stream> wrapped = wrap_stream(device, &native);
+            const OnStream on(wrapped);
+            move_to(*pinned, device, true);
+        }
+        EXPECT_LE(block.fences.size(), 3u + 2u) << "each of a host's streams in turn has a lane";
+        fake_streams.reached = true;
+    });
+}
+
+TEST(Pinned, APinnedBlockIsUsedAgainOnlyOnceEveryStreamHasReadIt)
+{
+    in_fresh_process_with_streams([](Device &device, Device &) {
+        Tensor pinned = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        const void *place = pinned_block_of(*pinned)->data;
+        const Ref<Stream> side = make_stream(device, 0);
+        fake_streams.reached = false;
+        for (int i = 0; i < 3; ++i) {
+            move_to(*pinned, device, true);
+            const OnStream on(side);
+            move_to(*pinned, device, true);
+        }
+        pinned = nullptr;
+        pinned = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        EXPECT_NE(pinned_block_of(*pinned)->data, place) << "streams still read the first";
+        fake_streams.reached = true;
+        const Tensor next = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        EXPECT_EQ(pinned_block_of(*next)->data, place);
+    });
+}
+
+}  // namespace
+}  // namespace yoke
