@@ -1,6 +1,7 @@
 // What higher floors lend to lower ones (core/base/lent.h). This file alone stands above all floors of the core.
 #include "core/base/lent.h"
 
+#include "core/comm/local_rank.h"
 #include "core/comm/staging.h"
 #include "core/device/stream.h"
 #include "core/memory/blocks.h"
@@ -9,6 +10,7 @@
 #include "core/ops/graph.h"
 #include "core/ops/recompute.h"
 #include "core/tensor/live.h"
+#include "core/tensor/snapshot.h"
 
 namespace yoke {
 
@@ -21,6 +23,10 @@ constinit Lent lent = {
     .live_tensors = detail::live_tensors,
     .live_memory = detail::live_memory,
     .live_groups = detail::live_groups,
+    .local_rank = detail::local_rank,
+    .is_rank_beside = detail::is_rank_beside,
+    .is_variable_of_rank = detail::is_variable_of_rank,
+    .empty_snapshot_cache = detail::empty_snapshot_cache,
     .alloc_scratch = detail::alloc_scratch,
     .free_scratch = detail::free_scratch,
 };

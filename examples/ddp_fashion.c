@@ -4,6 +4,7 @@
  *     yoke run -n 2 -- ddp_fashion [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0]
  *                                  [--limit N] [--losses] [--save FOLDER] [--every 100]
  *
+ * By "auto" each rank of a machine trains on a GPU of its own, or all on the CPU.
  * ddp_fashion.py and ddp_fashion.lua do the same, and give the same losses bit for bit. With --save each goes on from
  * what another one has left in the folder, which all ranks see.
  */

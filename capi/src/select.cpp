@@ -61,8 +61,7 @@ std::unique_ptr<yoke_explanation> explain(std::string_view text)
 {
     const Spec spec = parse_spec(text);
     Candidates all = find_candidates(spec, false);
-    const Choice choice =
-        choose(all.machine, all.situation, spec, std::max<int32_t>(spec.count, 1));
+    const Choice choice = choose(all.machine, all.situation, spec, spec.count);
     auto made = std::make_unique<yoke_explanation>();
     for (const Verdict &verdict : choice.verdicts)
         made->candidates.push_back(candidate_of(verdict));

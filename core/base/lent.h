@@ -7,6 +7,8 @@
 #include "yoke/types.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,13 @@ struct Lent {
     LiveFn live_tensors;  // tensor
     LiveFn live_memory;   // memory: blocks that no tensor has
     LiveFn live_groups;   // comm: of collectives, with a stream of their own there
+
+    // Which of its machine's ranks this process is: see core/comm/local_rank.h. Each may raise.
+    std::optional<int32_t> (*local_rank)();         // comm
+    bool (*is_rank_beside)(int32_t process);        // comm
+    bool (*is_variable_of_rank)(const char *name);  // comm
+    // A device has no memory left: what waits on the host for the copies of the next save goes.
+    void (*empty_snapshot_cache)() noexcept;  // tensor
 
     // What a backend calls host->scratch_alloc and host->scratch_free for: see core/backend/backend.h.
     yoke_status (*alloc_scratch)(void *device, uint64_t bytes, void *stream,

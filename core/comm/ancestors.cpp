@@ -1,6 +1,8 @@
 // Which launcher has started which: variables of both alike come to a process, and do not tell. The launcher whose
 // ranks this process is one of is the first of those it comes from that has not been given what the launcher itself
 // sets.
+#include "core/comm/ancestors.h"
+
 #include "core/base/text.h"
 #include "core/comm/environment.h"
 
@@ -10,12 +12,9 @@
 
 namespace yoke {
 
-namespace {
-
 using Variables = std::map<std::string, std::string>;
 
-// As the process was started. Nothing where the system does not tell: it is another user's, or has ended.
-std::optional<Variables> variables_of(pid_t process)
+std::optional<Variables> process_variables(int32_t process)
 {
     const std::string all = file_text("/proc/" + std::to_string(process) + "/environ");
     if (all.empty()) return std::nullopt;
@@ -28,6 +27,8 @@ std::optional<Variables> variables_of(pid_t process)
     }
     return found;
 }
+
+namespace {
 
 // "7 (name of the program) S 6 …": 6. 0 where nobody knows.
 pid_t parent_of(pid_t process)
@@ -52,7 +53,7 @@ std::optional<Variables> before_step(const std::string &name, const std::string 
 {
     const char *text = getenv("SLURM_TASK_PID");
     const auto task = text ? parsed<pid_t>(text) : std::nullopt;
-    const std::optional<Variables> found = task ? variables_of(*task) : std::nullopt;
+    const std::optional<Variables> found = task ? process_variables(*task) : std::nullopt;
     return found && has(*found, name, value) ? std::optional(Variables()) : std::nullopt;
 }
 
@@ -61,7 +62,7 @@ std::optional<Variables> before_step(const std::string &name, const std::string 
 std::optional<Variables> process_launcher(const std::string &name, const std::string &value)
 {
     for (pid_t process = getppid(); process > 0; process = parent_of(process)) {
-        std::optional<Variables> found = variables_of(process);
+        std::optional<Variables> found = process_variables(process);
         if (!found) break;
         if (!has(*found, name, value)) return found;
     }

@@ -155,15 +155,6 @@ std::string doubt_of(const std::vector<LauncherSource> &sources)
     return "";
 }
 
-// Of one field the first that says it.
-template <class T>
-Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherSource::*field)
-{
-    for (const LauncherSource &source : sources)
-        if (source.*field) return source.*field;
-    return {};
-}
-
 void add(std::string &list, const std::string &part)
 {
     list += (list.empty() ? "" : ", ") + part;

@@ -327,6 +327,14 @@ Ref<Group> default_group(const char *call)
     return known.group;
 }
 
+std::optional<int32_t> local_rank_in_default_group()
+{
+    const std::lock_guard lock(known.mutex);
+    if (!known.group.present() || !known.group->is_here()) return {};
+    const Arrival &self = known.group->ranks()[static_cast<size_t>(known.group->rank())];
+    return self.local_size > 1 ? std::optional(self.local_rank) : std::nullopt;
+}
+
 void finalize_groups() noexcept
 {
     Ref<Group> last;

@@ -24,6 +24,8 @@ Ref<Group> shrink_group(Group &group, double seconds);
 
 // Raises YOKE_E_STATE where there is none.
 Ref<Group> default_group(const char *call);
+// Nothing where there is none, and where it has no other rank on this machine.
+std::optional<int32_t> local_rank_in_default_group();
 void finalize_groups() noexcept;
 
 }  // namespace yoke

@@ -179,6 +179,16 @@ LauncherSource by_index(const Lookup &variable)
     return source;
 }
 
+void check_local_rank(const LauncherSource &source)
+{
+    const Said<int32_t> &rank = source.local_rank, &size = source.local_size;
+    if (source.is_outer || !rank || !size || rank.value < size.value) return;
+    fail(
+        YOKE_E_VALUE,
+        "comm.init: %s is %d, and %s is %d; the ranks of a machine are numbered from 0, below their number",
+        rank.by.c_str(), rank.value, size.by.c_str(), size.value);
+}
+
 // Those that the first one's launcher found there when it was started have started it; the others run within it.
 void find_outer(std::vector<LauncherSource> &all, const Lookup &variable,
                 const LauncherLookup &launcher)
@@ -209,6 +219,7 @@ std::vector<LauncherSource> launchers(const Lookup &variable, const LauncherLook
                                     by_open_mpi(variable), by_slurm(variable),
                                     by_kubeflow(variable), by_index(variable)};
     find_outer(all, variable, launcher);
+    for (const LauncherSource &source : all) check_local_rank(source);
     return all;
 }
 

@@ -34,11 +34,30 @@ int64_t hash_of(std::string_view bytes)
 
 constexpr std::string_view kBuffer = "the buffer";
 
-std::string lines_of(const std::vector<Reducer::Named> &tensors, std::string_view kind)
+// Names the devices of a module alike on all ranks. Each rank has cards of its own, so a number must not count; which
+// tensors share a device must, as a bucket lies on one.
+class DeviceNames {
+public:
+    std::string of(const Device &device)
+    {
+        const auto found = std::ranges::find(seen_, &device);
+        const auto place = static_cast<size_t>(found - seen_.begin());
+        if (found == seen_.end()) seen_.push_back(&device);
+        const std::string kind = device.kind();
+        return place == 0 ? kind : format("%s, device %zu of the module", kind.c_str(), place + 1);
+    }
+
+private:
+    std::vector<const Device *> seen_;
+};
+
+std::string lines_of(const std::vector<Reducer::Named> &tensors, std::string_view kind,
+                     DeviceNames &names)
 {
     std::string text;
     for (const Reducer::Named &each : tensors)
-        text += std::string(kind) + " '" + each.name + "' is " + describe(*each.tensor) +
+        text += std::string(kind) + " '" + each.name + "' is " + to_string(each.tensor->shape()) +
+                " " + name(each.tensor->dtype) + " on " + names.of(*each.tensor->device) +
                 (each.is_frozen ? " and frozen\n" : "\n");
     return text;
 }
@@ -187,8 +206,10 @@ void check_one_order(Group &group, const std::vector<About> &all, const std::str
 
 void Reducer::compare_models(const Reducer *former) const
 {
-    const std::string mine = lines_of(options_.sizes, *compression_) +
-                             lines_of(all_params_, "the parameter") + lines_of(buffers_, kBuffer);
+    DeviceNames names;
+    std::string mine = lines_of(options_.sizes, *compression_);
+    mine += lines_of(all_params_, "the parameter", names);
+    mine += lines_of(buffers_, kBuffer, names);
     About own{hash_of(mine), std::ssize(mine)};
     if (former) own.former = static_cast<int64_t>(former->group_->number());
     if (former) own.module = former->first_number_;

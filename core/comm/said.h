@@ -35,6 +35,15 @@ Said<std::string> said_text(const Lookup &variable, const char *name);
 Said<std::vector<std::string>> said_host(const Lookup &variable, const char *name);
 Said<uint16_t> said_port(const Lookup &variable, const char *name);
 
+// Returns what the first source that knows a field says of it.
+template <class T>
+Said<T> first_said(const std::vector<LauncherSource> &sources, Said<T> LauncherSource::*field)
+{
+    for (const LauncherSource &source : sources)
+        if (source.*field) return source.*field;
+    return {};
+}
+
 // Those that speak, the one that counts most first.
 std::vector<LauncherSource> launchers(const Lookup &variable, const LauncherLookup &launcher);
 

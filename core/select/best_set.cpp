@@ -179,6 +179,12 @@ bool is_before(const Contender &a, const Contender &b)
            std::tuple(b.leased, -b.link, -b.free_memory, b.load, -b.card);
 }
 
+bool is_before_for_ranks(const Contender &a, const Contender &b)
+{
+    return std::tuple(a.leased, -a.link, -a.memory, a.number, a.card) <
+           std::tuple(b.leased, -b.link, -b.memory, b.number, b.card);
+}
+
 int join_quality(const Machine &machine, int a, int b)
 {
     const yoke_card_link &link = machine.link(a, b);

@@ -10,6 +10,7 @@
 #include "core/machine/vendor.h"
 #include "core/machine/visibility.h"
 #include "core/select/lease.h"
+#include "core/select/ranks.h"
 
 #include <unistd.h>
 #include <algorithm>
@@ -37,7 +38,7 @@ bool is_refuted(const Card &card, const Device &device)
     if (info.present == 0) return false;
     if (is_refuted_by_opening(card.rejected)) return true;
     const bool by_bus = info.nvml_index < 0 && !is_held_by_own_driver(info);
-    return device.memory.load() || info.kind == YOKE_CARD_INTEGRATED || by_bus;
+    return device.memory.load() || (info.kind == YOKE_CARD_INTEGRATED && !*info.pci) || by_bus;
 }
 
 // What is not known of a card so far, from its backend.
@@ -327,6 +328,7 @@ Candidates find_candidates(const Spec &spec, bool open)
     for (const std::string &kind : known_kinds())
         if (kind != kHostKind) join_kind(all, kind, opens, needs_free);
     look_up_leases(all, spec);
+    detail::look_at_ranks(spec, all);
     look_at_cpu(all);
     return all;
 }

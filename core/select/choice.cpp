@@ -3,6 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/backend/traits.h"
 #include "core/base/error.h"
+#include "core/machine/catalog.h"
 #include "core/select/constraints.h"
 
 #include <algorithm>
@@ -25,14 +26,16 @@ const yoke_card_info &info_of(const Machine &machine, int card)
 Rejection unusable(const Card &card, const CardState &state)
 {
     const yoke_card_info &info = card.info;
-    if (card.rejected != Reason::kNone) return {card.rejected, info.reason};
+    // Each rank counts the devices that the others have as theirs.
+    const bool is_of_ranks = card.rejected == Reason::kHeldAlone && state.ranks > 0;
+    if (card.rejected != Reason::kNone && !is_of_ranks) return {card.rejected, info.reason};
     if (info.present == 0)
         return {Reason::kGone, "it was there and no longer answers; run `yoke doctor`"};
     if (kind_of(card, state).empty())
         return {Reason::kNoBackend,
                 "Yoke has no backend for devices of " +
                     (*info.vendor ? std::string(info.vendor) : std::string("an unknown vendor"))};
-    if (info.kind == YOKE_CARD_GPU && info.mig == 1 && state.device.empty())
+    if (info.kind != YOKE_CARD_MIG && info.mig == 1 && state.device.empty())
         return {Reason::kPartitioned,
                 "it is partitioned: its MIG instances are devices, the card itself is not"};
     if (state.rejection) return state.rejection;
@@ -99,7 +102,11 @@ Contender contender(const Machine &machine, const Situation &situation, int card
     made.card = card;
     made.leased = situation.states[static_cast<size_t>(card)].holder != 0;
     made.link = detail::link_rate(info);
-    made.free_memory = info.memory_free < 0 ? -1 : info.memory_free / kStep;
+    // Where nobody tells how much is free, all of it counts as free, so that the larger card is chosen.
+    const int64_t free = info.memory_free < 0 ? known_memory(info) : info.memory_free;
+    made.free_memory = free < 0 ? -1 : free / kStep;
+    made.memory = std::max<int64_t>(known_memory(info), 0) / kStep;
+    made.number = detail::number_of_device(situation.states[static_cast<size_t>(card)].device);
     made.load = std::isnan(info.utilization) ? 0 : static_cast<int>(100 * info.utilization + 0.5);
     return made;
 }
@@ -119,13 +126,14 @@ Verdict verdict_on(const Machine &machine, int card, const Situation &situation,
 }
 
 void judge_cards(const Machine &machine, const Situation &situation, const Spec &spec,
-                 Choice &choice, std::vector<Contender> &fitting)
+                 bool for_ranks, Choice &choice, std::vector<Contender> &fitting)
 {
     for (int i = 0; i < static_cast<int>(machine.cards.size()); ++i) {
         choice.verdicts.push_back(verdict_on(machine, i, situation, spec));
         if (choice.verdicts.back().accepted) fitting.push_back(contender(machine, situation, i));
     }
-    std::sort(fitting.begin(), fitting.end(), detail::is_before);
+    std::sort(fitting.begin(), fitting.end(),
+              for_ranks ? detail::is_before_for_ranks : detail::is_before);
 }
 
 // Whether the CPU is no fallback: the user's order of kinds puts it before the others, and the spec is open to all.
@@ -135,15 +143,27 @@ bool takes_cpu_first(const Situation &situation, const Spec &spec)
            spec.needs_gpu_for().empty();
 }
 
+// Gives each rank of the machine a device of its own, in turn where there are fewer devices.
+void take_own(int32_t local_rank, const std::vector<Contender> &fitting, Choice &choice)
+{
+    choice.for_ranks = fitting.size();
+    const Contender &own = fitting[static_cast<size_t>(local_rank) % fitting.size()];
+    choice.chosen.push_back(own.card);
+    for (Verdict &verdict : choice.verdicts)
+        if (verdict.card == own.card) verdict.reason += format("; for local rank %d", local_rank);
+}
+
 // The best set of those that fit; the CPU where it comes first, the kind's first device where the spec is no more than
 // its name, as in opening it.
 void take_best(const Machine &machine, const Situation &situation, const Spec &spec, int count,
-               const std::vector<Contender> &fitting, const Verdict &cpu, Choice &choice)
+               bool for_ranks, const std::vector<Contender> &fitting, const Verdict &cpu,
+               Choice &choice)
 {
     if (count == 1 && cpu.accepted && takes_cpu_first(situation, spec)) {
         choice.chosen.push_back(kCpuCandidate);
         return;
     }
+    if (for_ranks && !fitting.empty()) return take_own(*situation.local_rank, fitting, choice);
     if (count == 1 && spec.form == Spec::Form::kKind)
         for (const Contender &each : fitting)
             if (situation.states[static_cast<size_t>(each.card)].device == spec.kind + ":0") {
@@ -233,15 +253,17 @@ std::string kind_of(const Card &card, const CardState &state)
     return kind_serving(card.info.vendor);
 }
 
-Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count)
+Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int asked)
 {
+    const int count = std::max(asked, 1);
+    const bool for_ranks = asked == 0 && situation.local_rank && spec.form == Spec::Form::kAuto;
     detail::check_one(machine, situation, spec, count);
     Choice choice;
     std::vector<Contender> fitting;
-    judge_cards(machine, situation, spec, choice, fitting);
+    judge_cards(machine, situation, spec, for_ranks, choice, fitting);
     const Verdict cpu = judge_cpu(situation, spec);
     choice.verdicts.push_back(cpu);
-    take_best(machine, situation, spec, count, fitting, cpu, choice);
+    take_best(machine, situation, spec, count, for_ranks, fitting, cpu, choice);
     if (choice.chosen.empty()) {
         const bool lacks_set = fitting.size() >= static_cast<size_t>(count);
         const std::string why = lacks_set ? detail::no_set(machine, situation, spec, fitting, count)

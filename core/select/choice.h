@@ -23,6 +23,8 @@ struct Situation {
     std::optional<std::string> gpu_problem, cpu_problem;
     int64_t cpu_free = -1, cpu_total = -1;  // bytes, -1: not known
     bool cpu_first = false;                 // YOKE_PLATFORMS names it before any other kind
+    // This process is one of several ranks of this machine: which one. Nothing else that is known may depend on it.
+    std::optional<int32_t> local_rank;
 };
 
 inline constexpr int kCpuCandidate = -1;
@@ -45,10 +47,13 @@ struct Choice {
     bool is_fallback = false;  // the CPU was chosen in the place of a GPU
     std::string passed_over;   // why no GPU fits then
     bool may_change = false;   // enough may fit later: memory, load, leases, who has it alone
+    size_t for_ranks =
+        0;  // devices that the ranks of this machine share out, in turn; 0: it was not chosen so
 };
 
-// The best `count` devices. Raises YOKE_E_VALUE for a UUID or an address that more than one card begins with, and for
-// more than one device where the spec names one.
+// Returns the best `count` devices. 0 says that nobody has named a count: then it is one device, for one of several
+// ranks its own. Raises YOKE_E_VALUE for a UUID or an address that more than one card begins with, and for more than
+// one device where the spec names one.
 Choice choose(const Machine &machine, const Situation &situation, const Spec &spec, int count);
 
 // "cuda", or "" for a card that no backend serves.
@@ -66,6 +71,8 @@ struct Contender {
     double link = 0;          // to the host, bytes per second, 0: not known
     int64_t free_memory = 0;  // in steps, so that a driver's own page decides nothing
     int load = 0;             // percent
+    int64_t memory = 0;       // in all, in the same steps; 0: not known
+    int number = 0;           // of its kind
 };
 
 // Bytes per second between the card and the host, from its link at its best; 0 where it is not known.
@@ -73,6 +80,9 @@ double link_rate(const yoke_card_info &info);
 
 // Better ones first.
 bool is_before(const Contender &a, const Contender &b);
+
+// Tells whether `a` comes first for ranks. Each rank looks at another time, so nothing counts that they change by work.
+bool is_before_for_ranks(const Contender &a, const Contender &b);
 
 // How well two cards are joined; greater is better, 0 where nothing is known.
 int join_quality(const Machine &machine, int a, int b);
@@ -85,6 +95,9 @@ std::vector<Contender> best_set(const Machine &machine, const Spec &spec,
                                 const std::vector<Contender> &fitting, size_t count);
 
 std::string lower_case(std::string_view text);
+
+// Returns 7 for "cuda:7"; -1 where a name ends in no number.
+int number_of_device(const std::string &device);
 
 // Whether a card is one that the spec means by number, UUID or address; true for a spec that names none.
 bool is_named(const Card &card, const CardState &state, const Spec &spec);

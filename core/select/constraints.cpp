@@ -59,11 +59,11 @@ void check_load(const yoke_card_info &info, const Spec &spec, Rejections &reject
     }
 }
 
-int computing_processes(const Card &card)
+int computing_processes(const Card &card, const CardState &state)
 {
     int count = 0;
     for (const yoke_card_process &process : card.processes) count += process.compute == 1;
-    return std::max(count, std::max(0, card.info.hidden_processes));
+    return std::max(count - state.ranks, std::max(0, card.info.hidden_processes));
 }
 
 void check_excluded(const Card &card, const CardState &state, const Spec &spec,
@@ -79,9 +79,9 @@ void check_excluded(const Card &card, const CardState &state, const Spec &spec,
         rejections.add("it is a MIG instance, and exclude=mig");
     if (excluded(Spec::kIntegrated) && info.kind == YOKE_CARD_INTEGRATED)
         rejections.add("it is part of the processor's chip, and exclude=integrated");
-    if (excluded(Spec::kBusy) && computing_processes(card) > 0)
-        rejections.add_passing(
-            format("%d processes compute on it, and exclude=busy", computing_processes(card)));
+    const int busy = computing_processes(card, state);
+    if (excluded(Spec::kBusy) && busy > 0)
+        rejections.add_passing(format("%d processes compute on it, and exclude=busy", busy));
     if ((excluded(Spec::kLeased) || spec.lease) && state.holder)
         rejections.add_passing(lease_text(state.holder) +
                                (spec.lease ? ", and lease was asked for" : ", and exclude=leased"));
@@ -96,10 +96,12 @@ void detail::check_constraints(const Card &card, const CardState &state, const S
     // Others may free some, and a card may wake up; more than there is in all will never be free.
     const bool could_have = info.memory_total < 0 || spec.min_free <= info.memory_total;
     const bool passes = info.memory_free < 0 ? info.asleep == 1 : could_have;
-    check_memory(info, "free", info.memory_free, spec.min_free, passes, rejections);
+    // What ranks of this job use of it is for one of them, whichever looks first.
+    const int64_t room = info.memory_free < 0 ? -1 : info.memory_free + state.ranks_memory;
+    check_memory(info, "free", room, spec.min_free, passes, rejections);
     check_memory(info, "total", info.memory_total, spec.min_memory, false, rejections);
     check_capability(card.info, spec, rejections);
-    check_load(card.info, spec, rejections);
+    if (state.ranks == 0) check_load(card.info, spec, rejections);
     check_excluded(card, state, spec, rejections);
 }
 

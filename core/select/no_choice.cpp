@@ -20,14 +20,6 @@ std::string joined_how(const Spec &spec)
     return text;
 }
 
-// "7" of "cuda:7"; -1 where a name ends in no number.
-int number_of_device(const std::string &device)
-{
-    const size_t colon = device.rfind(':');
-    if (colon == device.npos) return -1;
-    return parsed<int>(std::string_view(device).substr(colon + 1)).value_or(-1);
-}
-
 // Cards of one name that share a reason, by their devices where each has a number: "8 × NVIDIA H200 (cuda:0–7)".
 std::string names_of(const Machine &machine, const Situation &situation, const Spec &spec,
                      const std::vector<int> &cards)
@@ -43,7 +35,7 @@ std::string names_of(const Machine &machine, const Situation &situation, const S
             continue;
         }
         const std::string &device = situation.states[static_cast<size_t>(card)].device;
-        numbers.push_back(number_of_device(device));
+        numbers.push_back(detail::number_of_device(device));
         is_range &= numbers.back() >= 0 && std::string_view(machine.card(card).info.name) ==
                                                machine.card(cards[0]).info.name;
         kind = device.substr(0, device.rfind(':'));
@@ -72,6 +64,13 @@ std::string rejections(const Machine &machine, const Situation &situation, const
 }
 
 }  // namespace
+
+int detail::number_of_device(const std::string &device)
+{
+    const size_t colon = device.rfind(':');
+    if (colon == device.npos) return -1;
+    return parsed<int>(std::string_view(device).substr(colon + 1)).value_or(-1);
+}
 
 std::string detail::no_set(const Machine &machine, const Situation &situation, const Spec &spec,
                            const std::vector<Contender> &fitting, int count)

@@ -3,7 +3,6 @@
 #include "core/backend/registry.h"
 #include "core/backend/traits.h"
 #include "core/base/config.h"
-#include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/device/availability.h"
 #include "core/device/kinds.h"
@@ -11,6 +10,8 @@
 #include "core/machine/visibility.h"
 #include "core/select/candidates.h"
 #include "core/select/lease.h"
+#include "core/select/ranks.h"
+#include "core/select/told.h"
 
 #include <time.h>
 #include <algorithm>
@@ -21,24 +22,7 @@ namespace yoke {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Told {
-    Mutex mutex{LockRank::kOther};
-    std::vector<std::string> all;
-};
-Told &told = immortal<Told>();
-
-// True the first time that it is asked for a text.
-bool is_new(const std::string &text)
-{
-    const std::lock_guard lock(told.mutex);
-    if (std::find(told.all.begin(), told.all.end(), text) != told.all.end()) return false;
-    // A text may hold what changes from call to call; a process that lives for months must not keep them all.
-    constexpr size_t kMost = 256;
-    if (told.all.size() == kMost) told.all.erase(told.all.begin());
-    told.all.push_back(text);
-    return true;
-}
+using detail::is_new;
 
 // The doctor's check for this machine's GPUs in words, "" where there is no NVIDIA GPU to be expected anything of.
 std::string doctor_text(const std::string &check)
@@ -215,20 +199,23 @@ void pause(Clock::time_point end, int looks)
     }
 }
 
-std::vector<Device *> select(const Spec &spec, int count)
+std::vector<Device *> select(const Spec &spec)
 {
     const auto wait = std::chrono::duration<double>(spec.wait);
     const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     for (int looks = 1;; ++looks) {
         Candidates all = find_candidates(spec, true);
-        Choice choice = choose(all.machine, all.situation, spec, count);
+        Choice choice = choose(all.machine, all.situation, spec, spec.count);
         const bool in_time = Clock::now() < end;
         const auto waits = [&] { return in_time && choice.may_change; };
         // Each time that another process was faster one card fewer fits.
         while (!choice.chosen.empty() && (!choice.is_fallback || !waits())) {
             const std::vector<Device *> devices = settle(spec, all, choice);
-            if (!devices.empty()) return devices;
-            choice = choose(all.machine, all.situation, spec, count);
+            if (!devices.empty()) {
+                detail::tell_shared(spec, all.situation, choice);
+                return devices;
+            }
+            choice = choose(all.machine, all.situation, spec, spec.count);
         }
         if (!waits()) fail_nothing_fits(spec, all, choice);
         pause(end, looks);
@@ -246,7 +233,7 @@ Device *best_of_kind(const Spec &spec, const std::string &kind, Skipped &skipped
     Spec of_kind = spec;
     of_kind.kind = kind;
     try {
-        return select(of_kind, 1).front();
+        return select(of_kind).front();
     } catch (const SelectionError &error) {
         if (platforms().named) throw;
         skipped = {error.what(), error.names_doctor};
@@ -299,25 +286,25 @@ Device &open_device(std::string_view text)
     }
     Availability::require_named_for_choice();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
-    return is_plain ? open_auto(spec) : *select(spec, 1).front();
+    return is_plain ? open_auto(spec) : *select(spec).front();
 }
 
 std::vector<Device *> select_devices(std::string_view text, int32_t count)
 {
     warn_of_late_changes();
     warn_of_late_cuda_variables();
-    const Spec spec = parse_spec(text);
+    Spec spec = parse_spec(text);
     if (count > 0 && spec.count > 0 && count != spec.count)
         fail(YOKE_E_VALUE,
              "device spec '%s' has n=%d, and %d devices were asked for; leave one out",
              spec.text.c_str(), spec.count, count);
-    const int wanted = std::max({count, spec.count, 1});
+    spec.count = std::max(count, spec.count);
     Availability::require_named_for_choice();
     const bool is_plain = spec.form == Spec::Form::kAuto && !spec.is_constrained;
-    if (is_plain && wanted == 1) return {&open_auto(spec)};
+    if (is_plain && spec.count <= 1) return {&open_auto(spec)};
     // Whoever opens a kind gets the first one, and means the same here.
-    if (spec.form == Spec::Form::kKind && wanted == 1) return {devices_of(spec.kind).front()};
-    return select(spec, wanted);
+    if (spec.form == Spec::Form::kKind && spec.count <= 1) return {devices_of(spec.kind).front()};
+    return select(spec);
 }
 
 }  // namespace yoke

@@ -4,8 +4,9 @@
 #     sbatch examples/deploy/slurm.sh [--epochs 10 …]
 #
 # srun tells each rank who it is, and Yoke finds rank 0 on the first node of the step. Options of sbatch come before the
-# ones here: `sbatch --nodes 1 --ntasks-per-node 2 …`. With cards add --gpus-per-task 1. A job that is ended or requeued
-# goes on from what it has saved, which is to lie where all nodes see it.
+# ones here: `sbatch --nodes 1 --ntasks-per-node 2 …`. With cards add --gpus-per-node 4 or --gpus-per-task 1: each rank
+# takes one of its own. A job that is ended or requeued goes on from what it has saved, which is to lie where all nodes
+# see it.
 #SBATCH --job-name=ddp_fashion
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4

@@ -20,20 +20,22 @@ static const YlClass kExplanation = {"yoke.explanation", "an explanation", NULL,
 
 #define MOST_DEVICES 256
 
-/* _select(spec, n): a list of devices, or nil and why not. */
+/* _select(spec[, n]): a list of devices, or nil and why not. */
 static int select_devices(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const char *spec = yl_string_arg(L, b, 1, "select", "spec");
     const Target target = {b, "select", "n"};
-    if (!lua_isinteger(L, 2)) yl_wrong_type(L, target, 2, "a whole number");
-    const lua_Integer n = lua_tointeger(L, 2);
+    const int is_counted = !lua_isnoneornil(L, 2);
+    if (is_counted && !lua_isinteger(L, 2)) yl_wrong_type(L, target, 2, "a whole number");
+    const lua_Integer n = is_counted ? lua_tointeger(L, 2) : 1;
     yoke_device *devices[MOST_DEVICES];
     int32_t count = 0;
     if (n < 1 || n > MOST_DEVICES)
         return yl_raise(L, b, YOKE_E_VALUE, "select", "argument 'n' is %I; give 1 to %d", n,
                         MOST_DEVICES);
-    if (yoke_select(spec, (int32_t)n, devices, MOST_DEVICES, &count)) return yl_nil_error(L, b);
+    if (yoke_select(spec, is_counted ? (int32_t)n : 0, devices, MOST_DEVICES, &count))
+        return yl_nil_error(L, b);
     lua_createtable(L, count, 0);
     for (int32_t i = 0; i < count; ++i) {
         yoke_device_release(devices[i]);

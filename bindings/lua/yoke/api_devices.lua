@@ -74,7 +74,7 @@ function Device:take_lease() end
 
 ---The best n devices, in order: yoke.select(2, {min_free = "8GiB", same = "nvlink", homogeneous = true}).
 ---The keys are those of a spec (docs/devices.md); numbers are bytes and seconds where a spec wants a unit.
----@param n? integer 1 if not given
+---@param n? integer without it one, for one of several ranks of a machine its own, as "auto" gives it
 ---@param constraints? table
 ---@return yoke.Device[]? devices
 ---@return yoke.Error? err names each rejected device with its reason

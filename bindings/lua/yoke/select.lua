@@ -96,7 +96,7 @@ local function select(n, constraints)
             'select(1, { min_free = "8GiB" }); what a spec names is opened by yoke.device("%s")'):format(n, n))
     end
     local spec, count = spec_of(constraints or {})
-    local function choose(text) return core._select(text, n or count or 1) end
+    local function choose(text) return core._select(text, n or count) end
     local seconds = wait_of(spec)
     if seconds > 0 then return waiting(seconds, spec, choose) end
     return choose(spec)

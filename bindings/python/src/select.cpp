@@ -78,18 +78,19 @@ py::str link(yoke_device *device)
 py::list select(const py::object &spec, const py::object &n)
 {
     const char *text = need_text(spec, "select", "spec");
-    const int64_t wanted = need_int(n, "select", "n");
+    const int64_t wanted = n.is_none() ? 1 : need_int(n, "select", "n");
     if (wanted < 1 || wanted > 4096)
         require(raise_error(YOKE_E_VALUE, "select",
                             "argument 'n' is %R; give how many devices, from 1",
                             n.ptr()) != nullptr);
     std::vector<yoke_device *> devices(static_cast<size_t>(wanted));
+    const bool is_counted = !n.is_none();
     int32_t found = 0;
     yoke_status status;
     {
         const ReleaseGil release;
-        status = yoke_select(text, static_cast<int32_t>(wanted), devices.data(),
-                             static_cast<int32_t>(wanted), &found);
+        const auto room = static_cast<int32_t>(wanted);
+        status = yoke_select(text, is_counted ? room : 0, devices.data(), room, &found);
     }
     check(status);
     py::list all;

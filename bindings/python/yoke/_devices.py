@@ -100,9 +100,10 @@ def _seconds(wait: Any) -> float | None:
     return seconds if 0 < seconds < math.inf else None
 
 
-def select(n: int = 1, **constraints: Any) -> list[Device]:
+def select(n: int | None = None, **constraints: Any) -> list[Device]:
     """The best n devices, in order: select(2, min_free="8GiB", same="nvlink", homogeneous=True, wait=60, lease=True).
 
+    Without n it is one: for one of several ranks of a machine its own, as "auto" gives it.
     The keys are those of a spec (docs/devices.md); numbers are bytes and seconds where a spec wants a unit.
     DeviceUnavailableError names each rejected device with its reason; TimeoutError comes after wait.
     """

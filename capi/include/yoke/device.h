@@ -1,10 +1,10 @@
 /*
  * yoke/device.h: choosing a device, asking why one cannot be used, waiting for it.
  *
- * A device is named by a spec: "auto" (the best usable one), "cpu", "cuda", "cuda:1". A kind is the
- * part before the colon. Each thread has a current device, used wherever NULL is passed for a device;
- * a new thread starts with the process default, which is resolved once: the environment variable
- * YOKE_DEVICE, else "auto".
+ * A device is named by a spec: "auto" (the best usable one; in a job each rank of a machine has one of
+ * its own), "cpu", "cuda", "cuda:1". A kind is the part before the colon. Each thread has a current
+ * device, used wherever NULL is passed for a device; a new thread starts with the process default, which
+ * is resolved once: the environment variable YOKE_DEVICE, else "auto".
  *
  * Devices are handles like any other, but they live as long as the library: releasing the last
  * reference frees nothing, and one device always has one address, so two may be compared with ==.
@@ -83,6 +83,13 @@ YOKE_API yoke_status yoke_device_supports(yoke_device *device, yoke_dtype dtype,
 
 /* Makes a device the calling thread's current one. [any-thread] */
 YOKE_API yoke_status yoke_set_device(yoke_device *device);
+
+/* Makes a device the calling thread's own (NULL: none, so that the process's default is current) and returns the one
+ * that it had, NULL for none: a block saves and restores with it what it sets. Nothing is opened, and a device whose
+ * kind was disabled meanwhile is restored, too: the next call that needs it is refused. What is returned is
+ * borrowed. If this is the thread's first call and the host has no memory left, nothing changes, and the last
+ * error is OOM. [any-thread] */
+YOKE_API yoke_device *yoke_device_swap(yoke_device *device);
 
 /* The calling thread's current device. Errors: those of yoke_device_open for YOKE_DEVICE, at the
  * first call that needs a device. [any-thread] */

@@ -5,7 +5,7 @@
  *
  *   cpu   cuda   cuda:1   uuid:GPU-89   pci:0000:65:00.0   auto   auto:KEY=VALUE,KEY,...
  *
- *   n=2               how many (for yoke_select; yoke_device_open takes one)
+ *   n=2               how many, the best ones (for yoke_select; yoke_device_open takes one)
  *   min_free=8GiB     free memory;  min_memory=40GB  total memory (B, KB, KiB, MB, MiB, GB, GiB, TB, TiB)
  *   min_cc=8.0        compute capability at least
  *   max_util=20       utilization at most, in percent
@@ -19,8 +19,8 @@
  *   fallback=warn     when no GPU fits: "warn" (the default) and "silent" give the CPU, "error" fails. A constraint
  *                     that no CPU can meet (min_cc, same, lease) makes it "error".
  *
- * The order is the same each time: leased by others last, fewest broken constraints, link quality, free memory,
- * utilization, then the highest index, which keeps the first card free for whoever takes it without asking.
+ * The order is always the same: leased by others last, then by link quality, free memory, utilization, highest index.
+ * In a job "auto" without n gives local rank k of a machine the k-th that fits: by link, memory in all, lowest index.
  */
 #ifndef YOKE_SELECT_H
 #define YOKE_SELECT_H
@@ -33,10 +33,10 @@ extern "C" {
 
 /* ---- Several devices at once ------------------------------------------------------------------------- */
 
-/* The best `n` devices for a spec, in order; `n` 0 takes the spec's own n (by default 1). `devices` has room for
- * `capacity`. Errors: VALUE for a spec that is not understood or contradicts itself, naming key, value, what is allowed
- * and the nearest match; UNAVAILABLE where nothing fits, with each rejected device and its reason; TIMEOUT after
- * `wait`. On failure nothing is leased. [any-thread] */
+/* The best `n` devices for a spec, in order; `n` 0 takes the spec's own n, without one a single device, a rank's own.
+ * `devices` has room for `capacity`. Errors: VALUE for a spec that is not understood or contradicts itself, naming key,
+ * value, what is allowed and the nearest match; UNAVAILABLE where nothing fits, with each rejected device and its
+ * reason; TIMEOUT after `wait`. On failure nothing is leased. [any-thread] */
 YOKE_API yoke_status yoke_select(const char *spec, int32_t n, yoke_device **devices,
                                  int32_t capacity, int32_t *count);
 
