@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz groups parallel launchers deploy powersgd install mpi cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz engines groups parallel launchers deploy powersgd install mpi cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -61,6 +61,10 @@ soak_fuzz() {
     part "10 million runs of libFuzzer" build/fuzz/env $folder/libfuzzer_safetensors -runs=10000000 -max_len=8192 \
         -rss_limit_mb=4096 -artifact_prefix=$folder/broken- $folder/found || status=1
     return $status
+}
+soak_engines() { # 20,000 random convolutions and products at each level of instructions that oneDNN may be held to here
+    build_native product &&
+        YOKE_SHAPES=20000 YOKE_SHARES=$(nproc) run python -m pytest -q -rs -s -p no:cacheprovider tests/python/test_random_shapes.py -k every_level
 }
 # Every fault at every op on every rank, most of whose time is waiting; then networks that are cut, strangers, and
 # failures again and again.

@@ -165,9 +165,22 @@ Pair unslide(const Given &g, const Pair &more)
 
 void check_output_padding(const Given &g, const Pair &more)
 {
-    if (more[0] < g.stride[0] && more[1] < g.stride[1]) return;
-    fail(YOKE_E_VALUE, "%s: argument 'output_padding' is %s; it must be below 'stride' %s", g.call,
-         g.told(more).c_str(), g.told(g.stride).c_str());
+    if (more[0] < std::max(g.stride[0], g.dilation[0]) &&
+        more[1] < std::max(g.stride[1], g.dilation[1]))
+        return;
+    fail(
+        YOKE_E_VALUE,
+        "%s: argument 'output_padding' is %s; it must be below 'stride' %s or below 'dilation' %s, in each axis",
+        g.call, g.told(more).c_str(), g.told(g.stride).c_str(), g.told(g.dilation).c_str());
+}
+
+// x with as many zeros behind it as whole strides of output_padding reach: they give nothing, and the convolution whose
+// gradient the op is has a place for each.
+Tensor lengthened(const Given &g, const Pair &more)
+{
+    const int64_t down = more[0] / g.stride[0], across = more[1] / g.stride[1];
+    if (down == 0 && across == 0) return Tensor::share(const_cast<yoke_tensor *>(&g.x));
+    return ops::pad(g.x, Dims{0, across, 0, down});
 }
 
 // Of what slides over height and width of this size.
@@ -176,10 +189,10 @@ Dims window_of(const Given &g, const Pair &size)
     return settled_window(g.sizes_of(g.weight), size, g.stride, g.padding, g.dilation);
 }
 
-// x as [N, C, H, W] that lies NHWC.
-Tensor batched(const Given &g)
+// An x as [N, C, H, W] that lies NHWC.
+Tensor batched(const Given &g, const yoke_tensor &given)
 {
-    Tensor x = Tensor::share(const_cast<yoke_tensor *>(&g.x));
+    Tensor x = Tensor::share(const_cast<yoke_tensor *>(&given));
     if (!g.is_batched()) x = ops::unsqueeze(x, 0);
     if (g.axes == 1) x = ops::unsqueeze(x, 2);
     return channels_last(x);
@@ -218,7 +231,7 @@ Tensor convolve(const Given &g)
     check_call(g);
     check_size(g, slide(g));
     const Tensor bias = g.bias ? ops::contiguous(*g.bias) : Tensor();
-    return unbatched(g, ops::conv(batched(g), kernel_of(g), bias.get(),
+    return unbatched(g, ops::conv(batched(g, g.x), kernel_of(g), bias.get(),
                                   window_of(g, g.sizes_of(g.x)), g.groups));
 }
 
@@ -292,8 +305,8 @@ Tensor compose_conv_transpose2d(ConvTranspose2dArgs a)
     check_output_padding(g, more);
     const Pair size = unslide(g, more);
     check_size(g, size);
-    const Tensor bias = g.bias ? ops::contiguous(*g.bias) : Tensor();
-    return unbatched(g, ops::conv_data(batched(g), kernel_of(g), bias.get(), size,
+    const Tensor bias = g.bias ? ops::contiguous(*g.bias) : Tensor(), x = lengthened(g, more);
+    return unbatched(g, ops::conv_data(batched(g, *x), kernel_of(g), bias.get(), size,
                                        window_of(g, size), g.groups));
 }
 

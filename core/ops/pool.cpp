@@ -45,6 +45,24 @@ void check_taps(const Pooling &p)
          p.call, to_string(p.kernel).c_str(), static_cast<long long>(kMost));
 }
 
+// Raises where no window fits. Rounding up, the first one may hang over the end by less than a stride.
+void check_fits(const Pooling &p, const Pair &span, const Pair &padded)
+{
+    const auto fits = [&](size_t i) {
+        return span[i] <= padded[i] || (p.rounds_up && span[i] - padded[i] < p.stride[i]);
+    };
+    if (fits(0) && fits(1)) return;
+    fail(
+        YOKE_E_VALUE,
+        "%s: a window of kernel_size %s with dilation %s spans %s, but 'x' of shape %s with padding %s has %s%s; take a smaller window",
+        p.call, to_string(p.kernel).c_str(), to_string(p.dilation).c_str(), to_string(span).c_str(),
+        to_string(p.x.shape()).c_str(), to_string(p.padding).c_str(), to_string(padded).c_str(),
+        p.rounds_up
+            ? (", and with ceil_mode may exceed it by less than stride " + to_string(p.stride))
+                  .c_str()
+            : "");
+}
+
 // The height and width of the result.
 Pair pooled(const Pooling &p)
 {
@@ -58,18 +76,12 @@ Pair pooled(const Pooling &p)
                 "%s: the sizes of 'x' of shape %s with kernel_size %s, padding %s and dilation %s overflow; make them smaller",
                 p.call, to_string(p.x.shape()).c_str(), to_string(p.kernel).c_str(),
                 to_string(p.padding).c_str(), to_string(p.dilation).c_str());
-    if (span[0] > padded[0] || span[1] > padded[1])
-        fail(
-            YOKE_E_VALUE,
-            "%s: a window of kernel_size %s with dilation %s spans %s, but 'x' of shape %s with padding %s has %s; take a smaller window",
-            p.call, to_string(p.kernel).c_str(), to_string(p.dilation).c_str(),
-            to_string(span).c_str(), to_string(p.x.shape()).c_str(), to_string(p.padding).c_str(),
-            to_string(padded).c_str());
+    check_fits(p, span, padded);
     for (size_t i = 0; i < 2; ++i) {
         const int64_t room = padded[i] - span[i], steps = room / p.stride[i];
         out[i] = steps + 1;
         // One more window for what is left, unless it would begin in the padding.
-        if (p.rounds_up && room % p.stride[i] &&
+        if (p.rounds_up && room > 0 && room % p.stride[i] &&
             steps * p.stride[i] < from[i] + p.padding[i] - p.stride[i])
             ++out[i];
     }

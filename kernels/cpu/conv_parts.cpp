@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv_cache.h"
 #include "kernels/cpu/conv_cut.h"
 #include "kernels/cpu/conv_products.h"
+#include "kernels/cpu/conv_trusted.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/onednn_cache.h"
@@ -13,47 +14,13 @@
 
 namespace yoke::cpu {
 
-// ---- what is left to own loops --------------------------------------------------------------------------------------
-
-// Sizes and indices that oneDNN keeps in 32 bits; and padding that is no great part of what it goes through, for it
-// takes time for each place of it, and memory for their square.
-static bool is_small_enough(const Conv &c)
-{
-    constexpr int64_t kMost = INT32_MAX, kMorePadding = 64;
-    return c.n * c.c * c.h * c.w <= kMost && c.n * c.o * c.oh * c.ow <= kMost &&
-           weight_numel(c) <= kMost && c.padding[0] <= kMorePadding + c.h &&
-           c.padding[1] <= kMorePadding + c.w && std::max(c.dilation[0], c.dilation[1]) <= kMost &&
-           std::max(c.stride[0], c.stride[1]) <= kMost;
-}
-
-// What oneDNN 2.6's kernels for AMX read and write beside their memory for, in some cases of each kind: windows that
-// leave rows or columns out, between them or within; those that meet padding alone; 1 x 1 with stride and padding; and
-// forward, of more than a tile's channels, those that overlap with a stride along rows.
-static bool is_broken(const Conv &c)
-{
-    if (c.dtype != YOKE_BF16 || !onednn_has_amx()) return false;
-    const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
-    if (c.kh * c.kw == 1) return has_stride && (c.padding[0] > 0 || c.padding[1] > 0);
-    if (c.kind == ConvKind::kForward && c.stride[1] > 1 && c.kw > c.stride[1] &&
-        c.c / c.groups > kAmxTile)
-        return true;
-    const int64_t size[] = {c.h, c.w}, out[] = {c.oh, c.ow}, kernel[] = {c.kh, c.kw};
-    for (int axis = 0; axis < 2; axis++) {
-        const int64_t before = c.padding[axis], behind = (out[axis] - 1) * c.stride[axis] +
-                                                         kernel[axis] - before - size[axis];
-        if (kernel[axis] < c.stride[axis] || c.dilation[axis] > 1) return true;
-        if (std::max(before, behind) >= kernel[axis]) return true;
-    }
-    return false;
-}
+// ---- what parts need ------------------------------------------------------------------------------------------------
 
 // A part may be what the whole is not.
 static bool may_compute(const Conv &part)
 {
-    return is_small_enough(part) && !is_broken(part);
+    return is_small_enough(part) && is_proven(part);
 }
-
-// ---- what parts need ------------------------------------------------------------------------------------------------
 
 // Of all kinds of parts: room for the packed weight, and for what a thread needs meanwhile: the scratchpad, a slice of
 // the channels, sums to which a bias is to be added.
@@ -261,11 +228,12 @@ yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, AddBias add
 {
     *done = false;
     if (conv.dtype != YOKE_F32 && (conv.dtype != YOKE_BF16 || !onednn_has_bf16())) return YOKE_OK;
-    if (is_product(conv)) {
+    const bool is_trusted = is_proven(conv);
+    if (is_product(conv) || (!is_trusted && can_be_product(conv))) {
         const yoke_status status = conv_product(launch, conv, done);
         if (status || *done) return status;
     }
-    if (is_broken(conv))
+    if (!is_trusted)
         return conv.kind == ConvKind::kForward &&
                        (conv.groups == 1 || conv.c / conv.groups >= kAmxTile)
                    ? conv_forward(launch, conv, done)

@@ -28,13 +28,18 @@ static bool is_small(const Conv &c)
     return !__builtin_mul_overflow(c.n * c.oh * c.ow, terms_of(c), &windows) && windows <= most;
 }
 
-bool is_product(const Conv &c)
+bool can_be_product(const Conv &c)
 {
     if (c.kind != ConvKind::kWeight || c.dtype != YOKE_BF16 || c.groups != 1) return false;
     if (std::min({c.n, c.c, c.o, c.oh, c.ow}) < 1) return false;
+    return is_plain(c) || is_small(c);
+}
+
+bool is_product(const Conv &c)
+{
     const bool is_strided = std::max(c.stride[0], c.stride[1]) > 1;
     const bool is_short = c.ow <= (is_strided ? kShortStridedRow : kShortRow);
-    return is_plain(c) || ((taps_of(c) == 1 || is_short) && is_small(c));
+    return (taps_of(c) == 1 || is_short) && can_be_product(c);
 }
 
 yoke_status conv_product(const yoke_launch *launch, const Conv &c, bool *done)

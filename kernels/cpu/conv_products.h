@@ -6,7 +6,9 @@
 
 namespace yoke::cpu {
 
-// Whether conv_product is for it; sizes alone decide.
+// Whether conv_product computes it with copies of a bearable size, and whether that beats oneDNN's own way; sizes alone
+// decide both.
+bool can_be_product(const Conv &conv);
 bool is_product(const Conv &conv);
 
 // The gradient by weight, by the team. *done as of conv_onednn.

@@ -62,11 +62,13 @@ CASES = {
         call(values(2, 3, 6, 8), 2), call(values(3, 5, 4), 3), call(values(2, 3, 7, 6), (3, 2), (2, 3), (1, 1)), call(values(1, 2, 9, 8), 3, 2, 1),
         call(values(1, 2, 9, 8), 2, 1, 1, 3), call(values(2, 2, 7, 8), 3, 2, 1, 1, True), call(values(1, 1, 5, 5), 2, 3, None, None, True),
         call(values(1, 2, 6, 7), 3, 1, [1, 0], [2, 1]), call(values(1, 2, 20, 19), 17, 2, 8), call(values(1, 300, 4, 3), 2, 1), call(values(2, 1, 3, 3), 3),
-        call(values(1, 3, 4, 4), 2, 5, padding=1)], empty=EMPTY, large=call(values(3, 5, 67, 71), 3, 1, 1), dtypes=FLOATS, ulps=0),
+        call(values(1, 3, 4, 4), 2, 5, padding=1), call(values(2, 3, 2, 2), 3, ceil_mode=True), call(values(1, 2, 3, 5), (7, 3), (4, 3), (1, 0), (1, 3), True),
+        call(values(2, 9, 1, 20), (20, 17), (20, 3), (3, 8), None, True)], empty=EMPTY, large=call(values(3, 5, 67, 71), 3, 1, 1), dtypes=FLOATS, ulps=0),
     "avg_pool2d": Case(np_avg_pool2d, [
         call(values(2, 3, 6, 8), 2), call(values(3, 5, 4), 3), call(values(2, 3, 7, 6), (3, 2), (2, 3), (1, 1)), call(values(1, 2, 9, 8), 3, 2, 1, False, False),
         call(values(2, 2, 7, 8), 3, 2, 1, True), call(values(2, 2, 7, 8), 3, 2, 1, True, False), call(values(1, 1, 5, 5), 2, 3, None, True, divisor_override=3),
-        call(values(1, 2, 20, 19), 17, 2, 8), call(values(1, 300, 4, 3), 2, 1), call(values(1, 3, 4, 4), 2, 5, padding=1)], empty=EMPTY,
+        call(values(1, 2, 20, 19), 17, 2, 8), call(values(1, 300, 4, 3), 2, 1), call(values(1, 3, 4, 4), 2, 5, padding=1), call(values(2, 3, 2, 2), 3, ceil_mode=True),
+        call(values(1, 2, 3, 5), (7, 6), (4, 2), (1, 0), True, False), call(values(2, 9, 1, 20), (20, 17), (20, 3), (3, 8), True)], empty=EMPTY,
         large=call(values(3, 5, 67, 71), 3, 1, 1), dtypes=FLOATS, ulps=16, absolute=True),
     "adaptive_avg_pool2d": Case(np_adaptive_avg_pool2d, [
         call(values(2, 3, 6, 8), 1), call(values(3, 5, 4), 2), call(values(2, 3, 7, 6), (3, 4)), call(values(1, 2, 5, 3), 7), call(values(1, 300, 4, 3), [2, 1]),

@@ -85,6 +85,22 @@ def test_the_transpose_is_the_gradient_by_data(name):
     assert to_numpy(got).tobytes() == of_x.tobytes()
 
 
+@pytest.mark.parametrize("stride, dilation, more", [(1, 2, 1), (1, 3, (2, 0)), ((2, 1), (5, 3), (4, 2)), ((3, 1), (2, 4), (2, 3))])
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_a_transpose_is_lengthened_by_less_than_its_dilation(stride, dilation, more, groups):
+    x, weight, bias = randoms(2, 6, 5, 4), randoms(6, 2, 3, 2), randoms(2 * groups)
+    numbers = {"stride": stride, "padding": 1, "output_padding": more, "groups": groups, "dilation": dilation}
+    want = np_conv_transpose2d(x, weight, bias, **numbers)
+    upstream = randoms(*want.shape)
+    got, of_x, of_weight, of_bias = slopes(yoke.conv_transpose2d, [x, weight, bias], upstream, "float64", **numbers)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(of_bias, upstream.sum((0, 2, 3)), rtol=1e-12)
+    # It is linear in x and in the weight: their gradients, times any step, are what the step changes.
+    for of_one, step_x, step_weight in ((of_x, randoms(*x.shape), weight), (of_weight, x, randoms(*weight.shape))):
+        step = step_weight if of_one is of_weight else step_x
+        np.testing.assert_allclose((of_one * step).sum(), (upstream * np_conv_transpose2d(step_x, step_weight, None, **numbers)).sum(), rtol=1e-9)
+
+
 def test_results_lie_nhwc_and_an_x_that_does_is_taken_as_it_lies():
     x, weight = to_yoke(randoms(2, 3, 5, 4), "float32"), to_yoke(randoms(6, 3, 3, 3), "float32", requires_grad=True)
     for op, w in ((yoke.conv2d, weight), (yoke.conv_transpose2d, yoke.transpose(weight, 0, 1))):
@@ -182,7 +198,9 @@ ERRORS = {
     "a window beyond x": (lambda: conv(dilation=3, padding=(0, 1)),
                           r"conv2d: the window of 'weight' .*dilation \[3, 3\] spans \[7, 7\], but 'x' .*padding \[0, 1\] has \[5, 8\]; pad it"),
     "a window beyond a row": (lambda: yoke.conv1d(ones(1, 4), ones(1, 1, 5)), r"conv1d: the window .*dilation \[1\] spans \[5\], but 'x' of shape \[1, 4\] .*has \[4\]"),
-    "output_padding": (lambda: transpose(stride=2, output_padding=(1, 2)), r"conv_transpose2d: argument 'output_padding' is \[1, 2\]; it must be below 'stride' \[2, 2\]"),
+    "output_padding": (lambda: transpose(stride=2, output_padding=(1, 2)), r"conv_transpose2d: argument 'output_padding' is \[1, 2\]; it must be below 'stride' \[2, 2\] or below 'dilation' \[1, 1\], in each axis"),
+    "output_padding of one axis": (lambda: transpose(stride=(1, 3), dilation=(2, 1), output_padding=(1, 3)),
+                                   r"argument 'output_padding' is \[1, 3\]; it must be below 'stride' \[1, 3\] or below 'dilation' \[2, 1\]"),
     "a transpose of nothing": (lambda: transpose(padding=4), r"conv_transpose2d: 'x' of shape \[1, 4, 5, 6\] with padding \[4, 4\] gives a result of \[-1, 0\]"),
     "a transpose of no row": (lambda: transpose(x=(1, 4, 0, 6)), r"'x' of shape \[1, 4, 0, 6\] .*must be at least 1"),
     "padding that overflows": (lambda: conv(padding=HUGE), r"conv2d: the sizes of 'x' of shape \[1, 4, 5, 6\] .*padding \[9223372036854775807, .*overflow"),

@@ -52,9 +52,11 @@ def np_slope(x, upstream, down, across, divisor=None, counts=True, choose=None):
 
 # Channels, rows and places about what lanes hold; windows that overlap, leave pixels out and hang over ends.
 MAX = {"usual": ((2, 5, 9, 8), 3, 2, 1, 1), "apart": ((1, 3, 11, 12), 2, 5, 1, 1), "dilated": ((1, 4, 12, 13), 3, 2, 1, 3), "many channels": ((1, 300, 5, 4), 2, 1, 1, 1),
-       "long rows": ((1, 2, 4, 530), 3, 1, 1, 1), "long rows, strided": ((1, 2, 3, 600), 3, 2, 1, 1), "places of four bytes": ((1, 2, 21, 20), 17, 1, 8, 1)}
+       "long rows": ((1, 2, 4, 530), 3, 1, 1, 1), "long rows, strided": ((1, 2, 3, 600), 3, 2, 1, 1), "places of four bytes": ((1, 2, 21, 20), 17, 1, 8, 1),
+       "beyond x": ((2, 5, 2, 3), 4, 3, 0, 1, True), "dilated beyond x": ((1, 3, 5, 4), 3, 9, 1, 4, True), "a row beyond x": ((1, 2, 1, 530), 600, 301, 200, 1, True)}
 MEANS = {"usual": ((2, 5, 9, 8), (3, 2, 1)), "not counting": ((2, 5, 9, 8), (3, 2, 1, True, False)), "apart": ((1, 3, 11, 12), (2, 5, 1)),
-         "many channels": ((1, 300, 5, 4), (2, 1, 1)), "long rows": ((1, 2, 4, 530), (3, 1, 1)), "divided": ((1, 2, 6, 7), (3, 1, 0, False, True, 4))}
+         "many channels": ((1, 300, 5, 4), (2, 1, 1)), "long rows": ((1, 2, 4, 530), (3, 1, 1)), "divided": ((1, 2, 6, 7), (3, 1, 0, False, True, 4)),
+         "beyond x": ((2, 5, 2, 3), (4, 3, 0, True)), "beyond x, not counting": ((2, 5, 2, 3), (5, 4, 1, True, False)), "a row beyond x": ((1, 2, 1, 530), (600, 301, 200, True))}
 SHARES = {"to one": ((2, 3, 5, 7), 1), "uneven": ((2, 3, 7, 9), (3, 4)), "to more": ((1, 2, 3, 5), (7, 6)), "many channels": ((1, 300, 5, 4), 2), "long rows": ((1, 2, 3, 530), (2, 270))}
 NEAR = {"float64": 1e-13, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1e-2}
 
@@ -178,6 +180,8 @@ ERRORS = {
     "padding below 0": (lambda: yoke.avg_pool2d(ones(1, 2, 3, 3), 2, 1, -1), r"avg_pool2d: argument 'padding' is \[-1\]; it must be at least 0"),
     "a window beyond x": (lambda: yoke.max_pool2d(ones(1, 2, 3, 4), (2, 5), 1, (0, 0), (2, 1)),
                           r"max_pool2d: a window of kernel_size \[2, 5\] with dilation \[2, 1\] spans \[3, 5\], but 'x' of shape \[1, 2, 3, 4\] with padding \[0, 0\] has \[3, 4\]"),
+    "a window that hangs over by a stride": (lambda: yoke.avg_pool2d(ones(1, 2, 3, 4), (2, 7), (1, 3), 0, True),
+                                             r"spans \[2, 7\], but 'x' of shape \[1, 2, 3, 4\] with padding \[0, 0\] has \[3, 4\], and with ceil_mode may exceed it by less than stride \[1, 3\]; take a smaller"),
     "sizes that overflow": (lambda: yoke.avg_pool2d(ones(1, 2, 3, 3), 2**63 - 1, 1, 2**62 - 1), "avg_pool2d: the sizes of 'x' .*overflow; make them smaller"),
     "dilation that overflows": (lambda: yoke.max_pool2d(ones(1, 2, 3, 3), 3, 1, 0, 2**62), "max_pool2d: the sizes of 'x' .*overflow"),
     "places beyond 32 bits": (lambda: yoke.max_pool2d(ones(1, 2, 3, 3), 2**16, 1, 2**15), r"max_pool2d: argument 'kernel_size' is \[65536, 65536\]; a window can have 2147483647"),
