@@ -206,12 +206,29 @@ int64_t Attention::draws() const
     return heads * size_of(*key, 2) * ((size_of(*query, 2) + 3) / 4 * 4);
 }
 
+// Which pairs a mask of numbers forbids, and which keys it hides from all queries, as [..., keys, 1].
+struct Forbidden {
+    Tensor pairs, keys;
+
+    explicit Forbidden(const Tensor &mask)
+    {
+        const NoGrad no_grad;
+        const int64_t queries = -2;
+        pairs = ops::eq(mask, -std::numeric_limits<double>::infinity());
+        keys = ops::transpose(ops::all(pairs, IntList(&queries, 1), true), -2, -1);
+    }
+};
+
 // By ops that each have a gradient, for a mask that wants one. A row of which no key is allowed gives zeros.
 Tensor composed(const Attention &a)
 {
-    Tensor scores = ops::matmul(ops::mul(a.query, a.scale), ops::transpose(a.key, -2, -1));
+    const Forbidden forbidden(a.mask);
+    const Tensor key = ops::masked_fill(a.key, forbidden.keys, int64_t{0}),
+                 value = ops::masked_fill(a.value, forbidden.keys, int64_t{0});
+    Tensor scores = ops::matmul(ops::mul(a.query, a.scale), ops::transpose(key, -2, -1));
     scores = ops::add(scores, ops::cast(a.mask, scores->dtype));  // as the kernel takes it
-    if (scores->shape_[scores->ndim - 1] == 0) return ops::matmul(scores, a.value);
+    scores = ops::masked_fill(scores, forbidden.pairs, -std::numeric_limits<double>::infinity());
+    if (scores->shape_[scores->ndim - 1] == 0) return ops::matmul(scores, value);
     const int64_t last = -1;
     const IntList axis(&last, 1);
     Tensor empty;
@@ -220,7 +237,7 @@ Tensor composed(const Attention &a)
         empty = ops::eq(ops::amax(scores, axis, true), -std::numeric_limits<double>::infinity());
     }
     const Tensor weights = ops::softmax(ops::where(empty, 0.0, scores), -1);
-    return ops::matmul(ops::dropout(ops::where(empty, 0.0, weights), a.dropout), a.value);
+    return ops::matmul(ops::dropout(ops::where(empty, 0.0, weights), a.dropout), value);
 }
 
 // Dense strides in the order of x's axes, as far as x has one: [batch, length, heads, width] in memory stays that.

@@ -149,6 +149,7 @@ void plan_batch(BatchArgs a, const char *call, Plan &plan)
     plan.result_like(x, x.dtype);
     plan.result(channels, statistics_dtype(x.dtype));
     plan.result(channels, statistics_dtype(x.dtype));
+    plan.result(channels, statistics_dtype(x.dtype));  // 1 / standard deviation
 }
 
 // The gradients of weight and bias, which a kernel gives in the dtype of statistics.
@@ -183,9 +184,8 @@ static void set_batch(BatchArgs a, Backward &b, const Tensor &grad)
         if (b.needs(a.kBias)) b.set(a.kBias, ops::cast(sum_but_channels(grad), a.bias()->dtype));
         return;
     }
-    auto [dx, dweight, dbias] =
-        ops::batch_norm_backward(grad, a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(2),
-                                 a.eps(), a.mean() == nullptr, of_x);
+    auto [dx, dweight, dbias] = ops::batch_norm_backward(
+        grad, a.x(), of_x ? a.weight() : nullptr, b.out(1), b.out(3), a.mean() == nullptr, of_x);
     if (of_x) b.set(a.kX, std::move(dx));
     set_affine(a, b, dweight, dbias);
 }
@@ -235,7 +235,7 @@ void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &
         return;
     }
     auto [dx, dweight, dbias, dresidual] = ops::batch_norm_add_relu_backward(
-        b.grad(), a.x(), b.out(), of_x ? a.weight() : nullptr, b.out(1), b.out(2), a.eps(),
+        b.grad(), a.x(), b.out(), of_x ? a.weight() : nullptr, b.out(1), b.out(3),
         a.mean() == nullptr, of_x, of_residual);
     if (of_x) b.set(a.kX, std::move(dx));
     if (of_residual) b.set(a.kResidual, std::move(dresidual));

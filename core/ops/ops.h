@@ -1260,7 +1260,7 @@ struct Conv2dArgs : Args {
 };
 Tensor compose_conv2d(Conv2dArgs a);
 
-// conv_transpose2d: The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.
+// conv_transpose2d: The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride or dilation, is added to its size.
 struct ConvTranspose2dArgs : Args {
     using Args::Args;
     enum : int { kX, kWeight, kBias, kStride, kPadding, kOutputPadding, kGroups, kDilation };
@@ -1282,7 +1282,7 @@ struct ConvTranspose2dArgs : Args {
 };
 Tensor compose_conv_transpose2d(ConvTranspose2dArgs a);
 
-// max_pool2d: The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.
+// max_pool2d: The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
 struct MaxPool2dArgs : Args {
     using Args::Args;
     enum : int { kX, kKernelSize, kStride, kPadding, kDilation, kCeilMode };
@@ -2157,7 +2157,7 @@ struct ProdBackwardArgs : Args {
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
 };
 
-// _var_backward: grad * (x - mean), where grad and mean are in the dtype that x is computed in.
+// _var_backward: grad * (x - mean), where grad and mean are float64.
 struct VarBackwardArgs : Args {
     using Args::Args;
     enum : int { kGrad, kX, kMean };
@@ -2255,7 +2255,7 @@ struct NllLossBackwardArgs : Args {
     void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
 };
 
-// _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "bce", "kl" or "kl_log".
+// _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "softplus", "bce", "kl" or "kl_log".
 struct PairLossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kKind, kBeta, kReduce, kDivisor };
@@ -2360,10 +2360,10 @@ struct BatchNormInternalArgs : Args {
 void infer_batch_norm_internal(BatchNormInternalArgs a, Plan &plan);
 void vjp_batch_norm_internal(BatchNormInternalArgs a, Backward &b);
 
-// _batch_norm_backward: The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.
+// _batch_norm_backward: The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and rstd came from x.
 struct BatchNormBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kWeight, kMean, kVariance, kEps, kOfBatch, kOfX };
+    enum : int { kGrad, kX, kWeight, kMean, kRstd, kOfBatch, kOfX };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2371,9 +2371,8 @@ struct BatchNormBackwardArgs : Args {
     const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
     const yoke_tensor &mean() const { return Args::tensor(kMean); }
     void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
-    const yoke_tensor &variance() const { return Args::tensor(kVariance); }
-    void set_variance(const yoke_tensor &v) { Args::set_tensor(kVariance, v); }
-    double eps() const { return Args::real(kEps); }
+    const yoke_tensor &rstd() const { return Args::tensor(kRstd); }
+    void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     bool of_batch() const { return Args::boolean(kOfBatch); }
     bool of_x() const { return Args::boolean(kOfX); }
 };
@@ -2395,10 +2394,10 @@ struct BatchNormAddReluInternalArgs : Args {
 void infer_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Plan &plan);
 void vjp_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs a, Backward &b);
 
-// _batch_norm_add_relu_backward: The gradients of batch_norm_add_relu with respect to x (empty unless asked for), weight, bias and residual (empty unless asked for); of_batch where mean and variance came from x.
+// _batch_norm_add_relu_backward: The gradients of batch_norm_add_relu with respect to x (empty unless asked for), weight, bias and residual (empty unless asked for); of_batch where mean and rstd came from x.
 struct BatchNormAddReluBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kOut, kWeight, kMean, kVariance, kEps, kOfBatch, kOfX, kOfResidual };
+    enum : int { kGrad, kX, kOut, kWeight, kMean, kRstd, kOfBatch, kOfX, kOfResidual };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
@@ -2408,9 +2407,8 @@ struct BatchNormAddReluBackwardArgs : Args {
     const yoke_tensor *weight() const { return Args::tensor_or_null(kWeight); }
     const yoke_tensor &mean() const { return Args::tensor(kMean); }
     void set_mean(const yoke_tensor &v) { Args::set_tensor(kMean, v); }
-    const yoke_tensor &variance() const { return Args::tensor(kVariance); }
-    void set_variance(const yoke_tensor &v) { Args::set_tensor(kVariance, v); }
-    double eps() const { return Args::real(kEps); }
+    const yoke_tensor &rstd() const { return Args::tensor(kRstd); }
+    void set_rstd(const yoke_tensor &v) { Args::set_tensor(kRstd, v); }
     bool of_batch() const { return Args::boolean(kOfBatch); }
     bool of_x() const { return Args::boolean(kOfX); }
     bool of_residual() const { return Args::boolean(kOfResidual); }
@@ -2872,10 +2870,10 @@ struct UnscaleArgs : Args {
 };
 void infer_unscale(UnscaleArgs a, Plan &plan);
 
-// _update_scale: Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.
+// _update_scale: Shrinks the loss scale after an overflow, at most to smallest, and lets it grow after growth_interval steps without one.
 struct UpdateScaleArgs : Args {
     using Args::Args;
-    enum : int { kScale, kGrowthTracker, kFoundInfs, kGrowthFactor, kBackoffFactor, kGrowthInterval };
+    enum : int { kScale, kGrowthTracker, kFoundInfs, kGrowthFactor, kBackoffFactor, kGrowthInterval, kSmallest };
     yoke_tensor &scale() const { return Args::mut(kScale); }
     yoke_tensor &growth_tracker() const { return Args::mut(kGrowthTracker); }
     TensorList found_infs() const { return Args::tensors(kFoundInfs); }
@@ -2883,9 +2881,10 @@ struct UpdateScaleArgs : Args {
     double backoff_factor() const { return Args::real(kBackoffFactor); }
     int64_t growth_interval() const { return Args::integer(kGrowthInterval); }
     void set_growth_interval(int64_t v) { Args::set_integer(kGrowthInterval, v); }
+    double smallest() const { return Args::real(kSmallest); }
 };
 
-// _total_norm: The norm of all tensors as if they were one vector.
+// _total_norm: The norm of all tensors as if they were one vector, in float64.
 struct TotalNormArgs : Args {
     using Args::Args;
     enum : int { kTensors, kP };
@@ -3121,9 +3120,9 @@ std::array<Tensor, 3> layer_norm_backward(const yoke_tensor &grad, const yoke_te
 std::array<Tensor, 2> rms_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &rstd, int64_t axis, bool of_x, bool of_weight);
 std::array<Tensor, 3> group_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t num_groups, bool of_x);
 std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
-std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x);
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, bool of_batch, bool of_x);
 std::array<Tensor, 3> batch_norm_add_relu_internal(const yoke_tensor &x, const yoke_tensor *residual, const yoke_tensor *mean, const yoke_tensor *variance, const yoke_tensor *weight, const yoke_tensor *bias, double eps);
-std::array<Tensor, 4> batch_norm_add_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x, bool of_residual);
+std::array<Tensor, 4> batch_norm_add_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, bool of_batch, bool of_x, bool of_residual);
 std::array<Tensor, 3> add_layer_norm_backward(const yoke_tensor &grad, const yoke_tensor *grad_sum, const yoke_tensor &sum, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, int64_t axis, bool of_sum, bool of_weight);
 Tensor embedding_backward(const yoke_tensor &grad, const yoke_tensor &index, int64_t count, std::optional<int64_t> padding_idx);
 Tensor linear_internal(const yoke_tensor &x, const yoke_tensor &weight, const yoke_tensor *bias);
@@ -3154,7 +3153,7 @@ void sgd(TensorList params, TensorList grads, TensorList momenta, TensorList mas
 void adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
 void adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs, TensorList steps, TensorList masters, const yoke_tensor *found_inf, double lr, double beta1, double beta2, double eps, double weight_decay);
 void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale);
-void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval);
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval, double smallest);
 Tensor total_norm(TensorList tensors, double p);
 void clip_all(TensorList tensors, const yoke_tensor &norm, double max_norm);
 void lerp_all(TensorList averages, TensorList tensors, double weight);

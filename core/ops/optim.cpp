@@ -23,11 +23,9 @@ void infer_unscale(UnscaleArgs a, Plan &)
     check_not_expanded(a.grads(), "unscale_");
 }
 
-void infer_total_norm(TotalNormArgs a, Plan &plan)
+void infer_total_norm(TotalNormArgs, Plan &plan)
 {
-    bool is_f64 = false;
-    for (const yoke_tensor *x : a.tensors()) is_f64 |= x->dtype == YOKE_F64;
-    plan.result({}, is_f64 ? YOKE_F64 : YOKE_F32);
+    plan.result({}, YOKE_F64);
 }
 
 void infer_clip_all(ClipAllArgs a, Plan &)

@@ -25,6 +25,8 @@ public:
 
     // A result with memory of its own; row-major, or with given dense strides.
     void result(IntList shape, yoke_dtype dtype, const int64_t *strides = nullptr);
+    // A result that was stated before.
+    const yoke_tensor &stated(int result) const { return *results_[result]; }
     // A fresh result with x's shape; it keeps x's axis order where x is dense.
     void result_like(const yoke_tensor &x, yoke_dtype dtype);
     // A result that views x's memory, `offset` elements from its first.

@@ -29,24 +29,38 @@ yoke_dtype floating_or_f32(yoke_dtype dtype, const char *call)
     return dtype;
 }
 
-// The dtype's own range, so that every value in [low, high) can be told from the others.
+// The whole numbers from `least` to `most`, all of which a dtype tells from their neighbours.
+struct WholeRange {
+    int64_t least, most;
+};
+
+// A float has every whole number up to 2 to the power of its fraction's bits and one; beyond, `high` itself would be
+// drawn, or infinity.
+WholeRange whole_range(yoke_dtype dtype)
+{
+    const DtypeInfo &about = info(dtype);
+    if (about.kind == DtypeClass::kBool) return {0, 1};
+    if (about.kind == DtypeClass::kFloat) {
+        const int64_t most = int64_t{1} << (about.fraction + 1);
+        return {-most, most};
+    }
+    const int bits = 8 * about.size - (about.is_signed ? 1 : 0);
+    const auto most = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+    return {about.is_signed ? -most - 1 : 0, most};
+}
+
 void check_range(int64_t low, int64_t high, yoke_dtype dtype, const char *call)
 {
-    int64_t least = INT64_MIN, most = INT64_MAX;
-    if (dtype == YOKE_I32)
-        least = INT32_MIN, most = INT32_MAX;
-    else if (dtype == YOKE_I8)
-        least = INT8_MIN, most = INT8_MAX;
-    else if (dtype == YOKE_U8)
-        least = 0, most = UINT8_MAX;
-    else if (dtype == YOKE_BOOL)
-        least = 0, most = 1;
     if (low >= high)
         fail(YOKE_E_VALUE, "%s: 'low' is %lld and 'high' %lld; low must be below high", call,
              static_cast<long long>(low), static_cast<long long>(high));
-    if (low < least || high - 1 > most)
-        fail(YOKE_E_VALUE, "%s: [%lld, %lld) does not fit into %s", call,
-             static_cast<long long>(low), static_cast<long long>(high), name(dtype));
+    const WholeRange whole = whole_range(dtype);
+    if (low >= whole.least && high - 1 <= whole.most) return;
+    fail(
+        YOKE_E_VALUE,
+        "%s: [%lld, %lld) does not fit into %s, which holds all whole numbers from %lld to %lld; choose a wider dtype",
+        call, static_cast<long long>(low), static_cast<long long>(high), name(dtype),
+        static_cast<long long>(whole.least), static_cast<long long>(whole.most));
 }
 
 Tensor make_uniform(IntList shape, yoke_dtype dtype, Device *device, const char *call)

@@ -162,21 +162,19 @@ void infer_argmin(ArgminArgs a, Plan &plan)
     infer_place(a, plan, "smallest element");
 }
 
-void infer_var(VarArgs a, Plan &plan)
-{
-    check_floating(a.x(), plan.name(), "x");
-    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, a.x().dtype);
-}
-
-void infer_std(StdArgs a, Plan &plan)
-{
-    check_floating(a.x(), plan.name(), "x");
-    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, a.x().dtype);
-}
-
 namespace {
 
-// slope * (x - mean) / (count - correction): infinite, or NaN, where nothing is left of the count, as the result is.
+// States the result, and the mean in float64, in which the gradient's deviations keep their digits.
+template <class MomentArgs>
+void plan_moment(MomentArgs a, Plan &plan)
+{
+    check_floating(a.x(), plan.name(), "x");
+    rules::reduce_to(a, a.kX, a.kAxis, a.kKeepdim, plan, a.x().dtype);
+    plan.result(Dims(plan.stated(0).shape()), YOKE_F64);
+}
+
+// Sets the gradient, slope * factor * (x - mean) / (count - correction): infinite, or NaN, where nothing is left of the
+// count, as the result is.
 template <class MomentArgs>
 void deviate(MomentArgs a, Backward &b, const Tensor &slope, double factor)
 {
@@ -184,22 +182,38 @@ void deviate(MomentArgs a, Backward &b, const Tensor &slope, double factor)
     const int64_t count = slope->numel ? x.numel / slope->numel : 0;
     const double divisor =
         std::max(0.0, static_cast<double>(count) - static_cast<double>(a.correction()));
-    const Tensor mean = ops::mean(x, *a.axis(), true, wide(x));
-    b.set(a.kX, ops::var_backward(ops::mul(slope, factor / divisor), x, mean));
+    b.set(a.kX, ops::var_backward(ops::mul(slope, factor / divisor), x,
+                                  ops::view(b.out(1), slope->shape())));
+}
+
+// Returns a result, or its gradient, in float64 beside x.
+Tensor wide_beside(const yoke_tensor &result, const yoke_tensor &x, IntList axes)
+{
+    return ops::cast(ops::reshape(result, kept_shape(x, axes)), YOKE_F64);
 }
 
 }  // namespace
 
+void infer_var(VarArgs a, Plan &plan)
+{
+    plan_moment(a, plan);
+}
+
+void infer_std(StdArgs a, Plan &plan)
+{
+    plan_moment(a, plan);
+}
+
 void vjp_var(VarArgs a, Backward &b)
 {
-    deviate(a, b, beside(b.grad(), a.x(), *a.axis()), 2);
+    deviate(a, b, wide_beside(b.grad(), a.x(), *a.axis()), 2);
 }
 
 void vjp_std(StdArgs a, Backward &b)
 {
     // Where all elements are equal, the root has no slope; 0 is as good as any, and does no harm.
-    const Tensor out = beside(b.out(), a.x(), *a.axis());
-    const Tensor slope = ops::div(beside(b.grad(), a.x(), *a.axis()), out);
+    const Tensor out = wide_beside(b.out(), a.x(), *a.axis());
+    const Tensor slope = ops::div(wide_beside(b.grad(), a.x(), *a.axis()), out);
     deviate(a, b, ops::where(ops::eq(out, 0.0), 0.0, slope), 1);
 }
 

@@ -1,17 +1,22 @@
 // grad_scaler.h: loss scaling for f16, by the rules of PyTorch's GradScaler.
 //
 // A loss multiplied by a large scale keeps small gradients from vanishing. Before a step they are divided by it again;
-// if one is not finite the step is skipped and the scale shrinks; after growth_interval good iterations it grows.
+// if one is not finite the step is skipped and the scale shrinks, down to kSmallest; after growth_interval good
+// iterations it grows.
 //
 // Scale and growth tracker are scalars on the device, made at the first scale(). unscale, step and update launch work
-// and never wait for a value; state() does. For each optimizer an iteration goes
+// and never wait for a value; state() does. One warning tells that the scale has come to its end: on a device some
+// updates later. For each optimizer an iteration goes
 // ready -> unscaled -> stepped, and update() begins the next; calls out of that order raise YOKE_E_STATE.
 //
 // A disabled scaler lets all pass: scale returns its argument, step steps, the rest does nothing.
 // One scaler is for one thread at a time; the C API refuses a second one.
 #pragma once
 
+#include "core/device/stream.h"
 #include "core/optim/optimizer.h"
+
+#include <limits>
 
 namespace yoke {
 
@@ -47,6 +52,9 @@ struct yoke_grad_scaler final : public yoke::RefCounted {
     void set_rule(double growth_factor, double backoff_factor, int64_t growth_interval);
     bool is_enabled() const { return options_.enabled; }
 
+    // The smallest normal float32: the reciprocal of a smaller one would be infinite.
+    static constexpr float kSmallest = std::numeric_limits<float>::min();
+
 private:
     enum class Stage { kReady, kUnscaled, kStepped };
     struct Iteration {
@@ -59,8 +67,15 @@ private:
     void need_scale(const char *call) const;
     Iteration &iteration_of(yoke_optimizer &optimizer);
     std::vector<yoke::Tensor> unscale_gradients(const yoke_optimizer &optimizer) const;
+    void watch_scale();
+    void ask_for_scale();
+    void look_at(float scale) const;
 
-    yoke::ScalerOptions options_;   // scale and tracker in it are those at first
-    yoke::Tensor scale_, tracker_;  // null until the first scale()
+    yoke::ScalerOptions options_;    // scale and tracker in it are those at first
+    yoke::Tensor scale_, tracker_;   // null until the first scale()
+    yoke::Tensor seen_;              // pinned: a copy of a device's scale
+    yoke::Ref<yoke::Fence> copied_;  // behind that copy, until it is read
+    int64_t updates_ = 0;
+    mutable bool warned_ = false;
     std::vector<Iteration> iterations_;
 };

@@ -254,11 +254,13 @@ struct Rsqrt {
     }
 };
 
+// Gradients of powers begin with g: each partial product lies between g and the result, and overflows where that does.
+
 struct RsqrtBackward {
     template <class T>
     YOKE_HD T operator()(T g, T out) const
     {
-        return (T)-0.5 * g * (out * out * out);
+        return (T)-0.5 * g * out * out * out;
     }
 };
 
@@ -274,7 +276,7 @@ struct ReciprocalBackward {
     template <class T>
     YOKE_HD T operator()(T g, T out) const
     {
-        return -g * (out * out);
+        return -g * out * out;
     }
 };
 
@@ -361,7 +363,7 @@ struct SquareBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x) const
     {
-        return g * (x + x);
+        return (T)2 * (g * x);
     }
 };
 
@@ -369,7 +371,7 @@ struct CubeBackward {
     template <class T>
     YOKE_HD T operator()(T g, T x) const
     {
-        return g * ((T)3 * (x * x));
+        return (T)3 * (g * x * x);
     }
 };
 

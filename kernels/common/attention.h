@@ -1,9 +1,10 @@
 // Attention: the arithmetic of one row, forward and backward, in the type it is computed in.
 //
 // Contract
-//  * Scores are q . k * scale + mask. A row's maximum and sum are carried from one block of keys to
-//    the next (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022); what was
-//    summed before is multiplied by attention_rescale when the maximum grows.
+//  * Scores are q . k * scale + mask, and -infinity where the mask is that. What a forbidden pair holds, infinity and
+//    NaN too, has no influence: in a launch that can forbid pairs a weight of 0 adds nothing to a sum.
+//  * A row's maximum and sum are carried from one block of keys to the next (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré,
+//    "FlashAttention", 2022); what was summed before is multiplied by attention_rescale when the maximum grows.
 //  * A row of which no key is allowed (every score is -infinity, or there are no keys) gives zeros
 //    and passes no gradient: its log-sum-exp is kept as +infinity, under which every probability
 //    is 0.
@@ -20,6 +21,20 @@ template <class C>
 YOKE_HD C attention_shift(C max)
 {
     return select(max == -(C)kInfinity, (C)0, max);
+}
+
+// The score of a pair with what the mask says of it.
+template <class C>
+YOKE_HD C attention_masked(C score, C term)
+{
+    return select(term == -(C)kInfinity, term, score + term);
+}
+
+// What is not finite, and so would make NaN of a weight of 0.
+template <class C>
+YOKE_HD bool is_stray(C x)
+{
+    return !(x - x == (C)0);
 }
 
 template <class C>
@@ -49,14 +64,14 @@ YOKE_HD C attention_log_sum_exp(C max, C sum)
 template <class C>
 YOKE_HD C attention_probability(C score, C log_sum_exp)
 {
-    return kernels::exp(score - log_sum_exp);
+    return select(score == -(C)kInfinity, (C)0, kernels::exp(score - log_sum_exp));
 }
 
 // From the gradient of a probability; `dot` is that of the row's result with its gradient.
 template <class C>
 YOKE_HD C attention_score_backward(C probability, C gradient, C dot)
 {
-    return probability * (gradient - dot);
+    return select(probability == (C)0, (C)0, probability * (gradient - dot));
 }
 
 // The element of dropout's draw for a pair of query and key. Queries are padded to whole blocks of

@@ -2,15 +2,15 @@
 // makes of its sums.
 //
 // Contract
-//  * `numbers` holds what the map takes, each in an array of its own, one a plane: mean, scale, shift; for a gradient
-//    mean, scale, slope, shift, rstd.
+//  * `numbers` holds what the map takes, each in an array of its own, one a plane: mean, factor, shift, scale; for a
+//    gradient mean, factor, slope, shift, rstd, scale. Mean, scale and rstd are those of a Normal (norm.h).
 //  * A functor works out channel c, or group `group`; any order of them, at once or one after another, gives the same.
 //  * A map takes kInputs values of one element, and its plane's kNumbers numbers, `planes` apart.
 #pragma once
 
 #include "kernels/common/activation.h"
-#include "kernels/common/norm.h"
 #include "kernels/common/operand.h"
+#include "kernels/common/plane_state.h"
 
 YOKE_KERNELS_BEGIN
 
@@ -70,27 +70,29 @@ struct PlaneRoom {
 
 template <class C>
 struct BatchNumbers {
-    const Moments<double> *sums;  // null where the statistics are given
+    const PlaneState<C> *sums;  // null where the statistics are given
     ByChannel<C> given_mean, given_variance, weight, bias;
-    C *means, *variances, *numbers;
+    C *means, *variances, *rstds, *numbers;
     int64_t channels;
     C eps;
 
     YOKE_HD void operator()(int64_t c) const
     {
-        const C mean = sums ? (C)sums[c].mean : given_mean[c];
-        const C variance = sums ? (C)sums[c].variance() : given_variance[c];
-        means[c] = numbers[c] = mean;
-        variances[c] = variance;
-        numbers[channels + c] = weight[c] * inverse_root(variance, eps);
+        means[c] = sums ? sums[c].mean() : given_mean[c];
+        variances[c] = sums ? sums[c].variance() : given_variance[c];
+        rstds[c] = sums ? sums[c].rstd(eps) : inverse_root(variances[c], eps);
+        const Normal<C> normal(means[c], rstds[c]);
+        numbers[c] = normal.mean;
+        numbers[channels + c] = weight[c] * normal.rstd;
         numbers[2 * channels + c] = bias[c];
+        numbers[3 * channels + c] = normal.scale;
     }
 };
 
 // `size` planes are a group.
 template <class C>
 struct GroupNumbers {
-    const Moments<double> *sums;
+    const PlaneState<C> *sums;
     ByChannel<C> weight, bias;
     C *means, *rstds, *numbers;
     int64_t size, channels, planes;
@@ -98,87 +100,89 @@ struct GroupNumbers {
 
     YOKE_HD void operator()(int64_t group) const
     {
-        Moments<double> total = Moments<double>::init();
+        PlaneState<C> total = PlaneState<C>::init();
         for (int64_t i = 0; i < size; i++)
-            total = Moments<double>::combine(total, sums[group * size + i]);
-        const C rstd = inverse_root_of(total.variance(), eps);
-        means[group] = (C)total.mean;
-        rstds[group] = rstd;
+            total = PlaneState<C>::combine(total, sums[group * size + i]);
+        means[group] = total.mean();
+        rstds[group] = total.rstd(eps);
+        const Normal<C> normal(means[group], rstds[group]);
         for (int64_t plane = group * size; plane < (group + 1) * size; plane++) {
-            numbers[plane] = (C)total.mean;
-            numbers[planes + plane] = weight[plane % channels] * rstd;
+            numbers[plane] = normal.mean;
+            numbers[planes + plane] = weight[plane % channels] * normal.rstd;
             numbers[2 * planes + plane] = bias[plane % channels];
+            numbers[3 * planes + plane] = normal.scale;
         }
     }
 };
 
 // ---- gradients --------------------------------------------------------------------------------------------------
 
-// What the op kept: `size` planes share a mean and a statistic, from which `rstd` follows: itself, or a variance with
-// eps.
+// What the op kept: `size` planes share a mean and 1 / deviation.
 template <class C>
 struct PlaneStatistics {
-    const C *means, *statistics;
+    const C *means, *rstds;
     int64_t size;
-    C eps;
-    bool is_variance;
 
-    YOKE_HD C mean(int64_t plane) const { return means[plane / size]; }
-    YOKE_HD C rstd(int64_t plane) const
-    {
-        const C statistic = statistics[plane / size];
-        return is_variance ? inverse_root(statistic, eps) : statistic;
-    }
+    YOKE_HD C rstd(int64_t plane) const { return rstds[plane / size]; }
+    YOKE_HD Normal<C> normal(int64_t plane) const { return {means[plane / size], rstd(plane)}; }
 };
+
+// Sums in double of what was added up in C.
+using PlaneGradientSums = GradientSums<double>;
 
 template <class C>
 struct BatchGradientNumbers {
-    const GradientSums<C> *sums;
+    const PlaneGradientSums *sums;
     PlaneStatistics<C> of;
     ByChannel<C> weight;
     C *dweight, *dbias, *numbers;
     int64_t channels;
-    C count;  // values of a channel
+    double count;  // values of a channel
     bool of_batch;
 
     YOKE_HD void operator()(int64_t c) const
     {
-        const GradientSums<C> s = sums[c];
-        const C rstd = of.rstd(c), scale = weight[c] * rstd;
-        dweight[c] = s.g_normal;
-        dbias[c] = s.g;
-        numbers[c] = of.mean(c);
-        numbers[channels + c] = scale;
-        numbers[2 * channels + c] = of_batch ? -scale * (s.g_normal / count) : (C)0;
-        numbers[3 * channels + c] = of_batch ? -scale * (s.g / count) : (C)0;
-        numbers[4 * channels + c] = rstd;
+        const PlaneGradientSums s = sums[c];
+        const C factor = weight[c] * of.rstd(c);
+        const Normal<C> normal = of.normal(c);
+        dweight[c] = (C)s.g_normal;
+        dbias[c] = (C)s.g;
+        numbers[c] = normal.mean;
+        numbers[channels + c] = factor;
+        numbers[2 * channels + c] = of_batch ? -factor * (C)(s.g_normal / count) : (C)0;
+        numbers[3 * channels + c] = of_batch ? -factor * (C)(s.g / count) : (C)0;
+        numbers[4 * channels + c] = normal.rstd;
+        numbers[5 * channels + c] = normal.scale;
     }
 };
 
 template <class C>
 struct GroupGradientNumbers {
-    const GradientSums<C> *sums;
+    const PlaneGradientSums *sums;
     PlaneStatistics<C> of;
     ByChannel<C> weight;
     C *numbers;
     int64_t channels, planes;
-    C values;  // of a group
+    double values;  // of a group
 
     YOKE_HD void operator()(int64_t group) const
     {
         const int64_t first = group * of.size, last = first + of.size;
-        GradientSums<C> total = GradientSums<C>::init();
+        PlaneGradientSums total = PlaneGradientSums::init();
         for (int64_t plane = first; plane < last; plane++) {
-            const C w = weight[plane % channels];
-            total = GradientSums<C>::combine(total, {w * sums[plane].g, w * sums[plane].g_normal});
+            const double w = (double)weight[plane % channels];
+            total =
+                PlaneGradientSums::combine(total, {w * sums[plane].g, w * sums[plane].g_normal});
         }
         const C rstd = of.rstd(first);
+        const Normal<C> normal = of.normal(first);
         for (int64_t plane = first; plane < last; plane++) {
-            numbers[plane] = of.mean(plane);
+            numbers[plane] = normal.mean;
             numbers[planes + plane] = weight[plane % channels] * rstd;
-            numbers[2 * planes + plane] = -rstd * (total.g_normal / values);
-            numbers[3 * planes + plane] = -rstd * (total.g / values);
-            numbers[4 * planes + plane] = rstd;
+            numbers[2 * planes + plane] = -rstd * (C)(total.g_normal / values);
+            numbers[3 * planes + plane] = -rstd * (C)(total.g / values);
+            numbers[4 * planes + plane] = normal.rstd;
+            numbers[5 * planes + plane] = normal.scale;
         }
     }
 };
@@ -186,59 +190,59 @@ struct GroupGradientNumbers {
 // group_norm's gradients of weight and bias: each channel's planes, sample after sample.
 template <class T>
 struct ChannelGradients {
-    using Sums = GradientSums<compute_type<T>>;
-    const Sums *sums;
+    const PlaneGradientSums *sums;
     int64_t samples, channels;
     T *dweight, *dbias;
 
     YOKE_HD void operator()(int64_t c) const
     {
-        Sums total = Sums::init();
-        for (int64_t n = 0; n < samples; n++) total = Sums::combine(total, sums[n * channels + c]);
-        dweight[c] = store<T>(total.g_normal);
-        dbias[c] = store<T>(total.g);
+        PlaneGradientSums total = PlaneGradientSums::init();
+        for (int64_t n = 0; n < samples; n++)
+            total = PlaneGradientSums::combine(total, sums[n * channels + c]);
+        dweight[c] = convert<T>(total.g_normal);
+        dbias[c] = convert<T>(total.g);
     }
 };
 
 // ---- maps -------------------------------------------------------------------------------------------------------
 
-// (x - mean) scale + shift.
+// (x scale - mean) factor + shift.
 struct AffineMap {
-    static constexpr int kInputs = 1, kNumbers = 3;
+    static constexpr int kInputs = 1, kNumbers = 4;
     template <class C>
     YOKE_HD C operator()(const C (&x)[1], const C *mean, int64_t planes) const
     {
-        return (x[0] - mean[0]) * mean[planes] + mean[2 * planes];
+        return (x[0] * mean[3 * planes] - mean[0]) * mean[planes] + mean[2 * planes];
     }
 };
 
 // relu of that, or of that and a residual.
 template <bool kAdds>
 struct AffineReluMap {
-    static constexpr int kInputs = kAdds ? 2 : 1, kNumbers = 3;
+    static constexpr int kInputs = kAdds ? 2 : 1, kNumbers = 4;
     template <class C>
     YOKE_HD C operator()(const C (&x)[kInputs], const C *mean, int64_t planes) const
     {
-        const C y = (x[0] - mean[0]) * mean[planes] + mean[2 * planes];
+        const C y = AffineMap()({x[0]}, mean, planes);
         if constexpr (kAdds) return Relu()(y + x[1]);
         return Relu()(y);
     }
 };
 
-// g scale + (x - mean) rstd slope + shift. The product of rstd and slope may be less than C has.
+// g factor + (x scale - mean) rstd slope + shift. The product of rstd and slope may be less than C has.
 struct GradientMap {
-    static constexpr int kInputs = 2, kNumbers = 5;
+    static constexpr int kInputs = 2, kNumbers = 6;
     template <class C>
     YOKE_HD C operator()(const C (&x)[2], const C *mean, int64_t planes) const
     {
-        return x[0] * mean[planes] + (x[1] - mean[0]) * mean[4 * planes] * mean[2 * planes] +
-               mean[3 * planes];
+        const C normal = (x[1] * mean[5 * planes] - mean[0]) * mean[4 * planes];
+        return x[0] * mean[planes] + normal * mean[2 * planes] + mean[3 * planes];
     }
 };
 
 // The same of a g that came through a relu with result x[2].
 struct ReluGradientMap {
-    static constexpr int kInputs = 3, kNumbers = 5;
+    static constexpr int kInputs = 3, kNumbers = 6;
     template <class C>
     YOKE_HD C operator()(const C (&x)[3], const C *mean, int64_t planes) const
     {
@@ -250,7 +254,8 @@ struct ReluGradientMap {
 
 // The operands of batch_norm, or of batch_norm_add_relu, which alone has a residual, perhaps absent.
 struct BatchCall {
-    const yoke_operand *x, *residual, *mean, *variance, *weight, *bias, *out, *means, *variances;
+    const yoke_operand *x, *residual, *mean, *variance, *weight, *bias, *out, *means, *variances,
+        *rstds;
     double eps;
 
     BatchCall(const yoke_launch *launch, bool is_fused)
@@ -258,14 +263,15 @@ struct BatchCall {
         const yoke_operand *o = launch->operands;
         x = o++;
         residual = is_fused ? o++ : nullptr;
-        mean = o++, variance = o++, weight = o++, bias = o++, out = o++, means = o++, variances = o;
+        mean = o++, variance = o++, weight = o++, bias = o++, out = o++;
+        means = o++, variances = o++, rstds = o;
         eps = float_param(launch->params[0]);
     }
     int64_t channels() const { return x->shape[1]; }
     // `sums` are the planes'; they count where no statistics are given.
     bool is_of_batch() const { return !is_present(*mean); }
     template <class C>
-    BatchNumbers<C> numbers(const Moments<double> *sums, C *to) const
+    BatchNumbers<C> numbers(const PlaneState<C> *sums, C *to) const
     {
         return {is_of_batch() ? sums : nullptr,
                 {*mean, (C)0},
@@ -274,6 +280,7 @@ struct BatchCall {
                 {*bias, (C)0},
                 data_of<C>(*means),
                 data_of<C>(*variances),
+                data_of<C>(*rstds),
                 to,
                 channels(),
                 (C)eps};
@@ -282,9 +289,7 @@ struct BatchCall {
 
 // The same of their gradients. The result, and the residual's gradient, are batch_norm_add_relu's alone.
 struct BatchGradientCall {
-    const yoke_operand *grad, *x, *out, *weight, *mean, *variance, *dx, *dweight, *dbias,
-        *dresidual;
-    double eps;
+    const yoke_operand *grad, *x, *out, *weight, *mean, *rstd, *dx, *dweight, *dbias, *dresidual;
     bool of_batch, of_x, of_residual;
 
     BatchGradientCall(const yoke_launch *launch, bool is_fused)
@@ -293,19 +298,19 @@ struct BatchGradientCall {
         const yoke_arg *p = launch->params;
         grad = o++, x = o++;
         out = is_fused ? o++ : nullptr;
-        weight = o++, mean = o++, variance = o++, dx = o++, dweight = o++, dbias = o++;
+        weight = o++, mean = o++, rstd = o++, dx = o++, dweight = o++, dbias = o++;
         dresidual = is_fused ? o : nullptr;
-        eps = float_param(p[0]), of_batch = p[1].v.i != 0, of_x = p[2].v.i != 0;
-        of_residual = is_fused && p[3].v.i != 0;
+        of_batch = p[0].v.i != 0, of_x = p[1].v.i != 0;
+        of_residual = is_fused && p[2].v.i != 0;
     }
     int64_t channels() const { return x->shape[1]; }
     template <class C>
     PlaneStatistics<C> statistics() const
     {
-        return {data_of<const C>(*mean), data_of<const C>(*variance), 1, (C)eps, true};
+        return {data_of<const C>(*mean), data_of<const C>(*rstd), 1};
     }
     template <class C>
-    BatchGradientNumbers<C> numbers(const GradientSums<C> *sums, C *to) const
+    BatchGradientNumbers<C> numbers(const PlaneGradientSums *sums, C *to) const
     {
         return {sums,
                 statistics<C>(),
@@ -314,13 +319,13 @@ struct BatchGradientCall {
                 data_of<C>(*dbias),
                 to,
                 channels(),
-                (C)(channels() ? x->numel / channels() : 0),
+                (double)(channels() ? x->numel / channels() : 0),
                 of_batch};
     }
 };
 
 template <class C>
-inline GroupNumbers<C> group_numbers(const yoke_launch *launch, const Moments<double> *sums,
+inline GroupNumbers<C> group_numbers(const yoke_launch *launch, const PlaneState<C> *sums,
                                      C *numbers)
 {
     const yoke_operand *o = launch->operands;
@@ -341,26 +346,30 @@ template <class C>
 inline PlaneStatistics<C> group_statistics(const yoke_launch *launch)
 {
     const yoke_operand *o = launch->operands;
-    return {data_of<const C>(o[3]), data_of<const C>(o[4]), o[1].shape[1] / launch->params[0].v.i,
-            (C)0, false};
+    return {data_of<const C>(o[3]), data_of<const C>(o[4]), o[1].shape[1] / launch->params[0].v.i};
 }
 
 // `length` is how many values a plane has.
 template <class C>
 inline GroupGradientNumbers<C> group_gradient_numbers(const yoke_launch *launch,
-                                                      const GradientSums<C> *sums, C *numbers,
+                                                      const PlaneGradientSums *sums, C *numbers,
                                                       int64_t length)
 {
     const yoke_operand *o = launch->operands, &x = o[1];
     const PlaneStatistics<C> of = group_statistics<C>(launch);
     const int64_t channels = x.shape[1];
-    return {
-        sums, of, {o[2], (C)1}, numbers, channels, x.shape[0] * channels, (C)(of.size * length)};
+    return {sums,
+            of,
+            {o[2], (C)1},
+            numbers,
+            channels,
+            x.shape[0] * channels,
+            (double)(of.size * length)};
 }
 
 template <class T>
 inline ChannelGradients<T> channel_gradients(const yoke_launch *launch,
-                                             const GradientSums<compute_type<T>> *sums)
+                                             const PlaneGradientSums *sums)
 {
     const yoke_operand *o = launch->operands, &x = o[1];
     return {sums, x.shape[0], x.shape[1], data_of<T>(o[6]), data_of<T>(o[7])};

@@ -46,6 +46,13 @@
 #define YOKE_PARTS_IN_PLACE
 #endif
 
+// Before a loop of a constant length over values that a device's kernel holds in registers, which no index finds.
+#if defined(__CUDACC__)
+#define YOKE_UNROLLED _Pragma("unroll")
+#else
+#define YOKE_UNROLLED
+#endif
+
 // A namespace in which an inner one carries the ISA; callers write yoke::kernels::name.
 #define YOKE_KERNELS_BEGIN    \
     namespace yoke::kernels { \

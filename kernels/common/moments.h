@@ -10,6 +10,8 @@
 //  * Moments combine in double (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a
 //    pairwise algorithm for computing sample variances", 1979). A chunk's mean need not be exact:
 //    what the deviations add up to corrects it.
+//  * An op may doubt what its plain sums came to: is_doubtful(n, first, a, b). Then careful(n, at)
+//    gives the state instead; at(i) is element i.
 //  * Of nothing, the variance is NaN and logsumexp is -infinity; a row of nothing but -infinity
 //    gives -infinity too, one with +infinity (and no NaN) +infinity.
 #pragma once
@@ -17,6 +19,16 @@
 #include "kernels/common/reduce.h"
 
 YOKE_KERNELS_BEGIN
+
+// Returns the state of n elements by what both passes came to, or, where the op doubts that, by
+// element.
+template <class Op, class C, class At>
+YOKE_HD typename Op::State two_pass_state(const Op &op, int64_t n, C first, C a, C b, const At &at)
+{
+    if constexpr (requires { op.careful(n, at); })
+        if (op.is_doubtful(n, a, b)) return op.careful(n, at);
+    return op.state(n, first, a, b);
+}
 
 // One chunk by any two-pass op: part i % 16 in both passes, parts joined by halving.
 template <class Op, class C>
@@ -54,28 +66,65 @@ YOKE_HD typename Op::State two_pass_chunk(const Op &op, const C *x, int64_t stri
             b[part] += b[part + half];
         }
     }
-    return op.state(n, first[0], a[0], b[0]);
+    return two_pass_state(op, n, first[0], a[0], b[0], [=](int64_t i) { return x[i * stride]; });
 }
 
-// The count, the mean and the sum of squared deviations from it.
+// The count, the mean and the sum of squared deviations from it, which were multiplied by `scale`.
+template <class C>
+struct MomentsState {
+    double count;
+    double mean;
+    double squares;
+    static constexpr double scale = 1;  // double holds the squares of all floats
+};
+template <>
+struct MomentsState<double> {
+    double count;
+    double mean;
+    double squares;
+    double scale;
+};
+
+// Contract
+//  * Plain sums of squares in C are taken where they neither overflow, nor vanish, nor consist of
+//    what rounding did to the mean. Else the elements are taken in double, less the first of them:
+//    equal ones have squares of exactly 0.
+//  * A scale is 1, or one of the two others where squares of doubles overflow or vanish. A state of
+//    scale 1 has squares of at least kLeastSquares.
 template <class T>
 struct Moments {
     using C = compute_type<T>;
+    using State = MomentsState<C>;
     static constexpr bool kHasSecondB = true;
-    struct State {
-        double count;
-        double mean;
-        double squares;
-    };
+    static constexpr bool kIsScaled = sizeof(C) == 8;
+    static constexpr double kShrinking = 0x1p-600, kStretching = 0x1p600;
+    static constexpr double kLeastSquares = kIsScaled ? 0x1p-900 : 0x1p-100;
 
-    YOKE_HD State init() const { return {0, 0, 0}; }
+    YOKE_HD static State state_of(double count, double mean, double squares, double scale)
+    {
+        if constexpr (kIsScaled)
+            return {count, mean, squares, scale};
+        else
+            return {count, mean, squares};
+    }
+    YOKE_HD State init() const { return state_of(0, 0, 0, 1); }
     YOKE_HD State combine(State s, State t) const
     {
-        double count = s.count + t.count;
-        double part = t.count / select(count > 0, count, 1.0);
-        double delta = t.mean - s.mean;
-        return {count, s.mean + delta * part,
-                s.squares + t.squares + delta * delta * (s.count * part)};
+        if constexpr (kIsScaled) {
+            if (s.count == 0) return t;
+            if (t.count == 0) return s;
+            double scale = select(s.scale < t.scale, s.scale, t.scale);
+            State joined = joined_at(scale, s, t);
+            while (!(joined.squares < (double)kInfinity) && scale > kShrinking)
+                joined = joined_at(scale *= kShrinking, s, t);
+            return joined;
+        } else {
+            double count = s.count + t.count;
+            double part = t.count / select(count > 0, count, 1.0);
+            double delta = t.mean - s.mean;
+            return {count, s.mean + delta * part,
+                    s.squares + t.squares + delta * delta * (s.count * part)};
+        }
     }
     template <class X>
     YOKE_HD State chunk(const X *x, int64_t stride, int64_t n) const
@@ -85,20 +134,105 @@ struct Moments {
     // Divided by what is left of the count: NaN or infinity if that is nothing.
     YOKE_HD double variance(State s, double correction) const
     {
-        double divisor = s.count - correction;
-        return s.squares / select(divisor > 0, divisor, 0.0);
+        return scaled_variance(s, correction) / s.scale / s.scale;
     }
+    YOKE_HD double deviation(State s, double correction) const
+    {
+        return __builtin_sqrt(scaled_variance(s, correction)) / s.scale;
+    }
+
+    YOKE_HD double mean(State s) const { return s.mean; }
 
     YOKE_HD C first_init() const { return (C)0; }
     YOKE_HD C first(C s, C x) const { return s + x; }
     YOKE_HD C centre(C sum, int64_t n) const { return sum / (C)n; }
     YOKE_HD C second_a(C x, C centre) const { return x - centre; }
     YOKE_HD C second_b(C x, C centre) const { return (x - centre) * (x - centre); }
+    YOKE_HD bool is_doubtful(int64_t n, C deviations, C squares) const
+    {
+        const double about_mean = about(n, deviations, squares);
+        return !(about_mean >= kLeastSquares && about_mean >= 0.5 * (double)squares &&
+                 squares < (C)kInfinity);
+    }
     YOKE_HD State state(int64_t n, C sum, C deviations, C squares) const
     {
-        double shift = (double)deviations / (double)n;
-        return {(double)n, (double)centre(sum, n) + shift,
-                (double)squares - (double)deviations * shift};
+        return plain_state(n, centre(sum, n), deviations, squares);
+    }
+    // Makes a state of plain sums about a centre that are not in doubt.
+    YOKE_HD static State plain_state(int64_t n, C centre, C deviations, C squares)
+    {
+        const double shift = (double)deviations / (double)n;
+        const double about_mean = about(n, deviations, squares);
+        return state_of((double)n, (double)centre + shift, about_mean,
+                        about_mean == 0 ? kStretching : 1);
+    }
+    template <class At>
+    YOKE_HD State careful(int64_t n, const At &at) const
+    {
+        return careful(n, at, n);
+    }
+    // Takes the first `count` of n elements: a device unrolls loops of a constant n.
+    template <class At>
+    YOKE_HD State careful(int64_t n, const At &at, int64_t count) const
+    {
+        State found = careful_at(1, n, at, count);
+        if constexpr (kIsScaled) {
+            if (!(found.squares < (double)kInfinity)) return careful_at(kShrinking, n, at, count);
+            if (found.squares < kLeastSquares) return careful_at(kStretching, n, at, count);
+        }
+        return found;
+    }
+
+private:
+    // Squares of deviations from a centre, less what the centre's own error adds to them.
+    YOKE_HD static double about(int64_t n, C deviations, C squares)
+    {
+        return (double)squares - (double)deviations * ((double)deviations / (double)n);
+    }
+    YOKE_HD static double scaled_variance(State s, double correction)
+    {
+        const double divisor = s.count - correction;
+        return s.squares / select(divisor > 0, divisor, 0.0);
+    }
+    YOKE_HD static State joined_at(double scale, State s, State t)
+    {
+        const double count = s.count + t.count, part = t.count / count;
+        const double of_s = scale / s.scale, of_t = scale / t.scale;
+        // Two means may be further apart than the largest double; scaled down first they are not.
+        const bool far = scale < 1;
+        const double delta = far ? t.mean * scale - s.mean * scale : (t.mean - s.mean) * scale;
+        const double mean =
+            far ? (s.mean * scale + delta * part) / scale : s.mean + delta * part / scale;
+        return state_of(
+            count, mean,
+            s.squares * of_s * of_s + t.squares * of_t * of_t + delta * delta * (s.count * part),
+            scale);
+    }
+    template <class At>
+    YOKE_HD static State careful_at(double scale, int64_t n, const At &at, int64_t count)
+    {
+        const double start = (double)at(0);
+        const bool far = scale < 1;
+        auto from_start = [&](int64_t i) {
+            const double x = (double)at(i);
+            return far ? x * scale - start * scale : (x - start) * scale;
+        };
+        double sum = 0, rest = 0, squares = 0;
+        YOKE_UNROLLED
+        for (int64_t i = 0; i < n; ++i)
+            if (i < count) sum += from_start(i);
+        const double centre = sum / (double)count;
+        YOKE_UNROLLED
+        for (int64_t i = 0; i < n; ++i) {
+            const double deviation = i < count ? from_start(i) - centre : 0.0;
+            rest += deviation;
+            squares += deviation * deviation;
+        }
+        const double shift = rest / (double)count, offset = centre + shift;
+        squares -= rest * shift;
+        return state_of((double)count,
+                        far ? (start * scale + offset) / scale : start + offset / scale,
+                        select(squares < 0, 0.0, squares), scale);
     }
 };
 
@@ -150,11 +284,16 @@ struct LogSumExpBackward {
     }
 };
 
+// slope (x - mean). In double, in which a mean of many floats keeps what it has beyond the digits of one.
 struct VarBackward {
-    template <class C>
-    YOKE_HD C operator()(C g, C x, C mean) const
+    YOKE_HD float operator()(double slope, float x, double mean) const
     {
-        return g * (x - mean);
+        return (float)(slope * ((double)x - mean));
+    }
+    // Halved, no difference of two doubles overflows.
+    YOKE_HD double operator()(double slope, double x, double mean) const
+    {
+        return slope * (x * 0.5 - mean * 0.5) * 2;
     }
 };
 

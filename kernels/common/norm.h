@@ -73,21 +73,21 @@ YOKE_HD C squared_deviations(const C *x, C mean, int64_t n)
 
 // Mean and sum of squared deviations of `count` values (T. Chan, G. Golub, R. LeVeque, 1979).
 template <class C>
-struct Moments {
+struct RowMoments {
     C count;
     C mean;
     C squares;
 
-    YOKE_HD static Moments init() { return {(C)0, (C)0, (C)0}; }
+    YOKE_HD static RowMoments init() { return {(C)0, (C)0, (C)0}; }
 
-    YOKE_HD static Moments of(const C *x, int64_t n)
+    YOKE_HD static RowMoments of(const C *x, int64_t n)
     {
         if (n == 0) return init();
         C mean = mean_of(x, n);
         return {(C)n, mean, squared_deviations(x, mean, n)};
     }
 
-    YOKE_HD static Moments combine(Moments a, Moments b)
+    YOKE_HD static RowMoments combine(RowMoments a, RowMoments b)
     {
         C count = a.count + b.count;
         C share = select(count > (C)0, b.count / select(count > (C)0, count, (C)1), (C)0);
@@ -146,14 +146,6 @@ YOKE_HD C inverse_root_of_shrunk(C shrunk, C eps)
     C variance = shrunk * kGrow * kGrow;
     if (!overflowed(variance)) return inverse_root(variance, eps);
     return kShrink<C> * inverse_root(shrunk, (C)0);
-}
-
-// The same of a variance that C may not hold.
-template <class C>
-YOKE_HD C inverse_root_of(double variance, C eps)
-{
-    C held = (C)variance;
-    return overflowed(held) ? (C)inverse_root(variance, (double)eps) : inverse_root(held, eps);
 }
 
 // The normalised x, (x - mean) rstd. Where deviations are large, x - mean might overflow and rstd be too small for all

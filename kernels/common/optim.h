@@ -118,12 +118,14 @@ YOKE_HD float unscale_factor(float scale)
 struct ScaleRule {
     double growth_factor, backoff_factor;
     int64_t growth_interval;
+    float smallest;
 
-    // After one iteration. Growth that would overflow is left out; shrinking has no floor.
+    // After one iteration. Growth that would overflow is left out; shrinking ends at `smallest`.
     YOKE_HD void operator()(float &scale, int32_t &tracker, bool overflowed) const
     {
         if (overflowed) {
-            scale = (float)((double)scale * backoff_factor);
+            const auto shrunk = (float)((double)scale * backoff_factor);
+            scale = select(shrunk < smallest, smallest, shrunk);
             tracker = 0;
         } else if ((int64_t)tracker + 1 == growth_interval) {
             float grown = (float)((double)scale * growth_factor);

@@ -5,7 +5,7 @@
 //  * NaN passes. Where a limit has a value it is taken: 0 log 0 is 0, log(1 + exp(x)) does not overflow.
 #pragma once
 
-#include "kernels/common/math.h"
+#include "kernels/common/activation.h"
 #include "kernels/common/numeric.h"
 
 YOKE_KERNELS_BEGIN
@@ -77,7 +77,7 @@ struct SmoothL1 {
     YOKE_HD C value(C x, C t) const
     {
         C size = size_of(x - t), b = (C)beta;
-        return select(size < b, (C)0.5 * size * size / b, size - (C)0.5 * b);
+        return select(size < b, (C)0.5 * size * (size / b), size - (C)0.5 * b);
     }
     template <class C>
     YOKE_HD C of_x(C x, C t) const
@@ -92,18 +92,34 @@ struct SmoothL1 {
     }
 };
 
-// -(t log s + (1 - t) log(1 - s)) with s = sigmoid(x).
+// a b, and 0 where a is 0, even of an infinite b.
+template <class C>
+YOKE_HD C product_of_weight(C a, C b)
+{
+    return select(a == (C)0, b != b ? b : (C)0, a * b);
+}
+
+// log(1 + exp(-size)) for a size of 0 or more.
+template <class C>
+YOKE_HD C softplus_of_minus(C size)
+{
+    return kernels::log1p_of_unit(kernels::exp_not_large(-size));
+}
+
+// -(t log s + (1 - t) log(1 - s)) with s = sigmoid(x). Neither t nor 1 - t is taken from a rounded s, of which nothing
+// would be left where s is nearly 1.
 struct LogitCrossEntropy {
     template <class C>
     YOKE_HD C value(C x, C t) const
     {
-        C positive = select(x < (C)0, (C)0, x);
-        return (positive - x * t) + log_one_plus(kernels::exp(-size_of(x)));
+        C mistaken = select(x < (C)0, t, (C)1 - t), size = size_of(x);
+        return product_of_weight(mistaken, size) + softplus_of_minus(size);
     }
     template <class C>
     YOKE_HD C of_x(C x, C t) const
     {
-        return (C)1 / ((C)1 + kernels::exp(-x)) - t;
+        Sigmoids<C> s = sigmoids(x);
+        return ((C)1 - t) * s.rising - t * s.falling;
     }
     template <class C>
     YOKE_HD C of_target(C x, C) const
@@ -112,7 +128,26 @@ struct LogitCrossEntropy {
     }
 };
 
-// The same of a probability x, with logarithms held above -100 so that a certain mistake has a finite loss.
+// w log(1 + exp(x)): what a class of weight w adds to the cross entropy of a logit.
+struct WeightedSoftplus {
+    template <class C>
+    YOKE_HD C value(C x, C w) const
+    {
+        return product_of_weight(w, of_target(x, w));
+    }
+    template <class C>
+    YOKE_HD C of_x(C x, C w) const
+    {
+        return w * sigmoids(x).rising;
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C) const
+    {
+        return Relu()(x) + softplus_of_minus(size_of(x));
+    }
+};
+
+// The cross entropy of a probability x, with logarithms held above -100 so that a certain mistake has a finite loss.
 struct BinaryCrossEntropy {
     template <class C>
     YOKE_HD static C held(C logarithm)
@@ -183,6 +218,7 @@ struct KlDivergenceOfLogs {
     LOSS(kL1, "l1", kernels::AbsoluteError())                  \
     LOSS(kSmoothL1, "smooth_l1", kernels::SmoothL1{beta})      \
     LOSS(kLogits, "bce_logits", kernels::LogitCrossEntropy())  \
+    LOSS(kSoftplus, "softplus", kernels::WeightedSoftplus())   \
     LOSS(kProbabilities, "bce", kernels::BinaryCrossEntropy()) \
     LOSS(kKl, "kl", kernels::KlDivergence())                   \
     LOSS(kKlOfLogs, "kl_log", kernels::KlDivergenceOfLogs())

@@ -101,6 +101,30 @@ YOKE_HD C divisor_of(const Pool &p, int64_t y, int64_t x)
     return p.divisor ? (C)p.divisor : (C)counted(p, p.y, y) * (C)counted(p, p.x, x);
 }
 
+// The ways to add up the values of a window: in the computing type; in double, where they are many; or in double and
+// made smaller, where a sum of finite ones has overflowed.
+enum class Adding { kPlain, kWide, kShrunk };
+
+template <class C, Adding kHow>
+using PoolSum = std::conditional_t<kHow == Adding::kPlain, C, double>;
+
+template <Adding kHow>
+inline constexpr double kPoolScale = kHow == Adding::kShrunk ? 0x1p-64 : 1;
+
+// More terms than these are many: each is rounded to the digits of the sum before it.
+inline constexpr int64_t kManyTerms = 256;
+
+// Returns the terms of the longest sum along an axis, of a window or, in a gradient, of what windows share out.
+YOKE_HD int64_t longest_sum(const PoolAxis &a)
+{
+    return a.kernel ? a.kernel : max(divide_up(a.in, a.out), divide_up(a.out, a.in)) + 1;
+}
+
+YOKE_HD bool adds_many(const Pool &p)
+{
+    return longest_sum(p.y) * longest_sum(p.x) > kManyTerms;
+}
+
 YOKE_HD PoolIndex pool_index(const Pool &p, int64_t i, int64_t height, int64_t width)
 {
     // The axes from the last one on; the rest of a division is taken from its quotient.

@@ -2,8 +2,8 @@
 // project}, and the one order they run in. moments.h and vector_norm.h have more of them.
 //
 // Contract
-//  * State accumulates in float for f16, bf16 and f32, in double for f64, in int64 (wrapping) for
-//    integers and bool.
+//  * Integers and bool are added in int64, and wrap. Sums of f16, bf16 and f32 are formed in float
+//    within a chunk and in double beyond; products and extremes in float, of f64 in double.
 //  * reduce(state, x, i) takes in element i, loaded; combine(a, b) joins neighbours, a before b;
 //    project(state, n) is the result over n elements, in the accumulating type.
 //  * reduce_span always adds in the same order: 16 parts within chunks of 1024, parts by halving,
@@ -14,6 +14,9 @@
 //    and amin the highest; argmax of nothing is for the op to refuse.
 //  * An op that needs a chunk twice, or knows a better way through it, has chunk(x, stride, n) from
 //    loaded elements to a state; it is taken instead of the parts.
+//  * An op whose state is more than its parts has a Part: part_init, part(p, x), join(p, q), and
+//    state(p), what they amount to. Where is_doubtful(p), as it has left its range, careful(n, at)
+//    gives the state of the n elements instead; at(i) is element i.
 #pragma once
 
 #include "kernels/common/elementwise.h"
@@ -45,8 +48,23 @@ YOKE_HD T highest_value()
         return (T)(-1 - (int64_t)lowest_value<T>());  // its complement
 }
 
+// An op that has a Part.
+template <class Op>
+concept HasParts = requires
+{
+    typename Op::Part;
+};
+
+// Returns the state of n elements whose parts came to `part`.
+template <class Op, class At>
+YOKE_HD typename Op::State parts_state(const Op &op, int64_t n, typename Op::Part part,
+                                       const At &at)
+{
+    return op.is_doubtful(part) ? op.careful(n, at) : op.state(part);
+}
+
 template <class T>
-struct Sum {
+struct IntegerSum {
     using State = sum_type<T>;
 
     YOKE_HD State init() const { return (State)0; }
@@ -56,15 +74,68 @@ struct Sum {
     }
     YOKE_HD State combine(State a, State b) const { return Add()(a, b); }
     YOKE_HD State project(State s, int64_t) const { return s; }
+    YOKE_HD double mean(State s, double n) const { return (double)s / n; }
 };
 
-// The mean of integers is a double.
+// A sum that is right wherever it is in the range of its dtype, whatever it is on the way. A double
+// holds sums of floats; sums of doubles have a second one, of numbers made smaller.
+template <class T>
+struct FloatSum {
+    using Part = compute_type<T>;
+    struct Wide {
+        double sum;
+        double shrunk;
+    };
+    static constexpr bool kIsWide = sizeof(Part) == 8;
+    using State = std::conditional_t<kIsWide, Wide, double>;
+    static constexpr double kShrinking = 0x1p-64;
+
+    YOKE_HD State init() const { return state((Part)0); }
+    YOKE_HD State combine(State a, State b) const
+    {
+        if constexpr (kIsWide)
+            return {a.sum + b.sum, a.shrunk + b.shrunk};
+        else
+            return a + b;
+    }
+    YOKE_HD double project(State s, int64_t) const { return mean(s, 1); }
+    YOKE_HD double mean(State s, double n) const
+    {
+        if constexpr (kIsWide)
+            return s.sum - s.sum == 0 ? s.sum / n : s.shrunk / n / kShrinking;
+        else
+            return s / n;
+    }
+
+    YOKE_HD Part part_init() const { return (Part)0; }
+    YOKE_HD Part part(Part p, Part x) const { return p + x; }
+    YOKE_HD Part join(Part p, Part q) const { return p + q; }
+    YOKE_HD bool is_doubtful(Part p) const { return !(p - p == (Part)0); }
+    YOKE_HD State state(Part p) const
+    {
+        if constexpr (kIsWide)
+            return {p, p * kShrinking};
+        else
+            return (double)p;
+    }
+    template <class At>
+    YOKE_HD State careful(int64_t n, const At &at) const
+    {
+        State s = init();
+        YOKE_UNROLLED
+        for (int64_t i = 0; i < n; ++i) s = combine(s, state(at(i)));
+        return s;
+    }
+};
+
+template <class T>
+using Sum = std::conditional_t<is_float<T>, FloatSum<T>, IntegerSum<T>>;
+
 template <class T>
 struct Mean : Sum<T> {
-    using State = sum_type<T>;
-    using Result = std::conditional_t<is_float<T>, State, double>;
+    using State = typename Sum<T>::State;
 
-    YOKE_HD Result project(State s, int64_t n) const { return (Result)s / (Result)n; }
+    YOKE_HD double project(State s, int64_t n) const { return this->mean(s, (double)n); }
 };
 
 template <class T>
@@ -189,6 +260,26 @@ YOKE_HD typename Op::State reduce_parts(const Op &op, const C *x, int64_t stride
     return parts[0];
 }
 
+// Reduces at most one chunk by an op with a Part.
+template <class Op, class C>
+YOKE_HD typename Op::State reduce_wide_parts(const Op &op, const C *x, int64_t stride, int64_t n)
+{
+    typename Op::Part parts[kReduceParts];
+    for (int part = 0; part < kReduceParts; ++part) parts[part] = op.part_init();
+    int64_t whole = n - n % kReduceParts;
+    for (int64_t i = 0; i < whole; i += kReduceParts) {
+        YOKE_PARTS
+        for (int part = 0; part < kReduceParts; ++part)
+            parts[part] = op.part(parts[part], load<C>(x[(i + part) * stride]));
+    }
+    for (int64_t i = whole; i < n; ++i)
+        parts[i - whole] = op.part(parts[i - whole], load<C>(x[i * stride]));
+    for (int half = kReduceParts / 2; half > 0; half /= 2)
+        for (int part = 0; part < half; ++part)
+            parts[part] = op.join(parts[part], parts[part + half]);
+    return parts_state(op, n, parts[0], [=](int64_t i) { return load<C>(x[i * stride]); });
+}
+
 // f16 and bf16 pass through a buffer of floats; everything else is read where it lies.
 template <class Op, class T>
 YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride, int64_t first,
@@ -197,6 +288,8 @@ YOKE_HD typename Op::State reduce_chunk(const Op &op, const T *x, int64_t stride
     if constexpr (!is_half<T>) {
         if constexpr (requires { op.chunk(x, stride, n); })
             return op.chunk(x, stride, n);
+        else if constexpr (HasParts<Op>)
+            return reduce_wide_parts(op, x, stride, n);
         else
             return reduce_parts(op, x, stride, first, n);
     } else {

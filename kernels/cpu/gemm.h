@@ -16,4 +16,7 @@ constexpr int64_t kAmxTile = 32, kAmxUnit = 64;
 // not take its dtype or strides; the caller's own loops take everything. The bits do not depend on the team.
 yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool *done);
 
+// How a product, or a part of one, is computed: gemm_onednn, of strides that oneDNN takes.
+using ComputeProduct = yoke_status (*)(const yoke_launch *, const Product &, bool *done);
+
 }  // namespace yoke::cpu

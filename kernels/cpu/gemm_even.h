@@ -11,7 +11,6 @@ bool is_broken_depth(const Product &product);
 
 // compute(product, done) for a product of broken depth, whose strides oneDNN takes: with copies of a and b that end in
 // zeros, of so many matrices, rows and columns at a time as keep them small. The cut follows from the shape alone.
-using ComputeProduct = yoke_status (*)(const yoke_launch *, const Product &, bool *done);
 yoke_status compute_even(const yoke_launch *launch, const Product &product, ComputeProduct compute,
                          bool *done);
 

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "kernels/cpu/gemm_cache.h"
+#include "kernels/cpu/gemm_deep.h"
 #include "kernels/cpu/gemm_even.h"
 #include "kernels/cpu/onednn_parts.h"
 
@@ -307,6 +308,7 @@ yoke_status gemm_onednn(const yoke_launch *launch, const Product &product, bool 
     if (!normalise(p.a, p.batch, p.m, p.k) || !normalise(p.b, p.batch, p.k, p.n) ||
         !normalise(p.c, p.batch, p.m, p.n) || p.c.column_stride != 1)
         return YOKE_OK;
+    if (is_too_deep(p)) return compute_deep(launch, p, run, done);
     return is_broken_depth(p) ? compute_even(launch, p, run, done) : run(launch, p, done);
 }
 

@@ -97,12 +97,24 @@ static void threads_are_counted_and_set_for_the_calling_thread(void)
     FAILS(yoke_set_num_threads(-1), YOKE_E_VALUE, "-1");
 }
 
+static void bounds_that_a_dtype_cannot_keep_are_refused(void)
+{
+    yoke_tensor *x = NULL, *like = NULL;
+    OK(yoke_randint(0, 2048, five, 1, YOKE_F16, NULL, &like));
+    FAILS(yoke_randint(0, 4100, five, 1, YOKE_F16, NULL, &x), YOKE_E_VALUE,
+          "randint: [0, 4100) does not fit into float16");
+    FAILS(yoke_randint_like(like, 0, 4100, YOKE_NONE, NULL, &x), YOKE_E_VALUE,
+          "randint_like: [0, 4100) does not fit into float16");
+    yoke_tensor_release(like);
+}
+
 int main(void)
 {
     RUN(a_place_that_is_put_back_gives_the_same_numbers_again);
     RUN(two_streams_are_kept_apart_by_exchanging_their_places);
     RUN(replays_draw_behind_the_last_place_too);
     RUN(a_missing_place_is_named);
+    RUN(bounds_that_a_dtype_cannot_keep_are_refused);
     RUN(threads_are_counted_and_set_for_the_calling_thread);
     return report();
 }

@@ -18,7 +18,7 @@ TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")
 LIMIT = "@LIMIT@"  # in a command: the seconds after which the part is ended, less what its own end takes
 
 # Beside test_ops_*.py, the files of tests/python whose tests are about what a device computes.
-MORE_TESTS = ("autocast", "grad_scaler", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
+MORE_TESTS = ("autocast", "grad_scaler", "grad_scaler_ends", "index_select", "indexing", "nn", "nn_init", "nn_layers", "optim", "random_state",
               "graph", "streams", "float8", "state_device")
 # Few calls of each family, of the small samples: what a sanitizer sees.
 SANITIZED = "add,gelu,sum,softmax,layer_norm,cross_entropy,matmul,embedding,cumsum,sort,where,index_select"

@@ -232,7 +232,7 @@ TEST(CpuScaling, TheScaleIsUpdatedFromAllOverflowFlags)
             operands.add(tracker, true);
             for (int i = 0; i < 3; i++) operands.add(scalar(i == which), false);
             ASSERT_EQ(launch(level, YOKE_OP__UPDATE_SCALE, operands,
-                             {number(2), number(0.5), integer(2)}),
+                             {number(2), number(0.5), integer(2), number(0x1p-126)}),
                       YOKE_OK);
             EXPECT_EQ(scale.at(0), which < 0 ? 8 : 4);
             EXPECT_EQ(tracker.at(0), which < 0);
@@ -249,7 +249,7 @@ TEST(CpuNorm, TheNormOfAllTensorsIsThatOfOneVectorWhateverTheThreads)
                 for (int threads : {1, 2}) {
                     set_threads(threads);
                     std::vector<Array> tensors = make_list(dtype, -2, 0.5, 9, 3);
-                    Array norm(dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32, {});
+                    Array norm(YOKE_F64, {});
                     Operands operands;
                     operands.add(tensors, false);
                     operands.add(norm, true);
@@ -275,7 +275,7 @@ TEST(CpuNorm, NanAndInfinityWin)
             for (double bad : {(double)INFINITY, std::nan("")}) {
                 std::vector<double> values(5000, 1.0);
                 values[1234] = bad;
-                Array norm(YOKE_F32, {});
+                Array norm(YOKE_F64, {});
                 Operands operands;
                 operands.add(Array(YOKE_F32, {5000}, values), false);
                 operands.add(norm, true);
@@ -294,7 +294,7 @@ TEST(CpuNorm, ClippingMultipliesAllTensorsByOneFactor)
                 std::vector<std::vector<double>> want = values_of(tensors);
                 Operands operands;
                 operands.add(tensors, true);
-                operands.add(scalar(norm), false);
+                operands.add(Array(YOKE_F64, {}, {norm}), false);
                 ASSERT_EQ(launch(level, YOKE_OP__CLIP_ALL, operands, {number(2)}), YOKE_OK);
                 for (size_t i = 0; i < tensors.size(); i++) {
                     for (double &x : want[i]) x *= std::min(1.0, 2 / (norm + 1e-6));

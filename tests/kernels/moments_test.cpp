@@ -175,3 +175,83 @@ TEST(SortKey, OrdersSignsAndInfinitiesOfEveryType)
     EXPECT_LT(sort_key(false), sort_key(true));
     EXPECT_LT(sort_key((uint8_t)127), sort_key((uint8_t)128));
 }
+
+namespace {
+
+// 1, 2, 4, … times `scale`, of which the deviation about the mean is a multiple of it.
+template <class T>
+double deviation_at(double scale, int64_t n)
+{
+    Moments<T> op;
+    std::vector<T> x((size_t)n);
+    for (int64_t i = 0; i < n; i++) x[(size_t)i] = (T)(scale * (double)(1 << i % 3));
+    return op.deviation(reduce_span(op, x.data(), 1, n), 1) / scale;
+}
+
+template <class T>
+void expect_deviations_that_scale(std::initializer_list<double> scales)
+{
+    for (int64_t n : {3, 1026, 5121})
+        for (double scale : scales)
+            EXPECT_NEAR(deviation_at<T>(scale, n), deviation_at<T>(1, n), 1e-6) << scale;
+}
+
+template <class T>
+double deviation_of_equals(T value, int64_t n)
+{
+    Moments<T> op;
+    const std::vector<T> x((size_t)n, value);
+    return op.deviation(reduce_span(op, x.data(), 1, n), 1);
+}
+
+}  // namespace
+
+TEST(Moments, DeviationsScaleWithTheirValuesToTheEndsOfTheRange)
+{
+    expect_deviations_that_scale<float>({1e-37, 1e-25, 1e-16, 1e19, 1e30, 8e37});
+    expect_deviations_that_scale<double>({1e-307, 1e-200, 1e-150, 1e150, 1e200, 4e307});
+}
+
+TEST(Moments, EqualValuesHaveNoDeviation)
+{
+    for (int64_t n : {2, 3, 319, 1025, 5121}) {
+        for (float value : {1e-38f, 1.1e-16f, 1.7f, 3.3e30f, 3e38f})
+            EXPECT_EQ(deviation_of_equals(value, n), 0) << value;
+        for (double value : {1e-308, 1.1e-16, 1.7, 3.3e200, 1.7e308})
+            EXPECT_EQ(deviation_of_equals(value, n), 0) << value;
+    }
+}
+
+TEST(Moments, StatesOfUnlikeScalesCombine)
+{
+    const Moments<double> op;
+    const auto of = [&](double a, double b) {
+        return op.careful(2, [=](int64_t i) { return i ? b : a; });
+    };
+    const double large = 1e200, small = 1e-200;
+    EXPECT_NEAR(op.deviation(op.combine(of(large, large), of(0, 0)), 1) / large, 0.5773502691896,
+                1e-12);
+    EXPECT_NEAR(op.deviation(op.combine(of(small, small), of(0, 0)), 1) / small, 0.5773502691896,
+                1e-12);
+    EXPECT_NEAR(op.deviation(op.combine(of(small, 0), of(large, large)), 1) / large,
+                0.5773502691896, 1e-12);
+    EXPECT_NEAR(op.deviation(op.combine(op.init(), of(small, 0)), 1) / small, 0.7071067811865,
+                1e-12);
+}
+
+TEST(VectorNorm, PowersThatLeaveTheRangeAreTakenOfRatios)
+{
+    for (double scale : {1e-37, 1e-30, 1.0, 1e30, 1e36}) {
+        std::vector<float> x(3000, (float)scale);
+        for (double p : {2.0, 3.5, 10.0, -1.5}) {
+            const double want = std::pow(3000.0, 1 / p) * (double)(float)scale;
+            EXPECT_NEAR(reduced(SumNorm<float, OrderAny>{{p}}, x), want, want * 2e-5) << p;
+        }
+        EXPECT_NEAR(reduced(SumNorm<float, OrderTwo>{}, x) / scale, std::sqrt(3000.0), 1e-4);
+    }
+    std::vector<double> x(3000, 1e-300);
+    x[1500] = 1e300;
+    EXPECT_NEAR(reduced(SumNorm<double, OrderTwo>{}, x) / 1e300, 1, 1e-12);
+    x[7] = HUGE_VAL;
+    EXPECT_EQ(reduced(SumNorm<double, OrderTwo>{}, x), HUGE_VAL);
+}

@@ -42,7 +42,7 @@ TEST(Norm, MomentsAgreeWithDoubleAlsoFarFromZero)
             std::vector<float> x = around(middle, n);
             double mean, squares;
             moments(x, &mean, &squares);
-            auto found = Moments<float>::of(x.data(), n);
+            auto found = RowMoments<float>::of(x.data(), n);
             EXPECT_NEAR(found.mean, mean, 1e-6 * (1 + std::fabs(middle)));
             EXPECT_NEAR(found.squares, squares, 1e-4 * squares + 1e-5);
         }
@@ -52,16 +52,16 @@ TEST(Norm, MomentsAgreeWithDoubleAlsoFarFromZero)
 TEST(Norm, PartsCombineToTheMomentsOfTheWhole)
 {
     std::vector<float> x = around(100, 3000);
-    auto whole = Moments<float>::of(x.data(), 3000), parts = Moments<float>::init();
+    auto whole = RowMoments<float>::of(x.data(), 3000), parts = RowMoments<float>::init();
     for (int64_t begin = 0; begin < 3000; begin += 750)
-        parts = Moments<float>::combine(parts, Moments<float>::of(x.data() + begin, 750));
+        parts = RowMoments<float>::combine(parts, RowMoments<float>::of(x.data() + begin, 750));
     EXPECT_EQ(parts.count, 3000);
     EXPECT_NEAR(parts.mean, whole.mean, 1e-4);
     EXPECT_NEAR(parts.variance(), whole.variance(), 1e-4);
-    auto same = Moments<float>::combine(whole, Moments<float>::init());
+    auto same = RowMoments<float>::combine(whole, RowMoments<float>::init());
     EXPECT_EQ(same.mean, whole.mean);
     EXPECT_EQ(same.squares, whole.squares);
-    EXPECT_TRUE(std::isnan(Moments<float>::init().variance()));
+    EXPECT_TRUE(std::isnan(RowMoments<float>::init().variance()));
 }
 
 TEST(Norm, BackwardIsTheSlopeOfForward)
@@ -70,12 +70,12 @@ TEST(Norm, BackwardIsTheSlopeOfForward)
     const auto n = (int64_t)x.size();
     const double eps = 0.01;
     auto forward = [&](const std::vector<double> &row) {
-        auto m = Moments<double>::of(row.data(), n);
+        auto m = RowMoments<double>::of(row.data(), n);
         double rstd = inverse_root(m.variance(), eps), sum = 0;
         for (size_t i = 0; i < row.size(); ++i) sum += g[i] * Normal<double>(m.mean, rstd)(row[i]);
         return sum;
     };
-    auto m = Moments<double>::of(x.data(), n);
+    auto m = RowMoments<double>::of(x.data(), n);
     double rstd = inverse_root(m.variance(), eps), mean_g = 0, mean_g_normal = 0;
     for (size_t i = 0; i < x.size(); ++i) {
         mean_g += g[i] / (double)n;

@@ -113,7 +113,7 @@ TEST(Scaling, TheInverseIsRoundedOnce)
 
 TEST(Scaling, TheScaleShrinksWithOverflowAndGrowsAfterTheInterval)
 {
-    const ScaleRule rule{2, 0.5, 3};
+    const ScaleRule rule{2, 0.5, 3, 0x1p-126f};
     float scale = 8;
     int32_t tracker = 0;
     auto next = [&](bool overflowed) { rule(scale, tracker, overflowed); };
@@ -128,18 +128,18 @@ TEST(Scaling, TheScaleShrinksWithOverflowAndGrowsAfterTheInterval)
     EXPECT_EQ(tracker, 0);
 }
 
-TEST(Scaling, GrowthStopsBeforeInfinityAndShrinkingHasNoFloor)
+TEST(Scaling, GrowthStopsBeforeInfinityAndShrinkingAtTheSmallestScale)
 {
-    const ScaleRule rule{2, 0.5, 1};
+    const ScaleRule rule{2, 0.5, 1, 0x1p-126f};
     float scale = 0x1p127f;
     int32_t tracker = 0;
     rule(scale, tracker, false);
     EXPECT_EQ(scale, 0x1p127f);
-    scale = 0x1p-148f;
-    rule(scale, tracker, true);
-    EXPECT_EQ(scale, 0x1p-149f);
-    rule(scale, tracker, true);
-    EXPECT_EQ(scale, 0);
+    scale = 0x1p-125f;
+    for (int step = 0; step < 2; step++) {
+        rule(scale, tracker, true);
+        EXPECT_EQ(scale, 0x1p-126f);
+    }
 }
 
 TEST(Clipping, TheFactorIsAtMostOneAndKeepsNan)

@@ -44,7 +44,8 @@ void expect_reductions_of_every_size()
             double sum = 0;
             for (int64_t i = 0; i < n; ++i) sum += (double)load(x[(size_t)(i * stride)]);
             // Small whole numbers: every order of additions is exact.
-            EXPECT_EQ((double)reduce_span(Sum<T>(), x.data(), stride, n), sum) << n;
+            EXPECT_EQ((double)Sum<T>().project(reduce_span(Sum<T>(), x.data(), stride, n), n), sum)
+                << n;
             if (n == 0) continue;
             int64_t at = first_largest(x, stride, n);
             EXPECT_NEAR((double)Mean<T>().project(reduce_span(Mean<T>(), x.data(), stride, n), n),
@@ -134,4 +135,21 @@ TEST(Reduce, NothingHasASumOfZeroAndNoMean)
     EXPECT_EQ(reduce_span(Sum<float>(), none, 1, 0), 0.0f);
     EXPECT_TRUE(std::isnan(Mean<float>().project(reduce_span(Mean<float>(), none, 1, 0), 0)));
     EXPECT_EQ(reduce_span(Amax<float>(), none, 1, 0), -std::numeric_limits<float>::infinity());
+}
+
+TEST(Reduce, SumsThatOverflowOnTheWayAreRightInTheEnd)
+{
+    std::vector<float> x(3000, 3e38f);
+    for (size_t i = 0; i < x.size(); i += 2) x[i] = -3e38f;
+    x[0] = 1e38f;
+    EXPECT_NEAR(Sum<float>().project(reduce_span(Sum<float>(), x.data(), 1, 2), 2) / 4e38, 1, 1e-6);
+    EXPECT_NEAR(Sum<float>().project(reduce_span(Sum<float>(), x.data(), 1, 3000), 3000) / 4e38, 1,
+                1e-6);
+    std::vector<double> y(3000, 1.5e308);
+    EXPECT_NEAR(
+        Mean<double>().project(reduce_span(Mean<double>(), y.data(), 1, 3000), 3000) / 1.5e308, 1,
+        1e-12);
+    y[5] = -HUGE_VAL;
+    EXPECT_EQ(Mean<double>().project(reduce_span(Mean<double>(), y.data(), 1, 3000), 3000),
+              -HUGE_VAL);
 }

@@ -51,4 +51,13 @@ describe("wrong arguments", function()
         fails("value", { "Timer", "'hurry'" }, yoke.Timer, print, { hurry = 1 })
         fails("type", "Timer", yoke.Timer, print, 3)
     end)
+
+    it("of randint name bounds and dtype where a float does not hold what lies between", function()
+        assert.equal(2048.0, yoke.randint(2048, 2049, { 3 }, { dtype = "float16" }):amax():item())
+        for dtype, high in pairs { float16 = 2050, bfloat16 = 258, float32 = (1 << 24) + 2 } do
+            local words = { ("[0, %d) does not fit into %s"):format(high, dtype) }
+            fails("value", words, yoke.randint, 0, high, { 3 }, { dtype = dtype })
+            fails("value", words, yoke.randint_like, yoke.zeros({ 3 }, dtype), 0, high)
+        end
+    end)
 end)

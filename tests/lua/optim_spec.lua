@@ -200,6 +200,27 @@ describe("GradScaler", function()
         end
         assert.equal(4.0, scaler:get_scale())
     end)
+
+    it("stops at a smallest scale, tells it once, and unscales rightly from there", function()
+        local x = parameter(0., 0.)
+        local optimizer <close> = optim.SGD({ x }, { lr = 0.5 })
+        local scaler <close> = yoke.GradScaler()
+        local said = {}
+        yoke.set_log_callback(function(_, message) said[#said + 1] = message end)
+        for step = 1, 171 do
+            optimizer:zero_grad()
+            scaler:scale((x * (step < 171 and math.huge or 1)):sum()):backward()
+            scaler:step(optimizer)
+            scaler:update()
+        end
+        yoke.poll()
+        yoke.set_log_callback(nil)
+        assert.equal(2.0 ^ -126, scaler:get_scale())
+        assert.same({ -0.5, -0.5 }, x:tolist())
+        assert.equal(1, #said)
+        assert.truthy(said[1]:find("GradScaler: overflows have brought the scale down", 1, true))
+        fails("value", "'init_scale' is 1e-40", yoke.GradScaler, { init_scale = 1e-40 })
+    end)
 end)
 
 describe("optim.EMA", function()

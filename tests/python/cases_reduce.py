@@ -1,7 +1,7 @@
 """Samples of reductions, cumsum, sort and topk, and their references in NumPy."""
 import numpy as np
 
-from op_samples import Case, axes_of, call, reduction, values
+from op_samples import Case, as_real, axes_of, call, reduction, values
 from op_table import FLOATS
 
 
@@ -30,7 +30,7 @@ def np_norm(x, p=2.0, axis=None, keepdim=False):
 
 
 def np_logsumexp(x, axis=None, keepdim=False):
-    x = np.asarray(x, dtype=np.float64)
+    x = as_real(x)
     top = np.max(x, axis=axes_of(axis), keepdims=True, initial=-np.inf)
     shift = np.where(np.isinf(top), 0, top)
     total = np.log(np.sum(np.exp(x - shift), axis=axes_of(axis), keepdims=True)) + shift

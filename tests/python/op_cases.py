@@ -11,14 +11,14 @@ import cases_pointwise
 import cases_pool
 import cases_reduce
 import cases_shape
-from op_samples import (SHAPES, Case, along_axis, are_bools, axes_of, binary, call, indices, real, reduction, unary, values)
+from op_samples import (SHAPES, Case, along_axis, are_bools, as_real, axes_of, binary, call, indices, real, reduction, unary, values)
 from op_table import FLOATS, NUMBERS
 
 # ---- references ------------------------------------------------------------------------------------------------------
 
 
 def np_div(x, y):
-    return np.asarray(x, dtype=np.float64) / y
+    return as_real(x) / y
 
 
 def np_gelu(x, approximate="none"):
@@ -42,7 +42,7 @@ def np_mean(x, axis=None, keepdim=False):
 
 
 def np_log_softmax(x, axis=-1):
-    x = np.asarray(x, dtype=np.float64)
+    x = as_real(x)
     if x.ndim == 0:
         return np.zeros(())
     shifted = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)

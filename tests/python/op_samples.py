@@ -106,9 +106,15 @@ def axes_of(axis):
     return tuple(axis) if isinstance(axis, list) else axis
 
 
+def as_real(x):
+    """In float64, unless it is wider."""
+    x = np.asarray(x)
+    return x.astype(np.result_type(x, np.float64))
+
+
 def real(function):
     """A function of floats that also takes integers and bools, as their values."""
-    return lambda x, *more, **named: function(np.asarray(x, dtype=np.float64), *more, **named)
+    return lambda x, *more, **named: function(as_real(x), *more, **named)
 
 
 def are_bools(x, y):

@@ -122,7 +122,7 @@ def test_group_norm_is_that_of_float64_at_any_size(shape, layout):
 
 @pytest.mark.parametrize("layout", ["planes", "columns"])
 @pytest.mark.parametrize("shape", [(2, 8, 3), (4, 8, 20, 21)])
-def test_batch_norm_is_finite_at_any_size_and_right_where_its_variance_is(shape, layout):
+def test_batch_norm_is_right_at_any_size(shape, layout):
     for scale in SCALES[:-1] + (3e37,):
         for kind in ("waves", "constant"):
             values = (KINDS[kind](wave(*shape)) * scale).astype(np.float32)
@@ -133,8 +133,6 @@ def test_batch_norm_is_finite_at_any_size_and_right_where_its_variance_is(shape,
             out.backward(yoke.tensor(g))
             axes = (0, *range(2, len(shape)))
             normal, dx, slope = reference(values.astype(np.float64), g.astype(np.float64), axes, 1e-5, True)
-            if kind == "waves" and scale > 1e18:  # a variance is float32, as the running one is: where it is infinite, x is 0 beside it
-                normal, dx = np.zeros(shape), np.zeros(shape)
             what = f"{shape} of {scale} {kind}"
             assert_close(to_numpy(out).astype(np.float64), normal, "float32", f"values, {what}")
             assert_close(to_numpy(x.grad).astype(np.float64), dx, "float32", f"gradient, {what}", slope)

@@ -132,10 +132,24 @@ def test_integers_of_every_dtype_that_can_hold_the_range():
 
 
 @pytest.mark.parametrize("dtype, low, high", [("int8", 0, 129), ("int8", -129, 0), ("uint8", -1, 5), ("int32", 0, 2**31 + 1),
-                                              ("bool", 0, 3)])
+                                              ("bool", 0, 3), ("bfloat16", 0, 258), ("bfloat16", -257, 0), ("bfloat16", 257, 400),
+                                              ("float16", 0, 2050), ("float16", 2049, 2060), ("float16", 0, 70000), ("float16", -70000, 0),
+                                              ("float32", 2**24, 2**24 + 2), ("float32", -2**24 - 1, 0), ("float64", 0, 2**53 + 2)])
 def test_a_range_that_the_dtype_cannot_hold_is_refused(dtype, low, high):
     with pytest.raises(yoke.ValueError, match=rf"randint: \[{low}, {high}\) does not fit into {dtype}"):
         yoke.randint(low, high, 3, dtype=dtype_of(dtype))
+    with pytest.raises(yoke.ValueError, match=rf"randint_like: \[{low}, {high}\) does not fit into {dtype}, which holds all whole"):
+        yoke.randint_like(yoke.zeros(3, dtype=dtype_of(dtype)), low, high)
+
+
+@pytest.mark.parametrize("dtype, most", [("bfloat16", 2**8), ("float16", 2**11), ("float32", 2**24), ("float64", 2**53)])
+def test_the_largest_whole_numbers_of_a_float_are_drawn_as_they_are(dtype, most):
+    for low, high in ((most - 3, most + 1), (-most, -most + 4), (-most, most + 1)):
+        yoke.manual_seed(2)
+        x = to_numpy(yoke.randint(low, high, 20_000, dtype=dtype_of(dtype)))
+        yoke.manual_seed(2)
+        np.testing.assert_array_equal(x, to_numpy(yoke.randint(low, high, 20_000)))  # the same numbers as in int64
+        assert int(x.min()) >= low and int(x.max()) < high and (high - low > 4 or len(np.unique(x)) == 4)
 
 
 def test_an_empty_range_and_a_wrong_dtype_are_refused():

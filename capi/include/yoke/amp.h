@@ -68,7 +68,8 @@ YOKE_API int32_t yoke_get_allow_tf32(void);
 
 /* For float16, whose small gradients would vanish: the loss is multiplied by a large scale, gradients are
  * divided by it before the step. A step is skipped if one of them is not finite, and the scale shrinks;
- * after growth_interval iterations without that it grows. The rules are those of PyTorch's GradScaler.
+ * after growth_interval iterations without that it grows. The rules are those of PyTorch's GradScaler,
+ * but the scale never falls below FLT_MIN, whose reciprocal is finite; the log warns once when it gets there.
  *
  *     yoke_grad_scaler_scale(scaler, loss, &scaled);  yoke_backward(scaled);
  *     yoke_grad_scaler_step(scaler, optimizer);       yoke_grad_scaler_update(scaler);
@@ -80,7 +81,7 @@ typedef struct yoke_grad_scaler yoke_grad_scaler;
 typedef struct yoke_grad_scaler_options {
     uint32_t struct_size;    /* sizeof(yoke_grad_scaler_options) */
     int32_t disabled;        /* 1: scale gives its argument, step steps, the rest does nothing */
-    double scale;            /* > 0, the scale at first; 65536 in PyTorch */
+    double scale;            /* ≥ FLT_MIN, the scale at first; 65536 in PyTorch */
     double growth_factor;    /* > 1; 2 */
     double backoff_factor;   /* between 0 and 1; 0.5 */
     int64_t growth_interval; /* ≥ 1; 2000 */
@@ -113,7 +114,7 @@ YOKE_API yoke_status yoke_grad_scaler_step(yoke_grad_scaler *scaler, yoke_optimi
 YOKE_API yoke_status yoke_grad_scaler_update(yoke_grad_scaler *scaler);
 
 /* Ends an iteration with a scale of the caller's: a floating tensor of one element. Errors: VALUE for one
- * in the host's memory that is not above 0 and finite; a device is not waited for. [any-thread] */
+ * in the host's memory that is below FLT_MIN or infinite; a device is not waited for. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_update_to(yoke_grad_scaler *scaler, yoke_tensor *scale);
 
 /* Everything that a scaler which goes on from here needs; waits for the device. [any-thread] */
@@ -121,7 +122,7 @@ YOKE_API yoke_status yoke_grad_scaler_get_state(yoke_grad_scaler *scaler,
                                                 yoke_grad_scaler_options *state);
 
 /* Takes over such a state, and begins an iteration; `disabled` stays as it was made. Errors: as
- * yoke_grad_scaler_create, but a scale that overflows have brought to 0 is taken. [any-thread] */
+ * yoke_grad_scaler_create, but a scale from 0 to FLT_MIN is taken as FLT_MIN. [any-thread] */
 YOKE_API yoke_status yoke_grad_scaler_set_state(yoke_grad_scaler *scaler,
                                                 const yoke_grad_scaler_options *state);
 

@@ -56,6 +56,7 @@ public:
           lse_(launch->operands[5]),
           params_(launch->params),
           sizes_(query_, key_, value_),
+          forbids_(forbids_pairs(mask_, params_)),
           dropout_(params_)
     {
     }
@@ -90,8 +91,15 @@ private:
             int64_t n = min(kKeyBlock, keys - k);
             load_rows<T>(key, k, n, round_up(n, kRows), sizes_.width, sizes_.width, room.keys);
             load_rows<T>(value, k, n, n, sizes_.value_width, room.value_width, room.values);
-            for (int64_t column = 0; column < count; column += kColumns)
-                run_strip(head, first, column, min(kColumns, count - column), k, n, room);
+            const bool strays = forbids_ && clear_strays(room.values, n * room.value_width);
+            for (int64_t column = 0; column < count; column += kColumns) {
+                int64_t seen =
+                    run_strip(head, first, column, min(kColumns, count - column), k, n, room);
+                if (strays)
+                    add_strays<T, C>(value, k, seen, sizes_.value_width,
+                                     {room.scores, kColumns, 1, kColumns}, room.result + column, 1,
+                                     kQueryBlock);
+            }
         }
         end_block(head, first, count, room);
     }
@@ -112,12 +120,13 @@ private:
         for (int64_t i = 0; i < kQueryBlock; i++) room.sum[i] = (C)0;
     }
 
-    // kColumns queries from first + column on, of which `count` exist, against n keys from k on.
-    void run_strip(int64_t head, int64_t first, int64_t column, int64_t count, int64_t k, int64_t n,
-                   const ForwardRoom<C> &room) const
+    // kColumns queries from first + column on, of which `count` exist, against n keys from k on. Returns how many keys
+    // they meet, whose weights are left in room.scores.
+    int64_t run_strip(int64_t head, int64_t first, int64_t column, int64_t count, int64_t k,
+                      int64_t n, const ForwardRoom<C> &room) const
     {
         if (params_.causal) n = min(n, first + column + kColumns - k);
-        if (n <= 0) return;
+        if (n <= 0) return 0;
         C *scores = room.scores;
         for (int64_t j = 0; j < n; j += kRows)
             tile<Panel::kByRow, false>(room.keys + j * sizes_.width, sizes_.width,
@@ -132,6 +141,7 @@ private:
         for (int64_t d = 0; d < room.value_width; d += kRows)
             tile<Panel::kByColumn, true>(room.values + d, room.value_width, scores, kColumns, n,
                                          room.result + d * kQueryBlock + column, kQueryBlock);
+        return n;
     }
 
     void add_mask(int64_t head, int64_t query, int64_t count, int64_t k, int64_t n, C *scores) const
@@ -221,6 +231,7 @@ private:
     const yoke_operand &query_, &key_, &value_, &mask_, &out_, &lse_;
     const AttentionParams params_;
     const AttentionSizes sizes_;
+    const bool forbids_;
     const AttentionDropout<C> dropout_;
 };
 

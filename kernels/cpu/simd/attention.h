@@ -124,13 +124,60 @@ inline C mask_term(M value)
         return load<M>(value);
 }
 
-// scores[r * row_step + l] += the mask at row `row` + r and column `column` + l, steps in elements.
+// scores[r * row_step + l] with the mask at row r and column l, steps in elements.
 template <class C, class M>
 inline void add_mask_as(const M *mask, int64_t row_stride, int64_t column_stride, C *scores,
                         int64_t row_step, int64_t rows, int64_t columns)
 {
     for (int64_t r = 0; r < rows; r++, mask += row_stride, scores += row_step)
-        for (int64_t l = 0; l < columns; l++) scores[l] += mask_term<C>(mask[l * column_stride]);
+        for (int64_t l = 0; l < columns; l++)
+            scores[l] = kernels::attention_masked(scores[l], mask_term<C>(mask[l * column_stride]));
+}
+
+// ---- what is not finite -------------------------------------------------------------------------------------------
+//
+// Products of tiles leave such elements out, and only then are they added where a weight is not 0.
+
+// Whether a launch can forbid pairs; where it cannot, NaN goes its way through the products.
+inline bool forbids_pairs(const yoke_operand &mask, const AttentionParams &params)
+{
+    return is_present(mask) || params.causal;
+}
+
+// Makes 0 of what is not finite, and tells whether there was any.
+template <class C>
+inline bool clear_strays(C *x, int64_t n)
+{
+    int found = 0;
+#pragma omp simd reduction(| : found)
+    for (int64_t i = 0; i < n; i++) found |= (int)kernels::is_stray(x[i]);
+    for (int64_t i = 0; i < n && found; i++) x[i] = kernels::is_stray(x[i]) ? (C)0 : x[i];
+    return found != 0;
+}
+
+// The weights that rows of a matrix meet: `count` of a row, `step` apart.
+template <class C>
+struct StrayWeights {
+    const C *weights;
+    int64_t row, step, count;
+};
+
+// Adds to sums[i * step + d * across] weight number i of row r, times the element of m at row first + r and column d,
+// where that is not finite and the weight is not 0.
+template <class T, class C>
+inline void add_strays(const Matrix &m, int64_t first, int64_t rows, int64_t columns,
+                       const StrayWeights<C> &weights, C *sums, int64_t step, int64_t across)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < columns; d++) {
+            const C x =
+                load<T>(((const T *)m.data)[(first + r) * m.row_stride + d * m.column_stride]);
+            if (!kernels::is_stray(x)) continue;
+            for (int64_t i = 0; i < weights.count; i++) {
+                const C weight = weights.weights[r * weights.row + i * weights.step];
+                if (weight != (C)0) sums[i * step + d * across] += weight * x;
+            }
+        }
 }
 
 // f.operator()<M>() for the dtype of a mask: bool, or that of the scores' operands.

@@ -65,6 +65,7 @@ public:
           d_value_(launch->operands[9]),
           params_(launch->params),
           sizes_(query_, key_, value_),
+          forbids_(forbids_pairs(mask_, params_)),
           dropout_(params_),
           blocks_(divide_up(sizes_.keys, kKeyBlock)),
           splits_(
@@ -129,11 +130,12 @@ private:
     {
         for (int64_t i = 0; i < sum_rows_ * room.width; i++) d_queries[i] = (C)0;
         const Matrix query = head_of(query_, query_, head), grad = head_of(grad_, query_, head);
+        const Matrix key = head_of(key_, query_, head);
         const C *lse = (const C *)lse_.data + head * sizes_.queries;
         find_dots(head, room);
         for (int64_t block = split; block < blocks_; block += splits_) {
             int64_t k = block * kKeyBlock, n = min(kKeyBlock, sizes_.keys - k);
-            load_keys(head, k, n, room);
+            const bool strays = load_keys(head, k, n, room);
             for (int64_t q = params_.causal ? k : 0; q < sizes_.queries; q += kKeyBlock) {
                 int64_t count = min(kKeyBlock, sizes_.queries - q);
                 load_rows<T>(query, q, count, round_up(count, kRows), sizes_.width, room.width,
@@ -141,6 +143,9 @@ private:
                 load_rows<T>(grad, q, count, round_up(count, kRows), sizes_.value_width,
                              room.value_width, room.grads);
                 run_pair(head, q, count, k, n, lse + q, room, d_queries + q * room.width);
+                if (strays)
+                    add_strays<T, C>(key, k, n, sizes_.width, {room.slopes, 1, kKeyBlock, count},
+                                     d_queries + q * room.width, room.width, 1);
             }
             store_scaled(head_of(d_key_, query_, head), k, n, room.d_keys, room.width, sizes_.width,
                          (C)params_.scale);
@@ -171,7 +176,8 @@ private:
         }
     }
 
-    void load_keys(int64_t head, int64_t k, int64_t n, const BackwardRoom<C> &room) const
+    // Returns whether a key is not finite.
+    bool load_keys(int64_t head, int64_t k, int64_t n, const BackwardRoom<C> &room) const
     {
         const Matrix key = head_of(key_, query_, head), value = head_of(value_, query_, head);
         load_rows<T>(value, k, n, kKeyBlock, sizes_.value_width, room.value_width, room.d_values);
@@ -180,8 +186,10 @@ private:
         load_rows<T>(key, k, n, kKeyBlock, sizes_.width, room.width, room.keys);
         transpose_block(room.keys, room.width, kKeyBlock, sizes_.width, (C)params_.scale,
                         room.keys_across, kKeyBlock);
+        const bool strays = forbids_ && clear_strays(room.keys, kKeyBlock * room.width);
         for (int64_t i = 0; i < room.kBlockRows * room.width; i++) room.d_keys[i] = (C)0;
         for (int64_t i = 0; i < room.kBlockRows * room.value_width; i++) room.d_values[i] = (C)0;
+        return strays;
     }
 
     // `count` queries from q on against n keys from k on.
@@ -206,6 +214,7 @@ private:
                   room.factors + i, lse[i], room.dots[q + i]);
         for (int64_t i = count * kKeyBlock; i < round_up(count, kRows) * kKeyBlock; i++)
             room.slopes[i] = (C)0;  // of the last panel
+        if (forbids_) add_stray_queries(head, q, count, n, room);
         for (int64_t j = 0; j < n; j += kRows) {
             int64_t skip = max(0, j - ahead);  // queries before the panel's first key
             tile_row<Panel::kByColumn, true>(room.weights + skip * kKeyBlock + j, kKeyBlock,
@@ -220,6 +229,18 @@ private:
             tile_row<Panel::kByRow, true>(room.slopes + i * kKeyBlock, kKeyBlock, room.keys,
                                           room.width, min(n, ahead + i + kRows),
                                           d_queries + i * room.width, room.width, room.width);
+    }
+
+    // To the gradients of keys and values what queries, and gradients of the result, hold that is not finite.
+    void add_stray_queries(int64_t head, int64_t q, int64_t count, int64_t n,
+                           const BackwardRoom<C> &room) const
+    {
+        if (clear_strays(room.queries, count * room.width))
+            add_strays<T, C>(head_of(query_, query_, head), q, count, sizes_.width,
+                             {room.slopes, kKeyBlock, 1, n}, room.d_keys, room.width, 1);
+        if (clear_strays(room.grads, count * room.value_width))
+            add_strays<T, C>(head_of(grad_, query_, head), q, count, sizes_.value_width,
+                             {room.weights, kKeyBlock, 1, n}, room.d_values, room.value_width, 1);
     }
 
     void add_mask(int64_t head, int64_t q, int64_t count, int64_t k, int64_t n, C *scores) const
@@ -263,6 +284,7 @@ private:
     const yoke_operand &d_query_, &d_key_, &d_value_;
     const AttentionParams params_;
     const AttentionSizes sizes_;
+    const bool forbids_;
     const AttentionDropout<C> dropout_;
     const int64_t blocks_, splits_, sum_rows_;
 };

@@ -75,9 +75,9 @@ static void compute_tile(const Conv &c, const Sweep &s, const WeightTiling<C> &t
         gather_positions(c, s, tiling, group, row, column, p, n, grads, terms);
         for (int64_t j = 0; j < columns; j += kWidth<C>)
             for (int64_t i = 0; i < rows; i += kRows)
-                tile<Panel::kByColumn, true>(grads + i, tiling.rows, terms + j * tiling.depth,
-                                             kWidth<C>, n, result + i * tiling.columns + j,
-                                             tiling.columns);
+                tile<Panel::kByColumn, true, true>(grads + i, tiling.rows, terms + j * tiling.depth,
+                                                   kWidth<C>, n, result + i * tiling.columns + j,
+                                                   tiling.columns);
     }
     sums += ((part * c.groups + group) * tiling.channels + row) * tiling.terms + column;
     for (int64_t i = 0; i < rows; i++)

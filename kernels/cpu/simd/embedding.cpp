@@ -123,7 +123,7 @@ static void add_row(const Loop<1> &places, const int64_t *entries, int64_t count
     using C = compute_type<T>;
     for (int64_t first = 0; first < width; first += kEmbeddingColumns) {
         int64_t n = min(kEmbeddingColumns, width - first);
-        C total[kEmbeddingColumns] = {};
+        double total[kEmbeddingColumns] = {};
         for (int64_t begin = 0; begin < count; begin += kEmbeddingBlock) {
             C block[kEmbeddingColumns] = {};
             for (int64_t k = begin; k < min(count, begin + kEmbeddingBlock); k++) {
@@ -137,9 +137,9 @@ static void add_row(const Loop<1> &places, const int64_t *entries, int64_t count
                         block[j] += load<T>(*(const T *)(at + j * step));
                 }
             }
-            for (int64_t j = 0; j < n; j++) total[j] += block[j];
+            for (int64_t j = 0; j < n; j++) total[j] += (double)block[j];
         }
-        for (int64_t j = 0; j < n; j++) to[first + j] = store<T>(total[j]);
+        for (int64_t j = 0; j < n; j++) to[first + j] = convert<T>(total[j]);
     }
 }
 

@@ -38,7 +38,7 @@ YOKE_KERNEL(gather)
 }
 
 // What is added along lines: operands are sum, index (I) and src (T).
-template <class T, class I>
+template <class T, class I, class K>
 struct Adder {
     Loop<3> lines;     // all axes but the one of the index
     int64_t count;     // elements of a line
@@ -53,7 +53,7 @@ struct Adder {
         for (; begin < end; begin++, line.advance(lines, 0, 1))
             for (int64_t i = 0; i < count; i++) {
                 int64_t at = *(const I *)(line.data[1] + i * steps[1]);
-                add_to<T>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
+                add_to<T, K>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
             }
     }
 
@@ -66,7 +66,7 @@ struct Adder {
             walk<3>(plane, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
                 for (int64_t j = 0; j < n; j++) {
                     int64_t at = *(const I *)(data[1] + j * stride[1]);
-                    add_to<T>(data[0] + j * stride[0] + at * sum_step, data[2] + j * stride[2]);
+                    add_to<T, K>(data[0] + j * stride[0] + at * sum_step, data[2] + j * stride[2]);
                 }
             });
         }
@@ -79,7 +79,7 @@ struct Adder {
         for (int64_t i = 0; i < count; i++) {
             int64_t at = *(const I *)(line.data[1] + i * steps[1]);
             if (at < first || at >= last) continue;
-            add_to<T>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
+            add_to<T, K>(line.data[0] + at * sum_step, line.data[2] + i * steps[2]);
         }
     }
 
@@ -112,20 +112,22 @@ YOKE_KERNEL(scatter_add)
     int axis = (int)launch->params[0].v.i;
     int64_t length = axis_length(x, axis);
     if (yoke_status status = check_indices(launch, {index, "index", length, false})) return status;
-    Sum sum(launch, out);
+    Sum sum(launch, out, index.numel);
     if (yoke_status status = sum.start(x)) return status;
     if (index.numel == 0) return sum.finish();
     Loop<3> lines;
     kernels::plan_lines<3>(lines, {&sum.operand(), &index, &src}, index, axis);
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
         return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
-            Adder<T, I>{lines,
-                        axis_length(index, axis),
-                        length,
-                        axis_step(sum.operand(), axis),
-                        {0, axis_step(index, axis), axis_step(src, axis)}}
-                .run();
-            return (yoke_status)YOKE_OK;
+            return sum.for_kept<T>([&]<class K>() {
+                Adder<T, I, K>{lines,
+                               axis_length(index, axis),
+                               length,
+                               axis_step(sum.operand(), axis),
+                               {0, axis_step(index, axis), axis_step(src, axis)}}
+                    .run();
+                return (yoke_status)YOKE_OK;
+            });
         });
     });
     return status ? status : sum.finish();

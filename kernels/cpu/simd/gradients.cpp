@@ -1,5 +1,6 @@
 // What is done to all gradients (or weights) at once: loss scaling, norm and clipping, averages.
 #include "kernels/common/optim.h"
+#include "kernels/common/vector_norm.h"
 
 #include "kernels/cpu/simd/multi_tensor.h"
 
@@ -13,8 +14,8 @@ static bool unscale_run(C *x, C factor, int64_t n)
     auto bad = kernels::not_finite((C)0);
 #pragma omp simd reduction(| : bad)
     for (int64_t i = 0; i < n; i++) {
-        bad |= kernels::not_finite(x[i]);
         x[i] *= factor;
+        bad |= kernels::not_finite(x[i]);
     }
     return bad != 0;
 }
@@ -44,7 +45,8 @@ YOKE_KERNEL(_update_scale)
     bool overflowed = false;
     for (int64_t i = 2; i < launch->operand_count; i++)
         overflowed |= *data_of<float>(operands[i]) != 0;
-    kernels::ScaleRule rule{float_param(params[0]), float_param(params[1]), params[2].v.i};
+    kernels::ScaleRule rule{float_param(params[0]), float_param(params[1]), params[2].v.i,
+                            (float)float_param(params[3])};
     rule(*data_of<float>(operands[0]), *data_of<int32_t>(operands[1]), overflowed);
     return YOKE_OK;
 }
@@ -74,27 +76,37 @@ static double largest_run(const double *x, int64_t n)
     return kernels::bit_cast<double>(best);
 }
 
-// The sum of |x|^p, in double: it neither overflows nor loses small terms.
-template <class C>
-static double power_run(const C *x, int64_t n, double p)
+using kernels::OrderAny;
+using kernels::OrderTwo;
+using kernels::ScaledSum;
+using kernels::SumNorm;
+
+// Returns the sum of squares of floats, in double, or of doubles, with a scale.
+static ScaledSum square_run(const float *x, int64_t n)
 {
     double sum = 0;
-    if (p == 2) {
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-    } else if (p == 1) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < n; i++) sum += __builtin_fabs((double)x[i]);
-    } else {
-        for (int64_t i = 0; i < n; i++) sum += ::pow(__builtin_fabs((double)x[i]), p);
-    }
-    return sum;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return {1, sum};
 }
 
-static double join(double a, double b, bool is_max)
+static ScaledSum square_run(const double *x, int64_t n)
 {
-    if (!is_max) return a + b;
-    return a > b || a != a ? a : b;  // NaN wins
+    return kernels::reduce_span(SumNorm<double, OrderTwo>{}, x, 1, n);
+}
+
+// Returns the sum of |x|^p, or the largest |x|: it neither overflows nor loses small terms.
+template <class C>
+static ScaledSum power_run(const C *x, int64_t n, const kernels::TotalNorm &of)
+{
+    if (of.is_max()) return {1, largest_run(x, n)};
+    if (of.p == 2) return square_run(x, n);
+    if (of.p != 1)
+        return SumNorm<double, OrderAny>{{of.p}}.careful(n, [=](int64_t i) { return x[i]; });
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum += __builtin_fabs((double)x[i]);
+    return {1, sum};
 }
 
 YOKE_KERNEL(_total_norm)
@@ -102,33 +114,27 @@ YOKE_KERNEL(_total_norm)
     constexpr int64_t kChunk = 65536;  // fixed, so that the result does not depend on the threads
     int64_t count = launch->operand_count - 1;
     const yoke_operand *tensors = launch->operands, &out = tensors[count];
-    double p = float_param(launch->params[0]);
-    bool is_max = p == (double)__builtin_huge_val();
+    const kernels::TotalNorm of{float_param(launch->params[0])};
     int64_t total = total_numel(tensors, count), chunks = max(divide_up(total, kChunk), 1);
     Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve((uint64_t)chunks * sizeof(double))) return status;
-    double *partial = static_cast<double *>(scratch.data());
+    if (yoke_status status = scratch.reserve((uint64_t)chunks * sizeof(ScaledSum))) return status;
+    auto *partial = static_cast<ScaledSum *>(scratch.data());
     auto chunk = [&](int64_t k) {
-        double sum = 0;
+        ScaledSum sum{1, 0};
         int64_t begin = k * kChunk, end = min(total, begin + kChunk);
         for_parts(tensors, count, begin, end, [&](int64_t i, int64_t from, int64_t to) {
             with_compute_type(tensors[i].dtype, [&]<class C>() {
                 for_runs<C, 1>({&tensors[i]}, 1u, 0u, from, to, [&](C **x, int64_t n) {
-                    double run = is_max ? largest_run(x[0], n) : power_run<C>(x[0], n, p);
-                    sum = join(run, sum, is_max);
+                    sum = of.combine(sum, power_run<C>(x[0], n, of));
                 });
             });
         });
         partial[k] = sum;
     };
     parallel_items(chunks, chunk);
-    double sum = 0;
-    for (int64_t k = 0; k < chunks; k++) sum = join(partial[k], sum, is_max);
-    double norm = is_max || p == 1 ? sum : p == 2 ? ::sqrt(sum) : ::pow(sum, 1 / p);
-    if (out.dtype == YOKE_F64)
-        *data_of<double>(out) = norm;
-    else
-        *data_of<float>(out) = (float)norm;
+    ScaledSum sum{1, 0};
+    for (int64_t k = 0; k < chunks; k++) sum = of.combine(sum, partial[k]);
+    *data_of<double>(out) = of.project(sum);
     return YOKE_OK;
 }
 
@@ -136,8 +142,7 @@ YOKE_KERNEL(_clip_all)
 {
     int64_t count = launch->operand_count - 1;
     const yoke_operand *tensors = launch->operands, &norm = tensors[count];
-    double size = norm.dtype == YOKE_F64 ? *data_of<double>(norm) : (double)*data_of<float>(norm);
-    double factor = kernels::clip_factor(size, float_param(launch->params[0]));
+    double factor = kernels::clip_factor(*data_of<double>(norm), float_param(launch->params[0]));
     if (factor == 1) return YOKE_OK;
     for_tensors(tensors, count, [&](int64_t i, int64_t from, int64_t to) {
         with_compute_type(tensors[i].dtype, [&]<class C>() {

@@ -159,11 +159,12 @@ struct Write {
     }
 };
 
-template <class T>
+template <class T, class K>
 struct AddTo {
     void operator()(char *const *data, const int64_t *stride, int64_t n) const
     {
-        for (int64_t i = 0; i < n; i++) add_to<T>(data[0] + i * stride[0], data[1] + i * stride[1]);
+        for (int64_t i = 0; i < n; i++)
+            add_to<T, K>(data[0] + i * stride[0], data[1] + i * stride[1]);
     }
 };
 
@@ -238,7 +239,7 @@ YOKE_KERNEL(_index_put)
     const Middle middle = {(int)launch->params[0].v.i, launch->operand_count - 3};
     const yoke_operand &values = indices[middle.count], &out = indices[middle.count + 1];
     bool accumulate = launch->params[1].v.i != 0;
-    Sum sum(launch, out);
+    Sum sum(launch, out, values.numel);
     Places places(launch, true);
     if (!accumulate) {
         if (yoke_status status = places.find(out, indices, middle)) return status;
@@ -252,8 +253,10 @@ YOKE_KERNEL(_index_put)
     if (yoke_status status = sum.start(x)) return status;
     if (yoke_status status = places.find(sum.operand(), indices, middle)) return status;
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
-        Put(sum.operand(), values, indices[0], places, middle).run(AddTo<T>());
-        return (yoke_status)YOKE_OK;
+        return sum.for_kept<T>([&]<class K>() {
+            Put(sum.operand(), values, indices[0], places, middle).run(AddTo<T, K>());
+            return (yoke_status)YOKE_OK;
+        });
     });
     return status ? status : sum.finish();
 }

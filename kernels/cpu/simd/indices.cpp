@@ -55,10 +55,12 @@ yoke_status check_indices(const yoke_launch *launch, const Indices &indices)
 
 yoke_status Sum::start(const yoke_operand &x)
 {
-    if (out_.dtype == YOKE_F16 || out_.dtype == YOKE_BF16) {
-        if (yoke_status status = scratch_.reserve((uint64_t)out_.numel * sizeof(float)))
-            return status;
-        sum_ = row_major(out_, scratch_.data(), YOKE_F32, strides_);
+    const bool is_half = out_.dtype == YOKE_F16 || out_.dtype == YOKE_BF16;
+    if (is_wide_ || is_half) {
+        const yoke_dtype dtype = is_wide_ ? YOKE_F64 : YOKE_F32;
+        const uint64_t bytes = (uint64_t)(out_.numel * dtype_size(dtype));
+        if (yoke_status status = scratch_.reserve(bytes)) return status;
+        sum_ = row_major(out_, scratch_.data(), dtype, strides_);
     }
     return sum_.data == x.data ? (yoke_status)YOKE_OK : copy_operand(launch_, sum_, x);
 }

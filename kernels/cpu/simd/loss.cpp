@@ -70,8 +70,9 @@ static compute_type<T> row_loss(const Classes &classes, const T *x, int64_t inde
     if (index == classes.ignored) return (C)0;
     C loss = state.cross_entropy(load<T>(x[index * stride]));
     if (classes.smoothing == 0) return loss;
-    C sum = kernels::reduce_span(kernels::Sum<T>(), x, stride, classes.count);
-    C uniform = state.cross_entropy(sum / (C)classes.count);
+    const kernels::Sum<T> add;
+    const auto sum = kernels::reduce_span(add, x, stride, classes.count);
+    C uniform = state.cross_entropy((C)add.mean(sum, (double)classes.count));
     return loss + (C)classes.smoothing * (uniform - loss);
 }
 
@@ -96,8 +97,9 @@ static yoke_status mean_loss(const yoke_launch *launch, const Classes &classes, 
             data_of<T>(loss)[row * step] = store<T>(losses[row]);
         return YOKE_OK;
     }
-    C total = kernels::reduce_span(kernels::Sum<C>(), losses, 1, classes.rows);
-    *data_of<T>(loss) = store<T>(classes.reduction.mean ? total / (C)used : total);
+    const kernels::Sum<C> add;
+    const auto total = kernels::reduce_span(add, losses, 1, classes.rows);
+    *data_of<T>(loss) = convert<T>(add.mean(total, classes.reduction.mean ? (double)used : 1.0));
     return YOKE_OK;
 }
 
@@ -191,8 +193,9 @@ static yoke_status likelihood_loss(const yoke_launch *launch, const Classes &cla
     for (int64_t row = 0; classes.reduction.none && row < classes.rows; row++)
         data_of<T>(loss)[row] = store<T>(losses[row]);
     if (classes.reduction.none) return YOKE_OK;
-    C total = kernels::reduce_span(kernels::Sum<C>(), losses, 1, classes.rows);
-    *data_of<T>(loss) = store<T>(classes.reduction.mean ? total / (C)used : total);
+    const kernels::Sum<C> add;
+    const auto total = kernels::reduce_span(add, losses, 1, classes.rows);
+    *data_of<T>(loss) = convert<T>(add.mean(total, classes.reduction.mean ? (double)used : 1.0));
     return YOKE_OK;
 }
 

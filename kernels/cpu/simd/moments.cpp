@@ -1,22 +1,24 @@
 // var, std and logsumexp over any set of axes: the reductions that look twice.
 #include "kernels/common/moments.h"
-#include "kernels/common/vector_norm.h"
 #include "kernels/cpu/simd/reduce.h"
 
 YOKE_SIMD_BEGIN
 
-// The variance, or its square root.
+// The variance, or its square root; and beside it the mean, in double.
 template <bool kRoot>
 static yoke_status reduce_moments(const yoke_launch *launch)
 {
-    double correction = float_param(launch->params[2]);
+    const double correction = float_param(launch->params[2]);
+    const yoke_operand &result = launch->operands[1];
+    double *means = data_of<double>(launch->operands[2]);
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        kernels::Moments<compute_type<T>> op;
-        return reduce<T>(
-            launch, op, [=](char *out, typename kernels::Moments<compute_type<T>>::State state) {
-                double variance = op.variance(state, correction);
-                *(T *)out = convert<T>(kRoot ? kernels::square_root(variance) : variance);
-            });
+        using Moments = kernels::Moments<compute_type<T>>;
+        const Moments op;
+        return reduce<T>(launch, op, [=](char *out, typename Moments::State state) {
+            *(T *)out = convert<T>(kRoot ? op.deviation(state, correction)
+                                         : op.variance(state, correction));
+            means[(T *)out - data_of<T>(result)] = op.mean(state);
+        });
     });
 }
 

@@ -137,9 +137,9 @@ static void compute_tile(const Product &product, const Tiling<C> &tiling, int64_
                         packed_b);
         for (int64_t j = 0; j < columns; j += kWidth<C>)
             for (int64_t i = 0; i < rows; i += kRows)
-                tile<Panel::kByColumn, true>(packed_a + i * depth, kRows, packed_b + j * depth,
-                                             kWidth<C>, depth, result + i * tiling.columns + j,
-                                             tiling.columns);
+                tile<Panel::kByColumn, true, true>(packed_a + i * depth, kRows,
+                                                   packed_b + j * depth, kWidth<C>, depth,
+                                                   result + i * tiling.columns + j, tiling.columns);
     }
     const T *bias = (const T *)product.bias;
     write_tile<T>(product, result, tiling.columns, c, bias ? bias + column : nullptr, rows,

@@ -10,6 +10,8 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kNormGrain = 8192;   // elements below which rows stay in the calling thread
 constexpr int64_t kRowItems = 64;      // at most so many runs of rows
 constexpr int64_t kLeastRowItem = 16;  // rows in each, at least
+constexpr int64_t kRowsOfSum =
+    64;  // that are added in the computing type before their sum joins the others
 
 // A parameter of n elements as a dense row of C, `value` throughout if it is absent.
 template <class C>
@@ -256,40 +258,66 @@ static C statistic(const yoke_operand *s, int64_t row)
 
 // Stage two: the runs' sums, one after another, into the results.
 template <class C>
-static void add_runs(const NormGradient &o, const C *sums, int64_t items, int64_t n)
+static void add_runs(const NormGradient &o, const double *sums, int64_t items, int64_t n)
 {
     constexpr int64_t kPiece = 64;
     parallel_range(n, kNormGrain / 8, [&](int64_t begin, int64_t end) {
         for (; begin < end; begin += kPiece) {
             const int64_t count = min(kPiece, end - begin);
-            C dweight[kPiece] = {}, dbias[kPiece] = {};
+            double totals[2][kPiece] = {};
             for (int64_t item = 0; item < items; item++) {
-                const C *of = sums + item * 2 * n + begin;
-                for (int64_t i = 0; i < count; i++) dweight[i] += of[i];
-                for (int64_t i = 0; i < count; i++) dbias[i] += of[n + i];
+                const double *of = sums + item * 2 * n + begin;
+                for (int64_t i = 0; i < count; i++) totals[0][i] += of[i];
+                for (int64_t i = 0; i < count; i++) totals[1][i] += of[n + i];
             }
+            C dweight[kPiece], dbias[kPiece];
+            for (int64_t i = 0; i < count; i++) dweight[i] = (C)totals[0][i];
+            for (int64_t i = 0; i < count; i++) dbias[i] = (C)totals[1][i];
             give_run(o.dweight->dtype, dweight, count, o.dweight->data, begin);
             if (o.dbias) give_run(o.dbias->dtype, dbias, count, o.dbias->data, begin);
         }
     });
 }
 
+// The sums of a run of rows, of weight and of bias: of some rows in C, of all in double.
+template <class C>
+struct RunSums {
+    double *all;
+    C *some;
+    int64_t size, rows = 0;
+
+    RunSums(double *of_all, C *of_some, int64_t n) : all(of_all), some(of_some), size(2 * n)
+    {
+        for (int64_t i = 0; i < size; i++) all[i] = 0, some[i] = (C)0;
+    }
+    void join()
+    {
+#pragma omp simd
+        for (int64_t i = 0; i < size; i++) {
+            all[i] += (double)some[i];
+            some[i] = (C)0;
+        }
+        rows = 0;
+    }
+};
+
 // Rows [begin, end) of grad, x, perhaps what else came to x, and dx: that, and the sums of the weight's gradient.
 template <class C, int N>
 static bool run_gradient(const NormGradient &o, const NormRows<N> &rows, int64_t begin, int64_t end,
-                         const C *weight, C *sums)
+                         const C *weight, RunSums<C> *sums)
 {
     int64_t n = rows.length;
-    for (int64_t i = 0; sums && i < 2 * n; i++) sums[i] = (C)0;
     bool far = rows.template is_far_as<C>();
     return run_norm_rows<C>(rows, begin, end, [&](const RowBlock<N, C> &block) {
+        if (sums && sums->rows >= kRowsOfSum) sums->join();
+        if (sums) sums->rows += block.count;
         for (int r = 0; r < block.count; r++) {
             const C *g = block.in[0][r], *x = block.in[1][r],
                     *more = N == 4 ? block.in[2][r] : nullptr;
             int64_t number = block.first + r;
             NormRow<C> row{statistic<C>(o.mean, number), statistic<C>(o.rstd, number), weight,
                            o.mean != nullptr, n};
-            if (sums) add_to_weight(row, g, x, sums, sums + n);
+            if (sums) add_to_weight(row, g, x, sums->some, sums->some + n);
             if (o.of_x) row_gradient(row, g, x, more, block.in[N - 1][r], far);
         }
     });
@@ -302,17 +330,24 @@ static yoke_status norm_gradient(const yoke_launch *launch, const NormGradient &
     int64_t n = rows.length, per_item = max(kLeastRowItem, divide_up(rows.count, kRowItems));
     int64_t items = divide_up(rows.count, per_item);
     Scratch scratch(launch);
-    uint64_t sums_size = o.of_weight ? (uint64_t)(items * 2 * n) : 0;
-    if (yoke_status status = scratch.reserve((sums_size + (uint64_t)n + 1) * sizeof(C)))
-        return status;
-    C *weight = static_cast<C *>(scratch.data()), *sums = weight + n;
+    const int64_t size = o.of_weight ? items * 2 * n : 0;
+    const uint64_t bytes = (uint64_t)size * (sizeof(double) + sizeof(C));
+    if (yoke_status status = scratch.reserve(bytes + (uint64_t)(n + 1) * sizeof(C))) return status;
+    auto *sums = static_cast<double *>(scratch.data());
+    C *some = (C *)(sums + size), *weight = some + size;
     gather_parameter(*o.weight, n, (C)1, weight);
     bool failed = false;
     auto run = [&](int64_t item) {
         int64_t end = min(rows.count, (item + 1) * per_item);
-        if (!run_gradient<C>(o, rows, item * per_item, end, weight,
-                             o.of_weight ? sums + item * 2 * n : nullptr))
-            __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+        bool done = true;
+        if (o.of_weight) {
+            RunSums<C> of_run(sums + item * 2 * n, some + item * 2 * n, n);
+            done = run_gradient<C>(o, rows, item * per_item, end, weight, &of_run);
+            of_run.join();
+        } else {
+            done = run_gradient<C>(o, rows, item * per_item, end, weight, nullptr);
+        }
+        if (!done) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     };
     if (rows.count * n < 2 * kNormGrain)
         for (int64_t item = 0; item < items; item++) run(item);

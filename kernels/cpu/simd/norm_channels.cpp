@@ -28,10 +28,29 @@ struct MaskedByRelu {
     }
 };
 
+using kernels::PlaneGradientSums;
+
+// The Normal of each plane, as the numbers of a gradient have them.
+template <class C>
+struct PlaneNormals {
+    const C *mean, *rstd, *scale;
+
+    PlaneNormals(const C *numbers, int64_t planes)
+        : mean(numbers), rstd(numbers + 4 * planes), scale(numbers + 5 * planes)
+    {
+    }
+    PlaneNormals from(int64_t plane) const
+    {
+        PlaneNormals moved = *this;
+        moved.mean += plane, moved.rstd += plane, moved.scale += plane;
+        return moved;
+    }
+};
+
 // Of kCount vectors of columns from column j on.
 template <class V, int kCount, class T, class C>
 static void vector_gradient_sums(const T *const *x, const T *const *g, int64_t count, int64_t j,
-                                 const C *mean, const C *rstd, kernels::GradientSums<C> *states)
+                                 const PlaneNormals<C> &of, PlaneGradientSums *states)
 {
     constexpr int64_t kStep = sizeof(V) / sizeof(C);
     V sum[kCount] = {}, product[kCount] = {};
@@ -41,34 +60,34 @@ static void vector_gradient_sums(const T *const *x, const T *const *g, int64_t c
             const int64_t at = j + k * kStep;
             const V of_g = load_vector<V>(g[r] + at), of_x = load_vector<V>(x[r] + at);
             sum[k] += of_g;
-            product[k] += of_g * ((of_x - *(const V *)(mean + at)) * *(const V *)(rstd + at));
+            product[k] +=
+                of_g * ((of_x * *(const V *)(of.scale + at) - *(const V *)(of.mean + at)) *
+                        *(const V *)(of.rstd + at));
         }
     for (int k = 0; k < kCount; k++)
         for (int64_t i = 0; i < kStep; i++) states[j + k * kStep + i] = {sum[k][i], product[k][i]};
 }
 
-// Sums of g and of g times the normalised x (operands: x, g, ...), by each plane's mean and rstd.
+// Sums of g and of g times the normalised x (operands: x, g, ...).
 template <class C, int N, class View>
 static yoke_status all_gradient_sums(const yoke_launch *launch, const Planes<N> &planes,
-                                     const View &view, const C *means, const C *rstds,
-                                     kernels::GradientSums<C> *partial,
-                                     kernels::GradientSums<C> *out)
+                                     const View &view, const PlaneNormals<C> &of,
+                                     PlaneGradientSums *partial, PlaneGradientSums *out)
 {
-    using Sums = kernels::GradientSums<C>;
+    using Sums = PlaneGradientSums;
     auto by_plane = [=](int64_t plane) {
-        C mean = means[plane], rstd = rstds[plane];
+        const C mean = of.mean[plane], rstd = of.rstd[plane], scale = of.scale[plane];
         return [=](const C *const(&in)[N], int64_t n) {
             const C *x = in[0], *g = in[1];
-            return Sums{
-                kernels::sum_of<C>(n, [=](int64_t i) { return g[i]; }),
-                kernels::sum_of<C>(n, [=](int64_t i) { return g[i] * ((x[i] - mean) * rstd); })};
+            return Sums{kernels::sum_of<C>(n, [=](int64_t i) { return g[i]; }),
+                        kernels::sum_of<C>(
+                            n, [=](int64_t i) { return g[i] * ((x[i] * scale - mean) * rstd); })};
         };
     };
     auto by_column = [=](int64_t first) {
         return [=](const auto &in, int64_t count, int64_t columns, Sums *states) {
             each_vectors<C>(columns, [&]<class V, int kCount>(int64_t j) {
-                vector_gradient_sums<V, kCount>(in[0], in[1], count, j, means + first,
-                                                rstds + first, states);
+                vector_gradient_sums<V, kCount>(in[0], in[1], count, j, of.from(first), states);
             });
         };
     };
@@ -87,13 +106,15 @@ static void for_each(int64_t n, const F &f)
     for (int64_t i = 0; i < n; i++) f(i);
 }
 
-// The mean and 1 / deviation of each plane, where the numbers of a gradient have them.
+// Fills in the Normal of each plane, where PlaneNormals reads it.
 template <class C>
 static void fill_statistics(const kernels::PlaneStatistics<C> &of, int64_t planes, C *numbers)
 {
     for (int64_t plane = 0; plane < planes; plane++) {
-        numbers[plane] = of.mean(plane);
-        numbers[4 * planes + plane] = of.rstd(plane);
+        const kernels::Normal<C> normal = of.normal(plane);
+        numbers[plane] = normal.mean;
+        numbers[4 * planes + plane] = normal.rstd;
+        numbers[5 * planes + plane] = normal.scale;
     }
 }
 
@@ -108,8 +129,8 @@ static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o
     const yoke_operand &x = *o.x;
     const int64_t channels = o.channels();
     Planes<1> planes({&x}, false);
-    Room<MomentsState, C> room(launch);
-    if (yoke_status status = room.reserve(o.is_of_batch() ? partial_count(planes) : 0, channels, 3))
+    Room<PlaneState<C>, C> room(launch);
+    if (yoke_status status = room.reserve(o.is_of_batch() ? partial_count(planes) : 0, channels, 4))
         return status;
     if (o.is_of_batch())
         if (yoke_status status = all_moments<C>(launch, planes, room.partial, room.sums))
@@ -147,14 +168,14 @@ YOKE_KERNEL(_batch_norm_add_relu)
 template <class C, int N, class View>
 static yoke_status find_gradient_numbers(const yoke_launch *launch, const BatchGradientCall &o,
                                          const Planes<N> &planes, const View &view,
-                                         Room<kernels::GradientSums<C>, C> &room)
+                                         Room<PlaneGradientSums, C> &room)
 {
     const int64_t channels = o.channels();
-    if (yoke_status status = room.reserve(partial_count(planes), channels, 5)) return status;
+    if (yoke_status status = room.reserve(partial_count(planes), channels, 6)) return status;
     fill_statistics(o.statistics<C>(), channels, room.numbers);
+    const PlaneNormals<C> of(room.numbers, channels);
     if (yoke_status status =
-            all_gradient_sums<C>(launch, planes, view, room.numbers, room.numbers + 4 * channels,
-                                 room.partial, room.sums))
+            all_gradient_sums<C>(launch, planes, view, of, room.partial, room.sums))
         return status;
     for_each(channels, o.numbers<C>(room.sums, room.numbers));
     return YOKE_OK;
@@ -163,7 +184,7 @@ static yoke_status find_gradient_numbers(const yoke_launch *launch, const BatchG
 template <class C>
 static yoke_status batch_norm_gradient(const yoke_launch *launch, const BatchGradientCall &o)
 {
-    Room<kernels::GradientSums<C>, C> room(launch);
+    Room<PlaneGradientSums, C> room(launch);
     const yoke_operand &x = *o.x, *g = o.grad;
     const yoke_status status =
         o.out ? find_gradient_numbers<C>(
@@ -208,8 +229,8 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     const yoke_operand &x = o[0], &out = o[3];
     int64_t groups = launch->params[0].v.i, channels = x.shape[1], count = x.shape[0] * channels;
     Planes<1> planes({&x}, true);
-    Room<MomentsState, C> room(launch);
-    if (yoke_status status = room.reserve(partial_count(planes), count, 3)) return status;
+    Room<PlaneState<C>, C> room(launch);
+    if (yoke_status status = room.reserve(partial_count(planes), count, 4)) return status;
     if (yoke_status status = all_moments<C>(launch, planes, room.partial, room.sums)) return status;
     for_each(x.shape[0] * groups, kernels::group_numbers<C>(launch, room.sums, room.numbers));
     PerPlane numbers(x, true, room.numbers, o[4].dtype);
@@ -231,12 +252,12 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     int64_t groups = launch->params[0].v.i, channels = x.shape[1];
     int64_t count = x.shape[0] * channels;
     Planes<2> planes({&x, &g}, true);
-    Room<kernels::GradientSums<C>, C> room(launch);
-    if (yoke_status status = room.reserve(partial_count(planes), count, 5)) return status;
+    Room<PlaneGradientSums, C> room(launch);
+    if (yoke_status status = room.reserve(partial_count(planes), count, 6)) return status;
     fill_statistics(kernels::group_statistics<C>(launch), count, room.numbers);
+    const PlaneNormals<C> of(room.numbers, count);
     if (yoke_status status =
-            all_gradient_sums<C>(launch, planes, Loaded<2>(), room.numbers,
-                                 room.numbers + 4 * count, room.partial, room.sums))
+            all_gradient_sums<C>(launch, planes, Loaded<2>(), of, room.partial, room.sums))
         return status;
     for_stored<C>(x.dtype, [&]<class T>() {
         for_each(channels, kernels::channel_gradients<T>(launch, room.sums));

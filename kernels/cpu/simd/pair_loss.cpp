@@ -42,13 +42,20 @@ struct LossValue {
 
 // The sum over elements [begin, end): a buffer is filled, whatever the runs, and then added up.
 template <class C>
-static C sum_losses(const MapLoop &value, const yoke_dtype *dtypes, const Loop<3> &loop,
-                    int64_t begin, int64_t end)
+using LossSum = typename kernels::Sum<C>::State;
+
+template <class C>
+static LossSum<C> sum_losses(const MapLoop &value, const yoke_dtype *dtypes, const Loop<3> &loop,
+                             int64_t begin, int64_t end)
 {
-    C buffer[kLossChunk], total = (C)0;
+    const kernels::Sum<C> add;
+    C buffer[kLossChunk];
+    LossSum<C> total = add.init();
     int64_t filled = 0;
     auto add_up = [&] {
-        total += kernels::sum_block<C>(0, filled, [&](int64_t i) { return buffer[i]; });
+        const auto at = [&](int64_t i) { return buffer[i]; };
+        total = add.combine(
+            total, kernels::parts_state(add, filled, kernels::sum_block<C>(0, filled, at), at));
         filled = 0;
     };
     walk<3>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
@@ -77,15 +84,19 @@ static yoke_status reduced_loss(const yoke_launch *launch, const MapLoop &value,
     plan_loop<3>(loop, {&shape.operand, &x, &target});
     int64_t items = divide_up(loop.numel, kLossItem);
     Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve((uint64_t)(items + 1) * sizeof(C))) return status;
-    C *sums = static_cast<C *>(scratch.data());
+    if (yoke_status status = scratch.reserve((uint64_t)(items + 1) * sizeof(LossSum<C>)))
+        return status;
+    auto *sums = static_cast<LossSum<C> *>(scratch.data());
     const yoke_dtype dtypes[3] = {kernels::dtype_of<C>, x.dtype, target.dtype};
     if (items)
         parallel_items(items, [&](int64_t item) {
             sums[item] = sum_losses<C>(value, dtypes, loop, item * kLossItem,
                                        min(loop.numel, (item + 1) * kLossItem));
         });
-    C total = kernels::reduce_span(kernels::Sum<C>(), sums, 1, items) / (C)divisor;
+    const kernels::Sum<C> add;
+    LossSum<C> all = add.init();
+    for (int64_t item = 0; item < items; item++) all = add.combine(all, sums[item]);
+    const C total = (C)add.mean(all, divisor);
     store_elements(out.dtype, &total, data_of<char>(out), dtype_size(out.dtype), 1);
     return YOKE_OK;
 }

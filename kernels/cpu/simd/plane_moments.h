@@ -1,35 +1,31 @@
 // Mean and squared deviations of every plane, of finite values always finite.
 //
-// Contract: a few values at a time in the computing type, states joined in double, in which no square of a float
-// overflows.
+// Contract: a few values at a time in the computing type, states joined in double (kernels/common/moments.h).
 #pragma once
 
-#include "kernels/common/norm.h"
+#include "kernels/common/channel_numbers.h"
 #include "kernels/cpu/simd/channels.h"
 
 YOKE_SIMD_BEGIN
 
-using MomentsState = kernels::Moments<double>;
+using kernels::PlaneState;
 
-// Moments of n values; in double, where `found` is in doubt. at(i) is value i.
+// Moments of n values; with care, where `found` is in doubt. at(i) is value i. Values that are all 0 are not.
 template <class C, class At>
-inline MomentsState finished(kernels::Moments<C> found, int64_t n, const At &at)
+inline PlaneState<C> finished(kernels::RowMoments<C> found, int64_t n, const At &at)
 {
-    MomentsState state{(double)found.count, (double)found.mean, (double)found.squares};
-    if (!kernels::is_doubtful(found.mean, found.variance())) return state;
-    double sum = 0, rest = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++) sum += (double)at(i);
-    for (int64_t i = 0; i < n; i++) rest += (double)at(i) - sum / (double)n;
-    const double mean = sum / (double)n + rest / (double)n;
-    for (int64_t i = 0; i < n; i++) squares += ((double)at(i) - mean) * ((double)at(i) - mean);
-    return {(double)n, mean, squares};
+    using Moments = kernels::Moments<C>;
+    const bool vanishes = found.mean != (C)0 && (double)found.squares < Moments::kLeastSquares;
+    if (vanishes || kernels::is_doubtful(found.mean, found.variance()))
+        return {Moments().careful(n, at)};
+    return {Moments::plain_state(n, found.mean, (C)0, found.squares)};
 }
 
 template <class C>
-inline MomentsState plane_moments(const C *const (&in)[1], int64_t n)
+inline PlaneState<C> plane_moments(const C *const (&in)[1], int64_t n)
 {
     const C *x = in[0];
-    return finished(kernels::Moments<C>::of(x, n), n, [=](int64_t i) { return x[i]; });
+    return finished(kernels::RowMoments<C>::of(x, n), n, [=](int64_t i) { return x[i]; });
 }
 
 // Mean and squared deviations of kCount vectors of columns from column j on. The second pass corrects the mean by that
@@ -61,25 +57,25 @@ inline void vector_moments(const T *const *rows, int64_t count, int64_t j, C *me
 // The moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a near cache.
 template <class C, class T>
 inline void column_moments(const T *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
-                           MomentsState *states)
+                           PlaneState<C> *states)
 {
     C mean[kPlaneColumns], squares[kPlaneColumns];
     each_vectors<C>(columns, [&]<class V, int kCount>(int64_t j) {
         vector_moments<V, kCount>(in[0], count, j, mean, squares);
     });
     for (int64_t j = 0; j < columns; j++)
-        states[j] = finished(kernels::Moments<C>{(C)count, mean[j], squares[j]}, count,
+        states[j] = finished(kernels::RowMoments<C>{(C)count, mean[j], squares[j]}, count,
                              [&](int64_t r) { return convert<C>(in[0][r][j]); });
 }
 
 template <class C>
 inline yoke_status all_moments(const yoke_launch *launch, const Planes<1> &planes,
-                               MomentsState *partial, MomentsState *out)
+                               PlaneState<C> *partial, PlaneState<C> *out)
 {
     return sum_planes<C>(
         launch, planes, Loaded<1>(), partial, out, [](int64_t) { return plane_moments<C>; },
         [](int64_t) {
-            return [](const auto &in, int64_t count, int64_t columns, MomentsState *states) {
+            return [](const auto &in, int64_t count, int64_t columns, PlaneState<C> *states) {
                 column_moments<C>(in, count, columns, states);
             };
         });

@@ -79,13 +79,13 @@ inline int64_t work_of(const Pool &p, int64_t height, int64_t width)
 }
 
 // row(number, room) for each row of what is written, of an image where x lies NHWC, of a plane elsewhere. The room is
-// for a row of x and two of the result, of as many channels as are taken at a time.
+// for two rows of x and two of the result, of as many channels as are taken at a time.
 template <class C, class Row>
 inline yoke_status each_row(const yoke_launch *launch, const Pool &p, int64_t height, int64_t width,
                             const Row &row)
 {
     const int64_t lanes = p.is_nhwc ? p.c : 1, rows = p.n * p.c / lanes * height;
-    const int64_t slots = team_size(), room = (p.x.in + 2 * p.x.out) * min(lanes, kLanes);
+    const int64_t slots = team_size(), room = 2 * (p.x.in + p.x.out) * min(lanes, kLanes);
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve((uint64_t)(slots * room) * sizeof(C))) return status;
     parallel_shares(rows, max(1, kGrain / (width * lanes * work_of(p, height, width))), slots,

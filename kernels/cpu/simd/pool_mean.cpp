@@ -4,43 +4,72 @@
 
 YOKE_SIMD_BEGIN
 
-template <class C>
-static void add_run(const C *from, int64_t step, int64_t begin, int64_t end, C *to)
+using kernels::Adding;
+using kernels::PoolSum;
+
+// Returns a value as a term of a sum.
+template <Adding kHow, class C>
+YOKE_HD PoolSum<C, kHow> term_of(C x)
+{
+    if constexpr (kHow == Adding::kShrunk)
+        return (double)x * kernels::kPoolScale<kHow>;
+    else
+        return x;
+}
+
+template <Adding kHow, class C>
+static void add_run(const C *from, int64_t step, int64_t begin, int64_t end, PoolSum<C, kHow> *to)
 {
     if (step == 1) {
 #pragma omp simd
-        for (int64_t i = begin; i < end; i++) to[i] += from[i];
+        for (int64_t i = begin; i < end; i++) to[i] += term_of<kHow>(from[i]);
     } else {
-        for (int64_t i = begin; i < end; i++) to[i] += from[i * step];
+        for (int64_t i = begin; i < end; i++) to[i] += term_of<kHow>(from[i * step]);
     }
 }
 
-template <class C>
-static void mean_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
+// Divides sums; false where one of them is no number, or none that C holds.
+template <Adding kHow, class C, class Divisor>
+static bool divide_sums(const PoolSum<C, kHow> *sums, int64_t n, const Divisor &divisor, C *means)
+{
+    bool lost = false;
+    for (int64_t i = 0; i < n; i++) {
+        means[i] = (C)(sums[i] / divisor(i) / (PoolSum<C, kHow>)kernels::kPoolScale<kHow>);
+        lost |= !(means[i] - means[i] == (C)0);
+    }
+    return !lost;
+}
+
+template <class C, Adding kHow>
+static bool mean_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t ox = pixel % p.x.out, oy = pixel / p.x.out % p.y.out,
                   image = pixel / p.x.out / p.y.out;
     const Taps down = taps_of(p.y, oy), across = taps_of(p.x, ox);
     const C divisor = divisor_of<C>(p, oy, ox);
-    C sums[kLanes] = {}, buffer[kLanes];
+    PoolSum<C, kHow> sums[kLanes] = {};
+    C buffer[kLanes];
     for (int64_t y = down.first + down.begin; y < down.first + down.end; y++)
         for (int64_t x = across.first + across.begin; x < across.first + across.end; x++) {
             const int64_t at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
-            add_run(see_run(p.dtype, p.in, at, n, buffer), 1, 0, n, sums);
+            add_run<kHow>(see_run(p.dtype, p.in, at, n, buffer), 1, 0, n, sums);
         }
-    for (int64_t i = 0; i < n; i++) sums[i] /= divisor;
-    give_run(p.dtype, sums, n, p.out, pixel * p.c + c);
+    const bool done = divide_sums<kHow>(
+        sums, n, [=](int64_t) { return divisor; }, buffer);
+    give_run(p.dtype, buffer, n, p.out, pixel * p.c + c);
+    return done;
 }
 
 // What a row of x adds to n lanes of the result from the first on.
-template <class C>
-static void add_windows(const Pool &p, const C *from, int64_t first, int64_t n, C *sums)
+template <Adding kHow, class C>
+static void add_windows(const Pool &p, const C *from, int64_t first, int64_t n,
+                        PoolSum<C, kHow> *sums)
 {
     if (p.x.kernel == 0) {  // windows of several lengths
         for (int64_t i = 0; i < n; i++) {
             const Taps taps = taps_of(p.x, first + i);
-            sums[i] +=
-                kernels::sum_of<C>(taps.end, [=](int64_t j) { return from[taps.first + j]; });
+            sums[i] += kernels::sum_of<PoolSum<C, kHow>>(
+                taps.end, [=](int64_t j) { return term_of<kHow>(from[taps.first + j]); });
         }
         return;
     }
@@ -48,32 +77,37 @@ static void add_windows(const Pool &p, const C *from, int64_t first, int64_t n, 
     for (int64_t j = across.begin; j < across.end; j++) {
         const Windows lanes = lanes_of(p.x, j, first, n);
         if (lanes.begin < lanes.end)
-            add_run(from + (first * p.x.stride + j - p.x.padding), p.x.stride, lanes.begin,
-                    lanes.end, sums);
+            add_run<kHow>(from + (first * p.x.stride + j - p.x.padding), p.x.stride, lanes.begin,
+                          lanes.end, sums);
     }
 }
 
-template <class C>
-static void mean_row(const Pool &p, int64_t row, C *room)
+template <class C, Adding kHow>
+static bool mean_row(const Pool &p, int64_t row, C *room)
 {
+    bool done = true;
     const int64_t plane = row / p.y.out, oy = row % p.y.out;
     const Taps down = taps_of(p.y, oy);
     each_piece(p.x.out, [&](int64_t first, int64_t n) {
-        C sums[kLanes] = {};
+        PoolSum<C, kHow> sums[kLanes] = {};
+        C means[kLanes];
         for (int64_t y = down.first + down.begin; y < down.first + down.end; y++)
-            add_windows(p, see_row(p.dtype, p.in, plane * p.y.in + y, p.x.in, room), first, n,
-                        sums);
-        for (int64_t i = 0; i < n; i++) sums[i] /= divisor_of<C>(p, oy, first + i);
-        give_run(p.dtype, sums, n, p.out, row * p.x.out + first);
+            add_windows<kHow>(p, see_row(p.dtype, p.in, plane * p.y.in + y, p.x.in, room), first, n,
+                              sums);
+        done &= divide_sums<kHow>(
+            sums, n, [&](int64_t i) { return divisor_of<C>(p, oy, first + i); }, means);
+        give_run(p.dtype, means, n, p.out, row * p.x.out + first);
     });
+    return done;
 }
 
-template <class C>
+template <class C, Adding kHow>
 static void mean_gradient_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t x = pixel % p.x.in, y = pixel / p.x.in % p.y.in, image = pixel / p.x.in / p.y.in;
     const Windows down = windows_of(p.y, y), across = windows_of(p.x, x);
-    C sums[kLanes] = {}, buffer[kLanes];
+    PoolSum<C, kHow> sums[kLanes] = {};
+    C buffer[kLanes];
     for (int64_t oy = down.begin; oy < down.end; oy++)
         for (int64_t ox = across.begin; ox < across.end; ox++) {
             const int64_t at = ((image * p.y.out + oy) * p.x.out + ox) * p.c + c;
@@ -82,12 +116,13 @@ static void mean_gradient_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t
 #pragma omp simd
             for (int64_t i = 0; i < n; i++) sums[i] += grads[i] / divisor;
         }
-    give_run(p.dtype, sums, n, p.in, pixel * p.c + c);
+    for (int64_t i = 0; i < n; i++) buffer[i] = (C)sums[i];
+    give_run(p.dtype, buffer, n, p.in, pixel * p.c + c);
 }
 
 // What a row of the result's gradient, which is divided, adds to a row of x's.
-template <class C>
-static void spread_windows(const Pool &p, const C *grads, C *sums)
+template <class C, class Sum>
+static void spread_windows(const Pool &p, const C *grads, Sum *sums)
 {
     for (int64_t ox = 0; ox < p.x.out; ox++) {
         const Taps taps = taps_of(p.x, ox);
@@ -95,22 +130,48 @@ static void spread_windows(const Pool &p, const C *grads, C *sums)
     }
 }
 
-template <class C>
+template <class C, Adding kHow>
 static void mean_gradient_row(const Pool &p, int64_t row, C *room)
 {
     const int64_t plane = row / p.y.in;
     const Windows down = windows_of(p.y, row % p.y.in);
-    C *sums = room, *grads = room + p.x.in;
-    for (int64_t i = 0; i < p.x.in; i++) sums[i] = (C)0;
+    auto *sums = (PoolSum<C, kHow> *)room;
+    C *grads = room + 2 * p.x.in;
+    for (int64_t i = 0; i < p.x.in; i++) sums[i] = 0;
     for (int64_t oy = down.begin; oy < down.end; oy++) {
         take_run(p.dtype, p.out, (plane * p.y.out + oy) * p.x.out, p.x.out, grads);
         for (int64_t ox = 0; ox < p.x.out; ox++) grads[ox] /= divisor_of<C>(p, oy, ox);
         spread_windows(p, grads, sums);
     }
-    give_run(p.dtype, sums, p.x.in, p.in, row * p.x.in);
+    each_piece(p.x.in, [&](int64_t first, int64_t n) {
+        C values[kLanes];
+        for (int64_t i = 0; i < n; i++) values[i] = (C)sums[first + i];
+        give_run(p.dtype, values, n, p.in, row * p.x.in + first);
+    });
 }
 
 // ---- entries --------------------------------------------------------------------------------------------------------
+
+// Calls f.operator()<how>() with the way in which a pooling adds.
+template <class F>
+static yoke_status for_adding(const Pool &p, const F &f)
+{
+    return adds_many(p) ? f.template operator()<Adding::kWide>()
+                        : f.template operator()<Adding::kPlain>();
+}
+
+template <class C, Adding kHow>
+static yoke_status mean_windows(const yoke_launch *launch, const Pool &p)
+{
+    return each_part<C>(
+        launch, p, p.y.out, p.x.out,
+        [&](int64_t i, int64_t c, int64_t n) {
+            if (!mean_pixel<C, kHow>(p, i, c, n)) mean_pixel<C, Adding::kShrunk>(p, i, c, n);
+        },
+        [&](int64_t i, C *room) {
+            if (!mean_row<C, kHow>(p, i, room)) mean_row<C, Adding::kShrunk>(p, i, room);
+        });
+}
 
 YOKE_KERNEL(_avg_pool)
 {
@@ -118,11 +179,17 @@ YOKE_KERNEL(_avg_pool)
     if (o[1].numel == 0) return YOKE_OK;
     const Pool p = kernels::mean_pool_of(launch, o[0], o[1]);
     return in_floats(launch, "x", p.dtype, [&]<class C>() {
-        return each_part<C>(
-            launch, p, p.y.out, p.x.out,
-            [&](int64_t i, int64_t c, int64_t n) { mean_pixel<C>(p, i, c, n); },
-            [&](int64_t i, C *room) { mean_row<C>(p, i, room); });
+        return for_adding(p, [&]<Adding kHow>() { return mean_windows<C, kHow>(launch, p); });
     });
+}
+
+template <class C, Adding kHow>
+static yoke_status mean_gradients(const yoke_launch *launch, const Pool &p)
+{
+    return each_part<C>(
+        launch, p, p.y.in, p.x.in,
+        [&](int64_t i, int64_t c, int64_t n) { mean_gradient_pixel<C, kHow>(p, i, c, n); },
+        [&](int64_t i, C *room) { mean_gradient_row<C, kHow>(p, i, room); });
 }
 
 YOKE_KERNEL(_avg_pool_backward)
@@ -131,10 +198,7 @@ YOKE_KERNEL(_avg_pool_backward)
     if (o[1].numel == 0) return YOKE_OK;
     const Pool p = kernels::mean_pool_of(launch, o[1], o[0]);
     return in_floats(launch, "grad", p.dtype, [&]<class C>() {
-        return each_part<C>(
-            launch, p, p.y.in, p.x.in,
-            [&](int64_t i, int64_t c, int64_t n) { mean_gradient_pixel<C>(p, i, c, n); },
-            [&](int64_t i, C *room) { mean_gradient_row<C>(p, i, room); });
+        return for_adding(p, [&]<Adding kHow>() { return mean_gradients<C, kHow>(launch, p); });
     });
 }
 

@@ -12,10 +12,10 @@ static yoke_status add_up(const yoke_launch *launch, int64_t divisor)
     yoke_dtype dtype = launch->operands[1].dtype;
     if (dtype_size(dtype) == 0) return bad_dtype(launch, "the result", dtype);
     return reduce<T>(launch, op, [=](char *out, State state) {
-        if (divisor >= 0) {
-            if constexpr (is_float<T>) state = state / (State)divisor;
-        }
-        put_as(dtype, out, state);
+        if constexpr (is_float<T>)
+            put_as(dtype, out, op.mean(state, divisor >= 0 ? (double)divisor : 1.0));
+        else
+            put_as(dtype, out, state);
     });
 }
 

@@ -22,8 +22,12 @@ static yoke_status map_gradient(const yoke_launch *launch, const F &f)
 
 YOKE_KERNEL(_var_backward)
 {
-    return for_float(launch, "x", launch->operands[1].dtype,
-                     [&]<class T>() { return map_gradient<T>(launch, kernels::VarBackward()); });
+    const yoke_operand *o = launch->operands;
+    return for_float(launch, "x", o[1].dtype, [&]<class T>() {
+        using C = compute_type<T>;
+        return map<C, double, C, double>(kernels::VarBackward(), kGrain / 4, o[3], o[0], o[1],
+                                         o[2]);
+    });
 }
 
 YOKE_KERNEL(_logsumexp_backward)

@@ -7,6 +7,7 @@
 //  * A two-pass op (kernels/common/moments.h) goes over a block twice; a block is small enough to stay in the cache.
 #pragma once
 
+#include "kernels/common/moments.h"
 #include "kernels/cpu/simd/reduce_axes.h"
 
 YOKE_SIMD_BEGIN
@@ -97,6 +98,13 @@ inline void pass_over_rows(const Loop<1> &rows, int64_t x_step, int64_t n, int64
     }
 }
 
+// The element `offset` bytes from where row `row` begins.
+template <class T>
+inline compute_type<T> element_of_row(const Loop<1> &rows, int64_t row, int64_t offset)
+{
+    return load<T>(*(const T *)(Cursor<1>(rows, row).data[0] + offset));
+}
+
 template <class T, class Op>
 inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int64_t n,
                          int64_t begin, int64_t end, typename Op::State *states)
@@ -127,7 +135,25 @@ inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int6
                     return s + op.second_b(x, centre[j]);
                 });
         for (int64_t j = 0; j < n; j++)
-            states[j] = op.combine(states[j], op.state(end - begin, first[j], a[j], b[j]));
+            states[j] = op.combine(
+                states[j],
+                kernels::two_pass_state(op, end - begin, first[j], a[j], b[j], [&](int64_t i) {
+                    return element_of_row<T>(rows, begin + i, j * x_step);
+                }));
+    } else if constexpr (kernels::HasParts<Op>) {
+        typename Op::Part block[kColumns];
+        for (int64_t j = 0; j < n; j++) block[j] = op.part_init();
+        using C = compute_type<T>;
+        pass_over_rows<T, kColumns>(
+            rows, x_step, n, begin, end,
+            block, [&](typename Op::Part p, C x, int64_t) __attribute__((always_inline)) {
+                return op.part(p, x);
+            });
+        for (int64_t j = 0; j < n; j++)
+            states[j] = op.combine(states[j],
+                                   kernels::parts_state(op, end - begin, block[j], [&](int64_t i) {
+                                       return element_of_row<T>(rows, begin + i, j * x_step);
+                                   }));
     } else {
         typename Op::State block[kColumns];
         for (int64_t j = 0; j < n; j++) block[j] = op.init();

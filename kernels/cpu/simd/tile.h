@@ -28,8 +28,9 @@ inline int64_t round_up(int64_t n, int64_t multiple)
 // How a panel of kRows rows of a lies in memory: row by row, or column by column.
 enum class Panel { kByRow, kByColumn };
 
-// kRows x kWidth of c = (kAdd ? c : 0) + a b over `depth`; a's rows (or columns) are a_step apart.
-template <Panel kPanel, bool kAdd, class C>
+// kRows x kWidth of c = (kAdd ? c : 0) + a b over `depth`; a's rows (or columns) are a_step apart. With kApart c is
+// added in the end: then a sum over many calls is one of sums, and grows where it would not by single products.
+template <Panel kPanel, bool kAdd, bool kApart = false, class C>
 YOKE_HD void tile(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_t depth, C *c,
                   int64_t c_step)
 {
@@ -38,8 +39,8 @@ YOKE_HD void tile(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_
     const int64_t half = kWidth<C> / 2;
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; i++) {
-        low[i] = kAdd ? *(const V *)(c + i * c_step) : V{};
-        high[i] = kAdd ? *(const V *)(c + i * c_step + half) : V{};
+        low[i] = kAdd && !kApart ? *(const V *)(c + i * c_step) : V{};
+        high[i] = kAdd && !kApart ? *(const V *)(c + i * c_step + half) : V{};
     }
     for (int64_t p = 0; p < depth; p++) {
         V left = *(const V *)b, right = *(const V *)(b + half);
@@ -54,6 +55,8 @@ YOKE_HD void tile(const C *a, int64_t a_step, const C *b, int64_t b_step, int64_
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; i++) {
+        if (kAdd && kApart) low[i] += *(const V *)(c + i * c_step);
+        if (kAdd && kApart) high[i] += *(const V *)(c + i * c_step + half);
         *(V *)(c + i * c_step) = low[i];
         *(V *)(c + i * c_step + half) = high[i];
     }

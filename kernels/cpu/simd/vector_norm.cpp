@@ -11,7 +11,7 @@ static yoke_status reduce_to_norm(const yoke_launch *launch, const Op &op)
     yoke_dtype dtype = launch->operands[1].dtype;
     return reduce<T>(
         launch, op,
-        [=](char *out, compute_type<T> state) { put_as(dtype, out, op.project(state, 0)); }, 1);
+        [=](char *out, typename Op::State state) { put_as(dtype, out, op.project(state, 0)); }, 1);
 }
 
 YOKE_KERNEL(norm)

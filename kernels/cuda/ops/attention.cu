@@ -24,8 +24,8 @@ public:
     {
     }
 
-    template <class Room, class Weights>
-    __device__ void run(int64_t column, Room &room, Weights &weights)
+    template <class Room, class Weights, class Strays>
+    __device__ void run(int64_t column, Room &room, Weights &weights, Strays &strays)
     {
         const HeadRows<In> query = head_.query(), key = head_.key(), value = head_.value();
         YOKE_UNROLL
@@ -39,7 +39,8 @@ public:
             if (launch_.params.drops) drop(k);
             __syncthreads();  // of the last block's product
             store_scores<C>(scores_, weights);
-            result_.add_product(weights, value, k, column, (int)min(Tile::kSide, keys - k), room);
+            result_.add_product(weights, value, k, column, (int)min(Tile::kSide, keys - k), room,
+                                strays, launch_.forbids_pairs());
         }
         finish(column);
     }
@@ -136,11 +137,12 @@ __global__ void __launch_bounds__(kAttentionThreads)
     using Packed = Pack<C, Tile::kPack>;
     YOKE_SHARED(Packed, room, Tile::kRoom);
     YOKE_SHARED(C, weights, Tile::kSide * Tile::kScoreStep);
+    YOKE_SHARED(int, strays, Tile::kDepth);
     for (int64_t i = blockIdx.x; i < launch.sizes.heads * blocks; i += gridDim.x) {
         // Under a causal mask late queries have more keys: they begin first.
         const int64_t head = i / blocks, block = blocks - 1 - i % blocks;
         ForwardBlock<In>(launch, head, block * Tile::kSide)
-            .run(blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack), room, weights);
+            .run(blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack), room, weights, strays);
     }
 }
 

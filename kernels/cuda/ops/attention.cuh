@@ -229,18 +229,23 @@ struct ResultSlice {
     }
 
     // += tile (rows y * kEach + i, columns the rows of m from `first` on) times m, columns from `column` on. `count`
-    // columns of the tile count; it was written before the last barrier or is the caller's own.
-    template <class In, class Room, class Weights>
+    // columns of the tile count; it was written before the last barrier or is the caller's own. Rows of m with what is
+    // not finite are marked in `strays`, unless nobody asks, and a weight of 0 takes nothing of them.
+    template <class In, class Room, class Weights, class Strays>
     __device__ void add_product(const Weights &tile, const HeadRows<In> &m, int64_t first,
-                                int64_t column, int count, Room &room)
+                                int64_t column, int count, Room &room, Strays &strays, bool asks)
     {
         const int y = (int)threadIdx.x / kAcross, x = (int)threadIdx.x % kAcross;
         for (int depth = 0; depth < count; depth += Tile::kDepth) {
             __syncthreads();
-            for (int i = (int)threadIdx.x; i < Tile::kDepth * Tile::kSlice; i += kAttentionThreads)
-                room[i] = m.template pack<Tile::kPack, C>(
+            for (int i = (int)threadIdx.x; i < Tile::kDepth * Tile::kSlice;
+                 i += kAttentionThreads) {
+                const Pack<C, Tile::kPack> loaded = m.template pack<Tile::kPack, C>(
                     first + depth + i / Tile::kSlice,
                     column + i % Tile::kSlice * (int64_t)Tile::kPack);
+                room[i] = loaded;
+                if (asks) mark_stray(loaded, i, strays);
+            }
             __syncthreads();
             const int filled = count - depth < Tile::kDepth ? count - depth : Tile::kDepth;
             for (int r = 0; r < filled; r++) {
@@ -252,6 +257,10 @@ struct ResultSlice {
                 for (int j = 0; j < Tile::kColumns; j++) {
                     if (column + j * kAcross * Tile::kPack >= m.columns) break;
                     const Pack<C, Tile::kPack> value = room[r * Tile::kSlice + x + j * kAcross];
+                    if (asks && strays[r]) {
+                        add_stray(weight, value, j);
+                        continue;
+                    }
                     YOKE_UNROLL
                     for (int i = 0; i < Tile::kEach; i++) {
                         YOKE_UNROLL
@@ -283,6 +292,29 @@ struct ResultSlice {
     }
 
 private:
+    // A warp loads the packs of one row.
+    template <class Strays>
+    __device__ static void mark_stray(const Pack<C, Tile::kPack> &loaded, int i, Strays &strays)
+    {
+        static_assert(Tile::kSlice == kWarp);
+        bool found = false;
+        YOKE_UNROLL
+        for (int k = 0; k < Tile::kPack; k++) found |= kernels::is_stray(loaded.at[k]);
+        found = __any_sync(kWholeWarp, found);
+        if (i % Tile::kSlice == 0) strays[i / Tile::kSlice] = found;
+    }
+
+    __device__ void add_stray(const C (&weight)[Tile::kEach], const Pack<C, Tile::kPack> &value,
+                              int j)
+    {
+        YOKE_UNROLL
+        for (int i = 0; i < Tile::kEach; i++) {
+            YOKE_UNROLL
+            for (int k = 0; k < Tile::kPack; k++)
+                if (weight[i] != (C)0) at[i][j].at[k] += weight[i] * value.at[k];
+        }
+    }
+
     template <class In>
     __device__ static void store_some(char *row, const AttentionRows &step, int64_t begin,
                                       int64_t columns, const Pack<C, Tile::kPack> &values, C factor)

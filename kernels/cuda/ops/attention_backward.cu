@@ -50,6 +50,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
     using Packed = Pack<C, Tile::kPack>;
     YOKE_SHARED(Packed, room, Tile::kRoom);
     YOKE_SHARED(C, tile, Tile::kSide * Tile::kScoreStep);
+    YOKE_SHARED(int, strays, Tile::kDepth);
+    const bool forbids = launch.forbids_pairs();
     const AttentionSizes &s = launch.sizes;
     const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
     for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
@@ -65,7 +67,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
             differentiate<In, C>(head, first, k, scores, slopes);
             __syncthreads();  // of the last block's product
             store_scores<C>(scores, tile);
-            result.add_product(tile, head.key(), k, column, (int)min(Tile::kSide, keys - k), room);
+            result.add_product(tile, head.key(), k, column, (int)min(Tile::kSide, keys - k), room,
+                               strays, forbids);
         }
         C factor[Tile::kEach];
         for (int i = 0; i < Tile::kEach; i++) factor[i] = launch.params.scale;
@@ -155,6 +158,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
     using Packed = Pack<C, Tile::kPack>;
     YOKE_SHARED(Packed, room, Tile::kRoom);
     YOKE_SHARED(C, tile, Tile::kSide * Tile::kScoreStep);
+    YOKE_SHARED(int, strays, Tile::kDepth);
+    const bool forbids = launch.forbids_pairs();
     const AttentionSizes &s = launch.sizes;
     const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
     for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
@@ -176,12 +181,12 @@ __global__ void __launch_bounds__(kAttentionThreads)
                 multiply_scores<C>(probabilities, factors, probabilities);
                 // The rows' product has waited since the tile was last read: values have a column here.
                 store_scores<C>(probabilities, tile);
-                d_value.add_product(tile, head.grad(), q, column, count, room);
+                d_value.add_product(tile, head.grad(), q, column, count, room, strays, forbids);
             }
             if (column < s.width) {
                 __syncthreads();
                 store_scores<C>(slopes, tile);
-                d_key.add_product(tile, head.query(), q, column, count, room);
+                d_key.add_product(tile, head.query(), q, column, count, room, strays, forbids);
             }
         }
         C scale[Tile::kEach], one[Tile::kEach];

@@ -75,7 +75,11 @@ public:
             wait_for_copies();
             __syncthreads();  // the values are there, and the keys are done with
             if (k + kKeys < end) key.template begin<kKeys>(keys);
-            if (k < own_end) add_product<T, kWidth, kParts, kKeys>(scores_, values, result_);
+            if (k >= own_end) continue;
+            if (k + kKeys > whole && has_strays<T, kWidth, kKeys>(values))
+                add_stray_product<T, kWidth, kParts, kKeys>(scores_, values, result_);
+            else
+                add_product<T, kWidth, kParts, kKeys>(scores_, values, result_);
         }
         finish();
     }

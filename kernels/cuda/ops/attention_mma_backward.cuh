@@ -81,12 +81,11 @@ public:
                 differentiate(at);
             }
             if constexpr (kOfKeys) {
-                if (meets)
-                    add_product<T, kWidth, kParts, kOthers>(weights_, other_slopes, slope_sums_);
+                if (meets) add(weights_, other_slopes, at, slope_sums_);
                 __syncthreads();  // the others' slopes are done with
                 copy_next(next_slopes, other_slopes, more);
             }
-            if (meets) add_product<T, kWidth, kParts, kOthers>(slopes_, others, sums_);
+            if (meets) add(slopes_, others, at, sums_);
             __syncthreads();  // the others are done with
             copy_next(next, others, more);
         }
@@ -154,6 +153,16 @@ private:
     {
         return at >= first_met(first_own_ + Tile::kWarpRows - 1) &&
                at + kOthers <= last_met(first_own_);
+    }
+
+    template <class Others>
+    __device__ void add(const Products &factors, const Others &others, int at,
+                        MmaSums<kParts, kWidth> &sums) const
+    {
+        if (!meets_all(at) && has_strays<T, kWidth, kOthers>(others))
+            add_stray_product<T, kWidth, kParts, kOthers>(factors, others, sums);
+        else
+            add_product<T, kWidth, kParts, kOthers>(factors, others, sums);
     }
 
     // Scores become weights, and the gradients of weights those of scores.

@@ -30,6 +30,8 @@ struct AttentionWork {
           bool_mask(operands[kMask]->dtype == YOKE_BOOL)
     {
     }
+    // Where no pair is forbidden, NaN goes its way through the products.
+    __device__ bool forbids_pairs() const { return has_mask || params.causal; }
     static Loop<N> plan(const yoke_operand *const (&operands)[N])
     {
         Loop<N> loop;
@@ -75,7 +77,7 @@ struct AttentionHead {
     __device__ void add_mask(C &score, int64_t q, int64_t k) const
     {
         const HeadMask<In> mask{place.data[kMask], launch.bool_mask, launch.mask};
-        if (launch.has_mask) score += mask.at(q, k);
+        if (launch.has_mask) score = kernels::attention_masked(score, mask.at(q, k));
     }
     // How many keys queries before `end` meet, and the first query that meets key `k`.
     __device__ int64_t keys_before(int64_t end) const

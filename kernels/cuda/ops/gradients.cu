@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/common/optim.h"
+#include "kernels/common/vector_norm.h"
 #include "kernels/cuda/ops/multi_tensor.cuh"
 
 YOKE_CUDA_BEGIN
@@ -27,8 +28,8 @@ struct Unscale : OpOn<C, 1, 1, 1, kGradBytes> {
     __device__ Settled settle(char *const *) const { return kernels::unscale_factor(*scale); }
     __device__ void operator()(Settled factor, C (&x)[1], Sum &sum) const
     {
-        sum |= (uint32_t)kernels::not_finite(x[0]);
         x[0] *= (C)factor;
+        sum |= (uint32_t)kernels::not_finite(x[0]);
     }
     __device__ void finish(Sum sum) const
     {
@@ -78,7 +79,8 @@ YOKE_KERNEL(_update_scale)
     const yoke_operand *operands = launch->operands, *found_infs = operands + 2;
     const yoke_arg *params = launch->params;
     const int64_t count = launch->operand_count - 2;
-    const kernels::ScaleRule rule{float_param(params[0]), float_param(params[1]), params[2].v.i};
+    const kernels::ScaleRule rule{float_param(params[0]), float_param(params[1]), params[2].v.i,
+                                  (float)float_param(params[3])};
     Scratch found(launch);
     if (count > kFlags)
         if (yoke_status status = found.reserve(sizeof(int32_t))) return status;
@@ -100,90 +102,91 @@ YOKE_KERNEL(_update_scale)
 
 // ---- norm --------------------------------------------------------------------------------------------------------
 
-struct Join {
-    bool is_max;
-    __device__ double operator()(double a, double b) const
-    {
-        if (!is_max) return a + b;
-        return a > b || a != a ? a : b;  // NaN wins
-    }
-};
+using kernels::ScaledSum;
 
-// Sums in double, which neither overflow nor lose small terms; each block leaves its own behind those before it.
-template <class C>
-struct NormOn : OpOn<C, 1, 1, 0, kGradBytes> {
-    using Sum = double;
-    double *partial;
-    Join join;
+// One copy of what sums that left double's range, and unusual orders, need.
+__device__ __attribute__((noinline)) ScaledSum join_apart(double p, ScaledSum a, ScaledSum b)
+{
+    return kernels::TotalNorm{p}.combine(a, b);
+}
 
-    NormOn(double *to, bool is_max) : partial(to), join{is_max}, all_(to) {}
-    void starts_at(int64_t block) { partial = all_ + block; }
-    __device__ void finish(double sum) const
-    {
-        sum = reduce_block(sum, 0.0, join);
-        if (threadIdx.x == 0) partial[blockIdx.x] = sum;
-    }
-
-private:
-    double *all_;
-};
-
-// One copy of what only unusual orders need.
 __device__ __attribute__((noinline)) double power(double size, double p)
 {
     return ::pow(size, p);
 }
 
-// The sum of |x|^p, or the largest |x|.
-template <class C>
-struct PowerNorm : NormOn<C> {
+struct Join {
     double p;
-
-    PowerNorm(double *to, bool is_max, double power) : NormOn<C>(to, is_max), p(power) {}
-    __device__ void operator()(Nothing, C (&x)[1], double &sum) const
+    __device__ ScaledSum operator()(const ScaledSum &a, const ScaledSum &b) const
     {
-        const double size = ::fabs((double)x[0]);
-        if (p == 2)
-            sum += size * size;
-        else
-            sum = this->join(this->join.is_max || p == 1 ? size : power(size, p), sum);
+        if (a.scale == b.scale && p - p == 0) return {a.scale, a.sum + b.sum};
+        return join_apart(p, a, b);
     }
 };
 
-// By one block, in the order of the partial results.
-__global__ void join_norm(const double *partial, int64_t count, double p, Join join,
-                          yoke_dtype dtype, void *out)
+// Joins what all threads of a block have; the first one gets it.
+__device__ inline ScaledSum join_block(const ScaledSum &sum, const Join &join)
 {
-    double sum = 0;
-    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum = join(partial[i], sum);
-    sum = reduce_block(sum, 0.0, join);
-    if (threadIdx.x) return;
-    const double norm = join.is_max || p == 1 ? sum : p == 2 ? ::sqrt(sum) : ::pow(sum, 1 / p);
-    if (dtype == YOKE_F64)
-        *(double *)out = norm;
-    else
-        *(float *)out = (float)norm;
+    return reduce_block(sum, ScaledSum{1, 0}, join);
+}
+
+// The sum of |x|^p, or the largest |x|, in double: it neither overflows nor loses small terms. Each block leaves its
+// own behind those before it.
+template <class C>
+struct PowerNorm : OpOn<C, 1, 1, 0, kGradBytes> {
+    using Sum = ScaledSum;  // at first of scale 0
+    ScaledSum *partial;
+    Join join;
+
+    PowerNorm(ScaledSum *to, double p) : partial(to), join{p}, all_(to) {}
+    void starts_at(int64_t block) { partial = all_ + block; }
+    __device__ void operator()(Nothing, C (&x)[1], ScaledSum &sum) const
+    {
+        const double p = join.p, size = ::fabs((double)x[0]);
+        if (p == 2 && sizeof(C) == 4) {
+            sum = {1, sum.sum + size * size};
+            return;
+        }
+        const bool is_size = p == 1 || p - p != 0;
+        const double raised = is_size ? size : p == 2 ? size * size : power(size, p);
+        sum = join(sum, is_size ? ScaledSum{1, size} : kernels::TotalNorm{p}.term(size, raised));
+    }
+    __device__ void finish(const ScaledSum &sum) const
+    {
+        const ScaledSum all = join_block(sum, join);
+        if (threadIdx.x == 0) partial[blockIdx.x] = all;
+    }
+
+private:
+    ScaledSum *all_;
+};
+
+// By one block, in the order of the partial results.
+__global__ void join_norm(const ScaledSum *partial, int64_t count, Join join, double *out)
+{
+    ScaledSum sum{1, 0};
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum = join(sum, partial[i]);
+    sum = join_block(sum, join);
+    if (threadIdx.x == 0) *out = kernels::TotalNorm{join.p}.project(sum);
 }
 
 YOKE_KERNEL(_total_norm)
 {
     const int64_t count = launch->operand_count - 1;
     const yoke_operand *tensors = launch->operands, &out = tensors[count];
-    const double p = float_param(launch->params[0]);
-    const Join join{p == (double)__builtin_huge_val()};
+    const Join join{float_param(launch->params[0])};
     const int64_t chunk = chunk_of(total_numel(tensors, count));
     int64_t blocks = 0;
     for (int64_t i = 0; i < count; i++) blocks += divide_up(tensors[i].numel, chunk);
     Scratch scratch(launch);
-    if (yoke_status status = scratch.reserve((uint64_t)blocks * sizeof(double))) return status;
-    auto *partial = scratch.as<double>();
+    if (yoke_status status = scratch.reserve((uint64_t)blocks * sizeof(ScaledSum))) return status;
+    auto *partial = scratch.as<ScaledSum>();
     const auto item = item_of(tensors);
-    const yoke_status status = over_list<PowerNorm>(launch, count, chunk, item, [&]<class C>() {
-        return PowerNorm<C>(partial, join.is_max, p);
-    });
+    const yoke_status status = over_list<PowerNorm>(
+        launch, count, chunk, item, [&]<class C>() { return PowerNorm<C>(partial, join.p); });
     if (status) return status;
-    return start(launch, join_norm, {1, block_size(512)}, partial, blocks, p, join, out.dtype,
-                 out.data);
+    return start(launch, join_norm, {1, block_size(512)}, (const ScaledSum *)partial, blocks, join,
+                 data_of<double>(out));
 }
 
 // ---- clipping ----------------------------------------------------------------------------------------------------
@@ -191,19 +194,10 @@ YOKE_KERNEL(_total_norm)
 template <class C>
 struct Clip : OpOn<C, 1, 1, 1, kGradBytes> {
     using Settled = C;  // the factor
-    const void *norm;
-    bool is_double;
-    double max_norm;
+    const double *norm, max_norm;
 
-    Clip(const yoke_operand &of, double most)
-        : norm(of.data), is_double(of.dtype == YOKE_F64), max_norm(most)
-    {
-    }
-    __device__ double factor() const
-    {
-        const double size = is_double ? *(const double *)norm : (double)*(const float *)norm;
-        return kernels::clip_factor(size, max_norm);
-    }
+    Clip(const double *of, double most) : norm(of), max_norm(most) {}
+    __device__ double factor() const { return kernels::clip_factor(*norm, max_norm); }
     __device__ bool is_skipped() const { return factor() == 1; }
     __device__ Settled settle(char *const *) const { return (C)factor(); }
     __device__ void operator()(Settled by, C (&x)[1], Nothing) const { x[0] *= by; }
@@ -212,7 +206,8 @@ struct Clip : OpOn<C, 1, 1, 1, kGradBytes> {
 YOKE_KERNEL(_clip_all)
 {
     const int64_t count = launch->operand_count - 1;
-    const yoke_operand *tensors = launch->operands, &norm = tensors[count];
+    const yoke_operand *tensors = launch->operands;
+    const auto *norm = data_of<const double>(tensors[count]);
     const double max_norm = float_param(launch->params[0]);
     return over_list<Clip>(launch, count, chunk_of(total_numel(tensors, count)), item_of(tensors),
                            [&]<class C>() { return Clip<C>(norm, max_norm); });

@@ -1,6 +1,7 @@
 // The sum of rows' losses, and how many rows count.
 #pragma once
 
+#include "kernels/common/reduce.h"
 #include "kernels/cuda/ops/classes.cuh"
 
 YOKE_CUDA_BEGIN
@@ -22,12 +23,13 @@ struct LossPlace {
 
 template <class C>
 struct LossPart {
-    C sum;
+    typename kernels::FloatSum<C>::State sum;
     int64_t used;  // rows that count
 
+    __device__ static LossPart init() { return {kernels::FloatSum<C>().init(), 0}; }
     __device__ static LossPart combine(const LossPart &a, const LossPart &b)
     {
-        return {a.sum + b.sum, a.used + b.used};
+        return {kernels::FloatSum<C>().combine(a.sum, b.sum), a.used + b.used};
     }
 };
 
@@ -42,7 +44,8 @@ struct WholeLoss {
     __device__ void put(const LossPart<C> &all) const
     {
         *used = (C)all.used;
-        if (!keeps_rows) *loss = store<T>(mean ? all.sum / (C)all.used : all.sum);
+        if (!keeps_rows)
+            *loss = convert<T>(kernels::FloatSum<C>().mean(all.sum, mean ? (double)all.used : 1.0));
     }
 };
 
@@ -54,13 +57,14 @@ template <class T, class C = compute_type<T>>
 __global__ void __launch_bounds__(kMostThreads)
     add_losses(const C *losses, Targets targets, LossPart<C> *parts, WholeLoss<T> whole)
 {
-    LossPart<C> part{(C)0, 0};
+    const kernels::FloatSum<C> add;
+    LossPart<C> part = LossPart<C>::init();
     const int64_t begin = blockIdx.x * kRowsAPart, end = min(targets.count, begin + kRowsAPart);
     for (int64_t row = begin + threadIdx.x; row < end; row += blockDim.x) {
         part.used += targets.at(row) != targets.ignored;
-        if (losses) part.sum += losses[row];
+        if (losses) part.sum = add.combine(part.sum, add.state(losses[row]));
     }
-    part = reduce_block(part, LossPart<C>{(C)0, 0}, LossPart<C>::combine);
+    part = reduce_block(part, LossPart<C>::init(), LossPart<C>::combine);
     if (threadIdx.x > 0) return;
     if (gridDim.x > 1)
         parts[blockIdx.x] = part;
@@ -72,10 +76,10 @@ template <class T, class C = compute_type<T>>
 __global__ void __launch_bounds__(kMostThreads)
     add_loss_parts(const LossPart<C> *parts, int64_t count, WholeLoss<T> whole)
 {
-    LossPart<C> all{(C)0, 0};
+    LossPart<C> all = LossPart<C>::init();
     for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
         all = LossPart<C>::combine(all, parts[i]);
-    all = reduce_block(all, LossPart<C>{(C)0, 0}, LossPart<C>::combine);
+    all = reduce_block(all, LossPart<C>::init(), LossPart<C>::combine);
     if (threadIdx.x == 0) whole.put(all);
 }
 

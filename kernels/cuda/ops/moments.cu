@@ -1,29 +1,37 @@
 // var, std and logsumexp over any set of axes: the reductions that look twice, at what is in registers.
 #include "kernels/common/moments.h"
-#include "kernels/common/vector_norm.h"
 #include "kernels/cuda/ops/reduce.cuh"
 
 YOKE_CUDA_BEGIN
 
-// The variance, or its square root.
+// The variance, or its square root; and beside it the mean, in double.
 template <class In, class C = typename In::Value>
 struct Variance : OfValues<C, kernels::Moments<C>> {
     using State = typename kernels::Moments<C>::State;
     double correction;
     bool is_root;
+    const char *results;
+    int size;  // of a result
+    double *means;
     __device__ void put(char *out, State state) const
     {
-        const double variance = this->variance(state, correction);
-        put_one<In>(this->dtype, out, is_root ? kernels::square_root(variance) : variance);
+        put_one<In>(
+            this->dtype, out,
+            is_root ? this->deviation(state, correction) : this->variance(state, correction));
+        means[(out - results) / size] = this->mean(state);
     }
 };
 
 static yoke_status reduce_to_variance(const yoke_launch *launch, bool is_root)
 {
-    const yoke_dtype dtype = launch->operands[0].dtype;
-    return for_float_format(launch, "x", dtype, [&]<class In>() {
-        return reduce<In>(launch,
-                          Variance<In>{{{}, dtype}, float_param(launch->params[2]), is_root});
+    const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
+    return for_float_format(launch, "x", x.dtype, [&]<class In>() {
+        return reduce<In>(launch, Variance<In>{{{}, x.dtype},
+                                               float_param(launch->params[2]),
+                                               is_root,
+                                               data_of<char>(out),
+                                               (int)dtype_size(x.dtype),
+                                               data_of<double>(launch->operands[2])});
     });
 }
 

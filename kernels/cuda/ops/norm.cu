@@ -10,9 +10,9 @@ YOKE_CUDA_BEGIN
 
 using kernels::inverse_root;
 using kernels::kShrink;
-using kernels::Moments;
 using kernels::Normal;
 using kernels::overflowed;
+using kernels::RowMoments;
 
 // Operands of a row: x, weight, bias, out; of a sum besides: what is added to x, and the sum. Weight and bias are the
 // same for every row.
@@ -225,7 +225,7 @@ template <class In, class C = typename In::Value>
 __global__ void __launch_bounds__(kMostThreads)
     normalize_long_rows(Rows<6> rows, Normalization<C> to)
 {
-    using State = Moments<C>;
+    using State = RowMoments<C>;
     constexpr int E = kFew<In>, V = kRowPack<In>;
     const int normalised = to.is_sum ? kSum : 0;
     const Member member((int)blockDim.x);

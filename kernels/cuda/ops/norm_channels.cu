@@ -10,29 +10,16 @@ using kernels::AffineMap;
 using kernels::AffineReluMap;
 using kernels::BatchCall;
 using kernels::Moments;
+using kernels::PlaneState;
 
 // Mean and squared deviations: of the few values at hand in two passes, then combined in double, since a mean far from
 // 0 would be rounded each time.
 template <class C>
 struct PlaneMoments {
-    using State = Moments<double>;
+    using State = PlaneState<C>;
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
-    // Of values whose squares only double holds. Loops of constant length leave x in registers.
-    template <int V>
-    __device__ static State wide(const C (&x)[V], int count)
-    {
-        double sum = 0, squares = 0;
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++)
-            if (k < count) sum += (double)x[k];
-        const double mean = sum / count;
-        YOKE_UNROLL
-        for (int k = 0; k < V; k++)
-            if (k < count) squares += ((double)x[k] - mean) * ((double)x[k] - mean);
-        return {(double)count, mean, squares};
-    }
     template <int V>
     __device__ State push(const State &state, int64_t, const C (&x)[1][V], int count) const
     {
@@ -47,10 +34,13 @@ struct PlaneMoments {
             rest += deviation;
             squares += deviation * deviation;
         }
-        if (kernels::overflowed(squares)) return State::combine(state, wide(x[0], count));
-        const double shift = (double)rest / count;
-        return State::combine(
-            state, {(double)count, (double)mean + shift, (double)squares - (double)rest * shift});
+        const Moments<C> op;
+        const auto at = [&](int64_t k) { return x[0][k]; };
+        // Values that are all 0 are well.
+        const bool is_lost = mean != (C)0 || kernels::overflowed(squares);
+        if (is_lost && op.is_doubtful(count, rest, squares))
+            return State::combine(state, {op.careful(V, at, count)});
+        return State::combine(state, {op.plain_state(count, mean, rest, squares)});
     }
 };
 
@@ -63,9 +53,9 @@ static yoke_status normalize_batch(const yoke_launch *launch, const BatchCall &o
     const yoke_operand &x = *o.x;
     const int64_t channels = o.channels();
     const Planes<1> planes = planes_of<1>({&x}, false);
-    Room<Moments<double>, C> room(launch);
+    Room<PlaneState<C>, C> room(launch);
     if (const yoke_status status =
-            room.reserve(o.is_of_batch() ? planes.partials() : 0, channels, 3))
+            room.reserve(o.is_of_batch() ? planes.partials() : 0, channels, 4))
         return status;
     if (o.is_of_batch())
         if (const yoke_status status =
@@ -111,8 +101,8 @@ static yoke_status normalize_groups(const yoke_launch *launch)
     const int64_t groups = launch->params[0].v.i, channels = x.shape[1],
                   count = x.shape[0] * channels;
     const Planes<1> planes = planes_of<1>({&x}, true);
-    Room<Moments<double>, C> room(launch);
-    if (const yoke_status status = room.reserve(planes.partials(), count, 3)) return status;
+    Room<PlaneState<C>, C> room(launch);
+    if (const yoke_status status = room.reserve(planes.partials(), count, 4)) return status;
     if (const yoke_status status =
             sum_planes<PlaneMoments<C>, T>(launch, planes, {}, room.partial, room.sums))
         return status;

@@ -9,25 +9,26 @@ YOKE_CUDA_BEGIN
 using kernels::BatchGradientCall;
 using kernels::GradientMap;
 using kernels::GradientSums;
+using kernels::PlaneGradientSums;
 
 // Of g, and of g times the normalised x (inputs: x, g).
 template <class C>
 struct PlaneGradients : kernels::PlaneStatistics<C> {
-    using State = GradientSums<C>;
+    using State = PlaneGradientSums;
 
     __device__ static State init() { return State::init(); }
     __device__ static State combine(const State &a, const State &b) { return State::combine(a, b); }
     template <int V>
     __device__ State push(State state, int64_t plane, const C (&x)[2][V], int count) const
     {
-        const C m = this->mean(plane), r = this->rstd(plane);
-        State part = init();
+        const kernels::Normal<C> normal = this->normal(plane);
+        GradientSums<C> part = GradientSums<C>::init();
         YOKE_UNROLL
         for (int k = 0; k < V; k++) {
-            part.g += x[1][k];  // zeros behind the end, where (0 - m) r may be infinite
-            part.g_normal += k < count ? x[1][k] * ((x[0][k] - m) * r) : (C)0;
+            part.g += x[1][k];  // zeros behind the end, of which the normal may be infinite
+            part.g_normal += k < count ? x[1][k] * normal(x[0][k]) : (C)0;
         }
-        return combine(state, part);
+        return combine(state, {(double)part.g, (double)part.g_normal});
     }
 };
 
@@ -69,8 +70,8 @@ static yoke_status batch_norm_gradient(const yoke_launch *launch, const BatchGra
     if (o.out)
         if (const yoke_status status = mask_gradient<T>(launch, o, scratch, g)) return status;
     const Planes<2> planes = planes_of<2>({&x, &g}, false);
-    Room<GradientSums<C>, C> room(launch);
-    if (const yoke_status status = room.reserve(planes.partials(), o.channels(), 5)) return status;
+    Room<PlaneGradientSums, C> room(launch);
+    if (const yoke_status status = room.reserve(planes.partials(), o.channels(), 6)) return status;
     const PlaneGradients<C> of{o.statistics<C>()};
     if (const yoke_status status =
             sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))
@@ -111,8 +112,8 @@ static yoke_status group_norm_gradient(const yoke_launch *launch)
     const int64_t groups = launch->params[0].v.i, channels = x.shape[1],
                   count = x.shape[0] * channels;
     const Planes<2> planes = planes_of<2>({&x, &g}, true);
-    Room<GradientSums<C>, C> room(launch);
-    if (const yoke_status status = room.reserve(planes.partials(), count, 5)) return status;
+    Room<PlaneGradientSums, C> room(launch);
+    if (const yoke_status status = room.reserve(planes.partials(), count, 6)) return status;
     const PlaneGradients<C> of{kernels::group_statistics<C>(launch)};
     if (const yoke_status status =
             sum_planes<PlaneGradients<C>, T>(launch, planes, of, room.partial, room.sums))

@@ -1,6 +1,7 @@
 // Losses of two broadcast tensors: element by element, or summed in the computing type as they are made, so that a half
 // neither overflows nor rounds on the way. Which loss it is, a kernel is told: it waits for memory anyway.
 #include "kernels/common/pair_loss.h"
+#include "kernels/common/reduce.h"
 
 #include "core/backend/ops.inc"
 #include "kernels/common/stand_in.h"
@@ -108,30 +109,37 @@ struct LossSlope {
 
 // ---- values, and their sum ---------------------------------------------------------------------------------------
 
+template <class C>
+using LossSum = typename kernels::FloatSum<C>::State;
+
 template <int N, class C>
-__device__ inline C sum_of(const C (&x)[N])
+__device__ inline LossSum<C> sum_of(const C (&x)[N])
 {
+    const kernels::FloatSum<C> add;
     C sum = x[0];
     YOKE_UNROLL
     for (int k = 1; k < N; k++) sum += x[k];
-    return sum;
+    return kernels::parts_state(add, N, sum, [&](int64_t k) { return x[k]; });
 }
 
 template <class C>
-__device__ inline void put_sum(C sum, C *sums)
+__device__ inline LossSum<C> whole_sum(const LossSum<C> &sum)
 {
-    sum = reduce_block(sum, (C)0, [](C a, C b) { return a + b; });
-    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+    const kernels::FloatSum<C> add;
+    return reduce_block(sum, add.init(), [&](const LossSum<C> &a, const LossSum<C> &b) {
+        return add.combine(a, b);
+    });
 }
 
 // The losses one by one or, where there is a place for sums, each block's sum: then the plan's result is a shape alone,
 // with no memory behind it.
 template <class In, class C>
-__global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, C *sums)
+__global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, LossSum<C> *sums)
 {
     constexpr int N = kAtOnce<C>;
     constexpr std::make_index_sequence<2> kInputs;
-    C sum = (C)0;
+    const kernels::FloatSum<C> add;
+    LossSum<C> sum = add.init();
     for (int64_t pack = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pack < plan.packs;
          pack += (int64_t)gridDim.x * blockDim.x) {
         C x[2][N], part[N];
@@ -139,7 +147,7 @@ __global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, C *sums)
         loss.check.look_at(x[0]);
         apply(loss, x, part, kInputs);
         if (sums)
-            sum += sum_of(part);
+            sum = add.combine(sum, sum_of(part));
         else
             put<In>(plan.side[0], plan.place_of(pack, N), plan.apart, part);
     }
@@ -149,20 +157,24 @@ __global__ void each_loss(MapPlan<2> plan, LossValue<C> loss, C *sums)
         loss.check.look_at(x[0]);
         apply(loss, x, part, kInputs);
         if (sums)
-            sum += part[0];
+            sum = add.combine(sum, add.state(part[0]));
         else
             put_one<In>(plan.side[0].dtype, place.data[0], part[0]);
     });
-    if (sums) put_sum(sum, sums);
+    if (!sums) return;
+    sum = whole_sum<C>(sum);
+    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
 template <class Out, class C>
-__global__ void divide_sum(const C *sums, int64_t count, double divisor, char *out, int dtype)
+__global__ void divide_sum(const LossSum<C> *sums, int64_t count, double divisor, char *out,
+                           int dtype)
 {
-    C sum = (C)0;
-    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += sums[i];
-    sum = reduce_block(sum, (C)0, [](C a, C b) { return a + b; });
-    if (threadIdx.x == 0) put_one<Out>(dtype, out, sum / (C)divisor);
+    const kernels::FloatSum<C> add;
+    LossSum<C> sum = add.init();
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum = add.combine(sum, sums[i]);
+    sum = whole_sum<C>(sum);
+    if (threadIdx.x == 0) put_one<Out>(dtype, out, add.mean(sum, divisor));
 }
 
 template <class In, class C>
@@ -175,16 +187,17 @@ static yoke_status reduced_loss(const yoke_launch *launch, const LossValue<C> &l
     const int64_t n = shape.operand.numel,
                   blocks = blocks_for(launch, n, (int64_t)threads * kAtOnce<C>);
     Scratch scratch(launch);
-    if (const yoke_status status = scratch.reserve((uint64_t)blocks * sizeof(C))) return status;
-    C *sums = scratch.as<C>();
+    if (const yoke_status status = scratch.reserve((uint64_t)blocks * sizeof(LossSum<C>)))
+        return status;
+    auto *sums = scratch.as<LossSum<C>>();
     if (n > 0) {
         const MapPlan<2> plan = plan_map<In, In, 2>({&shape.operand, &x, &target});
         if (const yoke_status status =
                 start(launch, each_loss<In, C>, {blocks, threads}, plan, loss, sums))
             return status;
     }
-    return start(launch, divide_sum<In, C>, {1, block_size(512)}, sums, n > 0 ? blocks : (int64_t)0,
-                 divisor, data_of<char>(out), out.dtype);
+    return start(launch, divide_sum<In, C>, {1, block_size(512)}, (const LossSum<C> *)sums,
+                 n > 0 ? blocks : (int64_t)0, divisor, data_of<char>(out), out.dtype);
 }
 
 YOKE_KERNEL(_pair_loss)
@@ -201,7 +214,7 @@ YOKE_KERNEL(_pair_loss)
         const MapPlan<2> plan = plan_map<In, In, 2>({&out, &x, &launch->operands[1]});
         return start(launch, each_loss<In, typename In::Value>,
                      map_grid(launch, plan, out.numel, kAtOnce<typename In::Value>), plan, loss,
-                     (typename In::Value *)nullptr);
+                     (LossSum<typename In::Value> *)nullptr);
     });
 }
 

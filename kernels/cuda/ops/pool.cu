@@ -73,38 +73,60 @@ __global__ void max_gradients(Pool p, int64_t count)
 
 // ---- means ----------------------------------------------------------------------------------------------------------
 
+using kernels::Adding;
+using kernels::PoolSum;
+
+// Returns the mean of one window.
+template <class T, Adding kHow, class C = compute_type<T>>
+__device__ inline C window_mean(const Pool &p, const PoolIndex &here)
+{
+    using Sum = PoolSum<C, kHow>;
+    constexpr auto kScale = (Sum)kernels::kPoolScale<kHow>;
+    const Taps down = taps_of(p.y, here.y), across = taps_of(p.x, here.x);
+    PoolIndex at = here;
+    Sum sum = 0;
+    for (at.y = down.first + down.begin; at.y < down.first + down.end; at.y++)
+        for (at.x = across.first + across.begin; at.x < across.first + across.end; at.x++)
+            sum += (Sum)widen<T>(((const T *)p.in)[pool_at(p, at, p.y.in, p.x.in)]) * kScale;
+    return (C)(sum / divisor_of<C>(p, here.y, here.x) / kScale);
+}
+
 template <class T>
 __global__ void mean_windows(Pool p, int64_t count)
 {
     using C = compute_type<T>;
+    const bool many = adds_many(p);
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex here = pool_index(p, i, p.y.out, p.x.out);
-        const Taps down = taps_of(p.y, here.y), across = taps_of(p.x, here.x);
-        PoolIndex at = here;
-        C sum = C(0);
-        for (at.y = down.first + down.begin; at.y < down.first + down.end; at.y++)
-            for (at.x = across.first + across.begin; at.x < across.first + across.end; at.x++)
-                sum += widen<T>(((const T *)p.in)[pool_at(p, at, p.y.in, p.x.in)]);
-        ((T *)p.out)[i] = store<T>(sum / divisor_of<C>(p, here.y, here.x));
+        C mean = many ? (C)0 : window_mean<T, Adding::kPlain>(p, here);
+        if (many || !(mean - mean == (C)0)) mean = window_mean<T, Adding::kShrunk>(p, here);
+        ((T *)p.out)[i] = store<T>(mean);
     }
+}
+
+template <class T, Adding kHow, class C = compute_type<T>>
+__device__ inline C gradient_sum(const Pool &p, const PoolIndex &here)
+{
+    const Windows down = windows_of(p.y, here.y), across = windows_of(p.x, here.x);
+    PoolIndex at = here;
+    PoolSum<C, kHow> sum = 0;
+    for (at.y = down.begin; at.y < down.end; at.y++)
+        for (at.x = across.begin; at.x < across.end; at.x++)
+            sum += widen<T>(((const T *)p.out)[pool_at(p, at, p.y.out, p.x.out)]) /
+                   divisor_of<C>(p, at.y, at.x);
+    return (C)sum;
 }
 
 template <class T>
 __global__ void mean_gradients(Pool p, int64_t count)
 {
-    using C = compute_type<T>;
+    const bool many = adds_many(p);
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex here = pool_index(p, i, p.y.in, p.x.in);
-        const Windows down = windows_of(p.y, here.y), across = windows_of(p.x, here.x);
-        PoolIndex at = here;
-        C sum = C(0);
-        for (at.y = down.begin; at.y < down.end; at.y++)
-            for (at.x = across.begin; at.x < across.end; at.x++)
-                sum += widen<T>(((const T *)p.out)[pool_at(p, at, p.y.out, p.x.out)]) /
-                       divisor_of<C>(p, at.y, at.x);
-        ((T *)p.in)[i] = store<T>(sum);
+        ((T *)p.in)[i] = store<T>(many ? gradient_sum<T, Adding::kWide>(p, here)
+                                       : gradient_sum<T, Adding::kPlain>(p, here));
     }
 }
 

@@ -6,56 +6,57 @@ YOKE_CUDA_BEGIN
 
 // ---- sums, products and extremes ------------------------------------------------------------------------------------
 
-// Sums of floats have kernels of their own; the others are told which one they are.
+// The kinds of a total but for sums of floats, which have kernels of their own; a kernel is told which one it is.
 enum class Kind { kSum, kProduct, kExtreme };
 
-// A sum (or with mean's divisor the mean), a product, or the largest or smallest element.
-template <class In, bool kSumAlone, class C = typename In::Value>
+// A sum of integers, a product, or the largest or smallest element.
+template <class In, class C = typename In::Value>
 struct Total {
     using Element = C;
     using State = C;
     Kind kind;
     int dtype;  // of the result
     Ordered<C> order;
-    C divisor;
-    bool divides;
 
-    __device__ bool adds() const { return kSumAlone || kind == Kind::kSum; }
+    __device__ bool adds() const { return !is_float<C> && kind == Kind::kSum; }
     __device__ Element element(C x) const { return order.turned(x); }
     __device__ State init() const
     {
-        if (adds()) return kernels::Sum<C>().init();
+        if (adds()) return (C)0;
         return kind == Kind::kProduct ? kernels::Prod<C>().init() : kernels::Amax<C>().init();
     }
     __device__ State reduce(State s, Element x, int64_t) const { return combine(s, x); }
     __device__ State combine(State a, State b) const
     {
-        if (adds()) return kernels::Sum<C>().combine(a, b);
+        if (adds()) return kernels::Add()(a, b);
         return kind == Kind::kProduct ? kernels::Prod<C>().combine(a, b)
                                       : kernels::Amax<C>().combine(a, b);
     }
     __device__ void put(char *out, State state) const
     {
-        state = order.turned(state);
-        if constexpr (is_float<C>)
-            if (divides) state = state / divisor;
-        put_one<In>(dtype, out, state);
+        put_one<In>(dtype, out, order.turned(state));
+    }
+};
+
+// A sum of floats, divided by a number, 1 if it is no mean.
+template <class In, class C = typename In::Value>
+struct FloatTotal : OfValues<C, kernels::FloatSum<C>> {
+    double divisor;
+    __device__ void put(char *out, typename kernels::FloatSum<C>::State state) const
+    {
+        put_one<In>(this->dtype, out, this->mean(state, divisor));
     }
 };
 
 static yoke_status reduce_by_kind(const yoke_launch *launch, Kind kind, bool smallest,
-                                  int64_t divisor)
+                                  double divisor = 1)
 {
     const yoke_dtype from = launch->operands[0].dtype, to = launch->operands[1].dtype;
     return for_any_format(launch, "x", from, [&]<class In>() {
         using C = typename In::Value;
-        const auto start_with = [&]<bool kSumAlone>() {
-            return reduce<In>(launch, Total<In, kSumAlone>{kind, to, Ordered<C>(smallest),
-                                                           (C)divisor, divisor >= 0});
-        };
-        if constexpr (std::is_same_v<In, Floats>)
-            if (kind == Kind::kSum) return start_with.template operator()<true>();
-        return start_with.template operator()<false>();
+        if constexpr (is_float<C>)
+            if (kind == Kind::kSum) return reduce<In>(launch, FloatTotal<In>{{{}, to}, divisor});
+        return reduce<In>(launch, Total<In>{kind, to, Ordered<C>(smallest)});
     });
 }
 
@@ -67,7 +68,7 @@ static bool fits(yoke_dtype of, yoke_dtype result)
     return result == (of == YOKE_F64 ? YOKE_F64 : YOKE_I64);
 }
 
-static yoke_status reduce_to_total(const yoke_launch *launch, Kind kind, int64_t divisor)
+static yoke_status reduce_to_total(const yoke_launch *launch, Kind kind, double divisor = 1)
 {
     const yoke_dtype from = launch->operands[0].dtype, to = launch->operands[1].dtype;
     if (!fits(from, to)) return bad_dtype(launch, "the result", to);
@@ -76,18 +77,19 @@ static yoke_status reduce_to_total(const yoke_launch *launch, Kind kind, int64_t
 
 YOKE_KERNEL(sum)
 {
-    return reduce_to_total(launch, Kind::kSum, -1);
+    return reduce_to_total(launch, Kind::kSum);
 }
 
 YOKE_KERNEL(mean)
 {
     const yoke_operand &x = launch->operands[0];
-    return reduce_to_total(launch, Kind::kSum, kernels::elements_a_result(x, launch->operands[1]));
+    return reduce_to_total(launch, Kind::kSum,
+                           (double)kernels::elements_a_result(x, launch->operands[1]));
 }
 
 YOKE_KERNEL(prod)
 {
-    return reduce_to_total(launch, Kind::kProduct, -1);
+    return reduce_to_total(launch, Kind::kProduct);
 }
 
 static yoke_status reduce_to_extreme(const yoke_launch *launch, bool smallest, const char *what)
@@ -96,7 +98,7 @@ static yoke_status reduce_to_extreme(const yoke_launch *launch, bool smallest, c
     if (x.numel == 0 && launch->operands[1].numel > 0)
         return fail(YOKE_E_VALUE, 0, "%s: x has no elements to take the %s of", op_name(launch->op),
                     what);
-    return reduce_by_kind(launch, Kind::kExtreme, smallest, -1);
+    return reduce_by_kind(launch, Kind::kExtreme, smallest);
 }
 
 YOKE_KERNEL(amax)

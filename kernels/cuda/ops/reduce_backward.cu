@@ -94,7 +94,7 @@ static yoke_status spread(const yoke_launch *launch, const yoke_operand &out, co
 
 // ---- elementwise ones: from x, the gradient and one more value a result ---------------------------------------------
 
-using Slopes = OneOf<kernels::VarBackward, kernels::LogSumExpBackward, kernels::NormBackward>;
+using Slopes = OneOf<kernels::LogSumExpBackward, kernels::NormBackward>;
 
 // grad and y are in the type that x is computed in.
 template <class F>
@@ -109,7 +109,10 @@ static yoke_status spread_slope(const yoke_launch *launch, double held = 0)
 
 YOKE_KERNEL(_var_backward)
 {
-    return spread_slope<kernels::VarBackward>(launch);
+    const yoke_operand *o = launch->operands;
+    return for_float_format(launch, "x", o[1].dtype, [&]<class In>() {
+        return spread<In, double, double>(launch, o[3], kernels::VarBackward(), o[0], o[1], o[2]);
+    });
 }
 
 YOKE_KERNEL(_logsumexp_backward)

@@ -3,14 +3,15 @@
 // An Op has
 //  * Element element(Value): what a value of a format counts as; State init(): of nothing; State combine(State, State);
 //  * State reduce(State, Element, int64_t i): with element i of a result, i rising from call to call; or else the
-//    members of a two-pass op of kernels/common/moments.h, which goes twice over what is in registers;
+//    members of a two-pass op of kernels/common/moments.h, which goes twice over what is in registers, or those of an
+//    op with a Part (kernels/common/reduce.h), whose parts are what is in registers;
 //  * void put(char *out, State): the result's place gets it;
 //  * where it needs more of a result than its elements, Op at(const Place<kSides> &): itself, knowing that result.
 // A State is made of 4-byte words.
 #pragma once
 
 #include "kernels/common/axes.h"
-#include "kernels/common/reduce.h"
+#include "kernels/common/moments.h"
 #include "kernels/cuda/ops/formats.cuh"
 #include "kernels/cuda/ops/walk.cuh"
 
@@ -75,7 +76,7 @@ __device__ inline typename Op::State look_twice(const Op &op, const C (&x)[K])
         a += op.second_a(x[k], centre);
         if constexpr (Op::kHasSecondB) b += op.second_b(x[k], centre);
     }
-    return op.state(K, first, a, b);
+    return kernels::two_pass_state(op, K, first, a, b, [&](int64_t k) { return x[k]; });
 }
 
 // Results side by side, so that none waits for the one before it and sums stay short.
@@ -83,7 +84,7 @@ template <class Op, int kWanted>
 struct Fold {
     using State = typename Op::State;
     using Element = typename Op::Element;
-    static constexpr int kParts = kLooksTwice<Op> ? 1 : kWanted;
+    static constexpr int kParts = kLooksTwice<Op> || kernels::HasParts<Op> ? 1 : kWanted;
     State part[kParts];
 
     __device__ void begin(const Op &op)
@@ -98,6 +99,12 @@ struct Fold {
     {
         if constexpr (kLooksTwice<Op>) {
             part[0] = op.combine(part[0], look_twice<K>(op, x));
+        } else if constexpr (kernels::HasParts<Op>) {
+            typename Op::Part sum = op.part_init();
+            YOKE_UNROLL
+            for (int k = 0; k < K; k++) sum = op.part(sum, x[k]);
+            part[0] = op.combine(part[0],
+                                 kernels::parts_state(op, K, sum, [&](int64_t k) { return x[k]; }));
         } else {
             YOKE_UNROLL
             for (int k = 0; k < K; k++)

@@ -6,39 +6,53 @@
 
 YOKE_CUDA_BEGIN
 
-// A norm of any order; which one, a kernel is told. Of infinite order it is the largest, or least, magnitude.
-template <class In, class C = typename In::Value>
-struct Norm {
-    using Element = C;
-    using State = C;
-    double p;
-    int dtype;  // of the result
-    bool is_extreme;
-    Ordered<C> order;
+// One copy of what only unusual orders need.
+__device__ __attribute__((noinline)) inline double raise_apart(double size, double p)
+{
+    return kernels::raised(size, p);
+}
 
-    __device__ Element element(C x) const
+// Any finite order; which one, a kernel is told.
+struct FiniteOrder {
+    static constexpr bool kRaises = true;
+    double p;
+
+    __device__ bool leads(double a, double b) const { return kernels::OrderAny{p}.leads(a, b); }
+    template <class C>
+    __device__ C term(C x) const
     {
-        if (is_extreme) return order.turned(kernels::magnitude(x));
         if (p == 2) return kernels::OrderTwo().term(x);
         if (p == 1) return kernels::OrderOne().term(x);
         if (p == 0) return kernels::OrderZero().term(x);
-        return kernels::OrderAny{p}.term(x);
+        if constexpr (sizeof(C) == 8)
+            return raise_apart(kernels::magnitude(x), p);
+        else
+            return kernels::OrderAny{p}.term(x);
     }
-    __device__ State init() const { return is_extreme ? kernels::Amax<C>().init() : (C)0; }
-    __device__ State reduce(State s, Element x, int64_t) const { return combine(s, x); }
-    __device__ State combine(State a, State b) const
+    __device__ double root(double s) const
     {
-        return is_extreme ? kernels::Amax<C>().combine(a, b) : a + b;
+        if (p == 2) return kernels::OrderTwo().root(s);
+        return p == 0 || p == 1 ? s : raise_apart(s, 1 / p);
     }
-    __device__ void put(char *out, State s) const
+};
+
+template <class In, class C = typename In::Value>
+struct Norm : OfValues<C, kernels::SumNorm<C, FiniteOrder>> {
+    __device__ void put(char *out, kernels::ScaledSum state) const
     {
-        if (is_extreme)
-            s = order.turned(s);
-        else if (p == 2)
-            s = kernels::OrderTwo().root(s);
-        else if (p != 0 && p != 1)
-            s = kernels::OrderAny{p}.root(s);
-        put_one<In>(dtype, out, s);
+        put_one<In>(this->dtype, out, this->project(state, 0));
+    }
+};
+
+// The largest, or least, magnitude.
+template <class In, class C = typename In::Value>
+struct ExtremeNorm : OfValues<C, kernels::Amax<C>> {
+    using State = C;
+    Ordered<C> order;
+    __device__ C element(C x) const { return order.turned(kernels::magnitude(x)); }
+    __device__ void put(char *out, C state) const
+    {
+        put_one<In>(this->dtype, out, order.turned(state));
     }
 };
 
@@ -49,9 +63,9 @@ YOKE_KERNEL(norm)
     const double p = float_param(launch->params[0]);
     if (from != to && to != YOKE_F32) return bad_dtype(launch, "the result", to);
     return for_float_format(launch, "x", from, [&]<class In>() {
-        const bool is_extreme = p - p != 0;
-        const Ordered<typename In::Value> order(is_extreme && p < 0);
-        return reduce<In>(launch, Norm<In>{p, to, is_extreme, order}, 1);
+        if (p - p == 0) return reduce<In>(launch, Norm<In>{{{{p}}, to}}, 1);
+        const Ordered<typename In::Value> order(p < 0);
+        return reduce<In>(launch, ExtremeNorm<In>{{{}, to}, order}, 1);
     });
 }
 

@@ -1,0 +1,98 @@
+"""Every op with numbers at the ends of each float dtype's range: no infinity, NaN or 0 where the result is a normal number."""
+import re
+
+import numpy as np
+import pytest
+
+import yoke
+from conftest import EMULATED
+from op_cases import CASES
+from op_ends import calls_of, faults, is_elementwise, rounded, upstream, variants, wide_gradients, wide_value
+from op_harness import inputs_of, invoke
+from op_table import EPSILON, FLOATS, OPS, name_of, to_numpy
+from test_ops_grad import gradients
+
+# Ops that do not hold this: of which variants, and why.
+EXCEPTIONS = {
+    "binary_cross_entropy": ("", "it holds logarithms above -100, and the slope's divisor above 1e-12, as PyTorch defines it"),
+    "scaled_dot_product_attention": (r"e\+(?!.* in input [23])|near max(?!.* in input 3)", "its scores are products of two inputs; where one is infinite the row is NaN, as in softmax"),
+    "layer_norm": ("near max, of one sign", "the gradient adds up grad times weight over a row, which overflows for weights near the largest number"),
+    "rms_norm": ("near max, of one sign", "the same sum"),
+    "group_norm": ("near max, of one sign in input 1", "weight over deviation is formed once a channel, and overflows for weights near the largest number"),
+}
+STEPS = {"sign", "floor", "ceil", "round", "sign_", "floor_", "ceil_", "round_"}  # differences see the steps
+NAMES = [n for n in CASES if EXCEPTIONS.get(n, " ")[0] and set(CASES[n].dtypes) & set(FLOATS)]
+# An emulated device takes a while for each call; halves are computed alike.
+DTYPES = [d for d in FLOATS if not EMULATED or d != "float16"]
+CALLS = 1 if EMULATED else 2  # that are not elementwise
+
+
+def all_variants(name):
+    """(what, call, dtype, whether elementwise) of every variant of some calls."""
+    case = CASES[name]
+    for dtype in (d for d in DTYPES if d in case.dtypes):
+        for call in calls_of(name, case, CALLS):
+            for what, sized in variants(name, call, dtype):
+                if name in EXCEPTIONS and re.search(EXCEPTIONS[name][0], what):
+                    continue
+                yield f"{name}({call}) {dtype} {what}", rounded(sized, dtype), dtype, is_elementwise(name, call)
+
+
+def told(found):
+    return "\n".join(f"{what}: {got:.6g}, right: {want:.6g}" for what, pairs in found for got, want in pairs[:2])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_value_is_right_wherever_it_is_a_normal_number(name):
+    case, found = CASES[name], []
+    for what, call, dtype, _ in all_variants(name):
+        try:
+            got = invoke(OPS[name], call, dtype)
+        except yoke.ValueError:
+            continue  # refused
+        result = name_of(got.dtype)
+        if result in EPSILON:
+            pairs = faults(to_numpy(got), wide_value(case, call), result, 8 * case.ulps * EPSILON[result], case.absolute)
+            found += [(what, pairs)] if pairs else []
+    assert not found, told(found)
+
+
+def right_gradients(name, call, dtype, above, alone):
+    """Of the wider dtype, or of differences where there is none; None where these take too long, or see nothing."""
+    if dtype != "float64":
+        return [to_numpy(g) for g in gradients(OPS[name], call, "float64", upstream=above)[0]]
+    if name in STEPS or not alone and sum(a.size for a in inputs_of(call)) > 12:
+        return None
+    return wide_gradients(CASES[name], call, alone)
+
+
+def gradient_faults(name, call, dtype, alone):
+    """[(which, [(got, right)])] of a call, where its result is finite: beyond the range a gradient means nothing."""
+    result = invoke(OPS[name], call, dtype)
+    out, narrowest = to_numpy(result), max(EPSILON[dtype], EPSILON[name_of(result.dtype)])
+    if not np.isfinite(out).any() or not (alone or np.isfinite(out).all()):
+        return []
+    above, found = upstream(out.shape), []
+    want = right_gradients(name, call, dtype, above, alone)
+    if want is None:
+        return []
+    error = max((64 if alone else 256) * narrowest, 2.0**-24)  # of which the latter is that of differences
+    for k, (a, b) in enumerate(zip(gradients(OPS[name], call, dtype, upstream=above)[0], want, strict=True)):
+        pairs = faults(to_numpy(a), np.where(np.isfinite(out), b, np.nan) if alone else b, dtype, error, not alone)
+        found += [(f"gradient {k}", pairs)] if pairs else []
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if OPS[n].differentiable])
+def test_the_gradient_is_right_wherever_it_is_a_normal_number(name):
+    found = []
+    for what, call, dtype, alone in all_variants(name):
+        try:
+            found += [(f"{what}, {which}", pairs) for which, pairs in gradient_faults(name, call, dtype, alone)]
+        except yoke.ValueError:
+            continue
+    assert not found, told(found)
+
+
+def test_few_ops_are_exceptions():
+    assert len(EXCEPTIONS) <= 12 and set(EXCEPTIONS) <= set(CASES)

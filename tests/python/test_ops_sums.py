@@ -1,0 +1,90 @@
+"""Long sums of float32: what is added to a large sum counts, however small it is beside it."""
+import numpy as np
+import pytest
+
+import yoke
+from op_table import to_numpy, to_yoke
+
+LARGE = 2.0**24  # a float32 of it does not grow by ones
+
+
+def large_and_ones(count):
+    """2^24 among ones, of which 64 at most may be lost to rounding."""
+    x = np.ones(count, np.float32)
+    x[count // 3] = LARGE
+    return x
+
+
+def check(got, count):
+    assert abs(float(to_numpy(got)) - (LARGE + count - 1)) <= 72, float(to_numpy(got)) - LARGE
+
+
+@pytest.mark.parametrize("count", [3000, 70000])
+def test_reductions_count_ones_beside_a_large_number(count):
+    x = large_and_ones(count)
+    for op in (yoke.sum, lambda t, axis: yoke.mean(t, axis) * count, lambda t, axis: yoke.norm(t, 1.0, axis)):
+        check(op(to_yoke(x), 0), count)
+        check(op(to_yoke(np.repeat(x[:, None], 5, 1)), 0)[2], count)
+        check(op(to_yoke(np.repeat(x[None], 5, 0)), 1)[2], count)
+    check(yoke.cumsum(to_yoke(x), 0)[-1], count)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("count", [3000, 70000])
+def test_places_that_many_elements_are_added_to_grow_by_each(count, dtype):
+    x, index = to_yoke(large_and_ones(count), dtype), to_yoke(np.zeros(count, np.int64))
+    close = 2.0**16 if dtype == "bfloat16" else 72
+    want = LARGE + count - 1
+    sums = [yoke.scatter_add(yoke.zeros(3, dtype=x.dtype), 0, index, x)[0],
+            yoke.scatter_add(yoke.zeros((3, 2), dtype=x.dtype), 0, yoke.expand(index.reshape(count, 1), (count, 2)),
+                             yoke.expand(x.reshape(count, 1), (count, 2)))[0, 1]]
+    table = yoke.zeros((3, 2), dtype=x.dtype).requires_grad_()
+    yoke.embedding(index, table).backward(yoke.expand(x.reshape(count, 1), (count, 2)))
+    sums.append(table.grad[0, 1])
+    rows = yoke.zeros((3, 2), dtype=x.dtype).requires_grad_()
+    rows[index].backward(yoke.expand(x.reshape(count, 1), (count, 2)))
+    sums.append(rows.grad[0, 1])
+    for each in sums:
+        assert abs(float(to_numpy(each)) - want) <= close, float(to_numpy(each)) - want
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_the_mean_of_a_large_window_counts_each_element(channels_last):
+    count = 150 * 140
+    x = to_yoke(np.repeat(large_and_ones(count).reshape(1, 1, 150, 140), 3, 1))
+    if channels_last:
+        x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 3, 1))), (0, 3, 1, 2))
+    for y in (yoke.avg_pool2d(x, (150, 140)), yoke.adaptive_avg_pool2d(x, (1, 1))):
+        assert abs(float(to_numpy(y[0, 1, 0, 0])) * count - (LARGE + count - 1)) <= 80
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_the_mean_of_a_window_near_the_largest_number_is_finite(dtype, channels_last):
+    most = 2.0**1023 if dtype == "float64" else 2.0**127
+    x = to_yoke(np.full((1, 3, 4, 6), most), dtype)
+    if channels_last:
+        x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 3, 1))), (0, 3, 1, 2))
+    for y in (yoke.avg_pool2d(x, 2), yoke.adaptive_avg_pool2d(x, (2, 3))):
+        assert np.all(to_numpy(y) == most)
+
+
+@pytest.mark.parametrize("rows", [3000, 70000])
+def test_the_gradients_of_linear_count_each_row(rows):
+    weight, bias = yoke.zeros((2, 3)).requires_grad_(), yoke.zeros(2).requires_grad_()
+    x = yoke.ones((rows, 3))
+    grad = to_yoke(np.repeat(large_and_ones(rows)[:, None], 2, 1))
+    yoke.linear(x, weight, bias).backward(grad)
+    assert np.all(np.abs(to_numpy(weight.grad).astype(np.float64) - (LARGE + rows - 1)) <= 400)
+    check(bias.grad[1], rows)
+
+
+def test_the_gradients_of_norms_by_weight_and_bias_count_each_row():
+    rows = 9000
+    grad = large_and_ones(rows)
+    for name, shape in (("layer_norm", (rows, 4)), ("batch_norm", (rows, 4))):
+        weight, bias = yoke.ones(4).requires_grad_(), yoke.zeros(4).requires_grad_()
+        x = to_yoke(np.random.default_rng(5).standard_normal(shape).astype(np.float32))
+        y = yoke.layer_norm(x, (4,), weight, bias) if name == "layer_norm" else yoke.batch_norm(x, None, None, weight, bias, True)
+        y.backward(to_yoke(np.repeat(grad[:, None], 4, 1)))
+        assert np.all(np.abs(to_numpy(bias.grad).astype(np.float64) - (LARGE + rows - 1)) <= 140), name
