@@ -1,6 +1,7 @@
 #include "yoke/tensor.h"
 
 #include "capi/src/guard.h"
+#include "core/backend/traits.h"
 #include "core/base/random.h"
 #include "core/tensor/dlpack.h"
 #include "core/tensor/tensor.h"
@@ -205,6 +206,17 @@ int64_t yoke_dtype_size(yoke_dtype dtype)
     return static_cast<int64_t>(item_size(dtype));
 }
 
+namespace {
+
+// Whether a device's spec begins so: scripts for other libraries name it where a dtype is wanted here.
+bool names_device(std::string_view text)
+{
+    const std::string_view kind = text.substr(0, text.find(':'));
+    return kind_called(kind) || (!kind.empty() && traits_of(kind).kind == kind);
+}
+
+}  // namespace
+
 yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype)
 {
     constexpr const char *call = "yoke_dtype_from_name";
@@ -215,8 +227,8 @@ yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype)
             std::string known;
             for (yoke_dtype d = YOKE_NONE + 1; d < YOKE_DTYPE_COUNT; ++d)
                 known += (known.empty() ? "" : ", ") + std::string(yoke::name(d));
-            fail(YOKE_E_VALUE, "%s: there is no dtype '%s'; the dtypes are %s", short_name(call),
-                 name, known.c_str());
+            fail(YOKE_E_VALUE, "%s: there is no dtype '%s'%s; the dtypes are %s", short_name(call),
+                 name, names_device(name) ? ", which names a device" : "", known.c_str());
         }
         need(dtype, call, "dtype") = found;
     });

@@ -37,6 +37,43 @@ constexpr const char *kTranslations[][2] = {
     {"unbiased", "correction"},
     {"attn_mask", "mask"},
     {"split_size", "size"},
+    {"map_location", "device"},
+    {"enable_timing", "timing"},
+    {"size_average", "reduction"},
+    {"reduce", "reduction"},
+    {"obj", "state"},
+    {"grad_tensors", "gradient"},
+};
+
+// What to do about arguments of other libraries for which no call here has a counterpart.
+constexpr const char *kAdvice[][2] = {
+    {"create_graph",
+     "leave it out; there are no second-order gradients, and retain_graph keeps the record for another backward"},
+    {"allow_unused", "leave it out; an input that no output depends on is an error"},
+    {"is_grads_batched", "leave it out, and call once for each gradient"},
+    {"weights_only", "leave it out; load() takes values alone and runs no code of a file"},
+    {"pickle_module", "leave it out; a state is a safetensors file and no pickle"},
+    {"pickle_protocol", "leave it out; a state is a safetensors file and no pickle"},
+    {"device_type",
+     "leave it out; an autocast region holds on every device, and dtype= names what it casts to"},
+    {"blocking", "leave it out; a thread that waits lets others run"},
+    {"interprocess", "leave it out; an event belongs to one process"},
+    {"foreach", "leave it out; all tensors of a group are updated together"},
+    {"fused", "leave it out; all tensors of a group are updated together"},
+    {"capturable", "leave it out; a graph captures a step as it is"},
+    {"differentiable", "leave it out; a step is not recorded"},
+    {"maximize", "leave it out, and negate the loss"},
+    {"amsgrad", "leave it out; there is no such variant here"},
+    {"dampening", "leave it out; momentum is not dampened here"},
+    {"inplace", "leave it out; ops in place are those whose name ends in _"},
+    {"out", "leave it out, and write out.copy_(result)"},
+    {"memory_format", "leave it out; new tensors are row-major"},
+    {"layout", "leave it out; all tensors are strided"},
+    {"generator",
+     "leave it out; a block of the generator, `with generator:` or generator:use, holds for what is drawn inside"},
+    {"use_reentrant", "leave it out; a scope runs no code of the script twice"},
+    {"preserve_rng_state", "leave it out; random numbers are made again as they were"},
+    {"error_if_nonfinite", "leave it out, and look at the norm that the call returns"},
 };
 
 bool is_one_of(const char *word, const char *const *words, int64_t count)
@@ -57,5 +94,16 @@ const char *yoke_meant_word(const char *text, const char *const *words, int64_t 
         for (const auto &[theirs, ours] : kTranslations)
             if (!std::strcmp(text, theirs) && is_one_of(ours, words, count)) return ours;
         return nearest_word(text, {list.begin(), list.end()});
+    });
+}
+
+const char *yoke_word_advice(const char *text)
+{
+    constexpr const char *call = "yoke_word_advice";
+    return guard_value(call, static_cast<const char *>(nullptr), [&]() -> const char * {
+        need(text, call, "text");
+        for (const auto &[word, advice] : kAdvice)
+            if (!std::strcmp(text, word)) return advice;
+        return nullptr;
     });
 }

@@ -192,6 +192,8 @@ static void a_wrong_word_finds_the_one_that_was_meant(void)
     CHECK(!strcmp(yoke_meant_word("dtpe", words, 4), "dtype"));
     CHECK(yoke_meant_word("colour", words, 4) == NULL && yoke_meant_word("dim", words, 1) == NULL);
     CHECK(yoke_meant_word("dim", NULL, 0) == NULL && yoke_meant_word(NULL, words, 4) == NULL);
+    CHECK(!strncmp(yoke_word_advice("weights_only"), "leave it out; ", 14));
+    CHECK(yoke_word_advice("dim") == NULL && yoke_word_advice(NULL) == NULL);
 }
 
 static void a_bare_index_is_never_the_cpu(void)

@@ -343,6 +343,7 @@ describe("checkpoint_sequential and checkpoint_", function()
         fails("value", { "'segments' is 6, for 5 functions" }, yoke.checkpoint_sequential, net, 6, x)
         fails("value", { "'segments' is 0" }, yoke.checkpoint_sequential, net, 0, x)
         fails("type", { "'fns' is 5" }, yoke.checkpoint_sequential, 5, 1, x)
+        fails("value", { "'fns' is empty; it takes at least one function" }, yoke.checkpoint_sequential, {}, 1, x)
     end)
 
     it("make each call of a module a scope", function()

@@ -238,6 +238,20 @@ describe("close()", function()
         assert.equal("tensor(closed)", tostring(x))
     end)
 
+    it("takes from the count what the tape keeps, too", function()
+        collectgarbage()
+        local before = yoke.live_tensor_count()
+        local w = yoke.ones({ 3 }):requires_grad_()
+        local y = yoke.exp(w)
+        assert.equal(before + 2 + #yoke.saved_tensors(y), yoke.live_tensor_count())
+        local z = yoke.exp(y)
+        y:close()
+        assert.equal(before + 2 + 2, yoke.live_tensor_count())
+        z:close()
+        w:close()
+        assert.equal(before, yoke.live_tensor_count())
+    end)
+
     it("is what a <close> variable does", function()
         local before = yoke.live_tensor_count()
         do
@@ -257,5 +271,98 @@ describe("close()", function()
         fails("closed", "tolist", x.tolist, x)
         fails("closed", "backward", x.backward, x)
         fails("closed", "index", function() return x[0] end)
+    end)
+end)
+
+describe("== of tensors", function()
+    it("raises, and names what compares", function()
+        local a, b = yoke.ones(2), yoke.ones(2)
+        local words = { "yoke.eq(a, b)", "yoke.ne(a, b)", ":all():item()", "a:item() == b:item()", "rawequal(a, b)" }
+        fails("type", words, function() return a == b end)
+        fails("type", words, function() return a ~= b end)
+        fails("type", words, function() return yoke.tensor(1) == yoke.tensor(1) end)
+        assert.is_true(yoke.eq(a, b):all():item())
+    end)
+
+    it("is true of one object, and false of what is no tensor", function()
+        local a = yoke.ones(2)
+        local same = a
+        assert.is_true(a == same and not (a ~= same) and rawequal(a, same))
+        for _, other in ipairs { 1, "a", true, {}, a.shape, yoke.device "cpu" } do assert.is_false(a == other) end
+        assert.is_false(a == nil or yoke.device "cpu" == a)
+        local places = { [a] = "a", [yoke.ones(2)] = "another" }
+        assert.equal("a", places[same])
+    end)
+end)
+
+describe("a shape", function()
+    it("shows and joins its numbers", function()
+        local x = yoke.zeros(2, 3)
+        assert.equal("{2, 3}", tostring(x.shape))
+        assert.equal("{}", tostring(yoke.tensor(1).shape))
+        assert.equal("{3, 1}", tostring(x.strides))
+        assert.equal("shape {2, 3}", "shape " .. x.shape)
+        assert.equal("{2, 3} of 6", x.shape .. " of " .. x.numel)
+        assert.equal("{2, 3}{2, 3}", x.shape .. x:size())
+        assert.equal("2x3", table.concat(x.shape, "x"))
+        assert.equal("{2, 3}", ("%s"):format(x.shape))
+    end)
+
+    it("compares by value, with lists too", function()
+        local x, y = yoke.zeros(2, 3), yoke.ones(2, 3, { dtype = "int64" })
+        assert.is_true(x.shape == y.shape and x.shape == { 2, 3 } and { 2, 3 } == x.shape and x.shape == { 2., 3. })
+        assert.is_true(x.shape ~= x.T.shape and x.shape ~= { 2 } and x.shape ~= { 2, 3, 1 } and x.shape ~= {})
+        assert.is_true(yoke.tensor(1).shape == {} and x.strides == { 3, 1 })
+        assert.is_false(x.shape == "{2, 3}" or x.shape == 2)
+        assert.same({ 2, 3 }, x.shape)
+    end)
+
+    it("stays a list of Lua's", function()
+        local shape = yoke.zeros(2, 3).shape
+        assert.equal(2, #shape)
+        assert.same({ 2, 3 }, { table.unpack(shape) })
+        local seen = {}
+        for i, each in ipairs(shape) do seen[i] = each end
+        assert.same({ 2, 3 }, seen)
+        shape[3] = 4
+        table.insert(shape, 5)
+        assert.equal("{2, 3, 4, 5}", tostring(shape))
+        assert.same({ 2, 3, 4, 5 }, yoke.zeros(shape).shape)
+        assert.same({ 5, 4 }, yoke.zeros(20):reshape(yoke.zeros(5, 4).shape).shape)
+        assert.same({ 2 }, yoke.zeros(2, { dtype = "bool" }):expand(yoke.ones(2).shape).shape)
+        assert.equal("{2, a}", tostring(setmetatable({ 2, "a" }, getmetatable(shape))))
+    end)
+
+    it("is a list of a state", function()
+        local path = os.tmpname()
+        local kept = { shape = yoke.zeros(2, 3).shape, none = yoke.tensor(1).shape, also = yoke.list(yoke.zeros(4).shape) }
+        assert(yoke.save(path, kept))
+        local found = assert(yoke.load(path))
+        os.remove(path)
+        assert.same({ 2, 3 }, found.shape)
+        assert.equal(0, #found.none)
+        assert.same({ 4 }, { table.unpack(found.also) })
+    end)
+end)
+
+describe("a loop that counts from 1", function()
+    it("is told at its end that indices count from 0", function()
+        local x = yoke.tensor { { 1, 2 }, { 3, 4 }, { 5, 6 } }
+        local words = { "index 3 is out of range", "length 3", "count from 0", "for i = 0, #x - 1 do", "ipairs(x:unbind())" }
+        local rows = 0
+        fails("index", words, function()
+            for _, row in ipairs(x) do rows = rows + row[0]:item() end
+        end)
+        assert.equal(8, rows)
+        fails("index", words, function()
+            for i = 1, #x do local _ = x[i] end
+        end)
+        fails("index", "index 0 is out of range", function() return ipairs(yoke.zeros(0, 2))(yoke.zeros(0, 2), -1) end)
+        local sum = 0
+        for i = 0, #x - 1 do sum = sum + x[i][0]:item() end
+        for _, row in ipairs(x:unbind()) do sum = sum + row[1]:item() end
+        assert.equal(21, sum)
+        fails("index", "4", function() return x[4] end)
+        assert.equal(5, x[-1][0]:item())
     end)
 end)

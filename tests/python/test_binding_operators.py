@@ -90,7 +90,7 @@ def test_tensors_are_keys_by_identity():
 def test_membership_asks_whether_an_element_is_equal():
     x = yoke.tensor([[1, 2], [3, 4]])
     assert 3 in x and 5 not in x and yoke.tensor(2) in x and 2.5 not in x
-    with pytest.raises(yoke.TypeError, match="'value' must be a number or a tensor, not str"):
+    with pytest.raises(yoke.TypeError, match="'value' must be a number, a tensor or an array, not str"):
         "1" in x
 
 

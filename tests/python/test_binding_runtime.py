@@ -1,4 +1,4 @@
-"""Devices, modes, memory, threads, processes and the log, as Python sees them."""
+"""Devices, modes, memory, threads and processes, as Python sees them."""
 
 import ast
 import gc
@@ -9,12 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
-import warnings
 
 import pytest
 
 import yoke
-from yoke import _later, _log, _yoke
+from yoke import _later, _yoke
 
 
 def run(code, **environment):
@@ -285,58 +284,6 @@ def test_a_tensor_closed_by_another_thread_during_a_call_stays_valid():
         worker.join()
         thread.join()
         assert results == [320000.0]
-
-
-def test_warnings_of_the_library_are_python_warnings():
-    with pytest.warns(RuntimeWarning, match="careful"):
-        _log.emit(_log.WARN, "careful")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        _log.emit(_log.DEBUG, "quiet")
-
-
-@pytest.mark.parametrize("call", ["yoke.device('cpu')", "t = threading.Thread(target=yoke.device, args=['cpu']); t.start(); t.join()"],
-                         ids=["main thread", "another thread"])
-def test_what_the_library_says_arrives_from_any_thread(call):
-    code = f"""
-import os, threading, warnings, yoke
-yoke.zeros(1)
-os.environ["YOKE_DEVICE"] = "cuda:7"
-with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always")
-    {call}
-    yoke.zeros(1) + 1
-print([("YOKE_DEVICE" in str(w.message), w.category.__name__) for w in said])
-"""
-    assert run(code) == "[(True, 'RuntimeWarning')]"
-
-
-def test_what_the_library_says_arrives_where_no_file_can_be_opened():
-    code = """if True:
-        import os, sys, warnings, yoke
-        yoke.zeros(1)
-        os.environ["YOKE_DEVICE"] = "cuda:7"
-
-        def refuse(event, arguments):
-            if event == "open":
-                raise OSError(24, "Too many open files")
-
-        sys.addaudithook(refuse)  # a limit of no descriptors would be met by sanitizers too, which open pipes as they look at memory
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            yoke.device("cpu")
-        print([("YOKE_DEVICE" in str(w.message), w.category.__name__) for w in said])
-    """
-    assert run(code) == "[(True, 'RuntimeWarning')]"
-
-
-def test_info_goes_to_logging(caplog):
-    import logging
-
-    with caplog.at_level(logging.DEBUG, "yoke"):
-        _log.emit(_log.INFO, "hello")
-        _log.emit(_log.DEBUG, "details")
-    assert [(r.levelname, r.message) for r in caplog.records] == [("INFO", "hello"), ("DEBUG", "details")]
 
 
 def test_a_forked_child_computes_and_ends():

@@ -380,6 +380,8 @@ def test_sequential_is_cut_into_segments_and_keeps_the_last():
         yoke.checkpoint_sequential(layers, 0, x)
     with pytest.raises(yoke.TypeError, match="'fns' is 5"):
         yoke.checkpoint_sequential(5, 1, x)
+    with pytest.raises(yoke.ValueError, match="'fns' is empty; it takes at least one function"):
+        yoke.checkpoint_sequential([], 1, x)
 
 
 def test_each_call_of_a_module_is_a_scope_until_it_is_switched_off():

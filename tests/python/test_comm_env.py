@@ -55,6 +55,13 @@ def test_the_debug_variable_has_the_log_tell_how_ranks_are_joined():
     assert "RANK and WORLD_SIZE" in errors[0] and "NCCL_ALGO is 'Ring'" in errors[0] and errors[1] == "", errors
 
 
+@pytest.mark.parametrize("variable, level", [("YOKE_LOG", "info"), ("NCCL_DEBUG", "INFO")])
+def test_a_script_without_logging_has_its_log_on_standard_error(variable, level):
+    done = subprocess.run([sys.executable, "-c", "import yoke; yoke.comm.init(rank=0, world_size=1)"], capture_output=True, text=True,
+                          env=alone(**{variable: level}), timeout=60)
+    assert done.returncode == 0 and "yoke: comm.init: rank 0 of 1" in done.stderr, done.stderr
+
+
 def test_what_cannot_be_read_is_an_error_that_names_it():
     done = subprocess.run([sys.executable, "-c", "import yoke; yoke.comm.init(rank=0, world_size=1)"], capture_output=True, text=True,
                           env=alone(NCCL_SHM_DISABLE="maybe"), timeout=60)

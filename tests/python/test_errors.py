@@ -210,9 +210,9 @@ def test_numbers_that_a_dtype_cannot_hold_name_the_place():
 
 def test_arrays_of_foreign_dtypes_are_refused_with_a_hint():
     numpy = pytest.importorskip("numpy")
-    for a in (numpy.zeros(2, dtype="uint16"), numpy.zeros(2, dtype=">f4"), numpy.zeros(2, dtype="complex64")):
-        with raised(yoke.UnsupportedError, "astype"):
-            yoke.tensor(a)
+    for dtype, hint in (("uint16", "astype"), (">f4", "astype"), ("complex64", ".real")):
+        with raised(yoke.UnsupportedError, hint):
+            yoke.tensor(numpy.zeros(2, dtype=dtype))
 
 
 def test_backward_twice_and_backward_of_many_elements_are_refused():

@@ -86,3 +86,70 @@ def test_a_slice_of_a_container_is_one():
 def test_a_norm_over_nothing_is_refused(kind, shape):
     with pytest.raises(yoke.ValueError, match="normalized_shape"):
         kind(shape)
+
+
+# ---- Shared memory ---------------------------------------------------------------------------------------------------
+
+
+LAYOUTS = [yoke.tensor(3.5), yoke.zeros(0), yoke.zeros(2, 0, 3), yoke.arange(6).reshape(2, 3).T, yoke.arange(6)[::-1],
+           yoke.ones(1).expand(3, 4), yoke.arange(9).reshape(3, 3)[1:, ::2], yoke.arange(8, dtype=yoke.bfloat16)[3:].view(5)]
+
+
+@pytest.mark.parametrize("x", LAYOUTS, ids=lambda x: f"{x.shape} {x.strides}")
+def test_a_copy_keeps_the_layout(x):
+    y = copy.deepcopy(x)
+    assert (y.dtype, y.shape, y.strides, y.tolist()) == (x.dtype, x.shape, x.strides, x.tolist())
+    assert x.numel == 0 or not yoke.shares_memory(x, y)
+
+
+def test_views_of_one_storage_are_views_of_one_copy():
+    base = yoke.zeros(3, 4)
+    whole, row, turned, same, again = copy.deepcopy([base, base[1], base.T, {"row": base[1]}, base])
+    assert whole is again and row.storage_id() == turned.storage_id() == same["row"].storage_id() == whole.storage_id() != base.storage_id()
+    row.fill_(5)
+    assert whole[1].tolist() == same["row"].tolist() == turned[:, 1].tolist() == [5, 5, 5, 5] and base.sum().item() == 0
+    apart = copy.deepcopy(base[1]), copy.deepcopy(base[1])
+    assert not yoke.shares_memory(*apart)
+
+
+class Flat(nn.Module):
+    """Parameters and buffers that are parts of flat ones."""
+
+    def __init__(self):
+        flat, weights = yoke.zeros(6), yoke.ones(6)
+        self.register_buffer("flat", flat)
+        self.register_buffer("left", flat[:3])
+        self.first = nn.Parameter(weights[:2])
+        self.second = nn.Parameter(weights[2:].reshape(2, 2))
+        self.tied = self.second
+
+
+def test_a_module_of_parts_of_flat_memory_comes_back_as_one():
+    net = Flat()
+    (net.first.sum() * 2 + (net.second * 3).sum()).backward()
+    for other in (copy.deepcopy(net), copy.deepcopy([net])[0]):
+        other.flat.fill_(7)
+        assert other.left.tolist() == [7, 7, 7] and net.left.tolist() == [0, 0, 0]
+        assert other.first.storage_id() == other.second.storage_id() and other.tied is other.second
+        assert type(other.first) is nn.Parameter and other.first.is_leaf and other.first.requires_grad
+        assert other.first.grad.tolist() == [2, 2] and not yoke.shares_memory(other.first.grad, net.first.grad)
+        with yoke.no_grad():
+            other.first += 1
+        assert net.first.tolist() == [1, 1] and other.second.tolist() == [[1, 1], [1, 1]]
+
+
+def test_gradients_that_share_memory_share_it_in_the_copy():
+    a, b, gradients = nn.Parameter(yoke.ones(2)), nn.Parameter(yoke.ones(2)), yoke.arange(4, dtype=yoke.float32)
+    a.grad, b.grad = gradients[:2], gradients[2:]
+    c, d = copy.deepcopy((a, b))
+    assert c.grad.storage_id() == d.grad.storage_id() != gradients.storage_id() and (c.grad.tolist(), d.grad.tolist()) == ([0, 1], [2, 3])
+    with yoke.no_grad():
+        inside = copy.deepcopy(a)
+    assert inside.requires_grad and inside.grad.tolist() == [0, 1]
+
+
+def test_one_object_in_a_structure_that_leads_back_to_it_is_one_copy():
+    p = nn.Parameter(yoke.ones(2))
+    p.owner = [p]
+    q = copy.deepcopy(p)
+    assert q.owner[0] is q and q is not p

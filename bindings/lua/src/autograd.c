@@ -2,6 +2,7 @@
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/interrupt.h"
+#include "bindings/lua/src/values/shape.h"
 #include "bindings/lua/src/values/tensor.h"
 
 /* The arguments of a gradient call as two places: `first` (a weight) and retain_graph, by place or in a
@@ -160,7 +161,7 @@ static void push_saved(lua_State *L, Binding *b, int64_t i)
     yl_set_integer(L, "nbytes", saved.nbytes);
     lua_pushboolean(L, saved.recomputed);
     lua_setfield(L, -2, "recomputed");
-    yl_push_integers(L, shape, saved.ndim);
+    yl_push_shape(L, shape, saved.ndim);
     lua_setfield(L, -2, "shape");
 }
 

@@ -3,6 +3,7 @@
 #include "bindings/lua/src/runtime/error.h"
 #include "bindings/lua/src/runtime/poll.h"
 #include "bindings/lua/src/runtime/scope.h"
+#include "bindings/lua/src/values/shape.h"
 #include "bindings/lua/src/values/tensor.h"
 
 static const char kBindingName[] = "yoke.Binding";
@@ -65,6 +66,7 @@ int luaopen_yoke_core(lua_State *L)
     b->is_open = 1; /* from here on there is something to close */
     yl_open_scope(L, b);
     yl_open_tensor(L, b);
+    yl_open_shape(L, b);
     open_leaves(L, b);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &key);

@@ -24,7 +24,10 @@ end
 return function(fns, segments, x, given)
     local list = listed(fns)
     local named = options.named("checkpoint_sequential", given, { policy = options.none, offload = options.none })
-    if math.type(segments) ~= "integer" or segments < 1 or segments > math.max(#list, 1) then
+    if #list == 0 then
+        core.raise("value", "checkpoint_sequential", "argument 'fns' is empty; it takes at least one function, such as the layers of a network")
+    end
+    if math.type(segments) ~= "integer" or segments < 1 or segments > #list then
         core.raise("value", "checkpoint_sequential", ("argument 'segments' is %s, for %d functions; it takes a whole number of 1 or more, and at most one for each"):format(
             options.shown(segments), #list))
     end

@@ -83,16 +83,18 @@ end
 local function new(kind, params, options)
     options = options or {}
     check_options(kind, "options", options)
-    if options.lr == nil and not kinds[kind].lr then core.raise("value", kind, "argument 'lr' is missing") end
     if type(params) ~= "table" then
         core.raise("type", kind, "argument 'params' is a " .. type(params) .. "; it takes a list of tensors or of groups")
     end
+    local is_module = params.parameters ~= nil -- which add_param_group refuses with what to write, so lr is not asked for first
+    if is_module then options = { lr = 1 } end
+    if options.lr == nil and not kinds[kind].lr then core.raise("value", kind, "argument 'lr' is missing") end
     local defaults = merged(kind, kinds[kind], options)
     local self = setmetatable({
         handle = core.optimizer(kind, defaults), kind = kind, defaults = defaults,
         param_groups = setmetatable({}, closed_list), given = 0, -- how many groups there should be
     }, Optimizer)
-    local groups = type(params[1]) == "table" and params or { { params = params } }
+    local groups = not is_module and type(params[1]) == "table" and params or { { params = params } }
     for _, group in ipairs(groups) do self:add_param_group(group) end
     return self
 end

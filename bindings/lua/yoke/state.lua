@@ -12,6 +12,9 @@ local state = { none = tree.none, list = tree.list, dict = tree.dict }
 --- it. With max_shard = "5GiB" a state with more bytes of tensors is a set of files and an index,
 --- "model.safetensors.index.json" for "model.safetensors", which load takes for each other.
 function state.save(path, value, given)
+    if type(path) == "table" and type(value) == "string" then
+        core.raise("type", "save", "argument 'path' is a table and 'state' a string; the path comes first: save(path, state)")
+    end
     local named = options.named("save", given, { metadata = options.none, blocking = true, max_shard = options.none })
     local node = tree.of(value, "save", "state")
     local about = named.metadata and tree.of(named.metadata, "save", "metadata") or nil

@@ -12,10 +12,11 @@ local tree = {}
 tree.none = setmetatable({}, { __name = "yoke.none", __tostring = function() return "yoke.none" end })
 
 local List, Tuple, Dict = { __name = "yoke.list" }, { __name = "yoke.tuple" }, { __name = "yoke.dict" }
-local marks = { [List] = true, [Tuple] = true, [Dict] = true }
+local Shape = core.shape_class -- a list of integers, x.shape
+local marks = { [List] = true, [Tuple] = true, [Dict] = true, [Shape] = true }
 
 local function marked(call, mark, items)
-    if type(items) ~= "table" or getmetatable(items) ~= nil then
+    if type(items) ~= "table" or getmetatable(items) ~= nil and getmetatable(items) ~= Shape then
         core.raise("type", call, ("argument 'items' is %s; it takes a plain table"):format(options.shown(items)))
     end
     return setmetatable(items, mark)

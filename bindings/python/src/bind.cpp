@@ -1,6 +1,7 @@
 #include "bind.h"
 
 #include "log.h"
+#include "parameters.h"
 
 namespace yoke_python {
 
@@ -31,6 +32,24 @@ void refuse_copies(py::object &type)
     };
     type.attr("__reduce_ex__") =
         py::cpp_function(refuse, py::name("__reduce_ex__"), py::is_method(type));
+}
+
+void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,
+               const py::kwargs &keywords, std::initializer_list<PyObject **> values)
+{
+    std::vector<PyObject *> given, found;
+    py::list words;
+    for (const py::handle each : args) given.push_back(each.ptr());
+    for (const auto &[word, value] : keywords) {
+        words.append(word);
+        given.push_back(value.ptr());
+    }
+    for (PyObject *const *each : values) found.push_back(*each);
+    require(read_parameters(call, names.begin(), static_cast<int>(names.size()), 0, given.data(),
+                            static_cast<Py_ssize_t>(args.size()), py::tuple(words).ptr(),
+                            found.data()));
+    auto value = found.begin();
+    for (PyObject **each : values) *each = *value++;
 }
 
 py::bytes need_path(py::handle value, const char *call, const char *argument)

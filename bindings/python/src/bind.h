@@ -119,6 +119,11 @@ inline const char *need_text(py::handle value, const char *call, const char *arg
     return text;
 }
 
+// Puts the arguments of a call into `values`, which hold the defaults before; TypeError names a keyword that is not
+// there and the nearest one, which pybind11's own error does not.
+void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,
+               const py::kwargs &keywords, std::initializer_list<PyObject **> values);
+
 // The path of a str, bytes or os.PathLike, as bytes of the file system. ValueError for one with a NUL.
 py::bytes need_path(py::handle value, const char *call, const char *argument);
 

@@ -119,6 +119,17 @@ const char *array_type(yoke_dtype dtype)
     return facts_of(dtype).array_type;
 }
 
+const char *conversion_of(const char *format)
+{
+    while (*format && std::strchr("@=<>!", *format)) format++;
+    if (*format == 'Z') return ".real";
+    if (*format == 'd' || *format == 'g') return ".astype(\"float64\")";
+    for (const Format &known : kFormats)
+        if (known.letter == *format && (known.kind == 'i' || known.kind == 'u'))
+            return ".astype(\"int64\")";
+    return ".astype(\"float32\")";
+}
+
 yoke_dtype buffer_dtype(const char *format, int64_t itemsize)
 {
     if (!format) format = "B";  // what the protocol says null means

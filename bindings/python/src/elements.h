@@ -22,6 +22,9 @@ const char *buffer_format(yoke_dtype dtype);
 const char *array_type(yoke_dtype dtype);
 
 // The dtype of a buffer's format and size of element; YOKE_NONE for one that Yoke has not.
+// Returns how a script converts an array whose elements have that format and are no dtype of Yoke, such as ".real".
+const char *conversion_of(const char *format);
+
 yoke_dtype buffer_dtype(const char *format, int64_t itemsize);
 
 }  // namespace yoke_python

@@ -110,6 +110,20 @@ PyObject *from_record(const yoke_error &error, const char *call)
     return made;
 }
 
+bool has(PyObject *object, const char *name)
+{
+    return PyObject_HasAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), name);
+}
+
+// How an array of another library becomes a tensor, for the end of a message.
+const char *way_to_tensor(PyObject *given)
+{
+    if (std::strcmp(Py_TYPE(given)->tp_name, "numpy.ndarray") == 0)
+        return "; yoke.tensor(x) makes a tensor of one";
+    if (has(given, "__dlpack__")) return "; yoke.from_dlpack(x) makes a tensor of one";
+    return has(given, "__array__") ? "; yoke.tensor(numpy.asarray(x)) makes a tensor of one" : "";
+}
+
 PyObject *set_error(PyObject *exception)
 {
     if (exception) {
@@ -153,8 +167,10 @@ PyObject *raise_error(yoke_status status, const char *call, const char *format, 
 
 PyObject *raise_type(const Place &place, const char *wanted, PyObject *given)
 {
-    return raise_error(YOKE_E_TYPE, place.call, "argument '%s' must be %s, not %.100s",
-                       place.argument, wanted, Py_TYPE(given)->tp_name);
+    const bool tensor_is_wanted = std::strncmp(wanted, "a tensor", 8) == 0;
+    return raise_error(YOKE_E_TYPE, place.call, "argument '%s' must be %s, not %.100s%s",
+                       place.argument, wanted, Py_TYPE(given)->tp_name,
+                       tensor_is_wanted ? way_to_tensor(given) : "");
 }
 
 PyObject *raise_closed(const Place &place)

@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "log.h"
+#include "operands.h"
 
 #include "yoke/autograd.h"
 
@@ -181,15 +182,20 @@ PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t c
     return convert_and_invoke(spec, self, args, count, keywords);
 }
 
+const char *op_name(OpPlace op)
+{
+    return op_specs[op].name;
+}
+
 PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
 {
     const OpSpec &spec = op_specs[op];
     sync_modes();
     PyObject *result = invoke_small<2>(spec, x, y);
     if (result || PyErr_Occurred()) return result;
-    if ((!is_tensor(x) && !is_number(x)) || (!is_tensor(y) && !is_number(y)))
-        Py_RETURN_NOTIMPLEMENTED;
-    PyObject *const args[] = {x, y};
+    const Operands operands(spec.name, x, y);
+    if (!operands.ready()) return operands.instead();
+    PyObject *const args[] = {operands.x(), operands.y()};
     return convert_and_invoke(spec, nullptr, args, 2, nullptr);
 }
 

@@ -41,7 +41,9 @@ int op_methods(PyMethodDef *out);
 PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,
                  PyObject *keywords);
 
-// x + y and its like: Py_NotImplemented where one side is neither a tensor nor a number.
+const char *op_name(OpPlace op);
+
+// x + y and its like: Py_NotImplemented where one side is no tensor, number or array.
 PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y);
 
 }  // namespace yoke_python

@@ -1,15 +1,10 @@
 #include "operators.h"
 
-#include "convert.h"
+#include "operands.h"
 
 namespace yoke_python {
 
 namespace {
-
-bool is_operand(PyObject *value)
-{
-    return is_tensor(value) || is_number(value);
-}
 
 template <OpPlace kOp>
 PyObject *binary(PyObject *x, PyObject *y)
@@ -23,12 +18,14 @@ PyObject *unary(PyObject *x)
     return invoke(kOp, x, nullptr, 0, nullptr);
 }
 
-// x += y, for a number or a tensor y; anything else may know itself how to be added.
+// x += y, for a number, a tensor or an array y; anything else may know itself how to be added.
 template <OpPlace kOp>
 PyObject *in_place(PyObject *x, PyObject *y)
 {
-    if (!is_operand(y)) Py_RETURN_NOTIMPLEMENTED;
-    return invoke(kOp, x, &y, 1, nullptr);
+    if (is_operand(y)) return invoke(kOp, x, &y, 1, nullptr);
+    const Operands operands(op_name(kOp), x, y);
+    PyObject *const value = operands.y();
+    return operands.ready() ? invoke(kOp, x, &value, 1, nullptr) : operands.instead();
 }
 
 PyObject *positive(PyObject *x)
@@ -60,7 +57,7 @@ PyObject *power_in_place(PyObject *x, PyObject *y, PyObject *modulus)
 // are no ops.
 bool need_bools(PyObject *value, const char *sign, const char *function)
 {
-    if (PyBool_Check(value)) return true;
+    if (is_bool(value)) return true;
     const char *given = Py_TYPE(value)->tp_name;
     if (is_tensor(value)) {
         yoke_tensor *handle = tensor_argument(value, {sign, "x"});
@@ -77,9 +74,11 @@ bool need_bools(PyObject *value, const char *sign, const char *function)
 
 PyObject *logical(OpPlace op, PyObject *x, PyObject *y, const char *sign, const char *function)
 {
-    if (!is_operand(x) || !is_operand(y)) Py_RETURN_NOTIMPLEMENTED;
-    if (!need_bools(x, sign, function) || !need_bools(y, sign, function)) return nullptr;
-    return invoke_operator(op, x, y);
+    const Operands operands(sign, x, y);
+    if (!operands.ready()) return operands.instead();
+    if (!need_bools(operands.x(), sign, function) || !need_bools(operands.y(), sign, function))
+        return nullptr;
+    return invoke_operator(op, operands.x(), operands.y());
 }
 
 PyObject *both(PyObject *x, PyObject *y)
@@ -125,11 +124,12 @@ PyObject *compare(PyObject *x, PyObject *y, int operation)
 // y in x: whether any element equals y.
 int contains(PyObject *x, PyObject *y)
 {
-    if (!is_operand(y)) {
-        raise_type({"Tensor.__contains__", "value"}, "a number or a tensor", y);
+    PyObject *equal = invoke_operator(kOp_eq, x, y);
+    if (equal == Py_NotImplemented) {
+        Py_DECREF(equal);
+        raise_type({"Tensor.__contains__", "value"}, "a number, a tensor or an array", y);
         return -1;
     }
-    PyObject *equal = invoke_operator(kOp_eq, x, y);
     PyObject *any = equal ? invoke(kOp_any, equal, nullptr, 0, nullptr) : nullptr;
     const int found = any ? PyObject_IsTrue(any) : -1;
     Py_XDECREF(any);

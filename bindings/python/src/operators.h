@@ -1,7 +1,7 @@
 // operators.h: what +, ==, &, in and their like mean between tensors and numbers.
 //
-// An operator is an op. Where one side is neither a tensor nor a number, the other class is asked, as Python's rules
-// say; == and != then fall back to identity.
+// An operator is an op. A NumPy array is a tensor of its dtype (operands.h). Where one side is no tensor, number or
+// array, the other class is asked, as Python's rules say; == and != then fall back to identity.
 #pragma once
 
 #include "invoke.h"

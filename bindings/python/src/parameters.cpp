@@ -30,6 +30,8 @@ PyObject *unknown_keyword(PyObject *name, const char *const *names, int count)
 {
     const char *text = PyUnicode_AsUTF8(name);
     if (!text) PyErr_Clear();  // a lone surrogate, which is near to nothing
+    if (const char *advice = text ? yoke_word_advice(text) : nullptr)
+        return PyUnicode_FromFormat("there is no argument '%U'; %s", name, advice);
     const char *meant = text ? yoke_meant_word(text, names, count) : nullptr;
     return meant
                ? PyUnicode_FromFormat("there is no argument '%U'; did you mean '%s'?", name, meant)

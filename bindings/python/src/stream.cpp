@@ -176,7 +176,13 @@ void bind_stream_class(py::module_ &module)
     bound_class<Stream>(
         module, "Stream",
         "An order of work on one device. `with yoke.stream(s):` gives a thread's work to it. Greater priorities run first.")
-        .def(py::init(&make_stream), py::arg("device") = py::none(), py::arg("priority") = 0)
+        .def(py::init([](const py::args &args, const py::kwargs &keywords) {
+            const py::int_ normal(0);
+            PyObject *device = Py_None, *priority = normal.ptr();
+            read_call("Stream", {"device", "priority"}, args, keywords, {&device, &priority});
+            return make_stream(py::reinterpret_borrow<py::object>(device),
+                               py::reinterpret_borrow<py::object>(priority));
+        }))
         .def_property_readonly("handle", native_of,
                                "The device's own handle, an int; 0 for the default stream.")
         .def_property_readonly("device", device_of, "The device whose work it orders.")
@@ -215,7 +221,11 @@ void bind_event_class(py::module_ &module)
     bound_class<Event>(
         module, "Event",
         "A point in the work of a stream. It belongs to the device on which it is first recorded, and counts as reached until then.")
-        .def(py::init(&make_event), py::arg("timing") = false)
+        .def(py::init([](const py::args &args, const py::kwargs &keywords) {
+            PyObject *timing = Py_False;
+            read_call("Event", {"timing"}, args, keywords, {&timing});
+            return make_event(py::reinterpret_borrow<py::object>(timing));
+        }))
         .def("record", record, py::arg("stream") = py::none(),
              "Puts it behind what a stream (the current one) was given so far.")
         .def("wait", make_wait, py::arg("stream") = py::none(),

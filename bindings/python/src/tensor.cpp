@@ -144,10 +144,6 @@ bool init_tensor(PyObject *module)
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     tensor_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
     if (!tensor_type) return false;
-    // NumPy's arrays and scalars leave operators to us, and __radd__ and its like are called.
-    if (PyObject_SetAttrString(reinterpret_cast<PyObject *>(tensor_type), "__array_ufunc__",
-                               Py_None))
-        return false;
     Py_INCREF(tensor_type);
     return PyModule_AddObject(module, "Tensor", reinterpret_cast<PyObject *>(tensor_type)) == 0;
 }

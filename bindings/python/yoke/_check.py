@@ -64,7 +64,7 @@ def listed(call: str, name: str, value: Any, of: str) -> list[Any]:
     """The items of a sequence or another iterable; `of` says what they are."""
     if isinstance(value, Iterable) and not isinstance(value, (_yoke.Tensor, str, bytes, Mapping)):
         return list(value)
-    instead = "; write [tensor]" if isinstance(value, _yoke.Tensor) else ""
+    instead = "; write [tensor]" if isinstance(value, _yoke.Tensor) else "; write net.parameters() of a module net" if hasattr(value, "parameters") else ""
     raise _yoke.TypeError(_wrong(call, name, value, f"a sequence of {of} is needed{instead}"))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 from yoke import _modes, _yoke
 from yoke._check import listed, shown, text, whole
 from yoke._grad import need_plain_function
-from yoke._named import Named
+from yoke._named import Named, named
 
 
 class CheckpointOp(NamedTuple):
@@ -175,16 +175,21 @@ def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, off
     if not callable(fn):
         raise _yoke.TypeError(f"checkpoint(): argument 'fn' is {shown(fn)}; a function is needed")
     need_plain_function(fn, "checkpoint_scope")
+    for name in kwargs.keys() & {"use_reentrant", "preserve_rng_state"}:  # PyTorch's own, which are not for `fn`
+        raise _yoke.TypeError(f"checkpoint(): {_yoke._unknown_keyword(name, ())}: checkpoint(fn, *args, policy, offload)")
     with checkpoint_scope(policy, offload):
         return fn(*args, **kwargs)
 
 
+@named
 def checkpoint_sequential(fns: Any, segments: int, x: Any, policy: Policy = None, offload: bool = False) -> Any:
     """x through all functions, one after another, as `segments` parts of near the same length, each in a scope but the
     last, whose results backward wants at once. `fns` is an nn.Sequential, or a sequence of functions or modules."""
     fns = listed("checkpoint_sequential", "fns", fns, "functions")
     segments = whole("checkpoint_sequential", "segments", segments, 1)
-    if segments > max(len(fns), 1):
+    if not fns:
+        raise _yoke.ValueError("checkpoint_sequential(): argument 'fns' is empty; it takes at least one function, such as the layers of a network")
+    if segments > len(fns):
         raise _yoke.ValueError(f"checkpoint_sequential(): argument 'segments' is {segments}, for {len(fns)} functions; at most one for each can be made")
     last = len(fns) // segments * (segments - 1)
     for begin in range(0, last, len(fns) // segments):

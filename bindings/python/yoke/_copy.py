@@ -11,12 +11,11 @@ from yoke._grad import no_grad
 from yoke._yoke import Tensor
 
 
-def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A leaf with memory, gradient and attributes of its own, of the same class."""
+def deepcopy(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
+    """A leaf with memory, gradient and attributes of its own, of the same class. One storage is copied once for each memo."""
     if not tensor.is_leaf:
         raise _yoke.StateError("deepcopy(): the tensor was computed while the tape records, and a copy would be cut off from what it came from; copy tensor.detach()")
-    with no_grad():
-        result = Tensor.__new__(type(tensor), tensor.detach().clone())
+    result = _view_of(_copied_storage(tensor, memo), type(tensor), *_layout_of(tensor))
     memo[id(tensor)] = result  # before what may lead back here
     for name, value in getattr(tensor, "__dict__", {}).items():
         setattr(result, name, copy.deepcopy(value, memo))
@@ -26,6 +25,28 @@ def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
     return result
 
 
+def _copied_storage(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
+    """The copy, as bytes, of the memory behind `tensor`. The memo keeps the tensors that it has met, and so their storages' numbers."""
+    key = ("yoke storage", tensor.storage_id())
+    if key not in memo:
+        with no_grad():
+            memo[key] = _bytes_of(tensor).clone()
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _bytes_of(tensor: Tensor) -> Tensor:
+    return _yoke._view_storage(tensor, _yoke.uint8, (tensor.storage_nbytes(),), None, 0)
+
+
+def _layout_of(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.dtype, _yoke._storage_offset(tensor), tensor.shape, tensor.strides
+
+
+def _view_of(memory: Tensor, kind: type[Tensor], dtype: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    result = _yoke._view_storage(memory, dtype, shape, strides, offset)
+    return result if kind is Tensor else Tensor.__new__(kind, result)
+
+
 # ---- Pickle ----------------------------------------------------------------------------------------------------------
 
 
@@ -33,7 +54,7 @@ class _Storage:
     """The memory behind tensors, as one object while somebody pickles them: pickle writes one object once."""
 
     def __init__(self, tensor: Tensor) -> None:
-        self.bytes = _yoke._view_storage(tensor, _yoke.uint8, (tensor.storage_nbytes(),), None, 0)
+        self.bytes = _bytes_of(tensor)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _read_storage, (str(self.bytes.device), memoryview(self.bytes.cpu()).tobytes())  # type: ignore[arg-type]
@@ -52,8 +73,7 @@ def _storage_of(tensor: Tensor) -> _Storage:
 
 def reduce(tensor: Tensor) -> tuple[Any, ...]:
     """What pickle and copy.copy make it of again. As in PyTorch the gradient stays behind, and the record of gradients too."""
-    layout = (tensor.dtype, _yoke._storage_offset(tensor), tensor.shape, tensor.strides)
-    parts = (_rebuild, (type(tensor), _storage_of(tensor), *layout, tensor.requires_grad))
+    parts = (_rebuild, (type(tensor), _storage_of(tensor), *_layout_of(tensor), tensor.requires_grad))
     state = getattr(tensor, "__dict__", None)
     return (*parts, state) if state else parts
 
@@ -70,7 +90,5 @@ def _read_storage(spec: str, data: bytes) -> Tensor:
 def _rebuild(kind: type[Tensor], storage: Any, dtype: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...],
              requires_grad: bool) -> Tensor:
     memory = storage.bytes if isinstance(storage, _Storage) else storage  # of copy.copy, which shares it
-    result = _yoke._view_storage(memory, dtype, shape, strides, offset)
-    if kind is not Tensor:
-        result = Tensor.__new__(kind, result)
+    result = _view_of(memory, kind, dtype, offset, shape, strides)
     return result.requires_grad_(True) if requires_grad else result

@@ -100,3 +100,12 @@ def tensor_repr(tensor: Tensor) -> str:
     write: Callable[[Any], str] = _Float(leaves) if tensor.dtype.is_floating_point else str
     width = max((len(write(leaf)) for leaf in leaves), default=0)
     return f"{name}({_nest(nest, write, width, len(name) + 1)}, {notes})"
+
+
+def formatted(tensor: Tensor, spec: str) -> str:
+    """format(tensor, spec), as in f"{loss:.3f}"."""
+    if not spec:
+        return str(tensor)
+    if tensor.ndim:
+        raise _yoke.TypeError(f"format(): the format {spec!r} is one of numbers, and the tensor has shape {tensor.shape}; write x.item() for one of one element, x.tolist() for more")
+    return format(tensor.item(), spec)

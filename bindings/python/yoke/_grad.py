@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, TypeVar
 
 from yoke import _modes, _yoke
+from yoke._named import named
 from yoke._yoke import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -126,6 +127,7 @@ def saved_tensors(tensor: Tensor) -> list[Saved]:
     return [Saved(*saved) for saved in _yoke._saved_tensors(tensor)]
 
 
+@named
 def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor],
          grad_outputs: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool = False) -> list[Tensor]:
     """Gradients of `outputs` with respect to `inputs`, a list as long as inputs; .grad of leaves stays as it is.

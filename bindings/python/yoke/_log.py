@@ -1,7 +1,8 @@
-"""Where the library's log goes in Python: warnings for what matters, logging for the rest."""
+"""Where the library's log goes in Python: warnings for what matters; the rest to standard error, or to logging once the script has set that up."""
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 ERROR, WARN, INFO, DEBUG = range(4)  # the numbers of the C API
@@ -13,6 +14,8 @@ def emit(level: int, message: str) -> None:
         # The frame above is that of the call that had something to say: C has none of its own.
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
-    import logging  # not before it is needed: an import costs more than all of Yoke's own
-
-    logging.getLogger("yoke").log(logging.INFO if level == INFO else logging.DEBUG, message)
+    logging = sys.modules.get("logging")  # not imported here: an import costs more than all of Yoke's own
+    if logging is not None and logging.getLogger("yoke").hasHandlers():
+        logging.getLogger("yoke").log(logging.INFO if level == INFO else logging.DEBUG, message)
+    elif sys.stderr is not None:  # which a program without a console lacks
+        print(f"yoke: {message}", file=sys.stderr, flush=True)

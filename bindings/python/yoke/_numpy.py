@@ -1,7 +1,8 @@
-"""Tensors as NumPy arrays. NumPy is imported by the first call, not with Yoke."""
+"""Tensors as NumPy arrays, and arrays beside tensors. NumPy is imported by the first call, not with Yoke."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from yoke import _yoke
@@ -29,3 +30,66 @@ def array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> numpy.
     if copy:
         return numpy.array(shared, dtype=dtype)
     return shared if dtype is None else numpy.asarray(shared, dtype=dtype)
+
+
+# ---- Arrays beside tensors -------------------------------------------------------------------------------------------
+
+# Ways to write an array whose dtype Yoke lacks, by NumPy's letter of its kind.
+_INSTEAD = {"f": 'x.astype("float64")', "i": 'x.astype("int64")', "u": 'x.astype("int64")', "c": "x.real", "m": 'x.astype("int64")',
+            "M": 'x.astype("int64")', "V": 'x["field"]'}
+
+
+def operand(call: str, value: Any, other: Tensor) -> Tensor:
+    """`value`, a NumPy array, as the tensor that an operator computes with beside `other`; TypeError for any other array."""
+    numpy = sys.modules.get("numpy")  # of an array, the module is there
+    place = f"{call}()" if call[0].isalpha() else call
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if numpy is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
+        remedy = "yoke.from_dlpack(x)" if hasattr(value, "__dlpack__") else "yoke.tensor(numpy.asarray(x))"
+        raise _yoke.TypeError(f"{place}: a {kind} is no operand beside a tensor; write {remedy}, which makes a tensor of it")
+    if isinstance(value, numpy.ndarray) and value.__array_priority__ > 0:
+        raise _yoke.TypeError(f"{place}: a {kind} computes by rules of its own; write yoke.tensor(numpy.asarray(x)), which makes a tensor of its elements")
+    if value.dtype.name not in IN_NUMPY or not value.dtype.isnative:
+        remedy = f'x.astype("{value.dtype.name}")' if value.dtype.name in IN_NUMPY else _INSTEAD.get(value.dtype.kind, 'x.astype("float32")')
+        raise _yoke.TypeError(f"{place}: a NumPy array x of dtype {value.dtype.str!r} ({value.dtype.name}) has no counterpart among tensors; write {remedy}")
+    if other.device.kind != "cpu":
+        raise _yoke.TypeError(f'{place}: the tensor is on {other.device}, the array x in host memory; write yoke.tensor(x, device="{other.device}"), or move the tensor by .cpu()')
+    return _yoke.tensor(value, device="cpu")
+
+
+# The methods behind NumPy's operators, where the tensor stands on the left and where it stands on the right.
+_OPERATORS = {
+    "add": ("__add__", "__radd__"), "subtract": ("__sub__", "__rsub__"), "multiply": ("__mul__", "__rmul__"),
+    "divide": ("__truediv__", "__rtruediv__"), "true_divide": ("__truediv__", "__rtruediv__"),
+    "matmul": ("__matmul__", "__rmatmul__"), "power": ("__pow__", "__rpow__"), "bitwise_and": ("__and__", "__rand__"),
+    "bitwise_or": ("__or__", "__ror__"), "bitwise_xor": ("__xor__", "__rxor__"), "equal": ("__eq__", "__eq__"),
+    "not_equal": ("__ne__", "__ne__"), "less": ("__lt__", "__gt__"), "less_equal": ("__le__", "__ge__"),
+    "greater": ("__gt__", "__lt__"), "greater_equal": ("__ge__", "__le__"),
+}
+
+
+def ufunc(function: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
+    """An operator of NumPy's of which one side is a tensor, with `out` also in place; TypeError for another function."""
+    name = function.__name__
+    if name not in _OPERATORS or method != "__call__" or options or not any(isinstance(x, Tensor) for x in inputs):
+        ours = f"yoke.{name}, or " if hasattr(_yoke, name) else ""
+        raise _yoke.TypeError(f"numpy.{name}(): NumPy's functions do not take tensors; write {ours}numpy.{name} of x.numpy()")
+    x, y = inputs
+    forward, reflected = _OPERATORS[name]
+    result = getattr(Tensor, forward)(x, y) if isinstance(x, Tensor) else getattr(Tensor, reflected)(y, x)
+    if result is NotImplemented:
+        raise _yoke.TypeError(f"numpy.{name}(): a {type(x).__name__} and a {type(y).__name__} have no such operator; write yoke.tensor(x) of what is no tensor")
+    return _write(name, result, out[0]) if out else result
+
+
+def _write(name: str, result: Tensor, target: Any) -> Any:
+    """Writes what came of array += tensor into the array."""
+    import numpy
+
+    if not isinstance(target, numpy.ndarray):
+        raise _yoke.TypeError(f"numpy.{name}(): 'out' is a {type(target).__name__}; write the operator, which makes a tensor of its own")
+    if result.requires_grad:
+        raise _yoke.TypeError(f"numpy.{name}(): an array cannot take values of a tensor that requires grad; write x.detach() for the tensor x")
+    values = result if result.dtype.name in IN_NUMPY else result.to(dtype=_yoke.float32)
+    numpy.copyto(target, array(values), casting="same_kind")
+    return target

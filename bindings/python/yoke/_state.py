@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yoke import _yoke
+from yoke._named import named
 from yoke._yoke import Device, Work, dtype as dtype_
 
 
@@ -30,6 +31,7 @@ def kept_to_exit(work: Work) -> Work:
     return work
 
 
+@named
 def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | None = None,
          blocking: bool = True, max_shard: int | str | None = None) -> Work:
     """Writes a state to a safetensors file.
@@ -56,11 +58,15 @@ def save(path: str | os.PathLike[str], state: Any, metadata: dict[str, str] | No
     `path`, whichever it has become.
 
     ValueError and TypeError name the place in the state of what cannot be saved; StateError while a graph is
-    captured; IOError has the path and what the system says.
+    captured; IOError has the path and what the system says. Calls that a file system lacks are none: one warning says
+    what is not promised there.
     """
+    if isinstance(state, (str, os.PathLike)) and not isinstance(path, (str, bytes, os.PathLike)):
+        raise _yoke.TypeError(f"save(): argument 'path' is a {type(path).__name__} and 'state' a path; the path comes first: save(path, state)")
     return kept_to_exit(_yoke._save(path, state, metadata, blocking, max_shard))
 
 
+@named
 def load(path: str | os.PathLike[str], device: Device | str | int | None = None, mmap: bool = True,
          dtype: dtype_ | None = None, names: str | Callable[[str], Any] | None = None) -> Any:
     """The state in a safetensors file or a set of them, whoever wrote it.
@@ -75,12 +81,14 @@ def load(path: str | os.PathLike[str], device: Device | str | int | None = None,
 
     CheckpointError for a file that breaks a rule of the format, for a tensor of a dtype that Yoke has not, for a set
     that lacks a file or whose index leads out of its folder, and for a folder with no state or several; its native_code
-    is errno.EINVAL for what is no state at all, or no single one, and 0 for one that is damaged. IOError has the path
+    is errno.EINVAL for what is no state at all, or no single one, and 0 for one that is damaged. A file of PyTorch,
+    NumPy, HDF5 or another known format is named as that, with what makes a state of it. IOError has the path
     and what the system says.
     """
     return _yoke._load(path, device, mmap, dtype, names)
 
 
+@named
 def load_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a safetensors file or a set of them holds, without the data.
 

@@ -111,8 +111,10 @@ int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const
 
 const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count)
 {
-    const char *meant = yoke_meant_word(key, names, count);
+    const char *advice = yoke_word_advice(key);
     luaL_checkstack(L, 4, "no room for an error");
+    if (advice) return lua_pushfstring(L, "; %s", advice);
+    const char *meant = yoke_meant_word(key, names, count);
     return meant ? lua_pushfstring(L, "; did you mean '%s'?", meant) : "";
 }
 
@@ -150,7 +152,8 @@ static int raise(lua_State *L)
     return lua_error(L);
 }
 
-/* core.meant(text, names): the one of a list of names that was probably meant, or nil. */
+/* core.meant(text, names): what an error about an unknown name says after it: "; did you mean 'axis'?", or advice, or
+ * "". */
 static int meant(lua_State *L)
 {
     enum { kMost = 32 };
@@ -160,7 +163,7 @@ static int meant(lua_State *L)
     luaL_checkstack(L, kMost + 2, "no room for names");
     while (count < kMost && lua_rawgeti(L, 2, count + 1) == LUA_TSTRING)
         names[count++] = lua_tostring(L, -1); /* which stays on the stack */
-    lua_pushstring(L, yoke_meant_word(text, names, count));
+    lua_pushstring(L, yl_meant(L, text, names, count));
     return 1;
 }
 

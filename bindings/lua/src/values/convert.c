@@ -176,6 +176,11 @@ yoke_arg yl_convert(lua_State *L, Target target, ArgType type, int index, Lists 
 yoke_arg yl_tensors_arg(lua_State *L, Target target, int index)
 {
     if (lua_type(L, index) != LUA_TTABLE) yl_wrong_type(L, target, index, "a list of tensors");
+    if (lua_getfield(L, index, "parameters") == LUA_TFUNCTION)
+        yl_raise(L, target.binding, YOKE_E_TYPE, target.call,
+                 "argument '%s' is a module; it takes a list of tensors: write net:parameters()",
+                 target.name);
+    lua_pop(L, 1);
     Lists lists = {.used = 0};
     lists.room = lua_rawlen(L, index);
     lists.tensors = lua_newuserdatauv(L, (lists.room + 1) * sizeof *lists.tensors, 0);

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from yoke import _yoke
 from yoke._check import listed
+from yoke._named import named
 from yoke._yoke import Tensor
 from yoke.optim import schedule
 from yoke.optim.ema import EMA
@@ -14,6 +15,7 @@ from yoke.optim.optimizer import SGD, Adam, AdamW, Optimizer
 __all__ = ["SGD", "Adam", "AdamW", "EMA", "Optimizer", "clip_grad_norm_", "schedule"]
 
 
+@named
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Multiplies all gradients by one factor, so that their norm as one vector is max_norm at most.
 

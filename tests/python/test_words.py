@@ -1,0 +1,79 @@
+"""Words of PyTorch's that a call here lacks: the error says what to write."""
+
+import pytest
+
+import yoke
+from yoke import nn, optim
+
+X = yoke.ones((2, 3), requires_grad=True)
+NET = nn.Linear(3, 2)
+P = [yoke.ones(2, requires_grad=True)]
+
+WORDS = {
+    "Event(enable_timing=True)": (lambda: yoke.Event(enable_timing=True), r"Event\(\): .*did you mean 'timing'\?: Event\(timing\)"),
+    "Event(blocking=True)": (lambda: yoke.Event(blocking=True), "'blocking'; leave it out; a thread that waits lets others run"),
+    "Event(interprocess=True)": (lambda: yoke.Event(True, interprocess=True), "'interprocess'; leave it out"),
+    "Stream(priorty=1)": (lambda: yoke.Stream(priorty=1), r"did you mean 'priority'\?: Stream\(device, priority\)"),
+    "autocast(cuda)": (lambda: yoke.autocast("cuda"), r"autocast\(\): the first argument is the device 'cuda'; leave it out"),
+    "autocast(cuda, dtype)": (lambda: yoke.autocast("cuda", dtype=yoke.float16), "the device 'cuda'; leave it out"),
+    "autocast(device)": (lambda: yoke.autocast(yoke.device("cpu")), "the device 'cpu'; leave it out"),
+    "autocast(device_type=)": (lambda: yoke.autocast(device_type="cuda", dtype=yoke.float16), "'device_type'; leave it out; an autocast region holds on every device"),
+    "GradScaler(cuda)": (lambda: yoke.GradScaler("cuda"), r"GradScaler\(\): the first argument is the device 'cuda'; leave it out"),
+    "GradScaler(device=)": (lambda: yoke.GradScaler(device="cuda"), "the device 'cuda'; leave it out"),
+    "load(map_location=)": (lambda: yoke.load("nowhere", map_location="cpu"), r"load\(\): there is no argument 'map_location'; did you mean 'device'\?"),
+    "load(weights_only=)": (lambda: yoke.load("nowhere", weights_only=True), "'weights_only'; leave it out; load.. takes values alone and runs no code"),
+    "save(state, path)": (lambda: yoke.save({"x": P[0]}, "run.pt"), r"the path comes first: save\(path, state\)"),
+    "save(net, path)": (lambda: yoke.save(NET, "run.pt"), r"the path comes first: save\(path, state\)"),
+    "save(obj=)": (lambda: yoke.save("run.pt", obj={}), "did you mean 'state'"),
+    "save(pickle_protocol=)": (lambda: yoke.save("run.pt", {}, pickle_protocol=2), "a safetensors file and no pickle"),
+    "grad(create_graph=)": (lambda: yoke.grad(X.sum(), X, create_graph=True), r"grad\(\): there is no argument 'create_graph'; leave it out; there are no second-order gradients"),
+    "grad(allow_unused=)": (lambda: yoke.grad(X.sum(), X, allow_unused=True), "an input that no output depends on is an error"),
+    "backward(create_graph=)": (lambda: X.sum().backward(create_graph=True), r"backward\(\): .*no second-order gradients"),
+    "clip_grad_norm_(foreach=)": (lambda: yoke.clip_grad_norm_(P, 1.0, foreach=True), "'foreach'; leave it out"),
+    "clip_grad_norm_(net)": (lambda: yoke.clip_grad_norm_(NET, 1.0), r"write net\.parameters\(\)"),
+    "SGD(net)": (lambda: optim.SGD(NET, lr=0.1), r"SGD\(\): .*write net\.parameters\(\)"),
+    "Adam(net)": (lambda: optim.Adam(NET), r"Adam\(\): .*write net\.parameters\(\)"),
+    "AdamW of groups": (lambda: optim.AdamW([{"params": NET}]), r"AdamW\(\): .*write net\.parameters\(\)"),
+    "Adam(amsgrad=)": (lambda: optim.Adam(P, amsgrad=True), r"Adam\(\): there is no argument 'amsgrad'; leave it out"),
+    "AdamW(fused=)": (lambda: optim.AdamW(P, fused=True), "'fused'; leave it out; all tensors of a group are updated together"),
+    "SGD(maximize=)": (lambda: optim.SGD(P, lr=0.1, maximize=True), "negate the loss"),
+    "SGD(dampening=)": (lambda: optim.SGD(P, lr=0.1, dampening=0.1), "momentum is not dampened"),
+    "Adam(betas=0.9)": (lambda: optim.Adam(P, betas=0.9), "betas"),
+    "Adam(betas=of three)": (lambda: optim.Adam(P, betas=(0.9, 0.99, 0.999)), "betas"),
+    "cross_entropy of one-hot rows": (lambda: yoke.cross_entropy(yoke.zeros(2, 3), yoke.zeros(2, 3)), r"'target' is float32 of shape .2, 3.; .*argmax\(target, 1\)"),
+    "cross_entropy of floats": (lambda: yoke.cross_entropy(yoke.zeros(2, 3), yoke.zeros(2)), r"write target\.long\(\)"),
+    "nll_loss of floats": (lambda: yoke.nll_loss(yoke.zeros(2, 3), yoke.zeros(2)), r"nll_loss.*write target\.long\(\)"),
+    "zeros(out=)": (lambda: yoke.zeros(2, out=X), r"out\.copy_\(result\)"),
+    "zeros(dtype=cuda)": (lambda: yoke.zeros(2, dtype="cuda"), "there is no dtype 'cuda', which names a device"),
+    "checkpoint_sequential(fn=)": (lambda: yoke.checkpoint_sequential(functions=[], segments=1, x=X), "there is no argument 'functions'"),
+    "checkpoint(use_reentrant=)": (lambda: yoke.checkpoint(NET, X, use_reentrant=False), r"checkpoint\(\): .*'use_reentrant'; leave it out; a scope runs no code"),
+    "tensor.numpy() with grad": (lambda: X.numpy(), r"call \.detach\(\) first"),
+    "tensor.size(dim=)": (lambda: X.size(dim=0), "did you mean 'axis'"),
+    "tensor.sum(dim=)": (lambda: X.sum(dim=0), "did you mean 'axis'"),
+}
+
+
+@pytest.mark.parametrize("call", WORDS)
+def test_the_error_says_what_to_write(call):
+    use, told = WORDS[call]
+    with pytest.raises(yoke.Error, match=told):
+        use()
+
+
+def test_to_gpu_names_the_kind():
+    with pytest.raises(yoke.Error, match="'gpu'.*did you mean 'cuda'"):
+        X.to("gpu")
+    with pytest.raises(yoke.Error, match="mps"):
+        X.to("mps")
+
+
+def test_an_argument_twice_is_told():
+    with pytest.raises(yoke.TypeError, match=r"load\(\): argument 'path' is given twice"):
+        yoke.load("nowhere", path="nowhere")
+
+
+def test_the_devices_of_a_spec_are_all_known_to_be_devices():
+    """yoke.autocast("cpu") and its like name a kind that the package knows."""
+    for kind in ("cuda", "cuda:1", "cpu", "gpu"):
+        with pytest.raises(yoke.Error, match="device"):
+            yoke.autocast(kind)
