@@ -3,8 +3,10 @@
     yoke run -n 2 -- python ddp_fashion.py [--device auto] [--amp off|bf16|f16] [--epochs 3] [--threads N] [--seed 0]
                                            [--limit N] [--losses] [--save FOLDER] [--every 100]
 
-torchrun, mpirun, srun and Kubernetes start it as well (deploy/). ddp_fashion.lua and ddp_fashion.c do the same, and give
-the same losses bit for bit. With --save each goes on from what another one has left in the folder, which all ranks see.
+torchrun, mpirun, srun and Kubernetes start it as well (deploy/). By "auto" each rank of a machine trains on a GPU of its
+own, or all on the CPU; by number: `sh -c 'exec python ddp_fashion.py --device cuda:$LOCAL_RANK'`. ddp_fashion.lua and
+ddp_fashion.c do the same, and give the same losses bit for bit. With --save each goes on from what another one has left
+in the folder, which all ranks see.
 """
 
 import itertools
@@ -22,7 +24,7 @@ BATCH = 64  # of each rank
 def train(net, images, labels, options, group, saved=SavedRun(), compression=None):
     """Returns the loss of each step, the mean over all ranks."""
     ddp = yoke.DistributedDataParallel(net, group, compression=compression)
-    sampler = yoke.data.DistributedSampler(len(images), group.rank, group.size, seed=options.seed)
+    sampler = yoke.data.DistributedSampler(len(images), rank=group.rank, world_size=group.size, seed=options.seed)
     batches = -(-len(sampler) // BATCH)
     steps = options.epochs * batches
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
@@ -53,7 +55,7 @@ def train(net, images, labels, options, group, saved=SavedRun(), compression=Non
 
 def accuracy(net, images, labels, group):
     """The share of pictures whose kind the network tells: each rank looks at some of them."""
-    sampler = yoke.data.DistributedSampler(len(images), group.rank, group.size, shuffle=False, pad=False)
+    sampler = yoke.data.DistributedSampler(len(images), rank=group.rank, world_size=group.size, shuffle=False, pad=False)
     right, order = yoke.zeros(1, dtype=yoke.int64), iter(sampler)
     with yoke.no_grad():
         while some := list(itertools.islice(order, 1000)):

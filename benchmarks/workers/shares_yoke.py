@@ -60,7 +60,7 @@ def train(how, steps):
     optimizer = yoke.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     ddp = yoke.DistributedDataParallel(net, group())
     ddp.set_weight(mine)
-    sampler = yoke.data.DistributedSampler(len(images), group().rank, 2, shares=[each / BATCH for each in sizes(how)])
+    sampler = yoke.data.DistributedSampler(len(images), rank=group().rank, world_size=2, shares=[each / BATCH for each in sizes(how)])
     epochs = (epoch for epoch in range(steps))
     losses, order = [], iter(())
     group().barrier()

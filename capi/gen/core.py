@@ -166,7 +166,7 @@ void run_in_place(int32_t op, yoke_arg *args)
 """]
     for op in ops:
         if op.args:
-            specs = [f'    {{"{a.name}", ArgType::{TYPES[a.type].enumerator}, {role_enumerator(a.role)}, {str(a.default is not None).lower()}, {default_value(a)}}},'
+            specs = [f'    {{"{a.name}", ArgType::{TYPES[a.type].enumerator}, {role_enumerator(a.role)}, {str(a.default is not None).lower()}, {str(a.by_name).lower()}, {default_value(a)}}},'
                      for a in op.args]
             out += [f"const ArgSpec k{op.struct}[] = {{"] + specs + ["};"]
     out += ["", "} // namespace", "", "const OpDef kOps[YOKE_OP_COUNT] = {"] + [table_entry(op) for op in ops]

@@ -1,6 +1,7 @@
 """What the script bindings read: rows of ops, stubs for Python, LuaLS comments for Lua, and the reference page."""
 
 from gen.arg_types import TYPES
+from gen.table import with_star
 
 FAMILIES = {
     "pointwise": "Pointwise", "inplace": "In place", "reduce": "Reductions", "softmax": "Softmax", "loss": "Losses",
@@ -27,8 +28,8 @@ def python_type(arg):
 
 
 def python_params(args):
-    return [f"{a.name}: {python_type(a)}{python_default(a)}" for a in args] + (
-        ["*", "requires_grad: bool = False"] if creates(args) else [])
+    params = [f"{a.name}: {python_type(a)}{python_default(a)}" for a in args]
+    return with_star(params + (["requires_grad: bool = False"] if creates(args) else []), sum(not a.by_name for a in args))
 
 
 def creates(args):
@@ -73,9 +74,8 @@ def python_result(op, own):
 
 def text_signature(op):
     """What inspect.signature reads from the first lines of a docstring."""
-    params = [a.name + python_default(a).replace(" ", "") for a in op.args]
-    params = ", ".join(params + (["*", "requires_grad=False"] if creates(op.args) else []))
-    return f"{op.name}({params})\\n--\\n\\n"
+    params = [a.name + python_default(a).replace(" ", "") for a in op.args] + (["requires_grad=False"] if creates(op.args) else [])
+    return f"{op.name}({', '.join(with_star(params, op.places))})\\n--\\n\\n"
 
 
 def bind(macro, ops, with_doc):
@@ -104,7 +104,8 @@ def lua_function(op, owner, args, dot):
     options = [f"{a.name}?: {TYPES[a.type].lua.removesuffix('|nil')}" for a in args if a.default is not None]
     options += ["requires_grad?: boolean"] if creates(args) else []
     out = [f"---{op.doc}"]
-    out += [f"---@param {a.name}{'?' if a.default else ''} {TYPES[a.type].lua.removesuffix('|nil')}" for a in args]
+    places = [a for a in args if not a.by_name]
+    out += [f"---@param {a.name}{'?' if a.default else ''} {TYPES[a.type].lua.removesuffix('|nil')}" for a in places]
     out.append(f"---@return {result}")
     if options:
         own = [f"self: {owner}"] if dot == ":" else []
@@ -115,7 +116,7 @@ def lua_function(op, owner, args, dot):
         before = ([f"self: {owner}"] if dot == ":" else []) + required[:i]
         out.append(f"---@overload fun({', '.join([*before, '...: integer'])}): {result}")
     name = "yoke" if dot == "." else "Tensor"
-    return out + [f"function {name}{dot}{op.name}({', '.join(a.name for a in args)}) end", ""]
+    return out + [f"function {name}{dot}{op.name}({', '.join(a.name for a in places)}) end", ""]
 
 
 def meta_lua(ops):
@@ -136,7 +137,8 @@ def reference(ops, prototype):
            "",
            "In scripts a list of ints that is the last required argument may stand one by one, `randn(2, 3)`,",
            "`x.reshape(2, -1)`, unless a number may follow it: `x.split(2, 1)` is of size 2 along axis 1. What makes its",
-           "result anew takes `requires_grad` too.", ""]
+           "result anew takes `requires_grad` too. Arguments behind `*` are given by name there, since PyTorch has others in",
+           "their places: `x.var(0, keepdim=True)`, in Lua `x:var(0, {keepdim = true})`. C has no names and takes all in order.", ""]
     family = None
     for op in ops:
         if op.family != family:

@@ -27,6 +27,7 @@ class Arg:
     type: str
     role: str | None
     default: str | None  # as written in the table
+    by_name: bool = False  # stands behind "*": scripts take it by name alone
 
     @property
     def public(self):
@@ -77,6 +78,11 @@ class Op:
         return not self.composed and not self.in_place and ("tensor" in self.results or (self.mut >= 0 and not self.internal))
 
     @property
+    def places(self):
+        """How many arguments scripts take by place."""
+        return sum(not arg.by_name for arg in self.args)
+
+    @property
     def struct(self):
         camel = "".join(part.capitalize() for part in self.cpp.split("_"))
         return camel + ("Inplace" if self.cpp.endswith("_") else "") + "Args"
@@ -123,8 +129,26 @@ def check_range(name, default):
         raise TableError(f"argument '{name}': '{default}' is beyond the largest double, 1.8e308")
 
 
+def starred(texts):
+    """Returns the words of arguments without the "*" among them, and how many stand before it."""
+    places = texts.index("*") if "*" in texts else len(texts)
+    if places < len(texts) and (places == len(texts) - 1 or texts.count("*") > 1):
+        raise TableError("'*' stands once at most, with an argument behind it")
+    return [text for text in texts if text != "*"], places
+
+
+def with_star(texts, places):
+    """Puts the "*" back that starred() took out."""
+    return [*texts[:places], "*", *texts[places:]] if places < len(texts) else texts
+
+
 def parse_args(text):
-    args = [parse_arg(part) for part in split_args(text)]
+    parts, places = starred(split_args(text))
+    args = [parse_arg(part) for part in parts]
+    for arg in args[places:]:
+        arg.by_name = True
+        if arg.default is None:
+            raise TableError(f"argument '{arg.name}' stands behind '*' and has no default; scripts could not leave it out")
     names = [arg.name for arg in args]
     enumerators = {}
     offsets = [arg.name for arg in args if arg.role == "random_offset"]
@@ -214,7 +238,8 @@ def parse_op(line, family):
     words.check(name, "op")
     results, *saves = re.split(" saves(?: |$)", results, maxsplit=1)
     args = parse_args(args)
-    signature = f"{name}({', '.join(arg.public for arg in args)}) -> {results}"
+    places = sum(not arg.by_name for arg in args)
+    signature = f"{name}({', '.join(with_star([arg.public for arg in args], places))}) -> {results}"
     kinds, mut = parse_results(results, args)
     if autocast not in AUTOCAST:
         raise TableError(f"unknown autocast class '{autocast}'; known: {', '.join(AUTOCAST)}")

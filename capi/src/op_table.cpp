@@ -27,7 +27,7 @@ struct Catalogue {
     {
         for (int i = 0; i < def.arg_count; ++i) {
             const ArgSpec &spec = def.args[i];
-            args[id][i] = {spec.name, info_of(spec.type).name, spec.has_default, 0,
+            args[id][i] = {spec.name, info_of(spec.type).name, spec.has_default, spec.by_name,
                            spec.default_value};
         }
         ops[id] = {sizeof(yoke_op),

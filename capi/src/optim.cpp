@@ -188,6 +188,12 @@ yoke_status yoke_optimizer_zero_grad(yoke_optimizer *optimizer, int32_t set_to_n
     return guard(call, [&] { need_optimizer(optimizer, call)->zero_grad(set_to_none != 0); });
 }
 
+yoke_status yoke_optimizer_note_schedule(yoke_optimizer *optimizer)
+{
+    constexpr const char *call = "yoke_optimizer_note_schedule";
+    return guard(call, [&] { need_optimizer(optimizer, call)->note_schedule_step(); });
+}
+
 yoke_status yoke_optimizer_get_lr(yoke_optimizer *optimizer, int64_t group, double *lr)
 {
     constexpr const char *call = "yoke_optimizer_get_lr";

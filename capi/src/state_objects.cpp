@@ -101,6 +101,7 @@ yoke_status yoke_schedule_apply(yoke_state *schedule, yoke_optimizer *optimizer,
         if (step < 0)
             fail(YOKE_E_VALUE, "%s: argument 'step' is %lld; steps count from 0", short_name(call),
                  static_cast<long long>(step));
+        if (step > 0) turn->note_schedule_step();
         for (size_t group = 0; group < groups; ++group)
             turn->set_lr(static_cast<int64_t>(group), schedule_lr(*node, step, group));
         node->put(std::string("last_step"), State::make(step), short_name(call));

@@ -62,12 +62,7 @@ yoke_status to(const char *call, yoke_tensor *tensor, yoke_device *device, yoke_
         if (dtype != YOKE_NONE) check_dtype(dtype, short_name(call));
         Device &where = device ? need(device, call, "device") : *x.device;
         const yoke_dtype wanted = dtype == YOKE_NONE ? x.dtype : dtype;
-        // What leaves a device without being waited for has its new dtype before it goes.
-        const bool unwaited = non_blocking && where.host && !x.device->host;
-        Tensor from = unwaited && x.dtype != wanted ? ops::cast(x, wanted) : Tensor::share(&x);
-        Tensor moved = &where == x.device ? from : move_to(*from, where, non_blocking);
-        if (moved->dtype != wanted) moved = ops::cast(*moved, wanted);
-        place = hand_out(std::move(moved));
+        place = hand_out(convert_to(x, where, wanted, non_blocking));
     });
 }
 
@@ -144,6 +139,17 @@ yoke_status yoke_tensor_to_v2(yoke_tensor *tensor, yoke_device *device, yoke_dty
                               int32_t non_blocking, yoke_tensor **out)
 {
     return to("yoke_tensor_to_v2", tensor, device, dtype, non_blocking != 0, out);
+}
+
+yoke_status yoke_tensor_to_(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype)
+{
+    constexpr const char *call = "yoke_tensor_to_";
+    return guard(call, [&] {
+        yoke_tensor &x = need(tensor, call, "tensor");
+        if (dtype != YOKE_NONE) check_dtype(dtype, short_name(call));
+        Device &where = device ? need(device, call, "device") : *x.device;
+        move_leaf(x, where, dtype == YOKE_NONE ? x.dtype : dtype, short_name(call));
+    });
 }
 
 yoke_status yoke_tensor_pin_memory(yoke_tensor *tensor, yoke_tensor **out)

@@ -159,6 +159,7 @@ void Walk::count_uses()
     each_reached([&](const Node &node) {
         for (const Edge &edge : node.edges()) {
             if (!edge.node.present() || !edge.node->is_leaf()) continue;
+            static_cast<const LeafNode &>(*edge.node).check_use(node);
             if (!uses_[edge.node.get()]++) meet(static_cast<LeafNode &>(*edge.node));
             watching_.note_use(*edge.node, node);
         }

@@ -61,6 +61,15 @@ void LeafNode::add(Tensor gradient)
         grad_ = own_gradient(std::move(gradient));
 }
 
+void LeafNode::check_use(const Node &by) const
+{
+    if (by.sequence < moved_.load(std::memory_order_relaxed))
+        fail(
+            YOKE_E_STATE,
+            "backward: %s used a parameter that has moved to another dtype or device since (to_, Module.to, half, cuda); call backward before that, or compute the loss again",
+            by.name());
+}
+
 std::shared_ptr<LeafWatcher> LeafNode::watcher() const
 {
     if (!is_watched_.load(std::memory_order_acquire)) return nullptr;
@@ -147,6 +156,17 @@ void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call)
              "%s: the gradient is %s, its tensor %s; they must agree", call,
              describe(*grad).c_str(), describe(x).c_str());
     leaf.set_grad(grad ? alias(*grad) : Tensor());
+}
+
+void replace_data(yoke_tensor &x, const yoke_tensor &data, const yoke_tensor *grad)
+{
+    const bool is_other = x.dtype != data.dtype || x.device != data.device;
+    take_data(x, data);
+    if (!x.node.present()) return;
+    auto &leaf = static_cast<LeafNode &>(*node_of(x));
+    x.node_rewrites = x.storage->rewrites.load(std::memory_order_relaxed);
+    if (is_other) leaf.note_moved();
+    if (grad) leaf.set_grad(alias(*grad));
 }
 
 }  // namespace yoke

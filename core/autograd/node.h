@@ -91,6 +91,10 @@ public:
     void set_grad(Tensor grad);
     // To what it has; a null gradient is none.
     void add(Tensor gradient);
+    // The tensor has another dtype or device from here on: no gradient of what was recorded before fits it.
+    void note_moved() noexcept { moved_.store(next_sequence_number(), std::memory_order_relaxed); }
+    // Raises YOKE_E_STATE for an op that has used the tensor as it was.
+    void check_use(const Node &by) const;
     // Null where it keeps its gradient itself.
     std::shared_ptr<LeafWatcher> watcher() const;
     void set_watcher(std::shared_ptr<LeafWatcher> watcher);
@@ -100,6 +104,7 @@ private:
     Tensor grad_;
     std::shared_ptr<LeafWatcher> watcher_;
     std::atomic<bool> is_watched_{false};
+    std::atomic<uint64_t> moved_{0};  // ops with smaller numbers have used it as it was
 };
 
 inline Node *node_of(const yoke_tensor &x) noexcept
@@ -157,5 +162,9 @@ bool is_leaf(const yoke_tensor &x) noexcept;
 // Null if there is none yet. Raises YOKE_E_STATE for a tensor that is not a leaf.
 Tensor grad_of(const yoke_tensor &x, const char *call);
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call);
+// From here on the leaf x has the memory, dtype, device and strides of `data`, which has its shape. Its gradient
+// becomes `grad`, if that is there. Ops that were recorded before keep the memory that they used; one that would give a
+// gradient of another dtype or device is refused in backward. Nobody else uses x meanwhile.
+void replace_data(yoke_tensor &x, const yoke_tensor &data, const yoke_tensor *grad);
 
 }  // namespace yoke

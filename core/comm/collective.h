@@ -37,6 +37,14 @@ struct Collective {
 };
 
 // How often what a tensor lies in has been written; 0 for an absent one.
+// Replaces the caller's tensors by views: a leaf may move (move_leaf) while the call is under way.
+inline void hold_memory(Collective &call)
+{
+    const bool is_one = call.in.get() == call.out.get();
+    if (call.in.present()) call.in = alias(*call.in);
+    if (call.out.present()) call.out = is_one ? call.in : alias(*call.out);
+}
+
 inline uint32_t version_of(const Tensor &tensor) noexcept
 {
     return tensor.present() ? tensor->storage->version.load(std::memory_order_relaxed) : 0;

@@ -191,6 +191,7 @@ Ref<Work> Group::run(Collective call, bool is_async)
     if (Device *device = call.device(); device && !device->host) [[unlikely]]
         call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
+    hold_memory(call);
     Issued issued{std::move(call), work, script_line()};
     if (Coalescing::is_open())
         Coalescing::add(Ref<Group>::share(this), std::move(issued));

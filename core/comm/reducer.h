@@ -182,6 +182,7 @@ private:
     void release(Backwards::End how) noexcept;
     Backwards::End end_of_step() const noexcept;
     void check_params() const;
+    void check_places() const;
     void open_step(const std::vector<Ref<LeafNode>> &reached);
     void find_neighbours(std::span<LeafWatcher *const> all);
     double where() const;

@@ -67,11 +67,27 @@ void Reducer::check_params() const
                 each.name.c_str(), group_->size());
 }
 
+// Raises for a parameter that has moved: a bucket's view of another dtype or device cannot be its gradient.
+void Reducer::check_places() const
+{
+    for (size_t i = 0; i < params_.size(); ++i) {
+        const yoke_tensor &param = *params_[i].tensor, &view = *view_of(i);
+        if (param.dtype != view.dtype || param.device != view.device)
+            yoke::fail(
+                YOKE_E_STATE,
+                "backward: the parameter '%s' is %s by now, but its gradients are reduced as %s; move or cast the module before it is wrapped, or wrap it again",
+                params_[i].name.c_str(), describe(param).c_str(), describe(view).c_str());
+    }
+}
+
 void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
 {
     claim(oldest);
     try {
-        if (!step_.is_alone) part_gradients();
+        if (!step_.is_alone) {
+            check_places();
+            part_gradients();
+        }
         if (!step_.is_synced) return;
         Coalescing::check_closed(kBackward);
         check_params();

@@ -90,6 +90,7 @@ struct Facts {
     std::map<std::string, std::string> driver_parameters;
     std::string kernel;
     bool has_windows_gpu = false;  // /dev/dxg, in Linux within Windows
+    bool is_jetson = false;        // whose driver and CUDA come with the board's own system
     bool is_laptop = false;        // or something else whose cards nobody can take out
     bool secure_boot = false;
     std::vector<std::string> dkms;

@@ -27,7 +27,7 @@ public:
         }
         // Two threads may both make it: they differ in nothing, and the last one is kept.
         Tensor cast = ops::cast(x, dtype);
-        keep({Tensor::share(const_cast<yoke_tensor *>(&x)), cast, version});
+        keep({Tensor::share(const_cast<yoke_tensor *>(&x)), x.storage, cast, version});
         return cast;
     }
 
@@ -40,7 +40,8 @@ public:
 
 private:
     struct Entry {
-        Tensor weight;  // held, so that its address stays its own
+        Tensor weight;         // held, so that its address stays its own
+        Ref<Storage> storage;  // the weight's at that time; it may move
         Tensor cast;
         uint32_t version = 0;
     };
@@ -78,7 +79,8 @@ private:
         const Entry &entry = place->second;
         // A cast that was made under no_grad has no history, and would cut the weight off.
         const bool fits = entry.cast.present() && entry.cast->dtype == dtype &&
-                          entry.version == version && entry.cast->requires_grad() == grad_enabled();
+                          entry.storage.get() == x.storage.get() && entry.version == version &&
+                          entry.cast->requires_grad() == grad_enabled();
         return fits ? entry.cast : nullptr;
     }
 

@@ -1,5 +1,8 @@
 // loss.cpp: losses: shape rules and vjps.
+#include "core/base/log.h"
 #include "core/ops/family.h"
+
+#include <atomic>
 
 namespace yoke {
 
@@ -20,6 +23,11 @@ void check_reduction(std::string_view text, const char *call, bool takes_batchme
 void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *call)
 {
     check_floating(x, call, "x");
+    if (is_floating(target.dtype))
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'target' is %s of shape %s; it takes the class of each row, [N] in int64: of a class in float write target.long(), of one row of probabilities or zeros and a one for each, argmax(target, 1) for the class or -(target * log_softmax(x, 1)).sum(1).mean() for the loss",
+            call, name(target.dtype), to_string(target.shape()).c_str());
     check_index(target, call, "target");
     if (x.ndim != 2 || target.ndim != 1 || x.shape_[0] != target.shape_[0])
         fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be [N, C] and [N]",
@@ -32,6 +40,21 @@ void check_classes(const yoke_tensor &x, const yoke_tensor &target, const char *
 yoke_dtype accumulated_dtype(yoke_dtype dtype)
 {
     return dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
+}
+
+// Logs once for each loss that its tensors differ in shape: [N] beside [N, 1] gives [N, N] losses, and trains nothing.
+void warn_of_shapes(const char *call, const yoke_tensor &x, const yoke_tensor &target)
+{
+    static std::atomic<const char *> said[8];
+    for (std::atomic<const char *> &each : said) {
+        const char *known = nullptr;
+        if (each.compare_exchange_strong(known, call)) break;
+        if (known == call) return;
+    }
+    log(LogLevel::kWarn,
+        "%s: 'x' has shape %s and 'target' %s, and is compared after both are broadcast to %s; give both one shape by reshape or squeeze, or by expand where this is meant",
+        call, to_string(x.shape()).c_str(), to_string(target.shape()).c_str(),
+        to_string(broadcast(x.shape(), target.shape(), call)).c_str());
 }
 
 // What a loss of two tensors is made of.
@@ -53,7 +76,9 @@ struct PairLoss {
         if (of_one_shape && !same(x.shape(), target.shape()))
             fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'target' %s; they must be the same", call,
                  to_string(x.shape()).c_str(), to_string(target.shape()).c_str());
-        if (!of_one_shape) broadcast(x.shape(), target.shape(), call);  // raises in the loss's name
+        if (of_one_shape || same(x.shape(), target.shape())) return;
+        broadcast(x.shape(), target.shape(), call);  // raises in the loss's name
+        warn_of_shapes(call, x, target);
     }
 
     // "batchmean" divides by the length of x's first axis, "mean" by the number of elements.
@@ -83,6 +108,16 @@ Tensor reduced(const Tensor &losses, std::string_view reduction)
 {
     if (reduction == "none") return losses;
     return reduction == "mean" ? ops::mean(losses) : ops::sum(losses);
+}
+
+// (1 - target) * softplus(x) + pos_weight * target * softplus(-x): no part is infinite that counts for nothing.
+Tensor weighted_classes(const yoke_tensor &x, const yoke_tensor &target,
+                        const yoke_tensor &pos_weight)
+{
+    const Tensor share = ops::cast(target, promote(x.dtype, target.dtype));
+    const Tensor negative = ops::sub(int64_t{1}, share), positive = ops::mul(pos_weight, share);
+    return ops::add(ops::pair_loss(x, negative, "softplus", 1.0, false, 1.0),
+                    ops::pair_loss(ops::neg(x), positive, "softplus", 1.0, false, 1.0));
 }
 
 void check_weight(const yoke_tensor *weight, const char *arg, const yoke_tensor &x,
@@ -195,14 +230,8 @@ Tensor compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs
     check_weight(a.weight(), "weight", a.x(), loss.call);
     check_weight(a.pos_weight(), "pos_weight", a.x(), loss.call);
     if (!a.weight() && !a.pos_weight()) return loss.value();
-    Tensor losses = loss.elements();
-    if (const yoke_tensor *pos_weight = a.pos_weight()) {
-        // The part of the positive class, target * log(1 + exp(-x)), once more for all that pos_weight is above 1.
-        const Tensor one = ops::full({}, 1.0, loss.x.dtype, loss.x.device);
-        const Tensor positive = ops::pair_loss(loss.x, *one, "bce_logits", 1.0, false, 1.0);
-        const Tensor extra = ops::mul(ops::sub(*pos_weight, int64_t{1}), a.target());
-        losses = ops::add(losses, ops::mul(extra, positive));
-    }
+    Tensor losses =
+        a.pos_weight() ? weighted_classes(a.x(), a.target(), *a.pos_weight()) : loss.elements();
     if (a.weight()) losses = ops::mul(losses, *a.weight());
     return reduced(losses, loss.reduction);
 }

@@ -2,6 +2,7 @@
 
 #include "core/autograd/node.h"
 #include "core/memory/pinned.h"
+#include "core/ops/graph.h"
 #include "core/ops/ops.h"
 
 namespace yoke {
@@ -39,6 +40,38 @@ Tensor move_to(const yoke_tensor &x, Device &to, bool non_blocking)
     if (grad_enabled() && from->requires_grad())
         set_node(*copy, Ref<Node>::adopt(new MoveNode(*from)), 0);
     return copy;
+}
+
+Tensor convert_to(const yoke_tensor &x, Device &to, yoke_dtype dtype, bool non_blocking)
+{
+    // What leaves a device without being waited for has its new dtype before it goes.
+    const bool unwaited = non_blocking && to.host && !x.device->host;
+    const Tensor own = Tensor::share(const_cast<yoke_tensor *>(&x));
+    const Tensor from = unwaited && x.dtype != dtype ? ops::cast(x, dtype) : own;
+    Tensor moved = &to == x.device ? from : move_to(*from, to, non_blocking);
+    return moved->dtype == dtype ? moved : ops::cast(*moved, dtype);
+}
+
+void move_leaf(yoke_tensor &x, Device &to, yoke_dtype dtype, const char *call)
+{
+    if (!is_leaf(x))
+        fail(
+            YOKE_E_STATE,
+            "%s: the tensor %s was made by %s, and only leaves move themselves; write x = x.to(...)",
+            call, describe(x).c_str(), node_of(x)->name());
+    if (x.node.present() && !is_floating(dtype))
+        fail(YOKE_E_TYPE,
+             "%s: a tensor of dtype %s has no gradient, but %s collects one; give a floating dtype",
+             call, name(dtype), describe(x).c_str());
+    if (&to == x.device && dtype == x.dtype) return;
+    const NoGrad no_grad;
+    const NoAutocast no_autocast;
+    const Uncaptured at_once;  // a leaf's memory must not belong to a graph
+    const Tensor held = grad_of(x, call);
+    // Both first: where memory runs out x is as it was.
+    const Tensor moved = convert_to(x, to, dtype, false);
+    const Tensor grad = held.present() ? convert_to(*held, to, dtype, false) : nullptr;
+    replace_data(x, *moved, grad.get());
 }
 
 Tensor pin_memory(const yoke_tensor &x, const char *call)

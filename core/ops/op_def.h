@@ -95,6 +95,7 @@ struct ArgSpec {
     ArgType type;
     ArgRole role;
     bool has_default;
+    bool by_name;  // scripts take it by its name alone
     yoke_arg default_value;
 };
 

@@ -15,1271 +15,1270 @@ void run_in_place(int32_t op, yoke_arg *args)
 }
 
 const ArgSpec kAddArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSubArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMulArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDivArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNegArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kExpArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReluArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTanhArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeluArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"approximate", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"approximate", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
 const ArgSpec kCastArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCloneArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAbsArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqrtArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRsqrtArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReciprocalArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSinArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCosArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kErfArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSigmoidArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSiluArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSoftplusArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
-    {"threshold", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 20.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"threshold", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 20.0}}},
 };
 const ArgSpec kLeakyReluArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
 };
 const ArgSpec kEluArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"alpha", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
 const ArgSpec kSignArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFloorArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCeilArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRoundArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClampArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIsnanArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIsfiniteArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaximumArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMinimumArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEqArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNeArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLtArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLeArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGtArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalAndArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalOrArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalXorArgs[] = {
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogicalNotArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kWhereArgs[] = {
-    {"condition", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"condition", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCopyInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"src", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFillInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAddInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSubInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMulInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDivInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNegInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAbsInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kExpInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqrtInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRsqrtInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReciprocalInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSinInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCosInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTanhInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kErfInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSigmoidInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSiluInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReluInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeluInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"approximate", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"approximate", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
 const ArgSpec kLeakyReluInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.01}}},
 };
 const ArgSpec kEluInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"alpha", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
 const ArgSpec kSignInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFloorInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCeilInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRoundInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClampInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaskedFillInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kScatterAddInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
-    {"src", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSumArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kMeanArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kAmaxArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kArgmaxArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kAminArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kArgminArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kAllArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kAnyArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kProdArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kVarArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"correction", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kStdArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"correction", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"correction", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kNormArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 2.0}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kLogsumexpArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"keepdim", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keepdim", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kCumsumArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kSortArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"descending", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"descending", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kArgsortArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"descending", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"descending", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kTopkArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"k", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"largest", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
-    {"sorted", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"k", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"largest", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"sorted", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
 };
 const ArgSpec kSoftmaxArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kLogSoftmaxArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kCrossEntropyArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"ignore_index", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -100}}},
-    {"label_smoothing", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = -100}}},
+    {"label_smoothing", ArgType::kFloat, ArgRole::kNone, true, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
 };
 const ArgSpec kNllLossArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"ignore_index", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -100}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = -100}}},
 };
 const ArgSpec kMseLossArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
 const ArgSpec kL1LossArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
 const ArgSpec kSmoothL1LossArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"beta", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, true, true, {YOKE_ARG_FLOAT, 0, {.f = 1.0}}},
 };
 const ArgSpec kBinaryCrossEntropyWithLogitsArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"pos_weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"pos_weight", ArgType::kOptionalTensor, ArgRole::kNone, true, true, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBinaryCrossEntropyArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
 };
 const ArgSpec kKlDivArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
-    {"log_target", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, true, true, {YOKE_ARG_STRING, 0, {.string = "mean"}}},
+    {"log_target", ArgType::kBool, ArgRole::kNone, true, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kLayerNormArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
 const ArgSpec kRmsNormArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGroupNormArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"num_groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
 const ArgSpec kBatchNormArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"running_var", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"training", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"momentum", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"running_var", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"training", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"momentum", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
 const ArgSpec kBatchNormAddReluArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"residual", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"running_var", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"training", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"momentum", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"residual", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"running_mean", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"running_var", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"training", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"momentum", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.1}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
 };
 const ArgSpec kAddLayerNormArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"residual", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"residual", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"normalized_shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 1e-05}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kEmbeddingArgs[] = {
-    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMatmulArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kOuterArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEinsumArgs[] = {
-    {"equation", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"equation", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"activation", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "none"}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"activation", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "none"}}},
 };
 const ArgSpec kScaledDotProductAttentionArgs[] = {
-    {"query", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"key", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"dropout_p", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
-    {"is_causal", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"scale", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"enable_gqa", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"query", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.0}}},
+    {"is_causal", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"scale", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"enable_gqa", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kScaledMmArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale_x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale_y", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out_dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale_y", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out_dtype", ArgType::kDtype, ArgRole::kNone, true, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
 };
 const ArgSpec kConv1dArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"stride", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
-    {"padding", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
-    {"dilation", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
-    {"groups", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"padding", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"dilation", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kConv2dArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"groups", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kConvTranspose2dArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"output_padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"groups", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
-    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"output_padding", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaxPool2dArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kernel_size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"ceil_mode", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel_size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dilation", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ceil_mode", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
 };
 const ArgSpec kAvgPool2dArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kernel_size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"ceil_mode", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 0}}},
-    {"count_include_pad", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
-    {"divisor_override", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel_size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stride", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ceil_mode", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 0}}},
+    {"count_include_pad", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"divisor_override", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAdaptiveAvgPool2dArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"output_size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"output_size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReshapeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kViewArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTransposeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis0", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis1", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis0", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis1", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPermuteArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axes", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kExpandArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqueezeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUnsqueezeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSliceArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"start", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"stop", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"step", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stop", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
 };
 const ArgSpec kContiguousArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexSelectArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCatArgs[] = {
-    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kStackArgs[] = {
-    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kSplitArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kChunkArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"chunks", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"chunks", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kUnbindArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kGatherArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kScatterAddArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
-    {"src", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"src", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNonzeroArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaskedSelectArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaskedFillArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPadArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"padding", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mode", ArgType::kString, ArgRole::kNone, true, {YOKE_ARG_STRING, 0, {.string = "constant"}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mode", ArgType::kString, ArgRole::kNone, true, false, {YOKE_ARG_STRING, 0, {.string = "constant"}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kFlipArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axes", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRollArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shifts", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axes", ArgType::kOptionalInts, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shifts", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axes", ArgType::kOptionalInts, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTileArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reps", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reps", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTrilArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"diagonal", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"diagonal", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kTriuArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"diagonal", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 0}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"diagonal", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 0}}},
 };
 const ArgSpec kOneHotArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"num_classes", ArgType::kInt, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = -1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_classes", ArgType::kInt, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = -1}}},
 };
 const ArgSpec kDropoutArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, ArgRole::kNone, true, {YOKE_ARG_FLOAT, 0, {.f = 0.5}}},
-    {"training", ArgType::kBool, ArgRole::kNone, true, {YOKE_ARG_BOOL, 0, {.i = 1}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, true, false, {YOKE_ARG_FLOAT, 0, {.f = 0.5}}},
+    {"training", ArgType::kBool, ArgRole::kNone, true, false, {YOKE_ARG_BOOL, 0, {.i = 1}}},
 };
 const ArgSpec kEmptyArgs[] = {
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kZerosArgs[] = {
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kOnesArgs[] = {
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFullArgs[] = {
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kArangeArgs[] = {
-    {"start", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"stop", ArgType::kOptionalScalar, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"step", ArgType::kScalar, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = 1}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stop", ArgType::kOptionalScalar, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step", ArgType::kScalar, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = 1}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinspaceArgs[] = {
-    {"start", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"stop", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"stop", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEyeArgs[] = {
-    {"n", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"m", ArgType::kOptionalInt, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"n", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"m", ArgType::kOptionalInt, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandArgs[] = {
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandnArgs[] = {
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandintArgs[] = {
-    {"low", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"high", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"shape", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"shape", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandpermArgs[] = {
-    {"n", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"n", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEmptyLikeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kZerosLikeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kOnesLikeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kFullLikeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandLikeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandnLikeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandintLikeArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"low", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"high", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dtype", ArgType::kDtype, ArgRole::kNone, true, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
-    {"device", ArgType::kDevice, ArgRole::kNone, true, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dtype", ArgType::kDtype, ArgRole::kNone, true, false, {YOKE_ARG_INT, 0, {.i = YOKE_NONE}}},
+    {"device", ArgType::kDevice, ArgRole::kNone, true, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTanhBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGeluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"approximate", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"approximate", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAbsBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSqrtBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRsqrtBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReciprocalBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSinBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCosBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kErfBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSigmoidBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSiluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSoftplusBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"threshold", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"threshold", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLeakyReluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"negative_slope", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"negative_slope", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"alpha", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"alpha", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClampBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"min", ArgType::kOptionalScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"max", ArgType::kOptionalScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"min", ArgType::kOptionalScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max", ArgType::kOptionalScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPowExponentBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaximumBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMinimumBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"y", ArgType::kOperand, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"y", ArgType::kOperand, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexPutInplaceArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
-    {"values", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"accumulate", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kReverseCumsumArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAmaxBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kProdBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kVarBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogsumexpBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSoftmaxBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLogSoftmaxBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCrossEntropyBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lse", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"denominator", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"label_smoothing", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lse", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"denominator", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"label_smoothing", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNllLossBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"denominator", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduction", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"denominator", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduction", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"ignore_index", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPairLossArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kind", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"reduce", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"divisor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"reduce", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kPairLossBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"target", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kind", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"divisor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_target", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kind", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_target", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLayerNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_weight", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRmsNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_weight", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kGroupNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"num_groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"num_groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormInternalArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"variance", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"variance", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_batch", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_batch", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormAddReluInternalArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"residual", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"variance", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"residual", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"variance", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kBatchNormAddReluBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"variance", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_batch", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_x", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_residual", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_batch", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_x", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_residual", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAddLayerNormBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grad_sum", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"sum", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mean", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"rstd", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_sum", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"of_weight", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad_sum", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"sum", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mean", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"rstd", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_sum", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"of_weight", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEmbeddingBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"index", ArgType::kTensor, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
-    {"count", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"index", ArgType::kTensor, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"count", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"padding_idx", ArgType::kOptionalInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearInternalArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearReluArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLinearActArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"activation", ArgType::kString, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"keep", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"activation", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keep", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAttentionArgs[] = {
-    {"query", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"key", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"is_causal", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dropout_p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+    {"query", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"is_causal", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAttentionBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"query", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"key", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"value", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"out", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lse", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"is_causal", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"dropout_p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"query", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"key", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"value", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"mask", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"out", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lse", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"is_causal", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"dropout_p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kConvArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kConvDataArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"bias", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kConvWeightArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"groups", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"groups", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaxPoolArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"keep", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"keep", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kMaxPoolBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"place", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"channels_last", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"place", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"channels_last", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAvgPoolArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"include_pad", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"divisor", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"include_pad", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAvgPoolBackwardArgs[] = {
-    {"grad", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"kernel", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"window", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"include_pad", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"divisor", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"channels_last", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"kernel", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"window", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"include_pad", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"divisor", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"channels_last", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSplit3Args[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"size", ArgType::kInts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"size", ArgType::kInts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kCountNonzeroArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNonzeroInternalArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"count", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"count", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kIndexPutArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"indices", ArgType::kTensors, ArgRole::kIndex, false, {YOKE_ARG_NONE, 0, {}}},
-    {"values", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"axis", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"accumulate", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"indices", ArgType::kTensors, ArgRole::kIndex, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"values", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"axis", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"accumulate", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kDropoutInternalArgs[] = {
-    {"x", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUniformArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kNormalArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandintInternalArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"low", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"high", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"low", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"high", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kRandpermInternalArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"seed", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"seed", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"offset", ArgType::kInt, ArgRole::kRandomOffset, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kArangeInternalArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"start", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"step", ArgType::kScalar, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"start", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"step", ArgType::kScalar, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kEyeInternalArgs[] = {
-    {"x", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"x", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kSgdArgs[] = {
-    {"params", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momenta", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"masters", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"momentum", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"nesterov", ArgType::kBool, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"params", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momenta", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"momentum", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"nesterov", ArgType::kBool, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAdamArgs[] = {
-    {"params", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avg_sqs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"masters", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta1", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta2", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"params", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kAdamwArgs[] = {
-    {"params", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"grads", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"exp_avg_sqs", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"steps", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"masters", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lr", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta1", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"beta2", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"eps", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"params", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avgs", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"exp_avg_sqs", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"steps", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"masters", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kOptionalTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"lr", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta1", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"beta2", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"eps", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight_decay", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUnscaleArgs[] = {
-    {"grads", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_inf", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"scale", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"grads", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_inf", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kUpdateScaleArgs[] = {
-    {"scale", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"growth_tracker", ArgType::kMut, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"found_infs", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"growth_factor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"backoff_factor", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"growth_interval", ArgType::kInt, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"scale", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_tracker", ArgType::kMut, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"found_infs", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_factor", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"backoff_factor", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"growth_interval", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"smallest", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kTotalNormArgs[] = {
-    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"p", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"p", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kClipAllArgs[] = {
-    {"tensors", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"norm", ArgType::kTensor, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"max_norm", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"norm", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"max_norm", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 const ArgSpec kLerpAllArgs[] = {
-    {"averages", ArgType::kMuts, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"tensors", ArgType::kTensors, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
-    {"weight", ArgType::kFloat, ArgRole::kNone, false, {YOKE_ARG_NONE, 0, {}}},
+    {"averages", ArgType::kMuts, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"tensors", ArgType::kTensors, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"weight", ArgType::kFloat, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
 };
 
 } // namespace
@@ -3072,17 +3071,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "var",
-        .signature = "var(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor",
+        .signature = "var(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor, saved",
         .doc = "Variance over axes, divided by the count minus correction; floating dtypes only.",
         .family = "reduce",
         .args = kVarArgs,
         .arg_count = 4,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x1, 0x0, 0x0, 0x0},
+        .saves = {0x20001, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_var(VarArgs(a), p); },
@@ -3093,17 +3092,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "std",
-        .signature = "std(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor",
+        .signature = "std(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor, saved",
         .doc = "Standard deviation over axes: the square root of var.",
         .family = "reduce",
         .args = kStdArgs,
         .arg_count = 4,
-        .results = {ResultKind::kTensor},
-        .result_count = 1,
+        .results = {ResultKind::kTensor, ResultKind::kSaved},
+        .result_count = 2,
         .returned_count = 1,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x10001, 0x0, 0x0, 0x0},
+        .saves = {0x30001, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_std(StdArgs(a), p); },
@@ -3114,7 +3113,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "norm",
-        .signature = "norm(x: tensor, p: float = 2.0, axis: ints? = none, keepdim: bool = false, dtype: dtype = none) -> tensor",
+        .signature = "norm(x: tensor, p: float = 2.0, axis: ints? = none, keepdim: bool = false, *, dtype: dtype = none) -> tensor",
         .doc = "Vector norm of order p over axes; p may be 0, infinite or negative.",
         .family = "reduce",
         .args = kNormArgs,
@@ -3282,7 +3281,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "cross_entropy",
-        .signature = "cross_entropy(x: tensor, target: tensor, reduction: str = \"mean\", ignore_index: int = -100, label_smoothing: float = 0.0) -> tensor, saved, saved",
+        .signature = "cross_entropy(x: tensor, target: tensor, *, reduction: str = \"mean\", ignore_index: int = -100, label_smoothing: float = 0.0) -> tensor, saved, saved",
         .doc = "Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kCrossEntropyArgs,
@@ -3303,7 +3302,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "nll_loss",
-        .signature = "nll_loss(x: tensor, target: tensor, reduction: str = \"mean\", ignore_index: int = -100) -> tensor, saved",
+        .signature = "nll_loss(x: tensor, target: tensor, *, reduction: str = \"mean\", ignore_index: int = -100) -> tensor, saved",
         .doc = "Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kNllLossArgs,
@@ -3324,7 +3323,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "mse_loss",
-        .signature = "mse_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
+        .signature = "mse_loss(x: tensor, target: tensor, *, reduction: str = \"mean\") -> tensor",
         .doc = "Squared error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kMseLossArgs,
@@ -3345,7 +3344,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "l1_loss",
-        .signature = "l1_loss(x: tensor, target: tensor, reduction: str = \"mean\") -> tensor",
+        .signature = "l1_loss(x: tensor, target: tensor, *, reduction: str = \"mean\") -> tensor",
         .doc = "Absolute error of x and target, broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kL1LossArgs,
@@ -3366,7 +3365,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "smooth_l1_loss",
-        .signature = "smooth_l1_loss(x: tensor, target: tensor, reduction: str = \"mean\", beta: float = 1.0) -> tensor",
+        .signature = "smooth_l1_loss(x: tensor, target: tensor, *, reduction: str = \"mean\", beta: float = 1.0) -> tensor",
         .doc = "Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kSmoothL1LossArgs,
@@ -3387,7 +3386,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "binary_cross_entropy_with_logits",
-        .signature = "binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\", pos_weight: tensor? = none) -> tensor",
+        .signature = "binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\", pos_weight: tensor? = none) -> tensor",
         .doc = "Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kBinaryCrossEntropyWithLogitsArgs,
@@ -3408,7 +3407,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "binary_cross_entropy",
-        .signature = "binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, reduction: str = \"mean\") -> tensor",
+        .signature = "binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str = \"mean\") -> tensor",
         .doc = "Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is \"mean\", \"sum\" or \"none\".",
         .family = "loss",
         .args = kBinaryCrossEntropyArgs,
@@ -3429,7 +3428,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "kl_div",
-        .signature = "kl_div(x: tensor, target: tensor, reduction: str = \"mean\", log_target: bool = false) -> tensor",
+        .signature = "kl_div(x: tensor, target: tensor, *, reduction: str = \"mean\", log_target: bool = false) -> tensor",
         .doc = "Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is \"mean\" (over all elements), \"batchmean\" (the sum over x.shape[0]), \"sum\" or \"none\".",
         .family = "loss",
         .args = kKlDivArgs,
@@ -3702,7 +3701,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "scaled_mm",
-        .signature = "scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, out_dtype: dtype = none) -> plain",
+        .signature = "scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, *, out_dtype: dtype = none) -> plain",
         .doc = "x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.",
         .family = "matmul",
         .args = kScaledMmArgs,
@@ -3766,7 +3765,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "conv_transpose2d",
         .signature = "conv_transpose2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none, padding: ints? = none, output_padding: ints? = none, groups: int = 1, dilation: ints? = none) -> tensor",
-        .doc = "The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.",
+        .doc = "The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride or dilation, is added to its size.",
         .family = "conv",
         .args = kConvTranspose2dArgs,
         .arg_count = 8,
@@ -3787,7 +3786,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "max_pool2d",
         .signature = "max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none, dilation: ints? = none, ceil_mode: bool = false) -> tensor",
-        .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.",
+        .doc = "The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.",
         .family = "pool",
         .args = kMaxPool2dArgs,
         .arg_count = 6,
@@ -5320,7 +5319,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "_var_backward",
         .signature = "_var_backward(grad: tensor, x: tensor, mean: tensor) -> plain",
-        .doc = "grad * (x - mean), where grad and mean are in the dtype that x is computed in.",
+        .doc = "grad * (x - mean), where grad and mean are float64.",
         .family = "reduce",
         .args = kVarBackwardArgs,
         .arg_count = 3,
@@ -5467,7 +5466,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "_pair_loss",
         .signature = "_pair_loss(x: tensor, target: tensor, kind: str, beta: float, reduce: bool, divisor: float) -> tensor",
-        .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"bce\", \"kl\" or \"kl_log\".",
+        .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"softplus\", \"bce\", \"kl\" or \"kl_log\".",
         .family = "loss",
         .args = kPairLossArgs,
         .arg_count = 6,
@@ -5571,17 +5570,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_batch_norm",
-        .signature = "_batch_norm(x: tensor, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
+        .signature = "_batch_norm(x: tensor, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain, saved",
         .doc = "batch_norm with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
         .family = "norm",
         .args = kBatchNormInternalArgs,
         .arg_count = 6,
-        .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain},
-        .result_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain, ResultKind::kSaved},
+        .result_count = 4,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x60009, 0x0, 0x0, 0x60001, 0x0, 0x0},
+        .saves = {0xa0009, 0x80000, 0x80000, 0xa0001, 0x80000, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_internal(BatchNormInternalArgs(a), p); },
@@ -5592,17 +5591,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_batch_norm_backward",
-        .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float, of_batch: bool, of_x: bool) -> plain, plain, plain",
-        .doc = "The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and variance came from x.",
+        .signature = "_batch_norm_backward(grad: tensor, x: tensor, weight: tensor?, mean: tensor, rstd: tensor, of_batch: bool, of_x: bool) -> plain, plain, plain",
+        .doc = "The gradients of batch_norm with respect to x (empty unless asked for), weight and bias; of_batch where mean and rstd came from x.",
         .family = "norm",
         .args = kBatchNormBackwardArgs,
-        .arg_count = 8,
+        .arg_count = 7,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 3,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_backward(BatchNormBackwardArgs(a), p); },
@@ -5613,17 +5612,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_batch_norm_add_relu",
-        .signature = "_batch_norm_add_relu(x: tensor, residual: tensor?, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain",
+        .signature = "_batch_norm_add_relu(x: tensor, residual: tensor?, mean: tensor?, variance: tensor?, weight: tensor?, bias: tensor?, eps: float) -> tensor, plain, plain, saved",
         .doc = "relu of batch_norm plus residual, with the given mean and variance, or with those of the batch (divided by the count); both are returned.",
         .family = "norm",
         .args = kBatchNormAddReluInternalArgs,
         .arg_count = 7,
-        .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain},
-        .result_count = 3,
+        .results = {ResultKind::kTensor, ResultKind::kPlain, ResultKind::kPlain, ResultKind::kSaved},
+        .result_count = 4,
         .returned_count = 3,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x70011, 0x10000, 0x0, 0x0, 0x70001, 0x10000, 0x0},
+        .saves = {0xb0011, 0x90000, 0x80000, 0x80000, 0xb0001, 0x90000, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_add_relu_internal(BatchNormAddReluInternalArgs(a), p); },
@@ -5634,17 +5633,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_batch_norm_add_relu_backward",
-        .signature = "_batch_norm_add_relu_backward(grad: tensor, x: tensor, out: tensor, weight: tensor?, mean: tensor, variance: tensor, eps: float, of_batch: bool, of_x: bool, of_residual: bool) -> plain, plain, plain, plain",
-        .doc = "The gradients of batch_norm_add_relu with respect to x (empty unless asked for), weight, bias and residual (empty unless asked for); of_batch where mean and variance came from x.",
+        .signature = "_batch_norm_add_relu_backward(grad: tensor, x: tensor, out: tensor, weight: tensor?, mean: tensor, rstd: tensor, of_batch: bool, of_x: bool, of_residual: bool) -> plain, plain, plain, plain",
+        .doc = "The gradients of batch_norm_add_relu with respect to x (empty unless asked for), weight, bias and residual (empty unless asked for); of_batch where mean and rstd came from x.",
         .family = "norm",
         .args = kBatchNormAddReluBackwardArgs,
-        .arg_count = 10,
+        .arg_count = 9,
         .results = {ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain, ResultKind::kPlain},
         .result_count = 4,
         .returned_count = 4,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *a, Plan &p) { infer_batch_norm_add_relu_backward(BatchNormAddReluBackwardArgs(a), p); },
@@ -6285,17 +6284,17 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_update_scale",
-        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_infs: tensors, growth_factor: float, backoff_factor: float, growth_interval: int) -> ()",
-        .doc = "Shrinks the loss scale after an overflow, and lets it grow after growth_interval steps without one.",
+        .signature = "_update_scale(scale: mut, growth_tracker: mut, found_infs: tensors, growth_factor: float, backoff_factor: float, growth_interval: int, smallest: float) -> ()",
+        .doc = "Shrinks the loss scale after an overflow, at most to smallest, and lets it grow after growth_interval steps without one.",
         .family = "optim",
         .args = kUpdateScaleArgs,
-        .arg_count = 6,
+        .arg_count = 7,
         .results = {},
         .result_count = 0,
         .returned_count = 0,
         .mut_result = -1,
         .in_place_of = -1,
-        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
+        .saves = {0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0},
         .autocast = AutocastClass::kNone,
         .cost = Cost::kBytes,
         .infer = [](yoke_arg *, Plan &) {},
@@ -6307,7 +6306,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "_total_norm",
         .signature = "_total_norm(tensors: tensors, p: float) -> plain",
-        .doc = "The norm of all tensors as if they were one vector.",
+        .doc = "The norm of all tensors as if they were one vector, in float64.",
         .family = "optim",
         .args = kTotalNormArgs,
         .arg_count = 2,
@@ -7601,9 +7600,9 @@ std::array<Tensor, 3> batch_norm_internal(const yoke_tensor &x, const yoke_tenso
     return run_many<3>(YOKE_OP__BATCH_NORM, args);
 }
 
-std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x)
+std::array<Tensor, 3> batch_norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, bool of_batch, bool of_x)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps), arg_bool(of_batch), arg_bool(of_x)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_bool(of_batch), arg_bool(of_x)};
     return run_many<3>(YOKE_OP__BATCH_NORM_BACKWARD, args);
 }
 
@@ -7613,9 +7612,9 @@ std::array<Tensor, 3> batch_norm_add_relu_internal(const yoke_tensor &x, const y
     return run_many<3>(YOKE_OP__BATCH_NORM_ADD_RELU, args);
 }
 
-std::array<Tensor, 4> batch_norm_add_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &variance, double eps, bool of_batch, bool of_x, bool of_residual)
+std::array<Tensor, 4> batch_norm_add_relu_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out, const yoke_tensor *weight, const yoke_tensor &mean, const yoke_tensor &rstd, bool of_batch, bool of_x, bool of_residual)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(variance), arg_float(eps), arg_bool(of_batch), arg_bool(of_x), arg_bool(of_residual)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(out), arg_optional_tensor(weight), arg_tensor(mean), arg_tensor(rstd), arg_bool(of_batch), arg_bool(of_x), arg_bool(of_residual)};
     return run_many<4>(YOKE_OP__BATCH_NORM_ADD_RELU_BACKWARD, args);
 }
 
@@ -7799,9 +7798,9 @@ void unscale(TensorList grads, yoke_tensor &found_inf, const yoke_tensor &scale)
     run_in_place(YOKE_OP__UNSCALE, args);
 }
 
-void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval)
+void update_scale(yoke_tensor &scale, yoke_tensor &growth_tracker, TensorList found_infs, double growth_factor, double backoff_factor, int64_t growth_interval, double smallest)
 {
-    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensors(found_infs), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval)};
+    yoke_arg args[] = {arg_tensor(scale), arg_tensor(growth_tracker), arg_tensors(found_infs), arg_float(growth_factor), arg_float(backoff_factor), arg_int(growth_interval), arg_float(smallest)};
     run_in_place(YOKE_OP__UPDATE_SCALE, args);
 }
 

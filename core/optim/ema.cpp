@@ -1,6 +1,8 @@
 #include "core/optim/ema.h"
 
 #include "core/autograd/node.h"
+#include "core/ops/graph.h"
+#include "core/ops/move.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -20,6 +22,11 @@ void check_param(const yoke_tensor &param, size_t index, const yoke_tensor &firs
         fail(YOKE_E_VALUE,
              "%s: parameter %zu is on %s, parameter 0 on %s; make an average for each device",
              kCall, index, param.device->name.c_str(), first.device->name.c_str());
+}
+
+yoke_dtype dtype_for(const yoke_tensor &param)
+{
+    return param.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32;
 }
 
 void check_decay(double decay, const char *call)
@@ -46,7 +53,7 @@ yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
     for (size_t i = 0; i < params.size(); ++i) {
         const yoke_tensor &param = *params[i];
         check_param(param, i, *params[0]);
-        Tensor average = make_like(param, param.dtype == YOKE_F64 ? YOKE_F64 : YOKE_F32, kCall);
+        Tensor average = make_like(param, dtype_for(param), kCall);
         ops::copy_(average, param);
         params_.push_back(Tensor::share(params[i]));
         averages_.push_back(std::move(average));
@@ -63,10 +70,22 @@ void yoke_ema::need_own_values(const char *call, const char *why) const
             call, why);
 }
 
+// Moves averages to where their parameters have moved.
+void yoke_ema::follow_params()
+{
+    const Uncaptured at_once;
+    for (size_t i = 0; i < params_.size(); ++i) {
+        const yoke_tensor &param = *params_[i];
+        check_param(param, i, *params_[0]);
+        averages_[i] = convert_to(*averages_[i], *param.device, dtype_for(param), false);
+    }
+}
+
 void yoke_ema::update()
 {
     need_own_values("EMA.update", "and would be averaged with themselves");
     NoGrad no_grad;
+    follow_params();
     ops::lerp_all(pointers(averages_), pointers(params_), 1 - decay_);
 }
 

@@ -33,6 +33,7 @@ struct yoke_ema final : public yoke::RefCounted {
 private:
     void need_own_values(const char *call, const char *why) const;
     void put_averages();
+    void follow_params();
 
     std::vector<yoke::Tensor> params_, averages_;
     std::vector<yoke::Tensor>

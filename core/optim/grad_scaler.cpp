@@ -1,6 +1,7 @@
 #include "core/optim/grad_scaler.h"
 
 #include "core/autograd/node.h"
+#include "core/base/log.h"
 #include "core/ops/graph.h"
 #include "core/ops/ops.h"
 
@@ -15,16 +16,22 @@ namespace {
 
 void check_rule(const ScalerOptions &o);
 
+bool is_scale(double given)
+{
+    const auto scale = static_cast<float>(given);
+    return scale >= yoke_grad_scaler::kSmallest && !std::isinf(scale);
+}
+
 }  // namespace
 
 void check_options(const ScalerOptions &o)
 {
     constexpr const char *call = "GradScaler";
     // The scale is a float32 on the device.
-    if (const auto scale = static_cast<float>(o.init_scale); !(scale > 0) || std::isinf(scale))
+    if (!is_scale(o.init_scale))
         fail(YOKE_E_VALUE,
-             "%s: option 'init_scale' is %g; it must be above 0 and finite as a float32", call,
-             o.init_scale);
+             "%s: option 'init_scale' is %g; it must be at least %g and finite as a float32", call,
+             o.init_scale, static_cast<double>(yoke_grad_scaler::kSmallest));
     check_rule(o);
 }
 
@@ -125,7 +132,9 @@ ScalerOptions yoke_grad_scaler::state() const
 {
     ScalerOptions now = options_;
     if (scale_.present()) {
-        now.init_scale = static_cast<double>(read_item<float>(scale_));
+        const auto scale = read_item<float>(scale_);
+        look_at(scale);
+        now.init_scale = static_cast<double>(scale);
         now.growth_tracker = read_item<int32_t>(tracker_);
     }
     return now;
@@ -146,19 +155,55 @@ void yoke_grad_scaler::set_state(const ScalerOptions &state)
 {
     if (!options_.enabled) return;
     check_rule(state);
-    // Any that a scaler comes to: overflows have no floor, and 0 is where they end.
+    // A state from before there was a smallest scale may hold 0, which is raised to that.
     const auto scale = static_cast<float>(state.init_scale);
     if (!(scale >= 0) || std::isinf(scale))
         fail(YOKE_E_VALUE,
              "load_state_dict: the scale is %g; it must be 0 or more and finite as a float32",
              state.init_scale);
     options_ = state;
+    options_.init_scale = static_cast<double>(std::max(scale, kSmallest));
     options_.enabled = true;
     iterations_.clear();
+    warned_ = false;
+    look_at(scale);
     if (!scale_.present()) return;
     NoGrad no_grad;
-    ops::fill_(scale_, state.init_scale);
-    ops::fill_(tracker_, state.growth_tracker);
+    ops::fill_(scale_, options_.init_scale);
+    ops::fill_(tracker_, options_.growth_tracker);
+}
+
+// ---- Its end ----------------------------------------------------------------------------------------
+
+void yoke_grad_scaler::look_at(float scale) const
+{
+    if (warned_ || !(scale <= kSmallest)) return;
+    warned_ = true;
+    log(LogLevel::kWarn,
+        "GradScaler: overflows have brought the scale down to %g, the smallest one; gradients overflow whatever the scale, so look for infinity or NaN in the model, the data or the learning rate",
+        static_cast<double>(kSmallest));
+}
+
+// What an earlier update asked for is looked at once it is there. A replay of a graph does not come by here.
+void yoke_grad_scaler::watch_scale()
+{
+    constexpr int64_t kUpdates = 16;  // a scale halves 142 times on its way
+    if (warned_ || Graph::of_thread()) return;
+    if (scale_->device->host) return look_at(read_item<float>(scale_));
+    if (copied_.present() && is_reached(*copied_)) {
+        copied_ = nullptr;
+        look_at(*reinterpret_cast<const float *>(seen_->data));
+    }
+    if (++updates_ % kUpdates == 0 && !copied_.present()) ask_for_scale();
+}
+
+void yoke_grad_scaler::ask_for_scale()
+{
+    Device &device = *scale_->device;
+    if (!device.backend->host_alloc) return;  // a copy would be waited for
+    if (!seen_.present()) seen_ = make_pinned(device, YOKE_F32, {}, "GradScaler");
+    transfer(*seen_, *scale_, true);
+    copied_ = fence_behind(device, memory_lane(device));
 }
 
 // ---- One iteration -----------------------------------------------------------------------------------
@@ -269,8 +314,9 @@ void yoke_grad_scaler::update()
             "%s: no gradients have been looked at since the last update(); call step(optimizer) first",
             call);
     ops::update_scale(scale_, tracker_, found, options_.growth_factor, options_.backoff_factor,
-                      options_.growth_interval);
+                      options_.growth_interval, static_cast<double>(kSmallest));
     iterations_.clear();
+    watch_scale();
 }
 
 void yoke_grad_scaler::update_to(const yoke_tensor &scale)
@@ -285,12 +331,14 @@ void yoke_grad_scaler::update_to(const yoke_tensor &scale)
     NoGrad no_grad;
     if (scale.device->host && !Graph::of_thread()) {  // another device would be waited for
         const auto value = read_item<float>(ops::cast(scale, YOKE_F32));
-        if (!(value > 0) || std::isinf(value))
-            fail(YOKE_E_VALUE,
-                 "update: argument 'new_scale' is %g; it must be above 0 and finite as a float32",
-                 static_cast<double>(value));
+        if (!is_scale(static_cast<double>(value)))
+            fail(
+                YOKE_E_VALUE,
+                "update: argument 'new_scale' is %g; it must be at least %g and finite as a float32",
+                static_cast<double>(value), static_cast<double>(kSmallest));
     }
     const int64_t strides[1] = {0};
     ops::copy_(scale_, make_view(scale, {}, strides, 0));
+    ops::clamp_(scale_, static_cast<double>(kSmallest));
     iterations_.clear();
 }

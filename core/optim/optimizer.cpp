@@ -1,12 +1,15 @@
 #include "core/optim/optimizer.h"
 
 #include "core/autograd/node.h"
+#include "core/base/log.h"
 #include "core/ops/graph.h"
+#include "core/ops/move.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 using namespace yoke;
 
@@ -167,7 +170,22 @@ size_t yoke_optimizer::checked_index(int64_t group, int64_t index) const
 Tensor yoke_optimizer::state(int64_t group, int64_t index, std::string_view name) const
 {
     const size_t i = checked_index(group, index);
-    return at(group).states[slot_of(name)][i];
+    return following(index_of(group), i, slot_of(name));
+}
+
+// Returns the state in its parameter's dtype and on its device, converted where the parameter has moved. Null where
+// there is none, and for the master of a parameter that needs none by now.
+Tensor yoke_optimizer::following(size_t group, size_t index, size_t slot) const
+{
+    const Tensor &known = groups_[group].states[slot][index];
+    const yoke_tensor &param = *groups_[group].params[index];
+    if (!known.present() || (slot == master_slot() && !has_master(group, param))) return nullptr;
+    const bool is_float32 = is_step(slot) || has_master(group, param);
+    const yoke_dtype dtype = is_float32 ? YOKE_F32 : param.dtype;
+    if (known->dtype == dtype && known->device == param.device) return known;
+    const NoGrad no_grad;
+    const Uncaptured at_once;
+    return convert_to(*known, *param.device, dtype, false);
 }
 
 // A copy of `value`, which must be what a state of that name can be.
@@ -212,6 +230,7 @@ void yoke_optimizer::set_state(int64_t group, int64_t index, std::string_view na
 void yoke_optimizer::set_states(const std::vector<std::vector<std::vector<Tensor>>> &values)
 {
     NoGrad no_grad;
+    has_stepped_ = true;
     std::vector<std::vector<std::vector<Tensor>>> copies = values;
     for (size_t g = 0; g < copies.size(); ++g)
         for (size_t i = 0; i < copies[g].size(); ++i)
@@ -231,8 +250,10 @@ void yoke_optimizer::set_states(const std::vector<std::vector<std::vector<Tensor
 yoke_tensor *yoke_optimizer::state_of(Batch &batch, size_t slot, size_t index) const
 {
     const Group &group = groups_[batch.group];
-    if (yoke_tensor *known = group.states[slot][index].get()) return known;
-    batch.fresh.push_back({slot, index, make_state(batch.group, group.params[index], slot)});
+    Tensor state = following(batch.group, index, slot);
+    if (state.get() == group.states[slot][index].get() && state.present()) return state.get();
+    if (!state.present()) state = make_state(batch.group, group.params[index], slot);
+    batch.fresh.push_back({slot, index, std::move(state)});
     return batch.fresh.back().tensor.get();
 }
 
@@ -244,8 +265,22 @@ void yoke_optimizer::add_states(Batch &batch, size_t index) const
         const bool is_master = slot == master_slot();
         if (is_master ? !common(batch.group).master_weights : !(needed >> slot & 1u)) continue;
         const bool is_own_master = is_master && !has_master(batch.group, param);
+        // An old master would undo later steps if it served again.
+        if (is_own_master && groups_[batch.group].states[slot][index].present())
+            batch.fresh.push_back({slot, index, nullptr});
         batch.states[slot].push_back(is_own_master ? &param : state_of(batch, slot, index));
     }
+}
+
+// Raises where parameters have moved to several devices: one launch works on one.
+void yoke_optimizer::check_device(const Batch &batch) const
+{
+    for (const yoke_tensor *param : batch.params)
+        if (param->device != batch.params[0]->device)
+            fail(
+                YOKE_E_VALUE,
+                "%s: group %zu has the parameter %s beside %s; move all parameters of a group to one device",
+                kind(), batch.group, describe(*param).c_str(), describe(*batch.params[0]).c_str());
 }
 
 bool yoke_optimizer::collect(size_t group, Batch &batch) const
@@ -260,12 +295,22 @@ bool yoke_optimizer::collect(size_t group, Batch &batch) const
         batch.held.push_back(std::move(grad));
         add_states(batch, i);
     }
+    check_device(batch);
     return !batch.params.empty();
+}
+
+void yoke_optimizer::note_schedule_step() noexcept
+{
+    if (has_stepped_ || std::exchange(has_said_order_, true)) return;
+    log(LogLevel::kWarn,
+        "schedule: its step came before the first one of its %s, which so never has the first learning rate; call optimizer.step() before schedule.step()",
+        kind());
 }
 
 void yoke_optimizer::step(std::span<const Tensor> found_infs)
 {
     NoGrad no_grad;
+    has_stepped_ = true;
     // Whatever may run out of memory comes first, so that a failed step has changed nothing.
     std::vector<Batch> batches;
     batches.reserve(groups_.size());

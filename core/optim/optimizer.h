@@ -5,7 +5,8 @@
 // have to wait for: whether it is skipped, and the number of steps so far, are scalars on the device.
 //
 // With master weights, a parameter of a half dtype has a copy in float32 that the steps change; the parameter is that
-// copy rounded, written in the same pass. Its state is float32 then, else of the parameter's dtype.
+// copy rounded, written in the same pass. Its state is float32 then, else of the parameter's dtype. State follows a
+// parameter that has moved to another device or dtype.
 //
 // One optimizer is for one thread at a time; the C API refuses a second one.
 #pragma once
@@ -38,9 +39,12 @@ struct yoke_optimizer : public yoke::RefCounted {
     void step(std::span<const yoke::Tensor> found_infs = {});
     void zero_grad(bool set_to_none);
 
+    // A schedule over it goes on to its next step; said once where that comes before the first of its own.
+    void note_schedule_step() noexcept;
+
     double lr(int64_t group) const { return common(index_of(group)).lr; }
     void set_lr(int64_t group, double lr);  // -1: every group
-    // The named state tensor of a parameter; null before there is any.
+    // The named state tensor of a parameter, where the parameter is; null before there is any.
     yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const;
     // Replaces it by a copy. Waits for the value of "step", which must be one that steps can have come to.
     void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value);
@@ -87,6 +91,8 @@ private:
     const Group &at(int64_t group) const { return groups_[index_of(group)]; }
     void check_param(const yoke_tensor &param, size_t index, yoke::TensorList params) const;
     bool has_master(size_t group, const yoke_tensor &param) const;
+    yoke::Tensor following(size_t group, size_t index, size_t slot) const;
+    void check_device(const Batch &batch) const;
     bool is_step(size_t slot) const;
     size_t slot_of(std::string_view name) const;
     size_t master_slot() const { return state_names().size() - 1; }
@@ -100,4 +106,6 @@ private:
                                const yoke_tensor &value) const;
 
     std::vector<Group> groups_;
+    bool has_stepped_ = false;  // or has taken over the state of one that has
+    bool has_said_order_ = false;
 };

@@ -1,5 +1,6 @@
 #include "core/state/file_parts.h"
 #include "core/state/files.h"
+#include "core/state/lacks.h"
 
 #include <fcntl.h>
 
@@ -30,16 +31,33 @@ int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
     return 0;
 }
 
+// Whether a folder could not be renamed since the file system renames none there, which is noted.
+bool cannot_move(const Descriptor &parent, int error)
+{
+    if (!error || !is_lacking(Lack::kMove, error)) return false;
+    note_lack(Lack::kMove, parent, error);
+    return true;
+}
+
+// Who has a file of it open still has it: on NFS it stays there under another name, and so does the folder, which the
+// next writer finds among its leftovers.
+int without_busy(int error)
+{
+    return error == ENOTEMPTY || error == EEXIST || error == EBUSY ? 0 : error;
+}
+
 // Its files go last, when its name is gone on the disk too: else the name could come back without some of them.
 int discard(const Descriptor &folder, const std::string &name)
 {
     Temporary away(folder, name);
-    if (const int error = rename_in(folder, name.c_str(), away.name())) return error;
-    if (const int error = sync(folder)) {
+    const int error = rename_in(folder, name.c_str(), away.name());
+    if (cannot_move(folder, error)) return remove_entry(folder, name.c_str());
+    if (error) return error;
+    if (const int unsynced = sync_folder(folder)) {
         rename_in(folder, away.name(), name);
-        return error;
+        return unsynced;
     }
-    return remove_entry(folder, away.name());
+    return without_busy(remove_entry(folder, away.name()));
 }
 
 // Puts a former folder back to its place, or removes it where the new one came there.
@@ -53,7 +71,7 @@ int recover(const Descriptor &folder, const std::string &name)
     if (new_error == ENOENT) return rename_in(folder, old.c_str(), name);
     if (new_error) return new_error;
     // The new one is there for whoever looks now; after a crash only from here on.
-    if (const int not_synced = sync(folder)) return not_synced;
+    if (const int not_synced = sync_folder(folder)) return not_synced;
     return discard(folder, old);
 }
 
@@ -91,6 +109,7 @@ FileWriter &NewFolder::create(const std::string &name)
                                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }));
     if (!file.is_open()) fail_io(call_, "make", path_ + "/" + name, errno);
+    names_.push_back(name);
     files_.push_back(std::make_unique<FileWriter>(call_, path_ + "/" + name, std::move(file)));
     return *files_.back();
 }
@@ -99,11 +118,11 @@ void NewFolder::commit()
 {
     for (const auto &file : files_)
         if (!file->is_finished()) file->finish();
-    if (const int error = sync(folder_)) fail_io(call_, "sync the folder", path_, error);
+    if (const int error = sync_folder(folder_)) fail_io(call_, "sync the folder", path_, error);
     put_in_place();
     temporary_.gone();
     // Before the former one loses a file, the new one must be what a crash leaves.
-    if (const int error = sync(parent_)) fail_io(call_, "sync the folder of", path_, error);
+    if (const int error = sync_folder(parent_)) fail_io(call_, "sync the folder of", path_, error);
     // What cannot be removed is a leftover, which the next writer removes.
     if (former_ == temporary_.name())
         remove_entry(parent_, former_.c_str());
@@ -121,7 +140,7 @@ void NewFolder::put_in_place()
     mode_t mode = 0;
     int error = look_up(parent_, name_, &mode);
     if (error == ENOENT) {
-        error = rename_in(parent_, temporary_.name(), name_);
+        return move();
     } else if (!error && !S_ISDIR(mode)) {
         error = ENOTDIR;
     } else if (!error) {
@@ -131,7 +150,7 @@ void NewFolder::put_in_place()
                     ? 0
                     : errno;
         if (!error) former_ = temporary_.name();
-        if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) return set_aside();
+        if (is_lacking(Lack::kMove, error)) return set_aside();
     }
     if (error) fail_io(call_, "replace the folder", path_, error);
 }
@@ -140,12 +159,68 @@ void NewFolder::set_aside()
 {
     const std::string old = old_name(name_);
     int error = rename_in(parent_, name_.c_str(), old);
-    if (!error) {
-        error = rename_in(parent_, temporary_.name(), name_);
-        if (error) rename_in(parent_, old.c_str(), name_);
+    if (cannot_move(parent_, error)) {
+        error = remove_entry(parent_, name_.c_str());
+        if (!error) return move();
     }
-    if (error) fail_io(call_, "replace the folder", path_, error);
+    if (error) fail_move(call_, path_, error);
+    try {
+        move();
+    } catch (const Error &) {
+        rename_in(parent_, old.c_str(), name_);
+        throw;
+    }
     former_ = old;
+}
+
+void NewFolder::move()
+{
+    const int error = rename_in(parent_, temporary_.name(), name_);
+    if (cannot_move(parent_, error)) return move_files();
+    if (error) fail_move(call_, path_, error);
+}
+
+// Where folders are not renamed, files may be. The one that was made last tells that the folder is whole, and comes
+// last; until then an empty one stands for it, so that a crash leaves what counts as damaged, and as ours.
+void NewFolder::move_files()
+{
+    const std::string from = temporary_.name() + std::string("/"), to = name_ + "/";
+    const std::string &last = names_.back(), moving = from + last + ".new";
+    // Before anything is made that a system without this could not take back.
+    if (const int error = rename_in(parent_, (from + last).c_str(), moving))
+        fail_move(call_, path_, error);
+    int error = make_folder_for(last);
+    for (const std::string &each : names_)
+        if (!error && each != last) error = rename_in(parent_, (from + each).c_str(), to + each);
+    if (!error) error = sync_inside();
+    if (!error) error = rename_in(parent_, moving.c_str(), to + last);
+    if (!error) error = sync_inside();
+    if (error) {
+        remove_entry(parent_, name_.c_str());
+        fail_move(call_, path_, error);
+    }
+    remove_entry(parent_, temporary_.name());
+}
+
+// Makes the folder, with an empty file in it; 0 or an errno.
+int NewFolder::make_folder_for(const std::string &file)
+{
+    if (retried([&] { return file_calls().mkdir(parent_.get(), name_.c_str(), 0777); }) != 0)
+        return errno;
+    Descriptor empty(retried([&] {
+        return file_calls().open(parent_.get(), (name_ + "/" + file).c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }));
+    return empty.is_open() ? empty.close() : errno;
+}
+
+int NewFolder::sync_inside()
+{
+    const Descriptor inside(retried([&] {
+        return file_calls().open(parent_.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                                 0);
+    }));
+    return inside.is_open() ? sync_folder(inside) : errno;
 }
 
 void remove_folder(const char *call, const std::string &path)
@@ -173,7 +248,7 @@ void make_folders(const char *call, const std::string &path)
     if (retried([&] { return file_calls().mkdir(folder.get(), place.name.c_str(), 0777); }) != 0 &&
         errno != EEXIST)
         fail_io(call, "make the folder", path, errno);
-    if (const int error = sync(folder)) fail_io(call, "sync the folder of", path, error);
+    if (const int error = sync_folder(folder)) fail_io(call, "sync the folder of", path, error);
 }
 
 // ---- Finding ----------------------------------------------------------------------------------------------------

@@ -95,14 +95,14 @@ void give_back(Managed *managed)
 }
 
 template <class Managed>
-Managed *export_as(const yoke_tensor &x)
+Managed *export_as(const yoke_tensor &exported)
 {
-    const DLTensor described = dl_tensor(x);
+    Tensor x = alias(exported);  // which keeps its memory where a leaf moves
+    const DLTensor described = dl_tensor(*x);
     auto *managed = static_cast<Managed *>(pool_alloc(sizeof(Managed)));
     *managed = Managed{};
     managed->dl_tensor = described;
-    x.retain();
-    managed->manager_ctx = const_cast<yoke_tensor *>(&x);
+    managed->manager_ctx = x.detach();
     managed->deleter = give_back<Managed>;
     return managed;
 }

@@ -235,6 +235,20 @@ Tensor alias(const yoke_tensor &x)
     return make_view(x, x.shape(), x.strides_, 0);
 }
 
+void take_data(yoke_tensor &x, const yoke_tensor &data)
+{
+    // First, as it may find no memory.
+    if (x.device->host && !data.device->host) detail::note_live(&x);
+    if (!x.device->host && data.device->host) detail::forget_live(&x);
+    std::copy_n(data.strides_, data.ndim, x.strides_);
+    x.contiguous = data.contiguous;
+    x.is_view = data.is_view;
+    x.device = data.device;
+    x.dtype = data.dtype;
+    x.data = data.data;
+    x.storage = data.storage;
+}
+
 Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype,
                    Device &device, yoke_drop_fn drop, void *user, const char *call)
 {
@@ -308,6 +322,11 @@ bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcep
 int64_t live_tensor_count() noexcept
 {
     return live_tensors.sum();
+}
+
+void count_kept_tensors(int64_t change) noexcept
+{
+    live_tensors.add(change);
 }
 
 std::string describe(const yoke_tensor &x)

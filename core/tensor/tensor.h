@@ -1,7 +1,8 @@
 // tensor.h: a tensor: a strided view of a storage, with its place in the autograd graph.
 //
-// Shape, strides, dtype and device never change after a tensor is made; an op that "changes" a tensor in place changes
-// its storage and steps the storage's version, by which autograd knows that a saved value is no longer what it was.
+// Shape, strides, dtype and device never change after a tensor is made, but for a leaf that moves (take_data); an op
+// that "changes" a tensor in place changes its storage and steps the storage's version, by which autograd knows that a
+// saved value is no longer what it was.
 // Metadata may be read from any thread. Element data follows the order of the device's streams.
 #pragma once
 
@@ -212,6 +213,10 @@ Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const
 // The same view without autograd.
 Tensor alias(const yoke_tensor &x);
 
+// Makes x, which has data's shape, one more view of data's memory: with its dtype, device and strides. Other views of
+// x's former memory keep that.
+void take_data(yoke_tensor &x, const yoke_tensor &data);
+
 // A tensor over memory of the host program. Strides in elements, may be negative; nullptr: row-major.
 Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype dtype,
                    Device &device, yoke_drop_fn drop, void *user, const char *call);
@@ -259,8 +264,10 @@ inline int expanded_axis(const yoke_tensor &x) noexcept
 // Strides that view x as `shape`, if x's strides allow it without a copy.
 bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept;
 
-// Tensors alive in the process: what a leak check compares.
+// Tensors alive in the process, and those whose memory the tape keeps: what a leak check compares.
 int64_t live_tensor_count() noexcept;
+// The tape keeps so many more; a negative number: so many fewer.
+void count_kept_tensors(int64_t change) noexcept;
 
 // "[2, 3] float32 on cpu", for messages.
 std::string describe(const yoke_tensor &x);

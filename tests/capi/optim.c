@@ -1,5 +1,7 @@
 /* Adam, loss scaling, clipping, averages and schedules from C. */
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -110,6 +112,34 @@ static void the_scaler_skips_steps_on_overflow_and_follows_its_rule(void)
     OK(yoke_grad_scaler_unscale(scaler, sgd)); /* of another iteration */
     yoke_tensor_release(x);
     yoke_optimizer_release(sgd);
+    yoke_grad_scaler_release(scaler);
+}
+
+static void the_scale_stops_at_a_smallest_one(void)
+{
+    const float moved[2] = {0.5f, 1.5f};
+    yoke_grad_scaler_options state = {sizeof state, 0, 65536, 2, 0.5, 2000, 0};
+    const yoke_sgd_options options = {sizeof options, 0, 0.5, 0, 0, 0, 0};
+    yoke_grad_scaler *scaler = NULL;
+    yoke_optimizer *sgd = NULL;
+    yoke_tensor *x = leaf();
+    OK(yoke_sgd_create(&options, &sgd));
+    OK(yoke_sgd_add_group(sgd, &x, 1, NULL));
+    OK(yoke_grad_scaler_create(&state, &scaler));
+    for (int step = 0; step <= 170; step++) {
+        scaled_backward(scaler, x, step < 170 ? INFINITY : 1);
+        OK(yoke_grad_scaler_step(scaler, sgd));
+        OK(yoke_grad_scaler_update(scaler));
+    }
+    check_floats(x, moved, 2);
+    OK(yoke_grad_scaler_get_state(scaler, &state));
+    CHECK(state.scale == (double)FLT_MIN);
+    state.scale = 0;
+    OK(yoke_grad_scaler_set_state(scaler, &state));
+    OK(yoke_grad_scaler_get_state(scaler, &state));
+    CHECK(state.scale == (double)FLT_MIN);
+    yoke_optimizer_release(sgd);
+    yoke_tensor_release(x);
     yoke_grad_scaler_release(scaler);
 }
 
@@ -237,10 +267,80 @@ static void schedules_take_any_number(void)
     CHECK(yoke_schedule_one_cycle(1, 10, NAN, 25, 1e4, 5) == 1.0 / 25 / 1e4);
 }
 
+/* Holds the tensor, not its memory: so an optimizer goes on. */
+static void a_parameter_that_moves_stays_the_parameter_of_its_optimizer(void)
+{
+    const yoke_adam_options options = {sizeof options, 0, 0.5, 0.5, 0.75, 0, 0};
+    yoke_optimizer *adam = NULL;
+    yoke_tensor *x = leaf(), *state = NULL, *sum = NULL, *grad = NULL;
+    double value = 0;
+    OK(yoke_adam_create(&options, &adam));
+    OK(yoke_adam_add_group(adam, &x, 1, NULL));
+    set_grad(x, 3.0f, 5.0f);
+    OK(yoke_optimizer_step(adam));
+    OK(yoke_sum(x, NULL, 0, 0, YOKE_NONE, &sum));
+    OK(yoke_tensor_to_(x, NULL, YOKE_F64));
+    CHECK(yoke_tensor_dtype(x) == YOKE_F64);
+    OK(yoke_tensor_grad(x, &grad));
+    CHECK(yoke_tensor_dtype(grad) == YOKE_F64);
+    yoke_tensor_release(grad);
+    FAILS(yoke_backward(sum, NULL, 0), YOKE_E_STATE, "sum used a parameter that has moved");
+    yoke_tensor_release(sum);
+    OK(yoke_optimizer_step(adam));
+    OK(yoke_optimizer_get_state(adam, 0, 0, "exp_avg", &state));
+    CHECK(yoke_tensor_dtype(state) == YOKE_F64);
+    yoke_tensor_release(state);
+    OK(yoke_sum(x, NULL, 0, 0, YOKE_NONE, &sum));
+    OK(yoke_tensor_item_f64(sum, &value));
+    CHECK(fabs(value - 1.0) < 1e-6);
+    FAILS(yoke_tensor_to_(sum, NULL, YOKE_F32), YOKE_E_STATE, "only leaves move themselves");
+    FAILS(yoke_tensor_to_(NULL, NULL, YOKE_F32), YOKE_E_VALUE, "tensor");
+    yoke_tensor_release(sum);
+    yoke_tensor_release(x);
+    yoke_optimizer_release(adam);
+}
+
+static int warned;
+static void count_warning(void *user, int32_t level, const char *message)
+{
+    (void)user;
+    if (level == 1 &&
+        (strstr(message, "before the first one of its") || strstr(message, "no tensor to clip") ||
+         strstr(message, "broadcast to [2, 2]")))
+        ++warned;
+}
+
+static void what_trains_nothing_is_said_once(void)
+{
+    const yoke_sgd_options options = {sizeof options, 0, 0.5, 0, 0, 0, 0};
+    const float values[2] = {1.0f, 2.0f};
+    const int64_t column[2] = {2, 1};
+    yoke_optimizer *sgd = NULL;
+    yoke_tensor *x = leaf(), *y = floats(values, column, 2), *out = NULL;
+    OK(yoke_log_set_callback(count_warning, NULL, NULL));
+    OK(yoke_sgd_create(&options, &sgd));
+    OK(yoke_sgd_add_group(sgd, &x, 1, NULL));
+    for (int i = 0; i < 2; ++i) {
+        OK(yoke_optimizer_note_schedule(sgd));
+        OK(yoke_clip_grad_norm(NULL, 0, 1, 2, &out));
+        yoke_tensor_release(out);
+        OK(yoke_l1_loss(x, y, "mean", &out));
+        yoke_tensor_release(out);
+    }
+    CHECK(warned == 3);
+    OK(yoke_log_set_callback(NULL, NULL, NULL));
+    yoke_optimizer_release(sgd);
+    yoke_tensor_release(x);
+    yoke_tensor_release(y);
+}
+
 int main(void)
 {
+    RUN(what_trains_nothing_is_said_once);
+    RUN(a_parameter_that_moves_stays_the_parameter_of_its_optimizer);
     RUN(adam_steps_and_keeps_named_state);
     RUN(the_scaler_skips_steps_on_overflow_and_follows_its_rule);
+    RUN(the_scale_stops_at_a_smallest_one);
     RUN(a_disabled_scaler_gives_back_what_it_gets);
     RUN(gradients_are_clipped_by_their_common_norm);
     RUN(averages_follow_their_parameters);

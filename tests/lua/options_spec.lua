@@ -70,8 +70,8 @@ describe("trailing options", function()
 
     it("of a wrong name or type are error objects", function()
         for _, case in ipairs {
-            { "value", { "'start'", "none" }, nn.Flatten, { start = 1 } },
-            { "type", { "Flatten", "1 is one argument too many" }, nn.Flatten, 1 },
+            { "value", { "'start'", "none" }, nn.ReLU, { start = 1 } },
+            { "type", { "ReLU", "1 is one argument too many" }, nn.ReLU, 1 },
             { "value", { "ReLU", "'inplace'" }, nn.ReLU, { inplace = true } },
             { "type", { "LogSoftmax", "'axis'", "'x'", "a number" }, nn.LogSoftmax, "x" },
             { "type", { "Softmax", "0.5", "an integer" }, nn.Softmax, { axis = 0.5 } },

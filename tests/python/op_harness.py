@@ -61,7 +61,8 @@ def tensors_of(op, call, dtype, layout, leaves=None):
     for i, kind in enumerate(op.arg_types):
         if kind == "dtype" and i < len(args):
             args[i] = dtype_of(args[i])
-    return args, named
+    # Samples, as their references in NumPy, have all in order; Yoke takes some by name alone.
+    return args[:op.places], {**dict(zip(op.arg_names[op.places:], args[op.places:])), **named}
 
 
 def judged_of(results):

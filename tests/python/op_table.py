@@ -18,7 +18,7 @@ class _Arg(ctypes.Structure):
 
 class _OpArg(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_char_p), ("has_default", ctypes.c_int32),
-                ("reserved", ctypes.c_int32), ("default_value", _Arg)]
+                ("by_name", ctypes.c_int32), ("default_value", _Arg)]
 
 
 class _Op(ctypes.Structure):
@@ -36,6 +36,7 @@ class Op:
     arg_types: tuple
     results: str  # what stands behind the arrow
     mut_arg: int
+    places: int  # how many arguments a script may give by place
 
     @property
     def differentiable(self):
@@ -59,7 +60,8 @@ def _read_ops():
         args = [op.args[k] for k in range(op.arg_count)]
         name = op.name.decode()
         ops[name] = Op(name, op.family.decode(), tuple(a.name.decode() for a in args),
-                       tuple(a.type.decode() for a in args), re.split(r"\) -> ", op.signature.decode())[1], op.mut_arg)
+                       tuple(a.type.decode() for a in args), re.split(r"\) -> ", op.signature.decode())[1], op.mut_arg,
+                       sum(not a.by_name for a in args))
     return ops
 
 

@@ -16,7 +16,7 @@ class Run:
         self.net = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 12), *[nn.BatchNorm1d(12)] * norm, nn.Linear(12, 2))
         self.optimizer = yoke.optim.AdamW(self.net.parameters(), lr=0.01)
         self.scaler = yoke.GradScaler(init_scale=8., growth_interval=3)
-        self.sampler = yoke.data.DistributedSampler(EXAMPLES, group.rank, group.size, pad=False)
+        self.sampler = yoke.data.DistributedSampler(EXAMPLES, rank=group.rank, world_size=group.size, pad=False)
         self.ddp = yoke.DistributedDataParallel(self.net, group, bucket_mb=0.0005, **options)
         self.seen = []
         self.pass_ = iter(self.sampler)

@@ -112,7 +112,7 @@ def test_a_scaler_names_what_is_wrong():
     (lambda x: nn.BatchNorm2d(x), ["BatchNorm2d()", "num_features"]),
     (lambda x: nn.MultiheadAttention(x, 2), ["MultiheadAttention()", "embed_dim"]),
     (lambda x: nn.MultiheadAttention(2, x), ["MultiheadAttention()", "num_heads"]),
-    (lambda x: nn.MultiheadAttention(2, 2, x), ["MultiheadAttention()", "num_kv_heads"]),
+    (lambda x: nn.MultiheadAttention(2, 2, num_kv_heads=x), ["MultiheadAttention()", "num_kv_heads"]),
     (lambda x: nn.TransformerBlock(x, 2), ["TransformerBlock()", "width"]),
     (lambda x: nn.TransformerBlock(2, 2, hidden=x), ["TransformerBlock()", "hidden"])])
 def test_layers_name_a_size_that_is_no_whole_number(call, words):

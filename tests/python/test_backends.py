@@ -120,7 +120,7 @@ def test_scaled_mm_uses_tf32_unasked_where_it_holds_both_matrices_exactly(a, b, 
 def test_scaled_mm_never_rounds_float32_unasked(fine):
     exact, narrow, scale = yoke.full((1, 1), FINE), yoke.ones((1, 1)).to(dtype="float8_e4m3"), yoke.ones(1)
     x, y = (exact, narrow) if fine == "x" else (narrow, exact)
-    assert yoke.scaled_mm(x, y, scale, scale, yoke.float32).item() == FINE
+    assert yoke.scaled_mm(x, y, scale, scale, out_dtype=yoke.float32).item() == FINE
 
 
 # ---- cuDNN -----------------------------------------------------------------------------------------------------------

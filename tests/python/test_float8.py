@@ -126,7 +126,7 @@ def test_scaled_mm_multiplies_float8_matrices(a, b):
     expected = (x.to(dtype=yoke.float32) @ y.to(dtype=yoke.float32)) * 2
     got = yoke.scaled_mm(x, y, scale_x, scale_y)
     assert got.dtype is yoke.bfloat16 and got.tolist() == expected.to(dtype=yoke.bfloat16).tolist()
-    assert yoke.scaled_mm(x, y, scale_x, scale_y, yoke.float32).tolist() == expected.tolist()
+    assert yoke.scaled_mm(x, y, scale_x, scale_y, out_dtype=yoke.float32).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -137,4 +137,4 @@ def test_scaled_mm_names_what_is_wrong(arguments, words):
     with pytest.raises(yoke.ValueError, match=words):
         yoke.scaled_mm(yoke.ones(x, E4M3), yoke.ones(y, E4M3), yoke.ones(a), yoke.ones(b))
     with pytest.raises(yoke.TypeError, match="out_dtype.*int64"):
-        yoke.scaled_mm(yoke.ones((1, 1), E4M3), yoke.ones((1, 1), E4M3), yoke.ones(1), yoke.ones(1), yoke.int64)
+        yoke.scaled_mm(yoke.ones((1, 1), E4M3), yoke.ones((1, 1), E4M3), yoke.ones(1), yoke.ones(1), out_dtype=yoke.int64)

@@ -255,8 +255,8 @@ P = yoke.nn.Parameter(yoke.ones(2))
     (lambda: yoke.optim.schedule.cosine(None, total_step=3), "did you mean 'total_steps'"),
     (lambda: yoke.optim.EMA([P], decaj=0.9), "did you mean 'decay'"), (lambda: yoke.GradScaler(init_scal=2), "'init_scale'"),
     (lambda: yoke.Timer(print, secs=1), r"Timer\(fn, device, seconds, warmup\)"), (lambda: yoke.autocast(dtpe="float16"), "'dtype'"),
-    (lambda: yoke.autocast("cuda", dtype=yoke.float16), r"argument 'dtype' is given twice, by its place and by its name"),
-    (lambda: yoke.autocast(device_type="cuda"), r"no argument 'device_type'.*autocast\(dtype, enabled, cache_enabled\)"),
+    (lambda: yoke.autocast("cuda", dtype=yoke.float16), "the first argument is the device 'cuda'; leave it out"),
+    (lambda: yoke.autocast(device_type="cuda"), r"no argument 'device_type'.*autocast\(dtype, \*, enabled, cache_enabled\)"),
 ])
 def test_classes_say_of_a_keyword_which_one_is_near(make, told):
     with pytest.raises(yoke.TypeError, match=told):
@@ -286,3 +286,34 @@ def test_a_dtype_may_be_named_and_no_grad_may_stand_without_brackets():
     assert not halves(P).requires_grad and halves.__doc__ == "Half."
     with yoke.no_grad():
         assert doubles(P).requires_grad
+
+
+# ---- Formats ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [yoke.float64, yoke.float32, yoke.float16, yoke.bfloat16, yoke.float8_e4m3, yoke.int64, yoke.int32,
+                                   yoke.int8, yoke.uint8, yoke.bool], ids=str)
+def test_a_tensor_of_no_axes_is_written_as_its_number(dtype):
+    x = yoke.tensor(1, dtype=dtype)
+    for spec in (".3f", "8.2e", "+.1%", "g", "<9.3f"):
+        assert format(x, spec) == format(x.item(), spec) and format(nn.Parameter(x, False), spec) == format(x.item(), spec)
+    if not dtype.is_floating_point:
+        assert f"{x:03d}" == "001" and f"{x:x}" == "1"
+
+
+def test_a_loss_is_written_while_it_is_recorded():
+    loss = (yoke.ones(3, requires_grad=True) * 1.25).sum()
+    assert f"{loss:.3f}" == "3.750" and f"{loss}" == str(loss) and "%.1f" % loss == "3.8"
+    assert f"{yoke.ones(2)}" == str(yoke.ones(2)) and "{:>8.2f}".format(yoke.tensor(float("nan"))) == "     nan"
+
+
+def test_a_tensor_with_axes_has_no_format():
+    for x in (yoke.ones(1), yoke.ones(2), yoke.ones((0,))):
+        with pytest.raises(yoke.TypeError, match=r"format\(\): the format '\.3f' .*shape \(\d,\); write x\.item\(\)"):
+            f"{x:.3f}"
+    with pytest.raises(ValueError, match="format"):
+        f"{yoke.tensor(1.5):d}"
+    closed = yoke.ones(())
+    closed.close()
+    with pytest.raises(yoke.ClosedError):
+        f"{closed:.3f}"

@@ -119,7 +119,7 @@ def attention(q, k, v, causal):
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("causal", [False, True])
 def test_multihead_attention_is_attention_of_each_head(kv_heads, causal):
-    layer, x = nn.MultiheadAttention(32, 4, kv_heads, causal=causal), floats(2, 5, 32)
+    layer, x = nn.MultiheadAttention(32, 4, num_kv_heads=kv_heads, causal=causal), floats(2, 5, 32)
     values = x.numpy()
     w, b = layer.qkv.weight.detach().numpy(), layer.qkv.bias.detach().numpy()
     heads = (values @ w.T + b).reshape(2, 5, 4 + 2 * kv_heads, 8).swapaxes(1, 2)
@@ -213,7 +213,7 @@ def test_buffers_move_and_are_saved_but_not_trained():
     assert module.steps.item() == 1 and len(list(module.buffers())) == 2
     module.to(dtype=yoke.float64)
     assert (module.weight.dtype, module.table.dtype, module.steps.dtype) == (yoke.float64, yoke.float64, yoke.int64)
-    with pytest.raises(yoke.TypeError, match="'table' is a buffer.*int"):
+    with pytest.raises(yoke.TypeError, match="cannot assign 3 as buffer 'table'"):
         module.table = 3
     with pytest.raises(yoke.TypeError, match="'tensor' must be a tensor or None, not list"):
         module.register_buffer("bad", [1])
@@ -260,9 +260,9 @@ def test_apply_reaches_children_before_their_parent():
     (lambda: nn.Embedding(4, 3, padding_idx=4), yoke.IndexError, "padding_idx is 4, but there are 4 rows"),
     (lambda: nn.Embedding(4, 3)(yoke.tensor([4])), yoke.IndexError, "4"),
     (lambda: nn.MultiheadAttention(10, 3), yoke.ValueError, "embed_dim is 10 and num_heads 3"),
-    (lambda: nn.MultiheadAttention(12, 6, 4), yoke.ValueError, "num_kv_heads is 4 and num_heads 6"),
+    (lambda: nn.MultiheadAttention(12, 6, num_kv_heads=4), yoke.ValueError, "num_kv_heads is 4 and num_heads 6"),
     (lambda: nn.TransformerBlock(8, 2, activation="swoosh")(yoke.ones((1, 2, 8))), yoke.ValueError, "swoosh"),
-    (lambda: nn.MSELoss("median")(yoke.ones(2), yoke.ones(2)), yoke.ValueError, "median"),
+    (lambda: nn.MSELoss(reduction="median")(yoke.ones(2), yoke.ones(2)), yoke.ValueError, "median"),
 ])
 def test_wrong_input_is_named(make, error, said):
     with pytest.raises(error, match=said):

@@ -4,7 +4,7 @@ import pytest
 
 import yoke
 from op_cases import np_cross_entropy, np_log_softmax
-from op_table import to_numpy, to_yoke
+from op_table import FLOATS, to_numpy, to_yoke
 
 
 def refused(kind, *words):
@@ -20,7 +20,7 @@ def test_the_mean_of_halves_does_not_overflow_on_the_way(name):
 
 def test_the_batch_mean_of_halves_does_not_overflow_on_the_way():
     x, target = yoke.full((100, 100), -30.0, dtype=yoke.float16), yoke.ones((100, 100), dtype=yoke.float16)
-    assert yoke.kl_div(x, target, "batchmean").item() == 3000
+    assert yoke.kl_div(x, target, reduction="batchmean").item() == 3000
     assert yoke.cross_entropy(x * 0, yoke.zeros(100, dtype=yoke.int64)).item() == pytest.approx(np.log(100), rel=1e-3)
 
 
@@ -50,7 +50,7 @@ def test_rows_of_halves_that_begin_off_every_boundary(classes, dtype):
     logits = (to_yoke(rng.standard_normal((9, classes)) * 3)).to(dtype).requires_grad_(True)
     x, target = to_numpy(logits.detach().to(yoke.float64)), rng.integers(0, classes, 9)
     target[4] = -100
-    losses = yoke.cross_entropy(logits, to_yoke(target), "none", label_smoothing=0.125)
+    losses = yoke.cross_entropy(logits, to_yoke(target), reduction="none", label_smoothing=0.125)
     step = 2.0**-8 if dtype is yoke.bfloat16 else 2.0**-11
     np.testing.assert_allclose(to_numpy(losses.to(yoke.float64)), np_cross_entropy(x, target, "none", label_smoothing=0.125), rtol=1.5 * step)
     losses.sum().backward()
@@ -67,10 +67,10 @@ def test_losses_of_many_rows_add_up_in_parts(rows):
     x, target = rng.standard_normal((rows, 3)).astype(np.float32), rng.integers(0, 3, rows)
     target[rng.integers(0, rows, 100)] = -100
     for reduction in ("mean", "sum"):
-        got = yoke.cross_entropy(to_yoke(x), to_yoke(target), reduction).item()
+        got = yoke.cross_entropy(to_yoke(x), to_yoke(target), reduction=reduction).item()
         np.testing.assert_allclose(got, np_cross_entropy(x.astype(np.float64), target, reduction), rtol=1e-5)
         logs = to_yoke(np_log_softmax(x).astype(np.float32))
-        np.testing.assert_allclose(yoke.nll_loss(logs, to_yoke(target), reduction).item(), got, rtol=1e-5)
+        np.testing.assert_allclose(yoke.nll_loss(logs, to_yoke(target), reduction=reduction).item(), got, rtol=1e-5)
 
 
 def test_large_logits_have_finite_losses():
@@ -83,18 +83,46 @@ def test_large_logits_have_finite_losses():
     assert tiny == pytest.approx(np.log1p(np.exp(-20.0)), rel=1e-5)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("pos_weight", [None, 0.0, 1.0, 3.0])
+def test_cross_entropy_of_infinite_logits_is_zero_or_infinite(dtype, pos_weight):
+    inf, weight = np.inf, 1.0 if pos_weight is None else pos_weight
+    x = to_yoke(np.array([inf, inf, inf, -inf, -inf, -inf]), dtype, requires_grad=True)
+    target = to_yoke(np.array([0.0, 1.0, 0.5, 0.0, 1.0, 0.5]), dtype)
+    more = {} if pos_weight is None else {"pos_weight": to_yoke(np.array([pos_weight]), dtype)}
+    loss = yoke.binary_cross_entropy_with_logits(x, target, reduction="none", **more)
+    certain = inf if weight else 0.0
+    np.testing.assert_array_equal(to_numpy(loss), [inf, 0, inf, 0, certain, certain])
+    loss.sum().backward()
+    np.testing.assert_array_equal(to_numpy(x.grad), [1, 0, 0.5, 0, -weight, -0.5 * weight])
+
+
+def test_the_gradient_of_cross_entropy_of_logits_by_infinite_ones_is_right_in_the_target():
+    x, target = to_yoke(np.array([np.inf, -np.inf, 3.0])), to_yoke(np.array([1.0, 0.0, 0.0]), requires_grad=True)
+    for more in ({}, {"pos_weight": yoke.tensor([1.0], dtype=yoke.float64)}):
+        target.grad = None
+        yoke.binary_cross_entropy_with_logits(x, target, reduction="sum", **more).backward()
+        np.testing.assert_allclose(to_numpy(target.grad), [-np.inf, np.inf, -3], rtol=1e-15)
+
+
+def test_cross_entropy_of_logits_keeps_gradients_where_sigmoid_is_nearly_one():
+    x, target = to_yoke(np.array([40.0, -40.0], np.float32), requires_grad=True), yoke.tensor([1.0, 0.0])
+    yoke.binary_cross_entropy_with_logits(x, target, reduction="sum").backward()
+    np.testing.assert_allclose(to_numpy(x.grad), [-np.exp(-40), np.exp(-40)], rtol=1e-6)
+
+
 def test_a_certain_mistake_costs_a_hundred_and_a_target_of_zero_nothing():
     x = yoke.tensor([0.0, 1.0, 0.0, 1.0])
     np.testing.assert_array_equal(
         to_numpy(yoke.binary_cross_entropy(x, yoke.tensor([1.0, 0.0, 0.0, 1.0]), reduction="none")), [100, 100, 0, 0])
-    np.testing.assert_array_equal(to_numpy(yoke.kl_div(yoke.tensor([-np.inf, -1.0]), yoke.tensor([0.0, 1.0]), "none")), [0, 1])
+    np.testing.assert_array_equal(to_numpy(yoke.kl_div(yoke.tensor([-np.inf, -1.0]), yoke.tensor([0.0, 1.0]), reduction="none")), [0, 1])
 
 
 def test_kinks_have_a_slope_of_zero_and_nan_passes():
     x = to_yoke(np.array([1.0, np.nan], np.float32), requires_grad=True)
-    yoke.l1_loss(x, yoke.tensor([1.0, 0.0]), "sum").backward()
+    yoke.l1_loss(x, yoke.tensor([1.0, 0.0]), reduction="sum").backward()
     np.testing.assert_array_equal(to_numpy(x.grad), [0, np.nan])
-    assert np.isnan(yoke.mse_loss(x, x, "sum").item())
+    assert np.isnan(yoke.mse_loss(x, x, reduction="sum").item())
 
 
 def test_shapes_that_broadcast_give_the_losses_of_all_pairs():
@@ -108,7 +136,7 @@ def test_shapes_that_broadcast_give_the_losses_of_all_pairs():
 def test_dtypes_that_differ_are_promoted_and_each_gets_a_gradient_of_its_own():
     x = to_yoke(np.ones(3, np.float32), "bfloat16", requires_grad=True)
     target = to_yoke(np.zeros(3, np.float32), requires_grad=True)
-    loss = yoke.mse_loss(x, target, "sum")
+    loss = yoke.mse_loss(x, target, reduction="sum")
     assert loss.dtype == yoke.float32
     loss.backward()
     assert x.grad.dtype == yoke.bfloat16 and to_numpy(target.grad).tolist() == [-2, -2, -2]
@@ -117,7 +145,7 @@ def test_dtypes_that_differ_are_promoted_and_each_gets_a_gradient_of_its_own():
 
 def test_the_mean_of_nothing_is_nan_and_its_sum_zero():
     nothing = yoke.zeros((0, 3))
-    assert np.isnan(yoke.mse_loss(nothing, nothing).item()) and yoke.mse_loss(nothing, nothing, "sum").item() == 0
+    assert np.isnan(yoke.mse_loss(nothing, nothing).item()) and yoke.mse_loss(nothing, nothing, reduction="sum").item() == 0
     assert np.isnan(yoke.nll_loss(yoke.zeros((2, 3)), yoke.tensor([-100, -100])).item())
 
 
@@ -132,11 +160,11 @@ def test_bad_arguments_name_the_op_the_argument_and_the_values():
         with refused(yoke.ValueError, name, "weight", r"\[2\]"):
             getattr(yoke, name)(x, x, yoke.ones(2))
     with refused(yoke.ValueError, "mse_loss", "reduction", "batchmean", "mean"):
-        yoke.mse_loss(x, x, "batchmean")
+        yoke.mse_loss(x, x, reduction="batchmean")
     with refused(yoke.ValueError, "kl_div", "reduction", "average", "batchmean"):
-        yoke.kl_div(x, x, "average")
+        yoke.kl_div(x, x, reduction="average")
     with refused(yoke.ValueError, "kl_div", "batchmean", "no axis"):
-        yoke.kl_div(yoke.tensor(1.0), yoke.tensor(1.0), "batchmean")
+        yoke.kl_div(yoke.tensor(1.0), yoke.tensor(1.0), reduction="batchmean")
     with refused(yoke.ValueError, "smooth_l1_loss", "beta", "-1"):
         yoke.smooth_l1_loss(x, x, beta=-1)
     with refused(yoke.TypeError, "mse_loss", "int64"):

@@ -320,7 +320,7 @@ def test_schedules_are_those_of_torch(ours, theirs, request):
 
 
 @pytest.mark.parametrize("make", [
-    lambda s, o: s.constant(o, 0.5, 3), lambda s, o: s.linear(o, 1.0, 0.0, 9), lambda s, o: s.cosine(o, 9, 0.1, 2),
+    lambda s, o: s.constant(o, 0.5, 3), lambda s, o: s.linear(o, 1.0, 0.0, 9), lambda s, o: s.cosine(o, 9, 0.1, warmup_steps=2),
     lambda s, o: s.step(o, 2), lambda s, o: s.one_cycle(o, 1.0, 9)])
 def test_a_schedule_goes_on_where_it_was(make):
     whole = rates(make, 8)
@@ -340,7 +340,7 @@ def test_a_schedule_goes_on_where_it_was(make):
 @pytest.mark.parametrize("make, words", [
     (lambda s, o: s.constant(o, 1.0, -1), "'total_steps' is -1"), (lambda s, o: s.cosine(o, 0), "'total_steps' is 0"),
     (lambda s, o: s.cosine(o, 5, warmup_steps=-1), "'warmup_steps' is -1"), (lambda s, o: s.step(o, 0), "'step_size' is 0"),
-    (lambda s, o: s.one_cycle(o, 1.0, 0), "'total_steps' is 0"), (lambda s, o: s.one_cycle(o, 1.0, 5, 2.0), "'pct_start' is 2"),
+    (lambda s, o: s.one_cycle(o, 1.0, 0), "'total_steps' is 0"), (lambda s, o: s.one_cycle(o, 1.0, 5, pct_start=2.0), "'pct_start' is 2"),
     (lambda s, o: s.one_cycle(o, 1.0, 5, div_factor=0.0), "'div_factor'"), (lambda s, o: s.linear(o, 1, 0, 2.5), "2.5")])
 def test_schedules_refuse_wrong_numbers(make, words):
     with pytest.raises(yoke.ValueError, match=words):

@@ -24,7 +24,7 @@ class Script:
         net = nn.Linear(2, 1)
         self.optimizer = yoke.optim.SGD(net.parameters(), lr=0.01)
         self.ddp = yoke.DistributedDataParallel(net, group, compression=self.hook)
-        self.sampler = yoke.data.DistributedSampler(EXAMPLES, group.rank, group.size, pad=False)
+        self.sampler = yoke.data.DistributedSampler(EXAMPLES, rank=group.rank, world_size=group.size, pad=False)
 
     def hook(self, bucket, group):
         group.all_reduce(bucket.tensor, op="avg")

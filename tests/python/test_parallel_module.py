@@ -341,3 +341,29 @@ def test_a_forked_child_has_gradients_of_its_own():
     outs, statuses, errors = start(FORKED, 2)
     assert outs == ["7 [[1.5, 1.5]]\n[[2.5, 2.5]]\n"] * 2, (outs, errors)
     assert statuses == [0, 0]
+
+
+def test_gradients_of_a_module_that_moved_are_not_reduced_as_what_it_was():
+    def run(group):
+        layer = nn.Linear(2, 1)
+        ddp = yoke.DistributedDataParallel(layer, group)
+        ddp(yoke.ones((1, 2))).sum().backward()
+        layer.double()
+        loss = layer(yoke.ones((1, 2), dtype=yoke.float64)).sum()  # which passes the wrapper's own look by
+        with pytest.raises(yoke.StateError, match=r"'weight' is \[1, 2\] float64 on .* by now, but its gradients are reduced as .*float32.*wrap it again"):
+            loss.backward()
+        return "told"
+    told = on_ranks(2, run)
+    assert "told" in told and all(each == "told" or isinstance(each, (yoke.Error, AssertionError)) for each in told), told
+
+
+def test_one_rank_alone_may_move_its_module():
+    group, = yoke.comm.init_all(["cpu"], size=1)
+    layer = nn.Linear(2, 1)
+    ddp = yoke.DistributedDataParallel(layer, group)
+    optimizer = yoke.optim.SGD(layer.parameters(), lr=0.5)
+    layer.double()
+    before = layer.weight.tolist()[0]
+    ddp(yoke.ones((1, 2), dtype=yoke.float64)).sum().backward()
+    optimizer.step()
+    assert layer.weight.tolist()[0] == [before[0] - 0.5, before[1] - 0.5]

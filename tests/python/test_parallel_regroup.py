@@ -291,7 +291,7 @@ def test_who_goes_on_after_a_regroup_that_failed_is_told():
 
 def test_shares_stay_as_large_beside_each_other():
     def body(group):
-        sampler = yoke.data.DistributedSampler(100, group.rank, 3, shares=[0.5, 0.3, 0.2])
+        sampler = yoke.data.DistributedSampler(100, rank=group.rank, world_size=3, shares=[0.5, 0.3, 0.2])
         taken = [index for _, index in zip(range([10, 6, 4][group.rank]), sampler)]
         smaller = lost(group, 0)
         if smaller is None:
@@ -303,7 +303,7 @@ def test_shares_stay_as_large_beside_each_other():
     assert sorted([*first, *second[2], *third[2]]) == list(range(100))
 
     def unlike(group):
-        sampler = yoke.data.DistributedSampler(10, group.rank, 2, shares=[0.5, 0.5] if group.rank else None)
+        sampler = yoke.data.DistributedSampler(10, rank=group.rank, world_size=2, shares=[0.5, 0.5] if group.rank else None)
         with pytest.raises(yoke.ValueError, match="1 of 2 ranks have no shares"):
             sampler.regroup(group)
         return True
@@ -319,7 +319,7 @@ def test_what_it_does_not_take():
         with pytest.raises(yoke.TypeError, match="object 1 is 'a text'"):
             run.ddp.regroup(group, run.optimizer, "a text")
         told = []
-        for more in (run.optimizer, yoke.data.DistributedSampler(10, group.rank, 2)):  # a sampler has a call of its own
+        for more in (run.optimizer, yoke.data.DistributedSampler(10, rank=group.rank, world_size=2)):  # a sampler has a call of its own
             unlike = group.split(0)
             try:
                 run.ddp.regroup(unlike, run.optimizer, *[more] * group.rank)

@@ -8,7 +8,7 @@ from yoke.data import DistributedSampler
 
 
 def dealt(n, size, epoch=0, **options):
-    samplers = [DistributedSampler(n, rank, size, **options) for rank in range(size)]
+    samplers = [DistributedSampler(n, rank=rank, world_size=size, **options) for rank in range(size)]
     for each in samplers:
         each.set_epoch(epoch)
     passes = [list(each) for each in samplers]
@@ -39,14 +39,14 @@ def test_epochs_and_seeds_have_orders_of_their_own_alike_on_all_ranks():
 def test_a_state_goes_on_with_other_ranks_without_loss_or_repeat(before, after):
     seen, state = [], None
     for rank in range(before):
-        sampler = DistributedSampler(101, rank, before, pad=False)
+        sampler = DistributedSampler(101, rank=rank, world_size=before, pad=False)
         sampler.set_epoch(2)
         taken = iter(sampler)
         seen += [next(taken) for _ in range(7)]
         state = sampler.state_dict()
         assert state == {"epoch": 2, "consumed": 7 * before}
     for rank in range(after):
-        sampler = DistributedSampler(101, rank, after, pad=False)
+        sampler = DistributedSampler(101, rank=rank, world_size=after, pad=False)
         sampler.load_state_dict(state)
         sampler.set_epoch(2)
         seen += list(sampler)
@@ -57,7 +57,7 @@ def test_a_state_goes_on_with_other_ranks_without_loss_or_repeat(before, after):
 
 
 def test_shares_deal_each_step_in_their_parts():
-    samplers = [iter(DistributedSampler(100, rank, 2, shuffle=False, shares=[0.75, 0.25])) for rank in range(2)]
+    samplers = [iter(DistributedSampler(100, rank=rank, world_size=2, shuffle=False, shares=[0.75, 0.25])) for rank in range(2)]
     for step in range(5):
         taken = [next(samplers[0]) for _ in range(15)] + [next(samplers[1]) for _ in range(5)]
         assert sorted(taken) == list(range(20 * step, 20 * step + 20))
@@ -82,14 +82,14 @@ def test_wrong_arguments_are_refused(arguments, error, words):
 
 
 def test_states_that_are_none_are_refused():
-    sampler = DistributedSampler(5, 0, 1)
+    sampler = DistributedSampler(5, rank=0, world_size=1)
     for wrong, words in (({"epoch": 0, "consumed": 6}, "the data set has 5"), ({"epoch": 0}, "'consumed'"), (None, "'state_dict' is None")):
         with pytest.raises(yoke.ValueError, match=words):
             sampler.load_state_dict(wrong)
 
 
 def test_epochs_that_are_none_are_refused():
-    sampler = DistributedSampler(5, 0, 1)
+    sampler = DistributedSampler(5, rank=0, world_size=1)
     for wrong in (-1, 1.5, 2**63):
         with pytest.raises(yoke.ValueError, match=f"set_epoch.*'epoch' is {wrong}"):
             sampler.set_epoch(wrong)
@@ -102,7 +102,7 @@ def test_epochs_that_are_none_are_refused():
 
 def test_a_pass_that_was_left_for_another_one_says_so():
     def begun(count=2):
-        sampler = DistributedSampler(8, 0, 1, shuffle=False)
+        sampler = DistributedSampler(8, rank=0, world_size=1, shuffle=False)
         taken = iter(sampler)
         assert [next(taken) for _ in range(count)] == list(range(count))
         return sampler, taken
@@ -120,14 +120,14 @@ def test_a_pass_that_was_left_for_another_one_says_so():
 
 @pytest.mark.parametrize("n, size, options", [(3, 8, {"drop_last": True}), (0, 3, {}), (2, 4, {"pad": False})])
 def test_a_pass_without_examples_comes_to_its_end_too(n, size, options):
-    sampler = DistributedSampler(n, size - 1, size, **options)
+    sampler = DistributedSampler(n, rank=size - 1, world_size=size, **options)
     assert sampler.state_dict() == {"epoch": 0, "consumed": 0}
     assert list(sampler) == [] and sampler.state_dict() == {"epoch": 0, "consumed": n}
 
 
 def test_ranks_that_regroup_apart_go_on_from_the_furthest():
     def body(group):
-        sampler = DistributedSampler(60, group.rank, 3, pad=False, shuffle=False)
+        sampler = DistributedSampler(60, rank=group.rank, world_size=3, pad=False, shuffle=False)
         sampler.set_epoch(4)
         taken = iter(sampler)
         seen = [next(taken) for _ in range(10 + (group.rank == 1))]
@@ -145,10 +145,10 @@ def test_ranks_that_regroup_apart_go_on_from_the_furthest():
 
 def test_ranks_that_regroup_have_one_data_set():
     with pytest.raises(yoke.TypeError, match=r"regroup\(\): argument 'group' is None; it is a yoke.comm.Group"):
-        DistributedSampler(60, 0, 1).regroup(None)
+        DistributedSampler(60, rank=0, world_size=1).regroup(None)
 
     def body(group):
-        sampler = DistributedSampler(60 + 40 * group.rank, group.rank, 2)
+        sampler = DistributedSampler(60 + 40 * group.rank, rank=group.rank, world_size=2)
         with pytest.raises(yoke.ValueError, match="60 examples on rank 0 and 100 on rank 1"):
             sampler.regroup(group)
     done(on_ranks(2, body))

@@ -16,12 +16,12 @@ enum { kListRoom = 32 }; /* tensors of lists that find room on the C stack */
 typedef struct OpBinding {
     Binding *binding;
     const yoke_op *op;
-    int32_t required;        /* arguments without a default */
-    int8_t has_lists;        /* it takes lists of tensors */
-    int8_t creates;          /* its result is new: it takes requires_grad too */
-    int16_t spread;          /* the list of ints that may stand one by one, or none such: -1 */
-    uint16_t takes_tensor;   /* a bit for each argument for which a tensor serves */
-    uint8_t types[kMaxArgs]; /* ArgType of arg_type.h */
+    int32_t required, places; /* arguments without a default; those that may stand by place */
+    int8_t has_lists;         /* it takes lists of tensors */
+    int8_t creates;           /* its result is new: it takes requires_grad too */
+    int16_t spread;           /* the list of ints that may stand one by one, or none such: -1 */
+    uint16_t takes_tensor;    /* a bit for each argument for which a tensor serves */
+    uint8_t types[kMaxArgs];  /* ArgType of arg_type.h */
 } OpBinding;
 
 typedef struct Call {
@@ -154,8 +154,11 @@ static void convert_all(lua_State *L, const OpBinding *op, int given, int keywor
 /* Raises where there are more arguments than the op takes, spread ints aside. */
 static void check_count(lua_State *L, const OpBinding *op, int positional)
 {
-    if (positional <= op->op->arg_count) return;
-    if (op->spread >= 0 && positional - spread_over(L, op, positional) <= op->op->arg_count) return;
+    if (positional <= op->places) return;
+    if (op->spread >= 0 && positional - spread_over(L, op, positional) <= op->places) return;
+    if (op->places < op->op->arg_count)
+        yl_raise_place(L, op->binding, op->op->name, op->op->args[op->places].name,
+                       op->op->signature);
     yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "%d arguments; it takes at most %d: %s",
              positional, op->op->arg_count, op->op->signature);
 }
@@ -195,7 +198,7 @@ static int op_call(lua_State *L)
     Binding *b = op->binding;
     const int given = lua_gettop(L), result_count = op->op->result_count;
     const int keywords = has_keywords(L, op, given);
-    if (given - keywords > op->op->arg_count) check_count(L, op, given - keywords);
+    if (given - keywords > op->places) check_count(L, op, given - keywords);
 
     yoke_tensor **boxes[kMaxResults], *results[kMaxResults];
     for (int i = 0; i < result_count; ++i) boxes[i] = yl_new_tensor_of(L, b, lua_upvalueindex(2));
@@ -309,6 +312,7 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
     binding->binding = b;
     binding->op = op;
     binding->required = 0;
+    binding->places = 0;
     binding->takes_tensor = 0;
     binding->has_lists = 0;
     binding->creates = 0;
@@ -322,6 +326,7 @@ static void bind_op(lua_State *L, Binding *b, const yoke_op *op, OpBinding *bind
         binding->takes_tensor |= (uint16_t)(yl_arg_types[type].takes_tensor << i);
         binding->has_lists |= type == kTensors;
         binding->creates |= type == kDevice;
+        binding->places += !op->args[i].by_name;
         if (!op->args[i].has_default) binding->required = i + 1;
     }
     binding->spread = spread_of(binding);

@@ -199,6 +199,13 @@ static int zero_grad(lua_State *L)
     return 0;
 }
 
+static int note_schedule(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_check(L, b, yoke_optimizer_note_schedule(need_optimizer(L, b, "note_schedule")));
+    return 0;
+}
+
 static int get_lr(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -271,6 +278,7 @@ void yl_open_optim(lua_State *L, Binding *b)
                                        {"set_options", set_options},
                                        {"step", step},
                                        {"zero_grad", zero_grad},
+                                       {"note_schedule", note_schedule},
                                        {"get_lr", get_lr},
                                        {"set_lr", set_lr},
                                        {"group_count", group_count},

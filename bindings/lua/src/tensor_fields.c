@@ -1,8 +1,8 @@
 /* What a tensor tells about itself, x.shape, and the small methods: views, placement, identity. */
 #include "bindings/lua/src/leaves.h"
-#include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
+#include "bindings/lua/src/values/shape.h"
 
 /* ---- Fields ------------------------------------------------------------------------------------------ */
 
@@ -12,7 +12,7 @@ static void push_shape(lua_State *L, Binding *b, yoke_tensor *tensor)
     int64_t shape[YOKE_MAX_NDIM]; /* copied: the new table's allocation may close the tensor */
     const int64_t ndim = yoke_tensor_ndim(tensor);
     for (int64_t i = 0; i < ndim; ++i) shape[i] = yoke_tensor_shape(tensor)[i];
-    yl_push_integers(L, shape, ndim);
+    yl_push_shape(L, shape, ndim);
 }
 
 static void push_strides(lua_State *L, Binding *b, yoke_tensor *tensor)
@@ -21,7 +21,7 @@ static void push_strides(lua_State *L, Binding *b, yoke_tensor *tensor)
     int64_t strides[YOKE_MAX_NDIM];
     const int64_t ndim = yoke_tensor_ndim(tensor);
     for (int64_t i = 0; i < ndim; ++i) strides[i] = yoke_tensor_strides(tensor)[i];
-    yl_push_integers(L, strides, ndim);
+    yl_push_shape(L, strides, ndim);
 }
 
 static void push_dtype(lua_State *L, Binding *b, yoke_tensor *tensor)
@@ -172,27 +172,54 @@ static int keyword(lua_State *L, const char *name)
     return lua_gettop(L);
 }
 
+/* Reads where `call` moves a tensor: (device, dtype), (dtype), or a table with the first `count` names. */
+static void read_place(lua_State *L, const char *call, int count, const char *signature,
+                       yoke_device **where, yoke_dtype *kind)
+{
+    static const char *const names[] = {"device", "dtype", "non_blocking"};
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, call, 2, 3);
+    yl_tensor_arg(L, b, 1, call, "self");
+    const Target device = {b, call, "device"}, dtype = {b, call, "dtype"};
+    *where = NULL;
+    *kind = YOKE_NONE;
+    if (lua_type(L, 2) == LUA_TTABLE) {
+        yl_check_keywords(L, b, 2, call, names, count, signature);
+        *where = yl_need_device(L, device, keyword(L, "device"));
+        *kind = yl_need_dtype(L, dtype, keyword(L, "dtype"));
+        return;
+    }
+    if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TSTRING &&
+        !yoke_dtype_from_name(yl_need_text(L, device, 2), kind))
+        return;
+    *where = yl_need_device(L, device, 2);
+    *kind = yl_need_dtype(L, dtype, 3);
+}
+
 /* x:to(device, dtype), x:to(dtype), x:to{device=, dtype=, non_blocking=}. */
 static int tensor_to(lua_State *L)
 {
+    yoke_device *where;
+    yoke_dtype kind;
+    read_place(L, "to", 3, "to(device, dtype, non_blocking)", &where, &kind);
+    const int place = lua_type(L, 2) == LUA_TTABLE ? keyword(L, "non_blocking") : 0;
+    const int is_given = place && !lua_isnil(L, place);
+    return to(L, where, kind,
+              is_given ? yl_bool_arg(L, yl_binding(L), place, "to", "non_blocking") : 0);
+}
+
+/* x:to_(device, dtype), x:to_(dtype), x:to_{device=, dtype=}. */
+static int tensor_to_in_place(lua_State *L)
+{
     Binding *b = yl_binding(L);
-    yl_arg_count(L, b, "to", 2, 3);
-    yl_tensor_arg(L, b, 1, "to", "self");
-    const Target device = {b, "to", "device"}, dtype = {b, "to", "dtype"};
-    if (lua_type(L, 2) == LUA_TTABLE) {
-        static const char *const names[] = {"device", "dtype", "non_blocking"};
-        yl_check_keywords(L, b, 2, "to", names, 3, "to(device, dtype, non_blocking)");
-        yoke_device *where = yl_need_device(L, device, keyword(L, "device"));
-        const yoke_dtype kind = yl_need_dtype(L, dtype, keyword(L, "dtype"));
-        const int place = keyword(L, "non_blocking");
-        return to(L, where, kind,
-                  lua_isnil(L, place) ? 0 : yl_bool_arg(L, b, place, "to", "non_blocking"));
-    }
-    yoke_dtype kind = YOKE_NONE;
-    if (lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TSTRING &&
-        !yoke_dtype_from_name(yl_need_text(L, device, 2), &kind))
-        return to(L, NULL, kind, 0);
-    return to(L, yl_need_device(L, device, 2), yl_need_dtype(L, dtype, 3), 0);
+    yoke_device *where;
+    yoke_dtype kind;
+    read_place(L, "to_", 2, "to_(device, dtype)", &where, &kind);
+    yoke_tensor *tensor = yl_tensor_arg(L, b, 1, "to_", "self");
+    YL_CALL(L, b, tensor, yoke_tensor_to_(tensor, where, kind));
+    lua_settop(L, 1);
+    yl_count(L, b, tensor, NULL);
+    return 1;
 }
 
 static int tensor_cpu(lua_State *L)
@@ -228,6 +255,18 @@ static int tensor_length(lua_State *L)
         return yl_raise(L, b, YOKE_E_TYPE, "#",
                         "a 0-dim tensor has no length; item() gives its value");
     lua_pushinteger(L, yoke_tensor_shape(tensor)[0]);
+    return 1;
+}
+
+/* Lua asks for two userdata that are not one object. */
+static int tensor_equal(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    if (yl_test_tensor(L, b, 1) && yl_test_tensor(L, b, 2))
+        return yl_raise(
+            L, b, YOKE_E_TYPE, "tensor",
+            "== and ~= make one boolean in Lua and do not compare tensors; compare elements with yoke.eq(a, b) or yoke.ne(a, b), all of them with yoke.eq(a, b):all():item(), single values with a:item() == b:item(), objects with rawequal(a, b)");
+    lua_pushboolean(L, 0);
     return 1;
 }
 
@@ -276,13 +315,12 @@ void yl_open_tensor_fields(lua_State *L, Binding *b)
                                        {"data_ptr", data_ptr},
                                        {"is_closed", tensor_is_closed},
                                        {"to", tensor_to},
+                                       {"to_", tensor_to_in_place},
                                        {"cpu", tensor_cpu},
                                        {NULL, NULL}};
-    static const luaL_Reg events[] = {{"__len", tensor_length},
-                                      {"__tostring", tensor_tostring},
-                                      {"__lt", tensor_order},
-                                      {"__le", tensor_order},
-                                      {NULL, NULL}};
+    static const luaL_Reg events[] = {{"__len", tensor_length}, {"__tostring", tensor_tostring},
+                                      {"__eq", tensor_equal},   {"__lt", tensor_order},
+                                      {"__le", tensor_order},   {NULL, NULL}};
     static const luaL_Reg functions[] = {
         {"is_tensor", is_tensor}, {"shares_memory", shares_memory}, {NULL, NULL}};
     yl_set_functions(L, b, functions);

@@ -33,7 +33,7 @@ function Device:supports(dtype, feature) end
 ---A strided view of memory on one device. x[i] is the view at i along axis 0, counted from 0; x[i] = v
 ---writes; #x is the length of axis 0; + - * / and unary minus are ops.
 ---@class yoke.Tensor
----@field shape integer[]
+---@field shape integer[] counted from 1; prints, joins and compares by its numbers
 ---@field strides integer[] in elements
 ---@field dtype yoke.dtype
 ---@field device yoke.Device
@@ -353,6 +353,7 @@ function yoke.reset_peak_memory_stats(device) end
 ---@return integer total bytes
 function yoke.mem_get_info(device) end
 
+---Tensors alive in the process, Lua's and other hosts', and each that the tape keeps (saved_tensors).
 ---@return integer
 function yoke.live_tensor_count() end
 

@@ -51,3 +51,10 @@ function Tensor:dim() end
 ---Sets every element to 0.
 ---@return yoke.Tensor self
 function Tensor:zero_() end
+
+---Moves and casts the tensor itself, a leaf, and its gradient; returns it. Whoever holds it has the new values. Also
+---x:to_(dtype) and x:to_{device =, dtype =}.
+---@param device? yoke.Device|string|integer
+---@param dtype? yoke.dtype
+---@return yoke.Tensor
+function Tensor:to_(device, dtype) end

@@ -939,55 +939,45 @@ function Tensor:prod(axis, keepdim, dtype) end
 ---Variance over axes, divided by the count minus correction; floating dtypes only.
 ---@param x yoke.Tensor
 ---@param axis? integer|integer[]
----@param keepdim? boolean
----@param correction? integer
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
-function yoke.var(x, axis, keepdim, correction) end
+function yoke.var(x, axis) end
 
 ---Variance over axes, divided by the count minus correction; floating dtypes only.
 ---@param axis? integer|integer[]
----@param keepdim? boolean
----@param correction? integer
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
-function Tensor:var(axis, keepdim, correction) end
+function Tensor:var(axis) end
 
 ---Standard deviation over axes: the square root of var.
 ---@param x yoke.Tensor
 ---@param axis? integer|integer[]
----@param keepdim? boolean
----@param correction? integer
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
-function yoke.std(x, axis, keepdim, correction) end
+function yoke.std(x, axis) end
 
 ---Standard deviation over axes: the square root of var.
 ---@param axis? integer|integer[]
----@param keepdim? boolean
----@param correction? integer
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, options: { axis?: integer|integer[], keepdim?: boolean, correction?: integer }): yoke.Tensor
-function Tensor:std(axis, keepdim, correction) end
+function Tensor:std(axis) end
 
 ---Vector norm of order p over axes; p may be 0, infinite or negative.
 ---@param x yoke.Tensor
 ---@param p? number
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? yoke.dtype
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
-function yoke.norm(x, p, axis, keepdim, dtype) end
+function yoke.norm(x, p, axis, keepdim) end
 
 ---Vector norm of order p over axes; p may be 0, infinite or negative.
 ---@param p? number
 ---@param axis? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? yoke.dtype
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, options: { p?: number, axis?: integer|integer[], keepdim?: boolean, dtype?: yoke.dtype }): yoke.Tensor
-function Tensor:norm(p, axis, keepdim, dtype) end
+function Tensor:norm(p, axis, keepdim) end
 
 ---log(sum(exp(x))) over axes (all by default), without overflow.
 ---@param x yoke.Tensor
@@ -1101,138 +1091,110 @@ function Tensor:log_softmax(axis, dtype) end
 ---Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
----@param reduction? string
----@param ignore_index? integer
----@param label_smoothing? number
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer, label_smoothing?: number }): yoke.Tensor
-function yoke.cross_entropy(x, target, reduction, ignore_index, label_smoothing) end
+function yoke.cross_entropy(x, target) end
 
 ---Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
----@param reduction? string
----@param ignore_index? integer
----@param label_smoothing? number
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer, label_smoothing?: number }): yoke.Tensor
-function Tensor:cross_entropy(target, reduction, ignore_index, label_smoothing) end
+function Tensor:cross_entropy(target) end
 
 ---Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
----@param reduction? string
----@param ignore_index? integer
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer }): yoke.Tensor
-function yoke.nll_loss(x, target, reduction, ignore_index) end
+function yoke.nll_loss(x, target) end
 
 ---Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
----@param reduction? string
----@param ignore_index? integer
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, ignore_index?: integer }): yoke.Tensor
-function Tensor:nll_loss(target, reduction, ignore_index) end
+function Tensor:nll_loss(target) end
 
 ---Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
----@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
-function yoke.mse_loss(x, target, reduction) end
+function yoke.mse_loss(x, target) end
 
 ---Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
----@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
-function Tensor:mse_loss(target, reduction) end
+function Tensor:mse_loss(target) end
 
 ---Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
----@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
-function yoke.l1_loss(x, target, reduction) end
+function yoke.l1_loss(x, target) end
 
 ---Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
----@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string }): yoke.Tensor
-function Tensor:l1_loss(target, reduction) end
+function Tensor:l1_loss(target) end
 
 ---Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
----@param reduction? string
----@param beta? number
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, beta?: number }): yoke.Tensor
-function yoke.smooth_l1_loss(x, target, reduction, beta) end
+function yoke.smooth_l1_loss(x, target) end
 
 ---Squared error (halved, over beta) below beta, absolute error above; x and target are broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
----@param reduction? string
----@param beta? number
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, beta?: number }): yoke.Tensor
-function Tensor:smooth_l1_loss(target, reduction, beta) end
+function Tensor:smooth_l1_loss(target) end
 
 ---Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
----@param reduction? string
----@param pos_weight? yoke.Tensor
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, pos_weight?: yoke.Tensor }): yoke.Tensor
-function yoke.binary_cross_entropy_with_logits(x, target, weight, reduction, pos_weight) end
+function yoke.binary_cross_entropy_with_logits(x, target, weight) end
 
 ---Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and pos_weight are broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
----@param reduction? string
----@param pos_weight? yoke.Tensor
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string, pos_weight?: yoke.Tensor }): yoke.Tensor
-function Tensor:binary_cross_entropy_with_logits(target, weight, reduction, pos_weight) end
+function Tensor:binary_cross_entropy_with_logits(target, weight) end
 
 ---Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
----@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string }): yoke.Tensor
-function yoke.binary_cross_entropy(x, target, weight, reduction) end
+function yoke.binary_cross_entropy(x, target, weight) end
 
 ---Cross entropy of probabilities x and target of the same shape; logarithms are held above -100; weight is broadcast; reduction is "mean", "sum" or "none".
 ---@param target yoke.Tensor
 ---@param weight? yoke.Tensor
----@param reduction? string
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { weight?: yoke.Tensor, reduction?: string }): yoke.Tensor
-function Tensor:binary_cross_entropy(target, weight, reduction) end
+function Tensor:binary_cross_entropy(target, weight) end
 
 ---Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
 ---@param x yoke.Tensor
 ---@param target yoke.Tensor
----@param reduction? string
----@param log_target? boolean
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, log_target?: boolean }): yoke.Tensor
-function yoke.kl_div(x, target, reduction, log_target) end
+function yoke.kl_div(x, target) end
 
 ---Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean" (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
 ---@param target yoke.Tensor
----@param reduction? string
----@param log_target? boolean
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, target: yoke.Tensor, options: { reduction?: string, log_target?: boolean }): yoke.Tensor
-function Tensor:kl_div(target, reduction, log_target) end
+function Tensor:kl_div(target) end
 
 ---Normalises the last axes, of shape normalized_shape, to mean 0 and variance 1, then scales by weight and shifts by bias.
 ---@param x yoke.Tensor
@@ -1460,19 +1422,17 @@ function Tensor:scaled_dot_product_attention(key, value, mask, dropout_p, is_cau
 ---@param y yoke.Tensor
 ---@param scale_x yoke.Tensor
 ---@param scale_y yoke.Tensor
----@param out_dtype? yoke.dtype
 ---@return yoke.Tensor
 ---@overload fun(x: yoke.Tensor, y: yoke.Tensor, scale_x: yoke.Tensor, scale_y: yoke.Tensor, options: { out_dtype?: yoke.dtype }): yoke.Tensor
-function yoke.scaled_mm(x, y, scale_x, scale_y, out_dtype) end
+function yoke.scaled_mm(x, y, scale_x, scale_y) end
 
 ---x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above all, and scales of one element; bfloat16 from float8 unless told otherwise.
 ---@param y yoke.Tensor
 ---@param scale_x yoke.Tensor
 ---@param scale_y yoke.Tensor
----@param out_dtype? yoke.dtype
 ---@return yoke.Tensor
 ---@overload fun(self: yoke.Tensor, y: yoke.Tensor, scale_x: yoke.Tensor, scale_y: yoke.Tensor, options: { out_dtype?: yoke.dtype }): yoke.Tensor
-function Tensor:scaled_mm(y, scale_x, scale_y, out_dtype) end
+function Tensor:scaled_mm(y, scale_x, scale_y) end
 
 ---Convolution of x [N, C, L], or [C, L], with weight [out, C / groups, size], plus bias [out]; padding is of zeros at both ends.
 ---@param x yoke.Tensor
@@ -1520,7 +1480,7 @@ function yoke.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 ---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer }): yoke.Tensor
 function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 
----The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.
+---The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride or dilation, is added to its size.
 ---@param x yoke.Tensor
 ---@param weight yoke.Tensor
 ---@param bias? yoke.Tensor
@@ -1533,7 +1493,7 @@ function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 ---@overload fun(x: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[] }): yoke.Tensor
 function yoke.conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
----The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride, is added to its size.
+---The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends of the result, and output_padding, below stride or dilation, is added to its size.
 ---@param weight yoke.Tensor
 ---@param bias? yoke.Tensor
 ---@param stride? integer|integer[]
@@ -1545,7 +1505,7 @@ function yoke.conv_transpose2d(x, weight, bias, stride, padding, output_padding,
 ---@overload fun(self: yoke.Tensor, weight: yoke.Tensor, options: { bias?: yoke.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[] }): yoke.Tensor
 function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
----The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
 ---@param x yoke.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
@@ -1556,7 +1516,7 @@ function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, 
 ---@overload fun(x: yoke.Tensor, kernel_size: integer|integer[], options: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean }): yoke.Tensor
 function yoke.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode) end
 
----The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient goes to the first of equal maxima, or of NaNs.
+---The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than stride. The gradient goes to the first of equal maxima, or of NaNs.
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]

@@ -20,11 +20,8 @@ local function check_type(call, name, value, default)
     core.raise("type", call, ("option '%s' is %s; it takes %s"):format(name, shown(value), article(default)))
 end
 
---- "; did you mean 'axis'?", or "" where none of a list of names is near.
-function options.meant(name, names)
-    local meant = core.meant(tostring(name), names)
-    return meant and ("; did you mean '%s'?"):format(meant) or ""
-end
+--- "; did you mean 'axis'?", or advice about a word of another library, or "" where none of a list of names is near.
+function options.meant(name, names) return core.meant(tostring(name), names) end
 
 local function refuse_unknown(call, name, names)
     local known = #names > 0 and "there " .. (#names > 1 and "are " or "is ") .. table.concat(names, ", ") or "it takes none"
@@ -118,6 +115,30 @@ function options.read(call, known, ...)
         end
     end
     return table.unpack(values, 1, #known)
+end
+
+--- Raises unless each named value is a whole number of 1 or more: positive("Linear", {"in_features", n}, …).
+function options.positive(call, ...)
+    local texts, fine = {}, true
+    for i, pair in ipairs { ... } do
+        texts[i] = ("%s is %s"):format(pair[1], pair[2])
+        fine = fine and math.type(pair[2]) == "integer" and pair[2] >= 1
+    end
+    if not fine then
+        core.raise("value", call, table.concat(texts, " and ") .. "; whole numbers of 1 or more are needed")
+    end
+end
+
+--- Raises for arguments that `init`, a method, has no room for: Lua drops them.
+function options.refuse_more(call, init, ...)
+    local known = debug and debug.getinfo(init, "u")
+    if not known or known.isvararg then return end
+    for i = known.nparams, select("#", ...) do
+        local extra = select(i, ...)
+        if extra ~= nil then
+            core.raise("type", call, ("argument %d is %s; it takes at most %d"):format(i, shown(extra), known.nparams - 1))
+        end
+    end
 end
 
 return options

@@ -47,7 +47,10 @@ function Parallel:init(module, given)
     local buffer_names, buffers = listed(module:named_buffers())
     local compression = named.compression or nil
     local known, trained, broadcast = {}, {}, {}
-    for i, name in ipairs(names) do known[name], trained[i] = true, params[i].requires_grad end
+    local places = {}
+    for i, name in ipairs(names) do
+        known[name], trained[i], places[i] = true, params[i].requires_grad, params[i].dtype .. " on " .. tostring(params[i].device)
+    end
     for i, name in ipairs(buffer_names) do broadcast[name] = buffers[i] end
     rawset(self, "broadcast", broadcast)
     rawset(self, "group", named.group)
@@ -55,6 +58,7 @@ function Parallel:init(module, given)
     rawset(self, "known", known)
     rawset(self, "names", names)
     rawset(self, "trained", trained)
+    rawset(self, "places", places)
     rawset(self, "wrapped", params)
     rawset(self, "reducer", core._reducer(handle, params, names, buffers, buffer_names, named.bucket_mb, compression))
 end
@@ -80,6 +84,9 @@ local function change_of_parameters(self)
         if each.requires_grad ~= self.trained[i] then
             local what = self.trained[i] and "frozen" or "frozen, and requires a gradient now"
             return ("the parameter '%s' was %s"):format(self.names[i], what)
+        end
+        if each.dtype .. " on " .. tostring(each.device) ~= self.places[i] then
+            return ("the parameter '%s' was moved to another dtype or device"):format(self.names[i])
         end
     end
 end

@@ -44,8 +44,9 @@ local function new(kind, optimizer, given, lr_at)
     return self
 end
 
---- One step on: call it after optimizer:step().
+--- One step on: call it after optimizer:step(). Before its first one it warns.
 function Schedule:step()
+    self.optimizer.handle:note_schedule()
     self.last_step = self.last_step + 1
     apply(self)
 end

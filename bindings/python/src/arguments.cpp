@@ -19,6 +19,14 @@ bool raise_call(const OpSpec &spec, PyObject *problem)
 
 bool raise_count(const OpSpec &spec, Py_ssize_t given)
 {
+    if (spec.places < spec.arg_count) {
+        const char *name = spec.args[spec.places].text;
+        return raise_call(
+            spec,
+            PyUnicode_FromFormat(
+                "argument '%s' is given by its name alone, since PyTorch has another one in its place; write %s=...",
+                name, name));
+    }
     return raise_call(
         spec, PyUnicode_FromFormat("takes at most %d argument%s but %zd were given", spec.arg_count,
                                    spec.arg_count == 1 ? "" : "s", given));
@@ -75,7 +83,7 @@ bool Arguments::place(PyObject *self, PyObject *const *args, Py_ssize_t count)
     const Py_ssize_t own = self != nullptr;
     if (spec_.spread >= own) find_spread(args, count, own);
     const Py_ssize_t taken = spread_count_ - 1;
-    if (count + own - taken > spec_.arg_count) return raise_count(spec_, count + own);
+    if (count + own - taken > spec_.places) return raise_count(spec_, count + own);
     if (self) objects_[0] = self;
     for (Py_ssize_t i = 0; i < count; i++) {
         const Py_ssize_t to = own + i;

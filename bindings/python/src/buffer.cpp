@@ -81,8 +81,13 @@ int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
         return refuse(view, "it is not contiguous; call .contiguous() first");
     auto *more = static_cast<Export *>(PyMem_Malloc(sizeof(Export)));
     if (!more) return PyErr_NoMemory(), -1;
-    more->tensor = yoke_tensor_retain(tensor);
-    fill(view, tensor, more, flags);
+    // The export holds a view: it keeps this memory where the tensor moves (to_).
+    if (yoke_tensor_detach(tensor, &more->tensor)) {
+        PyMem_Free(more);
+        raise_last_error();
+        return -1;
+    }
+    fill(view, more->tensor, more, flags);
     static char nowhere[1];  // consumers take a null pointer for a failure
     if (!view->buf) view->buf = nowhere;
     view->obj = new_reference(self);

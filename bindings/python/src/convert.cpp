@@ -175,6 +175,9 @@ bool is_lone_int(PyObject *value)
 bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out)
 {
     int64_t number = 0;
+    // PyTorch's var(False) is no axis 0.
+    if (PyBool_Check(value))
+        return raise_type(place, "an int or a sequence of ints", value) != nullptr;
     if (is_lone_int(value)) {
         if (!to_int64(value, place, &number)) return false;
         out->push_back(number);

@@ -51,6 +51,16 @@ bool names_dtype(PyObject *value, yoke_dtype *out)
            yoke_dtype_from_name(text, out) == YOKE_OK;
 }
 
+// Reads the device and dtype that `values` name, in this order.
+bool read_place(const char *call, PyObject **values, yoke_device **device, yoke_dtype *dtype)
+{
+    // to(yoke.float16) and to("float16") mean the dtype: a device is never one.
+    if (values[1] == Py_None && (dtype_number(values[0], dtype) || names_dtype(values[0], dtype)))
+        values[0] = Py_None;
+    if (!to_device(values[0], {call, "device"}, device)) return false;
+    return values[1] == Py_None || to_dtype(values[1], {call, "dtype"}, dtype);
+}
+
 PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     static const char *const kNames[] = {"device", "dtype", "non_blocking"};
@@ -59,13 +69,26 @@ PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *
     yoke_device *device = nullptr;
     yoke_dtype dtype = YOKE_NONE;
     int32_t non_blocking = 0;
-    // to(yoke.float16) and to("float16") mean the dtype: a device is never one.
-    if (values[1] == Py_None && (dtype_number(values[0], &dtype) || names_dtype(values[0], &dtype)))
-        values[0] = Py_None;
-    if (!to_device(values[0], {"to", "device"}, &device)) return nullptr;
-    if (values[1] != Py_None && !to_dtype(values[1], {"to", "dtype"}, &dtype)) return nullptr;
+    if (!read_place("to", values, &device, &dtype)) return nullptr;
     if (!to_bool(values[2], {"to", "non_blocking"}, &non_blocking)) return nullptr;
     return move_tensor(self, device, dtype, non_blocking != 0);
+}
+
+PyObject *to_in_place(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const kNames[] = {"device", "dtype"};
+    PyObject *values[2] = {Py_None, Py_None};
+    yoke_tensor *tensor = tensor_argument(self, {"to_", "self"});
+    yoke_device *device = nullptr;
+    yoke_dtype dtype = YOKE_NONE;
+    if (!tensor || !read_parameters("to_", kNames, 2, 0, args, count, keywords, values) ||
+        !read_place("to_", values, &device, &dtype))
+        return nullptr;
+    const Hold hold(tensor);
+    // The GIL is kept: no other thread may see the tensor half moved.
+    if (with_retry([&] { return yoke_tensor_to_(tensor, device, dtype); }))
+        return raise_last_error();
+    return new_reference(self);
 }
 
 PyObject *cpu(PyObject *self, PyObject *)
@@ -231,6 +254,25 @@ PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObjec
     return call_numpy(self, values[0], values[1]);
 }
 
+// NumPy's operators and functions, of which a tensor is an argument.
+PyObject *array_ufunc(PyObject *, PyObject *args, PyObject *keywords)
+{
+    PyObject *module = PyImport_ImportModule("yoke._numpy");
+    PyObject *function = module ? PyObject_GetAttrString(module, "ufunc") : nullptr;
+    PyObject *result = function ? PyObject_Call(function, args, keywords) : nullptr;
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    return result;
+}
+
+PyObject *format(PyObject *self, PyObject *spec)
+{
+    PyObject *module = PyImport_ImportModule("yoke._format");
+    PyObject *text = module ? PyObject_CallMethod(module, "formatted", "OO", self, spec) : nullptr;
+    Py_XDECREF(module);
+    return text;
+}
+
 PyObject *deep_copy(PyObject *self, PyObject *memo)
 {
     if (!tensor_argument(self, {"__deepcopy__", "self"})) return nullptr;
@@ -257,6 +299,10 @@ PyMethodDef tensor_methods[] = {
      "The tensor on another device and with another dtype; itself where nothing changes. A dtype may\n"
      "stand first. Gradients flow back. With non_blocking the caller does not wait for copies between\n"
      "host and device; what then lies on the host is read after the stream was waited for."},
+    {"to_", keywords(to_in_place), kKeywords,
+     "to_($self, /, device=None, dtype=None)\n--\n\n"
+     "Moves and casts the tensor itself, a leaf, and its gradient; returns it. Who holds it, such as an\n"
+     "optimizer, has the new values. What was recorded before cannot be walked back afterwards."},
     {"cpu", cpu, METH_NOARGS,
      "cpu($self, /)\n--\n\nThe tensor in host memory; itself if it is there."},
     {"pin_memory", pin_memory, METH_NOARGS,
@@ -283,10 +329,16 @@ PyMethodDef tensor_methods[] = {
      "requires no grad, else UnsupportedError or StateError says what to call before."},
     {"__array__", keywords(array), kKeywords,
      "__array__($self, /, dtype=None, copy=None)\n--\n\nNumPy's way to ask for numpy()."},
+    {"__array_ufunc__", keywords(array_ufunc), METH_VARARGS | METH_KEYWORDS,
+     "__array_ufunc__($self, ufunc, method, /, *inputs, **options)\n--\n\n"
+     "NumPy's way to leave `array + x` and its like to the tensor. TypeError for other functions of NumPy's."},
+    {"__format__", format, METH_O,
+     "__format__($self, spec, /)\n--\n\n"
+     "f\"{x:.3f}\": the number of a 0-dim tensor in that format. TypeError for a tensor that has axes."},
     {"__deepcopy__", deep_copy, METH_O,
      "__deepcopy__($self, memo, /)\n--\n\n"
-     "copy.deepcopy's way to ask for a leaf of its own with the same values and gradient. StateError\n"
-     "for what is no leaf."},
+     "copy.deepcopy's way to ask for a leaf of its own with the same values, strides and gradient. What\n"
+     "shares memory in one copied structure shares it again. StateError for what is no leaf."},
     {"__reduce_ex__", reduce, METH_O,
      "__reduce_ex__($self, protocol, /)\n--\n\n"
      "pickle's and copy.copy's way to ask for it: elements, layout, device and whether it requires grad,\n"

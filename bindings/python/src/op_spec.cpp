@@ -71,7 +71,7 @@ bool takes_tensor(const ArgSpec &arg)
 // Whether `count` tensors, alone, are a call of the op.
 bool takes_tensors(const OpSpec &spec, int count)
 {
-    if (spec.arg_count < count || spec.result_count != 1) return false;
+    if (spec.places < count || spec.result_count != 1) return false;
     for (int i = 0; i < spec.arg_count; i++)
         if (i < count ? !takes_tensor(spec.args[i]) : spec.args[i].required) return false;
     return true;
@@ -126,6 +126,7 @@ bool read_op(const char *name, OpSpec *spec)
     for (int i = 0; i < op.arg_count; i++) {
         if (!read_arg(op.args[i], &spec->args[i])) return false;
         spec->creates |= spec->args[i].kind == ArgKind::kDevice;
+        spec->places += !op.args[i].by_name;
     }
     spec->spread = spread_of(*spec);
     spec->takes_one = takes_tensors(*spec, 1);

@@ -28,6 +28,7 @@ struct ArgSpec {
 struct OpSpec {
     int32_t id;
     int arg_count;
+    int places;        // how many of them may stand by place
     int result_count;  // -1 for a list
     int mut_arg;       // the argument that is returned, or -1
     int spread;        // the list of ints that may stand one by one, or -1

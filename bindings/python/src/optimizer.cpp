@@ -106,6 +106,11 @@ void Optimizer::zero_grad(const py::object &set_to_none)
     check(yoke_optimizer_zero_grad(handle_, need_bool(set_to_none, "zero_grad", "set_to_none")));
 }
 
+void Optimizer::note_schedule()
+{
+    check(yoke_optimizer_note_schedule(handle_));
+}
+
 py::object Optimizer::state() const
 {
     return object_state(handle_, yoke_optimizer_state);
@@ -126,6 +131,7 @@ void bind_optimizer(py::module_ &module)
         .def("set_options", &Optimizer::set_options, group, options)
         .def("step", &Optimizer::step)
         .def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none"))
+        .def("note_schedule", &Optimizer::note_schedule)
         .def("state", &Optimizer::state)
         .def("load_state", &Optimizer::load_state, py::arg("state"));
 }

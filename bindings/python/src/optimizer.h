@@ -21,6 +21,7 @@ public:
     void set_options(int64_t group, const py::dict &options);
     void step();
     void zero_grad(const py::object &set_to_none);
+    void note_schedule();
     py::object state() const;
     void load_state(const py::object &state);
 

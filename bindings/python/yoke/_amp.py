@@ -6,10 +6,9 @@ from typing import Any, Callable, TypeVar
 
 from yoke import _modes, _yoke
 from yoke._grad import Scope, wrap_in_scope
-from yoke._named import Named
+from yoke._named import Named, refuse_device
 
 F = TypeVar("F", bound=Callable[..., Any])
-
 
 class autocast(Named):
     """Ops run in the dtype that suits them: `with yoke.autocast():`, or `@yoke.autocast()` above a function.
@@ -21,7 +20,11 @@ class autocast(Named):
     makes; a thread begins without. Backward needs none.
     """
 
-    def __init__(self, dtype: Any = None, enabled: bool = True, cache_enabled: bool = True) -> None:
+    def __new__(cls, *args: Any, **keywords: Any) -> Any:
+        refuse_device("autocast", args, keywords)
+        return super().__new__(cls, *args, **keywords)
+
+    def __init__(self, dtype: Any = None, *, enabled: bool = True, cache_enabled: bool = True) -> None:
         self._options = (dtype, enabled, cache_enabled)
         _yoke._AutocastRegion(*self._options)  # what is wrong with them is said here, not later
 

@@ -1,31 +1,81 @@
-"""Classes whose constructor says of a keyword that it lacks which one is near, as the library's functions do."""
+"""Classes and functions of Python that say of an argument that they lack which one is near, as the library's functions do."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from types import CodeType
+from typing import Any, Callable, Optional, TypeVar
 
 from yoke import _yoke
 
-_TAKES_ANY = 0x08  # of a code object: it has **keywords
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TAKES_MORE, _TAKES_ANY = 0x04, 0x08  # of a code object: it has *arguments, **keywords
 
 
 class Named:
-    """Looks at the keywords before __init__ does, whose own error names neither the nearest nor the others."""
+    """Looks at the arguments before __init__ does: its own errors name neither the nearest keyword nor the others, and a class
+    without an __init__ takes whatever there is."""
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
-        if keywords:
-            check_keywords(cls, len(args), keywords)
+        if args or keywords:
+            check_arguments(cls, len(args), keywords)
         return super().__new__(cls)
 
 
-def check_keywords(cls: type, given: int, keywords: dict[str, Any]) -> None:
-    """Raises TypeError for a keyword that cls.__init__ lacks, or that one of the `given` positional arguments has filled."""
-    code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
-    if code is None or code.co_flags & _TAKES_ANY:
-        return
-    names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
+def check_arguments(cls: type, given: int, keywords: dict[str, Any]) -> None:
+    """Raises TypeError for a keyword that cls.__init__ lacks, or that one of the `given` positional arguments has filled, and
+    for a positional argument that it takes by name alone, or not at all."""
+    init = cls.__init__  # type: ignore[misc]
+    code = getattr(init, "__code__", None)
+    if code is not None or init is object.__init__:
+        _check(cls.__name__, code, 1, given, keywords)
+
+
+def named(function: F) -> F:
+    """Decorates a function so that it looks at arguments in the same way."""
+    code = function.__code__  # type: ignore[attr-defined]
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if keywords:
+            _check(function.__name__, code, 0, len(args), keywords)
+        return function(*args, **keywords)
+
+    return call  # type: ignore[return-value]
+
+
+# What scripts written for other libraries name first.
+_DEVICES = ("cuda", "cpu", "gpu", "sim", "auto", "mps", "xpu", "hip")
+
+
+def refuse_device(call: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Raises TypeError where the first argument is a device, which a class like autocast does not take."""
+    first = keywords.get("device", args[0] if args else None)
+    if isinstance(first, _yoke.Device) or isinstance(first, str) and first.partition(":")[0] in _DEVICES:
+        raise _yoke.TypeError(f"{call}(): the first argument is the device {str(first)!r}; leave it out, as {call} serves every device: {call}()")
+
+
+def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: dict[str, Any]) -> None:
+    """Checks arguments beside a function's code, of which the first `own` parameters are not the caller's."""
+    names = code.co_varnames[own:code.co_argcount + code.co_kwonlyargcount] if code else ()
+    places, flags = (code.co_argcount - own, code.co_flags) if code else (0, 0)
+    if given > places and not flags & _TAKES_MORE:
+        _refuse_place(call, names, places, given)
     for name in keywords:
         if name not in names:
-            raise _yoke.TypeError(f"{cls.__name__}(): {_yoke._unknown_keyword(name, names)}: {cls.__name__}({', '.join(names)})")
-        if name in names[:given]:
-            raise _yoke.TypeError(f"{cls.__name__}(): argument '{name}' is given twice, by its place and by its name: {cls.__name__}({', '.join(names)})")
+            if not flags & _TAKES_ANY:
+                raise _yoke.TypeError(f"{call}(): {_yoke._unknown_keyword(name, names)}: {_signature(call, names, places)}")
+        elif name in names[:min(given, places)]:
+            raise _yoke.TypeError(f"{call}(): argument '{name}' is given twice, by its place and by its name: {_signature(call, names, places)}")
+
+
+def _refuse_place(call: str, names: tuple[str, ...], places: int, given: int) -> None:
+    if len(names) > places:
+        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' is given by its name alone, since PyTorch has another one in its place; write {names[places]}=…: {_signature(call, names, places)}")
+    raise _yoke.TypeError(f"{call}(): takes at most {places} arguments but {given} were given: {_signature(call, names, places)}")
+
+
+def _signature(call: str, names: tuple[str, ...], places: int) -> str:
+    parts = [*names[:places], *(["*"] if len(names) > places else []), *names[places:]]
+    return f"{call}({', '.join(parts)})"

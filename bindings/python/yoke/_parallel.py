@@ -105,6 +105,7 @@ class DistributedDataParallel(Module):
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_hook", hook)  # held here alone
         object.__setattr__(self, "_wrapped", {name: (each, each.requires_grad) for name, each in named})
+        object.__setattr__(self, "_places", {name: (each.dtype, each.device) for name, each in named})
         object.__setattr__(self, "_broadcast", dict(buffers))
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
@@ -163,6 +164,8 @@ class DistributedDataParallel(Module):
                 return f"the parameter '{name}' was taken away"
             if now[id(each)] != trained:
                 return f"the parameter '{name}' was " + ("frozen" if trained else "frozen, and requires a gradient now")
+            if (each.dtype, each.device) != self._places[name]:
+                return f"the parameter '{name}' was moved to another dtype or device"
         return None
 
     def _change_of_buffers(self) -> str | None:

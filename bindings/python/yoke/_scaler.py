@@ -7,7 +7,7 @@ from typing import Any
 
 from yoke import _yoke
 from yoke._check import number
-from yoke._named import Named
+from yoke._named import Named, refuse_device
 from yoke._yoke import Tensor
 from yoke.optim.optimizer import Optimizer, need_optimizer
 
@@ -26,7 +26,11 @@ class GradScaler(Named):
     device: only get_scale and state_dict wait for them. One scaler is for one thread at a time.
     """
 
-    def __init__(self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+    def __new__(cls, *args: Any, **keywords: Any) -> Any:
+        refuse_device("GradScaler", args, keywords)
+        return super().__new__(cls, *args, **keywords)
+
+    def __init__(self, *, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
                  growth_interval: int = 2000, enabled: bool = True) -> None:
         self._enabled = bool(enabled)
         self._core = _yoke._GradScaler((init_scale, growth_factor, backoff_factor, growth_interval, 0))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from yoke import _yoke
 from yoke._check import listed, number, shown, whole
+from yoke._named import Named
 from yoke._yoke import Device, Tensor
 from yoke.comm import Group
 
@@ -23,7 +24,7 @@ def read_idx(path: str | os.PathLike[str], device: Device | str | int | None = "
     return tensor if device == "cpu" else tensor.to(device)
 
 
-class DistributedSampler:
+class DistributedSampler(Named):
     """The indices of a data set of `n` examples that one rank takes in an epoch; an iteration is a pass.
 
         for epoch in range(10):
@@ -37,7 +38,7 @@ class DistributedSampler:
     ValueError, with the argument and both values.
     """
 
-    def __init__(self, n: int, rank: int | None = None, world_size: int | None = None, shuffle: bool = True, seed: int = 0,
+    def __init__(self, n: int, *, rank: int | None = None, world_size: int | None = None, shuffle: bool = True, seed: int = 0,
                  drop_last: bool = False, pad: bool = True, shares: Sequence[float] | None = None) -> None:
         if (rank is None) != (world_size is None):
             raise _yoke.ValueError(f"DistributedSampler(): argument 'rank' is {shown(rank)} and 'world_size' is {shown(world_size)}; give both, or neither")

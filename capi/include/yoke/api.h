@@ -737,6 +737,10 @@ typedef struct yoke_api {
     int64_t (*cudnn_version)(void);
     const char *(*cudnn_why_unavailable)(void);
     yoke_status (*backward_note_refused)(yoke_tensor *tensor, const char *why);
+    yoke_device *(*device_swap)(yoke_device *device);
+    const char *(*word_advice)(const char *text);
+    yoke_status (*tensor_to_)(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype);
+    yoke_status (*optimizer_note_schedule)(yoke_optimizer *optimizer);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

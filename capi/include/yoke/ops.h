@@ -494,19 +494,21 @@ YOKE_API yoke_status yoke_prod(yoke_tensor *x, const int64_t *axis, int64_t axis
                                int32_t keepdim, yoke_dtype dtype, yoke_tensor **out);
 
 /* Variance over axes, divided by the count minus correction; floating dtypes only.
- * var(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor
+ * var(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor,
+ *     saved
  * [any-thread] */
 YOKE_API yoke_status yoke_var(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
                               int32_t keepdim, int64_t correction, yoke_tensor **out);
 
 /* Standard deviation over axes: the square root of var.
- * std(x: tensor, axis: ints? = none, keepdim: bool = false, correction: int = 1) -> tensor
+ * std(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor,
+ *     saved
  * [any-thread] */
 YOKE_API yoke_status yoke_std(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
                               int32_t keepdim, int64_t correction, yoke_tensor **out);
 
 /* Vector norm of order p over axes; p may be 0, infinite or negative.
- * norm(x: tensor, p: float = 2.0, axis: ints? = none, keepdim: bool = false, dtype: dtype =
+ * norm(x: tensor, p: float = 2.0, axis: ints? = none, keepdim: bool = false, *, dtype: dtype =
  *     none) -> tensor
  * Under autocast it runs in float32 unless dtype is given. [any-thread] */
 YOKE_API yoke_status yoke_norm(yoke_tensor *x, double p, const int64_t *axis, int64_t axis_count,
@@ -565,7 +567,7 @@ YOKE_API yoke_status yoke_log_softmax(yoke_tensor *x, int64_t axis, yoke_dtype d
 
 /* Softmax cross entropy of logits x [N, C] and class indices target [N]; reduction is "mean",
  *     "sum" or "none".
- * cross_entropy(x: tensor, target: tensor, reduction: str = "mean", ignore_index: int = -100,
+ * cross_entropy(x: tensor, target: tensor, *, reduction: str = "mean", ignore_index: int = -100,
  *     label_smoothing: float = 0.0) -> tensor, saved, saved
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, const char *reduction,
@@ -574,27 +576,27 @@ YOKE_API yoke_status yoke_cross_entropy(yoke_tensor *x, yoke_tensor *target, con
 
 /* Negative log likelihood of log-probabilities x [N, C] and class indices target [N]; reduction
  *     is "mean", "sum" or "none".
- * nll_loss(x: tensor, target: tensor, reduction: str = "mean", ignore_index: int = -100) ->
+ * nll_loss(x: tensor, target: tensor, *, reduction: str = "mean", ignore_index: int = -100) ->
  *     tensor, saved
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_nll_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                    int64_t ignore_index, yoke_tensor **out);
 
 /* Squared error of x and target, broadcast; reduction is "mean", "sum" or "none".
- * mse_loss(x: tensor, target: tensor, reduction: str = "mean") -> tensor
+ * mse_loss(x: tensor, target: tensor, *, reduction: str = "mean") -> tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_mse_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                    yoke_tensor **out);
 
 /* Absolute error of x and target, broadcast; reduction is "mean", "sum" or "none".
- * l1_loss(x: tensor, target: tensor, reduction: str = "mean") -> tensor
+ * l1_loss(x: tensor, target: tensor, *, reduction: str = "mean") -> tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                   yoke_tensor **out);
 
 /* Squared error (halved, over beta) below beta, absolute error above; x and target are
  *     broadcast; reduction is "mean", "sum" or "none".
- * smooth_l1_loss(x: tensor, target: tensor, reduction: str = "mean", beta: float = 1.0) ->
+ * smooth_l1_loss(x: tensor, target: tensor, *, reduction: str = "mean", beta: float = 1.0) ->
  *     tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_smooth_l1_loss(yoke_tensor *x, yoke_tensor *target, const char *reduction,
@@ -602,8 +604,8 @@ YOKE_API yoke_status yoke_smooth_l1_loss(yoke_tensor *x, yoke_tensor *target, co
 
 /* Cross entropy of sigmoid(x) and target of the same shape, without overflow; weight and
  *     pos_weight are broadcast; reduction is "mean", "sum" or "none".
- * binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, reduction:
- *     str = "mean", pos_weight: tensor? = none) -> tensor
+ * binary_cross_entropy_with_logits(x: tensor, target: tensor, weight: tensor? = none, *,
+ *     reduction: str = "mean", pos_weight: tensor? = none) -> tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_binary_cross_entropy_with_logits(yoke_tensor *x, yoke_tensor *target,
                                                            yoke_tensor *weight,
@@ -613,7 +615,7 @@ YOKE_API yoke_status yoke_binary_cross_entropy_with_logits(yoke_tensor *x, yoke_
 
 /* Cross entropy of probabilities x and target of the same shape; logarithms are held above -100;
  *     weight is broadcast; reduction is "mean", "sum" or "none".
- * binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, reduction: str =
+ * binary_cross_entropy(x: tensor, target: tensor, weight: tensor? = none, *, reduction: str =
  *     "mean") -> tensor
  * Under autocast it is refused. [any-thread] */
 YOKE_API yoke_status yoke_binary_cross_entropy(yoke_tensor *x, yoke_tensor *target,
@@ -622,7 +624,8 @@ YOKE_API yoke_status yoke_binary_cross_entropy(yoke_tensor *x, yoke_tensor *targ
 
 /* Kullback-Leibler divergence of log-probabilities x from target, broadcast; reduction is "mean"
  *     (over all elements), "batchmean" (the sum over x.shape[0]), "sum" or "none".
- * kl_div(x: tensor, target: tensor, reduction: str = "mean", log_target: bool = false) -> tensor
+ * kl_div(x: tensor, target: tensor, *, reduction: str = "mean", log_target: bool = false) ->
+ *     tensor
  * Under autocast it runs in float32. [any-thread] */
 YOKE_API yoke_status yoke_kl_div(yoke_tensor *x, yoke_tensor *target, const char *reduction,
                                  int32_t log_target, yoke_tensor **out);
@@ -739,8 +742,8 @@ YOKE_API yoke_status yoke_scaled_dot_product_attention(yoke_tensor *query, yoke_
 
 /* x * scale_x times y * scale_y for matrices [m, k] and [k, n] of a floating dtype, float8 above
  *     all, and scales of one element; bfloat16 from float8 unless told otherwise.
- * scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, out_dtype: dtype = none) ->
- *     plain
+ * scaled_mm(x: tensor, y: tensor, scale_x: tensor, scale_y: tensor, *, out_dtype: dtype = none)
+ *     -> plain
  * [any-thread] */
 YOKE_API yoke_status yoke_scaled_mm(yoke_tensor *x, yoke_tensor *y, yoke_tensor *scale_x,
                                     yoke_tensor *scale_y, yoke_dtype out_dtype, yoke_tensor **out);
@@ -771,7 +774,7 @@ YOKE_API yoke_status yoke_conv2d(yoke_tensor *x, yoke_tensor *weight, yoke_tenso
 
 /* The gradient of conv2d with respect to its x, as an op: x [N, C, H, W], or [C, H, W], with
  *     weight [C, out / groups, height, width], plus bias [out]. padding is taken from the ends
- *     of the result, and output_padding, below stride, is added to its size.
+ *     of the result, and output_padding, below stride or dilation, is added to its size.
  * conv_transpose2d(x: tensor, weight: tensor, bias: tensor? = none, stride: ints? = none,
  *     padding: ints? = none, output_padding: ints? = none, groups: int = 1, dilation: ints? =
  *     none) -> tensor
@@ -788,8 +791,8 @@ YOKE_API yoke_status yoke_conv_transpose2d(yoke_tensor *x, yoke_tensor *weight, 
 
 /* The maximum of each window of x [N, C, H, W], or [C, H, W]; NaN if it holds one. One number
  *     stands for both axes; stride is kernel_size, dilation 1 and padding, at most half of
- *     kernel_size, 0 if absent. With ceil_mode a last window may hang over the end. The gradient
- *     goes to the first of equal maxima, or of NaNs.
+ *     kernel_size, 0 if absent. With ceil_mode a last window may hang over the end, by less than
+ *     stride. The gradient goes to the first of equal maxima, or of NaNs.
  * max_pool2d(x: tensor, kernel_size: ints, stride: ints? = none, padding: ints? = none,
  *     dilation: ints? = none, ceil_mode: bool = false) -> tensor
  * [any-thread] */

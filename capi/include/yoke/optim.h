@@ -132,12 +132,17 @@ YOKE_API yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t
 YOKE_API yoke_status yoke_optimizer_set_state(yoke_optimizer *optimizer, int64_t group,
                                               int64_t index, const char *name, yoke_tensor *value);
 
+/* Tells that a schedule over the optimizer goes on to its next step, as yoke_schedule_apply does by itself. The log
+ * says once for each optimizer that this came before its first step. [any-thread] */
+YOKE_API yoke_status yoke_optimizer_note_schedule(yoke_optimizer *optimizer);
+
 /* ---- Clipping ---------------------------------------------------------------------------------------- */
 
 /* Multiplies the gradients of `params` by max_norm / (norm + 1e-6) where that is below 1. `*norm` is
  * their norm as if they were one vector, before: a scalar on the device, float32 (float64 if a gradient
- * is). norm_type 2, 1, infinity or any p > 0. Parameters without a gradient are passed over. The host
- * waits for nothing. Errors: VALUE for numbers out of range and several devices. [any-thread] */
+ * is). norm_type 2, 1, infinity or any p > 0. Parameters without a gradient are passed over, and the log
+ * says once where there is no parameter at all. The host waits for nothing. Errors: VALUE for numbers out of range and
+ * several devices. [any-thread] */
 YOKE_API yoke_status yoke_clip_grad_norm(yoke_tensor *const *params, int64_t count, double max_norm,
                                          double norm_type, yoke_tensor **norm);
 

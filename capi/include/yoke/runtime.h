@@ -108,7 +108,8 @@ typedef struct yoke_op_arg {
     const char *name;
     const char *type;
     int32_t has_default;
-    int32_t reserved;
+    int32_t
+        by_name; /* 1: bindings take it by its name alone, as PyTorch has another one in its place */
     yoke_arg default_value;
 } yoke_op_arg;
 
@@ -140,6 +141,10 @@ YOKE_API yoke_status yoke_op_find(const char *name, int32_t *op);
  * "dim"), else the nearest; NULL if none is near. Borrowed. It is how a binding answers a keyword that is not known.
  * [any-thread] */
 YOKE_API const char *yoke_meant_word(const char *text, const char *const *words, int64_t count);
+
+/* What to do about an argument of that name, which other libraries have and no call of Yoke's: "leave it out; …". NULL
+ * for any other name. Static. A binding asks it before yoke_meant_word(). [any-thread] */
+YOKE_API const char *yoke_word_advice(const char *text);
 
 /* Calls an op. `args` are in the order of its signature; missing ones at the end, and those of kind
  * NONE, take their defaults. An INT serves where a float is taken, a BOOL where an int is, a tensor or

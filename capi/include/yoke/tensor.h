@@ -131,6 +131,13 @@ YOKE_API yoke_status yoke_tensor_to(yoke_tensor *tensor, yoke_device *device, yo
 YOKE_API yoke_status yoke_tensor_to_v2(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype,
                                        int32_t non_blocking, yoke_tensor **out);
 
+/* The same for the tensor itself, which must be a leaf: whoever holds it, an optimizer for instance, has the new
+ * values, and its gradient moves with it. Views of it keep the former memory. A backward through what was recorded
+ * before is refused, as STATE, where the dtype or device has changed.
+ * Errors: STATE for what an op has made; TYPE for a dtype without gradients where it requires one; OOM, which
+ * leaves it as it was. [any-thread] */
+YOKE_API yoke_status yoke_tensor_to_(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype);
+
 /* A copy of a tensor of the host in pinned memory, which a device reads and writes by itself; the same
  * tensor, with one more reference, where it is pinned already. Where no device needs it, plain memory
  * serves. Gradients flow back. Errors: VALUE for a tensor on a device; OOM. [any-thread] */

@@ -126,6 +126,15 @@ void yl_check_keywords(lua_State *L, Binding *b, int index, const char *call,
     }
 }
 
+int yl_raise_place(lua_State *L, Binding *b, const char *call, const char *name,
+                   const char *signature)
+{
+    return yl_raise(
+        L, b, YOKE_E_TYPE, call,
+        "argument '%s' is given by its name alone, since PyTorch has another one in its place; write {%s = ...}: %s",
+        name, name, signature);
+}
+
 void yl_refuse_keys(lua_State *L, Target target, int index)
 {
     const lua_Integer length = (lua_Integer)lua_rawlen(L, index);

@@ -45,6 +45,10 @@ int yl_find_name(const char *key, const char *const *names, int count);
 void yl_check_keywords(lua_State *L, Binding *b, int index, const char *call,
                        const char *const *names, int count, const char *signature);
 
+/* Raises for the argument `name`, which stood in a place and is known by name alone. */
+int yl_raise_place(lua_State *L, Binding *b, const char *call, const char *name,
+                   const char *signature);
+
 /* Whether the value at `index` is a table of keyword arguments: it has a string key and no list part. */
 int yl_is_keywords(lua_State *L, int index);
 

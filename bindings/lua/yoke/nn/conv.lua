@@ -63,7 +63,7 @@ local function draw(self, first, second, options)
         return base.Parameter(core.rand(of, { dtype = options.dtype, device = options.device }) * (2 * bound) - bound)
     end
     self.weight = uniform(shape)
-    if options.bias ~= false then self.bias = uniform { self.out_channels } end
+    self:register_parameter("bias", options.bias ~= false and uniform { self.out_channels } or nil)
 end
 
 -- What is not as it is without being asked for is told, too.

@@ -19,7 +19,7 @@ function layers.Linear:init(in_features, out_features, options)
         return Parameter(x * (2 * bound) - bound)
     end
     self.weight = uniform { out_features, in_features }
-    if options.bias ~= false then self.bias = uniform { out_features } end
+    self:register_parameter("bias", options.bias ~= false and uniform { out_features } or nil)
 end
 
 function layers.Linear:forward(x) return core.linear(x, self.weight, self.bias) end
@@ -67,15 +67,41 @@ function layers.Dropout:forward(x) return core.dropout(x, self.p, self.training)
 
 function layers.Dropout:extra() return "p=" .. self.p end
 
---- Joins all axes but the first: [N, …] becomes [N, rest].
+--- nn.Flatten{start_dim = 1, end_dim = -1}, or in order: joins these axes and those between; [N, …] becomes [N, rest].
 layers.Flatten = Module:extend("Flatten")
 
-function layers.Flatten:init(...) base.read("Flatten", {}, ...) end
+function layers.Flatten:init(...)
+    self.start_dim, self.end_dim = base.read("Flatten", { { "start_dim", 1 }, { "end_dim", -1 } }, ...)
+    for _, name in ipairs { "start_dim", "end_dim" } do
+        if not math.tointeger(self[name]) then
+            core.raise("type", "Flatten", ("option '%s' is %s; it takes an integer"):format(name, self[name]))
+        end
+    end
+end
+
+-- Returns the axis that the field `name` says, counted from 1.
+local function axis_of(self, name, shape)
+    local axis, count = self[name], #shape
+    if axis < -count or axis >= count then
+        core.raise("index", "Flatten", ("%s is %d, but x has %d axes"):format(name, axis, count))
+    end
+    return axis % count + 1
+end
 
 function layers.Flatten:forward(x)
-    local shape, rest = x.shape, 1
-    for i = 2, #shape do rest = rest * shape[i] end
-    return core.reshape(x, { shape[1], rest })
+    local shape = #x.shape > 0 and x.shape or { 1 } -- a single number becomes an axis of its own
+    local first, last = axis_of(self, "start_dim", shape), axis_of(self, "end_dim", shape)
+    if first > last then
+        core.raise("value", "Flatten", ("start_dim %d lies behind end_dim %d in x of %d axes; it comes first"):format(self.start_dim, self.end_dim, #shape))
+    end
+    local flat, joined = {}, 1
+    for i = 1, first - 1 do flat[i] = shape[i] end
+    for i = first, last do joined = joined * shape[i] end
+    flat[first] = joined
+    for i = last + 1, #shape do flat[#flat + 1] = shape[i] end
+    return core.reshape(x, flat)
 end
+
+function layers.Flatten:extra() return ("start_dim=%d, end_dim=%d"):format(self.start_dim, self.end_dim) end
 
 return layers

@@ -33,14 +33,32 @@ local function make_index(class)
     end
 end
 
+local wanted = { parameter = "nn.Parameter(tensor) makes one, and yoke.no_grad(function() %s:copy_(tensor) end) changes its values",
+    module = "a module or nil is expected; give nil first", buffer = "a tensor or nil is expected; give nil first" }
+
+-- Raises for a value that would take a parameter, buffer or module out of states and optimizers.
+local function refuse(self, kind, name, value)
+    core.raise("type", self.class_name, ("cannot assign %s as %s '%s'; %s"):format(options.shown(value), kind, tostring(name),
+        wanted[kind]:format("module." .. tostring(name))))
+end
+
+-- Keeps a value as PyTorch does: a parameter replaces anything, and no other tensor replaces a parameter.
 local function newindex(self, name, value)
-    local kind = members[self].kinds[name]
-    if base.is_module(value) then
-        add_member(self, "module", name, value)
-    elseif is_parameter(value) then
+    local own = members[self]
+    local kind = own.kinds[name]
+    if kind == "module" and own.values[name] == nil then kind = nil end
+    if is_parameter(value) then
         add_member(self, "parameter", name, value)
+    elseif value == nil and kind then
+        add_member(self, kind, name, nil) -- out of use
+    elseif kind == "parameter" then
+        refuse(self, kind, name, value)
+    elseif base.is_module(value) then
+        add_member(self, "module", name, value)
+    elseif kind == "buffer" and core.is_tensor(value) then
+        add_member(self, kind, name, value)
     elseif kind then
-        add_member(self, kind, name, value) -- of whatever type: nil takes a member out of use
+        refuse(self, kind, name, value)
     else
         rawset(self, name, value)
     end
@@ -65,6 +83,7 @@ function Module:extend(class_name)
 end
 
 function Module.new(class, ...)
+    options.refuse_more(class.class_name, class.init, ...)
     local self = {}
     members[self] = { order = {}, kinds = {}, values = {}, transient = {} }
     setmetatable(self, class.instance)
@@ -224,19 +243,30 @@ function Module:zero_grad(set_to_none)
     for _, parameter in self:named_parameters() do parameter:zero_grad(set_to_none ~= false) end
 end
 
--- A parameter or buffer moved and cast by x:to's arguments; whole numbers keep their dtype.
+-- Returns a buffer moved and cast by x:to's arguments; whole numbers keep their dtype.
 local function moved_to(value, ...)
     local there = value:detach():to(...)
     if not value.dtype:find "float" then there = value:to(there.device) end
     if there.dtype == value.dtype and core.shares_memory(there, value) then return value end
-    return value.requires_grad and there:requires_grad_(true) or there
+    return there
 end
 
---- Moves all parameters and buffers and casts those that are floating, by x:to's arguments; returns the
---- module. A parameter that changes becomes a new tensor: make the optimizer afterwards.
+-- Moves a parameter itself by x:to_'s arguments.
+local function move(value, ...)
+    if value.dtype:find "float" then return value:to_(...) end
+    local there <close> = core.zeros({ 0 }, { device = value.device }):to(...)
+    return value:to_(there.device)
+end
+
+--- Moves all parameters and buffers and casts those that are floating, by x:to_'s arguments; returns the module.
+--- Parameters stay the same objects, with their gradients, so that an optimizer made before goes on with them; a buffer
+--- that changes becomes a new tensor. What was recorded before cannot be walked back afterwards.
 function Module:to(...)
     local arguments, moved = table.pack(...), {}
-    walk(self, { parameter = true, buffer = true }, "", function(_, owner, name, value)
+    walk(self, { parameter = true }, "", function(_, _, _, value)
+        if not moved[value] then moved[value] = move(value, table.unpack(arguments, 1, arguments.n)) end
+    end)
+    walk(self, { buffer = true }, "", function(_, owner, name, value)
         moved[value] = moved[value] or moved_to(value, table.unpack(arguments, 1, arguments.n))
         members[owner].values[name] = moved[value]
     end)
@@ -354,18 +384,6 @@ function base.Parameter(tensor) return base.need_tensor("Parameter", tensor):det
 -- ---- Arguments ------------------------------------------------------------------------------------------
 
 base.none, base.options, base.read, base.entries = options.none, options.named, options.read, options.entries
-base.need_tensor, base.need_name = options.tensor, options.name
-
---- Raises unless each named value is a whole number of 1 or more: positive("Linear", {"in_features", n}, …).
-function base.positive(call, ...)
-    local texts, fine = {}, true
-    for i, pair in ipairs { ... } do
-        texts[i] = ("%s is %s"):format(pair[1], pair[2])
-        fine = fine and math.type(pair[2]) == "integer" and pair[2] >= 1
-    end
-    if not fine then
-        core.raise("value", call, table.concat(texts, " and ") .. "; whole numbers of 1 or more are needed")
-    end
-end
+base.need_tensor, base.need_name, base.positive = options.tensor, options.name, options.positive
 
 return base

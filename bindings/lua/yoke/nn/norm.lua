@@ -15,8 +15,8 @@ end
 -- A scale and a shift of one shape, as far as they are wanted.
 local function register(self, shape, weight, bias, options)
     local where = { dtype = options.dtype, device = options.device }
-    if weight then self.weight = base.Parameter(core.ones(shape, where)) end
-    if bias then self.bias = base.Parameter(core.zeros(shape, where)) end
+    self:register_parameter("weight", weight and base.Parameter(core.ones(shape, where)) or nil)
+    self:register_parameter("bias", bias and base.Parameter(core.zeros(shape, where)) or nil)
 end
 
 --- nn.LayerNorm(normalized_shape, {eps = 1e-5, elementwise_affine = true, bias = true}): normalises the last

@@ -28,7 +28,7 @@ class MultiheadAttention(Module):
     each place see itself and what stands before it.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, num_kv_heads: int | None = None, bias: bool = True,
+    def __init__(self, embed_dim: int, num_heads: int, *, num_kv_heads: int | None = None, bias: bool = True,
                  dropout: float = 0.0, causal: bool = False, device: Device | str | int | None = None,
                  dtype: DType | None = None) -> None:
         call = "MultiheadAttention"
@@ -76,7 +76,8 @@ class TransformerBlock(Module):
         hidden = 4 * width if hidden is None else whole("TransformerBlock", "hidden", hidden, 1)
         self.activation = activation
         self.norm1 = LayerNorm(width, device=device, dtype=dtype)
-        self.attention = MultiheadAttention(width, num_heads, num_kv_heads, True, dropout, causal, device, dtype)
+        self.attention = MultiheadAttention(width, num_heads, num_kv_heads=num_kv_heads, dropout=dropout, causal=causal,
+                                            device=device, dtype=dtype)
         self.norm2 = LayerNorm(width, device=device, dtype=dtype)
         self.up = Linear(width, hidden, True, device, dtype)
         self.down = Linear(hidden, width, True, device, dtype)

@@ -134,13 +134,13 @@ class ConvTranspose2d(_Conv):
     """The gradient of Conv2d by its input, as a layer: x [N, in_channels, H, W], or without N, grows by stride.
 
     weight is [in_channels, out_channels / groups, height, width]; it and bias start uniform in
-    ±1/√(out_channels / groups · height · width). output_padding, below stride, is added to the result's size, which is
+    ±1/√(out_channels / groups · height · width). output_padding, below stride or dilation, is added to the result's size, which is
     (H - 1) · stride - 2 · padding + dilation · (height - 1) + 1 without it.
     """
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Size, stride: Size = 1, padding: Size = 0,
                  output_padding: Size = 0, groups: int = 1, bias: bool = True, dilation: Size = 1,
-                 device: Device | str | int | None = None, dtype: DType | None = None) -> None:
+                 *, device: Device | str | int | None = None, dtype: DType | None = None) -> None:
         self._take(in_channels, out_channels, kernel_size, stride, dilation, groups)
         self.padding = sizes("ConvTranspose2d", "padding", padding, 0)
         self.output_padding = sizes("ConvTranspose2d", "output_padding", output_padding, 0)

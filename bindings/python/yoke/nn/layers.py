@@ -45,7 +45,7 @@ class Embedding(Module):
 
     weight: Parameter
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *,
                  device: Device | str | int | None = None, dtype: DType | None = None) -> None:
         num_embeddings = whole("Embedding", "num_embeddings", num_embeddings, 1)
         embedding_dim = whole("Embedding", "embedding_dim", embedding_dim, 1)
@@ -83,10 +83,26 @@ class Dropout(Module):
 
 
 class Flatten(Module):
-    """Joins all axes but the first: [N, …] becomes [N, rest]."""
+    """Joins the axes from start_dim to end_dim: [N, …] becomes [N, rest] by default."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        self.start_dim, self.end_dim = whole("Flatten", "start_dim", start_dim), whole("Flatten", "end_dim", end_dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        rest = 1
-        for length in x.shape[1:]:
-            rest *= length
-        return yoke.reshape(x, (x.shape[0], rest))
+        shape = x.shape or (1,)  # a single number becomes an axis of its own
+        first, last = self._axis("start_dim", self.start_dim, shape), self._axis("end_dim", self.end_dim, shape)
+        if first > last:
+            raise _yoke.ValueError(f"Flatten: start_dim {self.start_dim} lies behind end_dim {self.end_dim} in x of shape {x.shape}; it comes first")
+        joined = 1
+        for length in shape[first:last + 1]:
+            joined *= length
+        return yoke.reshape(x, (*shape[:first], joined, *shape[last + 1:]))
+
+    @staticmethod
+    def _axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
+        if not -len(shape) <= axis < len(shape):
+            raise _yoke.IndexError(f"Flatten: {name} is {axis}, but x of shape {shape} has {len(shape)} axes")
+        return axis % len(shape)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -62,18 +62,31 @@ class Module(Named):
     # ---- Attributes ------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._buffers and not isinstance(value, (Parameter, Module)):
-            if value is not None and not isinstance(value, Tensor):
-                raise _yoke.TypeError(f"{type(self).__name__}: '{name}' is a buffer and takes a tensor or None, not {type(value).__name__}; del it first")
-            self._buffers[name] = value
-            return
-        self._forget(name)
-        if isinstance(value, Parameter):
-            self._parameters[name] = value
-        elif isinstance(value, Module):
-            self._modules[name] = value
-        else:
+        table = self._table_for(name, value)
+        if table is None:
+            self._forget(name)
             object.__setattr__(self, name, value)
+        elif name in table:
+            table[name] = value  # in its place among the others
+        else:
+            self._forget(name)
+            table[name] = value
+
+    def _table_for(self, name: str, value: Any) -> dict[str, Any] | None:
+        """Returns the table that keeps the value under that name, or None; TypeError where checkpoints and optimizers would lose it."""
+        if isinstance(value, Parameter):
+            return self._parameters
+        if value is not None and name in self._parameters:
+            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {shown(value)} as parameter '{name}' (Parameter or None expected); write nn.Parameter(tensor) for another parameter, or `with yoke.no_grad(): module.{name}.copy_(tensor)` for other values")
+        if isinstance(value, Module):
+            return self._modules
+        if value is not None and name in self._modules:
+            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {shown(value)} as child module '{name}' (Module or None expected); del module.{name} first")
+        if name not in self._buffers:
+            return self._parameters if name in self._parameters else None
+        if value is not None and not isinstance(value, Tensor):
+            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {shown(value)} as buffer '{name}' (tensor or None expected); del module.{name} first")
+        return self._buffers
 
     def __getattr__(self, name: str) -> Any:
         # Reached where ordinary look-up fails.
@@ -113,7 +126,7 @@ class Module(Named):
 
     # ---- What there is below ---------------------------------------------------------------------------------
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+    def named_modules(self, *, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """This module and all below it, each once, with dotted names."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [(prefix, self)]
@@ -225,16 +238,20 @@ class Module(Named):
     def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None) -> M:
         """Moves all parameters and buffers below and casts those that are floating; returns the module.
 
-        A parameter that changes becomes a new tensor: make the optimizer afterwards.
+        Parameters stay the same objects, with their gradients, so that an optimizer made before goes on with them; a buffer
+        that changes becomes a new tensor. What was recorded before cannot be walked back afterwards.
         """
+        if dtype is None and (isinstance(device, DType) or isinstance(getattr(_yoke, str(device), None), DType)):
+            device, dtype = None, device  # type: ignore[assignment]
+        for parameter in self.parameters():
+            parameter.to_(device, dtype if parameter.dtype.is_floating_point else None)
         moved: dict[int, Tensor] = {}
         for module in self.modules():
-            for table in (module._parameters, module._buffers):
-                for name, value in table.items():
-                    if value is not None:
-                        if id(value) not in moved:
-                            moved[id(value)] = _moved(value, device, dtype)
-                        table[name] = moved[id(value)]  # type: ignore[assignment]
+            for name, value in module._buffers.items():
+                if value is not None:
+                    if id(value) not in moved:
+                        moved[id(value)] = _moved(value, device, dtype)
+                    module._buffers[name] = moved[id(value)]
         return self
 
     def cuda(self: M, device: Device | str | int | None = None) -> M:
@@ -317,13 +334,7 @@ def _joined(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def _moved(value: Tensor, device: Any, dtype: Any) -> Tensor:
-    """A parameter or buffer on another device, with another dtype if it is floating; itself if nothing changes."""
-    if not value.dtype.is_floating_point:
-        dtype = None
-        if isinstance(device, DType):
-            return value
-    there = value.detach().to(device, dtype)
-    if there.dtype is value.dtype and yoke.shares_memory(there, value):
-        return value
-    return Parameter(there, value.requires_grad) if isinstance(value, Parameter) else there
+def _moved(buffer: Tensor, device: Any, dtype: Any) -> Tensor:
+    """A buffer on another device, with another dtype if it is floating; itself if nothing changes."""
+    there = buffer.detach().to(device, dtype if buffer.dtype.is_floating_point else None)
+    return buffer if there.dtype is buffer.dtype and yoke.shares_memory(there, buffer) else there

@@ -154,7 +154,7 @@ class SGD(Optimizer):
     _KIND = "SGD"
     _OPTIONS = ("lr", "momentum", "weight_decay", "nesterov", "master_weights")
 
-    def __init__(self, params: Any, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+    def __init__(self, params: Any, lr: float, momentum: float = 0.0, *, weight_decay: float = 0.0, nesterov: bool = False,
                  master_weights: bool = False) -> None:
         super().__init__(params, dict(zip(self._OPTIONS, (lr, momentum, weight_decay, nesterov, master_weights))))
 
@@ -170,7 +170,7 @@ class Adam(Optimizer):
     _OPTIONS = ("lr", "betas", "eps", "weight_decay", "master_weights")
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, master_weights: bool = False) -> None:
+                 weight_decay: float = 0.0, *, master_weights: bool = False) -> None:
         super().__init__(params, dict(zip(self._OPTIONS, (lr, betas, eps, weight_decay, master_weights))))
 
 
@@ -180,8 +180,8 @@ class AdamW(Adam):
     _KIND = "AdamW"
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, master_weights: bool = False) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, master_weights)
+                 weight_decay: float = 1e-2, *, master_weights: bool = False) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, master_weights=master_weights)
 
 
 def need_optimizer(call: str, optimizer: Any) -> Optimizer:

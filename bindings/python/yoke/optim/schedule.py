@@ -45,7 +45,8 @@ class Schedule(Named):
             group["lr"] = self.lr_at(self.last_step, base)
 
     def step(self) -> None:
-        """One step further."""
+        """One step further. Called before the optimizer's own first step it warns."""
+        self.optimizer._core.note_schedule()
         self.last_step += 1
         self._apply()
 
@@ -117,7 +118,7 @@ class cosine(Schedule):
     min_lr: float
     warmup_steps: int
 
-    def __init__(self, optimizer: Any, total_steps: int, min_lr: float = 0.0, warmup_steps: int = 0) -> None:
+    def __init__(self, optimizer: Any, total_steps: int, min_lr: float = 0.0, *, warmup_steps: int = 0) -> None:
         super().__init__(optimizer, total_steps=total_steps, min_lr=min_lr, warmup_steps=warmup_steps)
 
     def lr_at(self, step: int, base_lr: float) -> float:
@@ -150,7 +151,7 @@ class one_cycle(Schedule):
     div_factor: float
     final_div_factor: float
 
-    def __init__(self, optimizer: Any, max_lr: float, total_steps: int, pct_start: float = 0.3,
+    def __init__(self, optimizer: Any, max_lr: float, total_steps: int, *, pct_start: float = 0.3,
                  div_factor: float = 25.0, final_div_factor: float = 1e4) -> None:
         super().__init__(optimizer, max_lr=max_lr, total_steps=total_steps, pct_start=pct_start, div_factor=div_factor,
                          final_div_factor=final_div_factor)
