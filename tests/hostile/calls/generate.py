@@ -78,7 +78,7 @@ def draw(function, params, i):
         return "d.optional_int()"
     if kind == "const char *" and name == "path" and function.startswith("yoke_state_"):
         return "d.word(Words::kNode)"
-    if kind == "const char *" and name in ("call", "reason", "what", "why"):
+    if kind == "const char *" and name in ("call", "reason", "text", "what", "why"):
         return "d.word(Words::kName)"
     if kind == "const char *" and name in WORDS:
         return f"d.word(Words::k{name.capitalize()})"
