@@ -45,7 +45,7 @@ constexpr const char *kTranslations[][2] = {
     {"grad_tensors", "gradient"},
 };
 
-// What to do about arguments of other libraries for which no call here has a counterpart.
+// Advice on arguments of other libraries for which no call here has a counterpart.
 constexpr const char *kAdvice[][2] = {
     {"create_graph",
      "leave it out; there are no second-order gradients, and retain_graph keeps the record for another backward"},

@@ -105,7 +105,7 @@ void find_by_index(Session &session, unsigned count)
         const size_t card = place_for(session, address_by_handle(session, handle));
         if (session.known[card].handle) continue;
         session.known[card].handle = handle;
-        // It was not shown at the address that the bus gives it.
+        // NVML did not show the card at the address that the bus gives it.
         Card &found = session.machine.cards[card];
         if (found.rejected == Reason::kNotShown) reject(found, {});
     }

@@ -124,7 +124,7 @@ void sum_processes(Card &card)
         const bool server = std::string_view(process.name).find("nvidia-cuda-mps") == 0;
         if (server) info.mps = 1;
     }
-    // What is in use of the host's memory is in use by programs of every sort.
+    // Programs of every sort use the host's memory.
     if (info.memory_used < 0 || info.kind == YOKE_CARD_INTEGRATED) return;
     info.hidden_memory = std::max<int64_t>(0, info.memory_used - seen);
     // Where the driver does not tell its own share apart (before 510), that much may be the driver's.

@@ -44,7 +44,7 @@ Tensor move_to(const yoke_tensor &x, Device &to, bool non_blocking)
 
 Tensor convert_to(const yoke_tensor &x, Device &to, yoke_dtype dtype, bool non_blocking)
 {
-    // What leaves a device without being waited for has its new dtype before it goes.
+    // A tensor that leaves a device without being waited for has its new dtype before it goes.
     const bool unwaited = non_blocking && to.host && !x.device->host;
     const Tensor own = Tensor::share(const_cast<yoke_tensor *>(&x));
     const Tensor from = unwaited && x.dtype != dtype ? ops::cast(x, dtype) : own;

@@ -35,7 +35,7 @@ const std::array<Meaning, kLacks> &meanings = immortal<std::array<Meaning, kLack
 }};
 constexpr int kNoSuchCall[] = {EINVAL, ENOSYS, EOPNOTSUPP};
 
-// What one file system lacks, each with its errno; 0: nothing.
+// Calls that one file system lacks, each with its errno; 0: it has the call.
 struct Lacking {
     std::array<int, kLacks> errors{};
     std::array<bool, kLacks> is_told{};

@@ -37,7 +37,7 @@ Ref<State> load_step(const FoundStep &found, const ManagerLoad &options, const c
 
 }  // namespace
 
-// What a load has seen of a folder.
+// The steps of a folder as a load has seen them.
 class CheckpointManager::Attempt {
 public:
     Attempt(const std::string &folder, const ManagerLoad &options, const char *call)

@@ -74,7 +74,7 @@ int be_first_process()
     while (!reap_all(child, status)) {
         siginfo_t told{};
         const int number = sigwaitinfo(&all, &told);
-        // What a terminal sends, the child gets by itself: it is in the same group of processes.
+        // The child gets a terminal's signals by itself: the child is in the same group of processes.
         if (number > 0 && number != SIGCHLD && told.si_code != SI_KERNEL) kill(child, number);
     }
     return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);

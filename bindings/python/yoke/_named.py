@@ -45,7 +45,7 @@ def named(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-# What scripts written for other libraries name first.
+# Devices that scripts written for other libraries name first.
 _DEVICES = ("cuda", "cpu", "gpu", "sim", "auto", "mps", "xpu", "hip")
 
 
