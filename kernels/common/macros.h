@@ -46,8 +46,9 @@
 #define YOKE_PARTS_IN_PLACE
 #endif
 
-// Before a loop of a constant length over values that a device's kernel holds in registers, which no index finds.
-#if defined(__CUDACC__)
+// Stands before a loop of a constant length over values that a device's kernel holds in registers, which no index
+// finds. nvcc leaves the pragma in templates that it hands to the host's compiler, which does not know it.
+#if defined(__CUDA_ARCH__)
 #define YOKE_UNROLLED _Pragma("unroll")
 #else
 #define YOKE_UNROLLED
