@@ -14,7 +14,10 @@ if(NOT launcher)
     set(launcher ${CMAKE_COMMAND} -E env)  # the same, 10 ms slower a file
 endif()
 # gcno_cwd: notes of coverage may name the folder of another clone, which coverage.py does not rely on.
-list(APPEND launcher CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=gcno_cwd ${YOKE_CCACHE})
+# CCACHE_DEPEND takes the list of headers from the compiler: without it ccache runs the preprocessor first, which costs
+# a file of C++ 0.1 to 1.3 seconds more of 0.6 to 6.
+list(APPEND launcher CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=gcno_cwd
+     CCACHE_DEPEND=1 ${YOKE_CCACHE})
 foreach(language C CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
         set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})

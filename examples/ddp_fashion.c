@@ -256,12 +256,11 @@ static double accuracy(const Net *net, const Part *part, yoke_group *group)
 
 /* ---- Together --------------------------------------------------------------------------------------- */
 
-/* Where pictures lie on a GPU gradients pass through the host's memory. */
+/* If the device is a GPU, gradients pass through the host's memory. */
 static yoke_group *join(void)
 {
-    const yoke_comm_options options = {.struct_size = sizeof options, .backend = "cpu"};
     yoke_group *group;
-    check(yoke->comm_init(&options, &group));
+    check(yoke->comm_init(NULL, &group));
     return group;
 }
 

@@ -130,19 +130,6 @@ JobMeeting new_meeting(const InitOptions &options, Deadline deadline)
     return made;
 }
 
-// That of the current device, if nobody says.
-std::string engine_of(const InitOptions &options, const char *call)
-{
-    if (!options.backend.empty()) return options.backend;
-    const Device &device = current_device();
-    if (!device.host)
-        fail(
-            YOKE_E_UNSUPPORTED,
-            "%s: the current device is %s, and this build has no engine of collectives for %s; with backend \"cpu\" its tensors pass through the host's memory",
-            call, device.name.c_str(), device.kind());
-    return kHostKind;
-}
-
 // Of the ranks that have met there, at once; null where they are not all there any more, and have to meet anew. A rank
 // that gave up before this one came, or gives up while this one still waits, has gone on to the next.
 Ref<Group> group_where_met(const JobMeeting &last, const GroupOptions &how, Deadline deadline,
@@ -207,7 +194,7 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     check_seconds(options.timeout_s, "timeout", call);
     check_seconds(options.init_timeout_s, "init_timeout", call);
     GroupOptions how;
-    how.engine = engine_of(options, call);
+    if (!options.backend.empty()) how.engine = options.backend;
     how.timeout_s = options.timeout_s;
     how.init_timeout_s = options.init_timeout_s;
     (void)Engine::find(how.engine, call);

@@ -6,7 +6,7 @@
 namespace yoke {
 
 struct InitOptions {
-    std::string backend = "";  // "": of the current device
+    std::string backend = "";  // "": the host's engine, which stages tensors of devices
     InitArguments arguments;
     double timeout_s = 600, init_timeout_s = 300;
     HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call

@@ -26,7 +26,7 @@ def gradients(net, forward, x):
     return [each.grad.cpu().reshape(-1).tolist() for each in net.parameters()]
 
 def train(spec):
-    group = yoke.comm.init(backend="cpu")
+    group = yoke.comm.init()
     yoke.set_device(spec.format(group.local_rank))
     net = net_of(group.rank)
     ddp = yoke.DistributedDataParallel(net, group)
@@ -164,7 +164,7 @@ def test_ranks_that_lease_hold_a_card_each_and_count_those_of_others_last(tmp_pa
     environment = machine(tmp_path, 4)
     script = """
 import time
-group = yoke.comm.init(backend="cpu")
+group = yoke.comm.init()
 for turn in range(group.size):  # one after the other: the last one finds the others' leases
     if turn == group.rank: device = yoke.device("auto:lease")
     group.barrier()
@@ -187,7 +187,7 @@ print(held, *(each.stdout.strip() for each in ranks))
 
 def test_ranks_that_were_started_by_hand_have_their_own_once_they_have_met(tmp_path):
     environment = machine(tmp_path, 2)
-    script = "import yoke; group = yoke.comm.init(backend='cpu'); yoke.set_device('auto'); print(yoke.ones(1).device)"
+    script = "import yoke; group = yoke.comm.init(); yoke.set_device('auto'); print(yoke.ones(1).device)"
     plain = [{name: value for name, value in each.items() if not name.startswith(("LOCAL_", "TORCHELASTIC_"))}
              for each in under_torchrun(environment, 2)]
     assert together([sys.executable, "-c", script], plain)[0] == ["cuda:0\n", "cuda:1\n"]
@@ -196,7 +196,7 @@ def test_ranks_that_were_started_by_hand_have_their_own_once_they_have_met(tmp_p
 # ---- What must be alike on all ranks ---------------------------------------------------------------------------------
 
 ACROSS = """
-group = yoke.comm.init(backend="cpu", timeout=60.)
+group = yoke.comm.init(timeout=60.)
 rank, size = group.rank, group.size
 yoke.set_device(f"cuda:{rank}")
 def told(call):

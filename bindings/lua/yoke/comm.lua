@@ -201,8 +201,8 @@ local function asked(store)
 end
 
 --- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout =
---- 600, init_timeout = 300, store =}. `backend` is that of the current device, or "cpu", also called "gloo", or "mpi",
---- where tensors of a GPU pass through the host's memory. Nil and an error where not all come, or have failed. `store`
+--- 600, init_timeout = 300, store =}. `backend` is "cpu" (also called "gloo"; nil means it) or "mpi": tensors of a GPU
+--- pass through the host's memory. Nil and an error where not all come, or have failed. `store`
 --- stands for rank 0's address: an object with set(self, key, value) and get(self, key, timeout), which gives nil, or
 --- waits, until the key is there. init calls it, and nobody does after it; nil and a text, or an error that it raises,
 --- end init.

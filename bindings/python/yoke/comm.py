@@ -248,8 +248,8 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
 
     Which rank this is, of how many, and where rank 0 is, is told by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
     (torchrun, Kubeflow), by mpirun, srun or an indexed Job; or by `init_method` "tcp://HOST:PORT" or "file:///PATH" with
-    `rank` and `world_size`. `backend` is that of the current device, or "cpu", also called "gloo", or "mpi", where tensors
-    of a GPU pass through the host's memory. `timeout` is the seconds that a call may take, `init_timeout` those until all
+    `rank` and `world_size`. `backend` is "cpu" (also called "gloo"; None means it) or "mpi": tensors of a GPU pass through
+    the host's memory. `timeout` is the seconds that a call may take, `init_timeout` those until all
     must be there.
 
     `store` stands for rank 0's address: an object with set(key, value), get(key), and wait([key], timeout) if get() does

@@ -60,8 +60,7 @@ typedef struct yoke_comm_options {
     int32_t rank;
     int32_t world_size;
     const char *
-        backend; /* NULL: of the current device; "cpu", also called "gloo", or "mpi": tensors of a GPU
-                              * pass through the host's memory */
+        backend; /* NULL: "cpu", also called "gloo"; or "mpi". Tensors of a GPU pass through the host's memory */
     const char *init_method; /* NULL: "env://"; "tcp://HOST:PORT", "file:///PATH" */
     double timeout;          /* seconds that a call may take; 0: 600 */
     double init_timeout;     /* seconds until all ranks must be there; 0: 300 */
@@ -73,8 +72,7 @@ typedef struct yoke_comm_options {
  * failed the next. Which rank this is, of how many, and where rank 0 is, torchrun, mpirun, srun, Kubeflow and indexed
  * Jobs tell in the environment; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT suffice. Errors: VALUE for what is
  * missing, or told twice in different ways; TIMEOUT with the ranks that did not come; COMM where they are not of one
- * version; UNSUPPORTED where the current device's kind has no engine and `backend` is NULL; UNAVAILABLE where the
- * module of the backend is missing or does not load. [any-thread] */
+ * version; UNAVAILABLE where the module of the backend is missing or does not load. [any-thread] */
 YOKE_API yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out);
 
 /* `size` groups of one process, whose ranks are threads: each is to be used by one of its own. All places of `groups`
