@@ -157,6 +157,7 @@ private:
     void put_in_place();
     void set_aside();
     void move();
+    void check_files_move();
     void move_files();
     int make_folder_for(const std::string &file);
     int sync_inside();

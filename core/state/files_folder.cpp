@@ -31,10 +31,25 @@ int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
     return 0;
 }
 
-// Whether a folder could not be renamed since the file system renames none there, which is noted.
+// Tries with an empty folder whether a folder of this process can be renamed there.
+bool renames_own_folder(const Descriptor &parent)
+{
+    Temporary from(parent, "rename"), to(parent, "rename");
+    if (retried([&] { return file_calls().mkdir(parent.get(), from.name(), 0777); }) != 0)
+        return true;  // nothing is known then, and the first error stays
+    from.made();
+    if (rename_in(parent, from.name(), to.name()) != 0) return false;
+    from.gone();
+    to.made();
+    return true;
+}
+
+// Whether a folder could not be renamed because the file system renames no folders there, which is noted. EPERM also
+// means that the folder is another user's in a sticky folder. Its files must stay then.
 bool cannot_move(const Descriptor &parent, int error)
 {
     if (!error || !is_lacking(Lack::kMove, error)) return false;
+    if (error == EPERM && renames_own_folder(parent)) return false;
     note_lack(Lack::kMove, parent, error);
     return true;
 }
@@ -160,6 +175,7 @@ void NewFolder::set_aside()
     const std::string old = old_name(name_);
     int error = rename_in(parent_, name_.c_str(), old);
     if (cannot_move(parent_, error)) {
+        check_files_move();
         error = remove_entry(parent_, name_.c_str());
         if (!error) return move();
     }
@@ -180,13 +196,23 @@ void NewFolder::move()
     if (error) fail_move(call_, path_, error);
 }
 
+// Raises where not even a file can be renamed. The former folder must not be removed then: the new one could not take
+// its place.
+void NewFolder::check_files_move()
+{
+    const std::string file = temporary_.name() + ("/" + names_.back()), moved = file + ".new";
+    int error = rename_in(parent_, file.c_str(), moved);
+    if (!error) error = rename_in(parent_, moved.c_str(), file);
+    if (error) fail_move(call_, path_, error);
+}
+
 // Where folders are not renamed, files may be. The one that was made last tells that the folder is whole, and comes
 // last; until then an empty one stands for it, so that a crash leaves what counts as damaged, and as ours.
 void NewFolder::move_files()
 {
     const std::string from = temporary_.name() + std::string("/"), to = name_ + "/";
     const std::string &last = names_.back(), moving = from + last + ".new";
-    // Before anything is made that a system without this could not take back.
+    // This comes first, before anything is made that a system without renames could not take back.
     if (const int error = rename_in(parent_, (from + last).c_str(), moving))
         fail_move(call_, path_, error);
     int error = make_folder_for(last);

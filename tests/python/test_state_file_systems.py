@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -65,6 +66,58 @@ for save in (lambda: yoke.save(sys.argv[1] + "/a.safetensors", {"k": 1}),
     for line in lines:
         assert line.startswith(f"{errno.ENOSYS} ") and "renames no files" in line and "save to a local folder" in line, line
     assert not (tmp_path / "a.safetensors").exists() and not (tmp_path / "b.safetensors.index.json").exists()
+
+
+def test_a_bucket_that_renames_nothing_leaves_the_former_step(library, tmp_path):
+    run(library, None, tmp_path, program=("-c", """
+import sys
+import yoke
+yoke.CheckpointManager(sys.argv[1] + "/run").save(1, {"k": 1}, blocking=True)
+"""))
+    done = run(library, "bucket-deletes", tmp_path, program=("-c", """
+import sys
+import yoke
+manager = yoke.CheckpointManager(sys.argv[1] + "/run")
+try:
+    manager.save(1, {"k": 2}, blocking=True)
+except yoke.IOError as error:
+    print(error.errno, manager.load()["k"])
+"""))
+    assert done.stdout == f"{errno.ENOSYS} 1\n", done.stdout + done.stderr
+
+
+@pytest.fixture
+def folder_for_users():
+    """A folder that every user may enter, as pytest's own is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield pathlib.Path(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become two users")
+def test_another_users_step_in_a_sticky_folder_is_left_whole(folder_for_users):
+    shared = folder_for_users / "run"
+    shared.mkdir()
+    os.chown(shared, 0, 5000)
+    shared.chmod(0o1770)
+    script = """
+import os
+import sys
+import yoke
+os.setgroups([5000])
+os.setgid(5000)
+os.setuid(int(sys.argv[2]))
+os.umask(0o002)
+manager = yoke.CheckpointManager(sys.argv[1])
+try:
+    manager.save(1, {"k": int(sys.argv[2])}, blocking=True)
+except yoke.IOError as error:
+    print(error.errno)
+print(manager.load()["k"])
+"""
+    outs = [subprocess.run([sys.executable, "-c", script, shared, str(user)], capture_output=True, text=True, timeout=300) for user in (6001, 6002, 6001)]
+    assert [each.stdout for each in outs] == ["6001\n", f"{errno.EPERM}\n6001\n", "6001\n"], outs
+    assert sorted(each.name for each in shared.iterdir() if each.name != ".lock") == ["step-1"], list(shared.iterdir())
 
 
 def test_a_step_in_use_is_replaced_on_cifs_once_it_is_let_go(library, tmp_path):

@@ -57,6 +57,7 @@ struct file_system {
  *   MAP_SHARED).
  * bucket-sequential, as mountpoint-s3 has one: rename ENOSYS, of folders EPERM, unlink and chmod EPERM, what is not
  *   written in order EINVAL (mountpoint-s3-fs/src/fs/error.rs, doc/SEMANTICS.md, doc/TROUBLESHOOTING.md).
+ * bucket-deletes: the same, mounted with --allow-delete and --allow-overwrite.
  * sshfs: RENAME_EXCHANGE EINVAL (sshfs.c, sshfs_rename); FUSE answers an fsync that a server lacks with 0
  * (fs/fuse/file.c).
  *   Open files that are removed stay as .fuse_hidden… (mount.fuse3(8), "hard_remove").
@@ -93,6 +94,11 @@ static const struct file_system table[] = {
      .rename_folder = EPERM,
      .unlink = EPERM,
      .sequential = EINVAL},
+    {.name = "bucket-deletes",
+     .chmod = EPERM,
+     .exchange = EINVAL,
+     .rename = ENOSYS,
+     .rename_folder = EPERM},
     {.name = "sshfs", .exchange = EINVAL, .keeps_open = 1},
     {.name = "9p", .chmod = EPERM, .exchange = EINVAL, .map = ENODEV},
     {.name = "virtiofs"},
