@@ -3,8 +3,10 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/signals.h"
+#include "core/launch/error_file.h"
 #include "core/state/files.h"
 
+#include <atomic>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -21,6 +23,9 @@ try {
 } catch (const std::exception &failure) {
     log_no_dump(failure);
 }
+
+// Dumps of this process that are not written yet.
+std::atomic<int> unwritten{0};
 
 }  // namespace
 
@@ -51,9 +56,11 @@ std::shared_future<void> FailureDump::written() const
 void FailureDump::write() const noexcept
 {
     if (!writing_) return;
+    ++unwritten;
     const auto write_it = [writing = writing_] {
         try_to_write(writing->dump, writing->folder);
         writing->done.set_value();
+        if (--unwritten == 0) tell_launcher_of_dumps();
     };
     try {
         const HostSignalsBlocked blocked;

@@ -226,6 +226,7 @@ private:
     void lose(const Arrival &peer, const Cause &cause) noexcept;
     bool can_offer(const Arrival &lost, const Cause &cause) noexcept;
     void miss_server(const Arrival &peer) noexcept;
+    void dump_loss(const Arrival &peer) noexcept;
     void note_outsider(const PeerEvent &event) noexcept;
     // Raises what it has failed with where the table has gone with the rank that kept it; YOKE_E_COMM, and has not
     // failed, where that is none of this group's.

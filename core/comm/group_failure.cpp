@@ -223,11 +223,23 @@ void Group::hear(const PeerEvent &event) noexcept
                     event.silent_s, describe_running().c_str())));
     // Later it is missed by who waits for it, whom the engine tells.
     const bool has_gone = event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
-    if (event.kind == PeerEvent::kEnded && is_made()) miss_server(peer);
+    if (event.kind == PeerEvent::kEnded && is_made()) {
+        dump_loss(peer);
+        miss_server(peer);
+    }
     if (!has_gone || is_made()) return;
     lose(peer, cause_of_loss(peer, event.kind == PeerEvent::kLeft
                                        ? "left while the group was made"
                                        : "died while the group was made: its connection ended"));
+}
+
+// Writes a dump if this rank is in no call. The group lives on until its next call, which may come after a launcher has
+// ended this process. A rank in a call fails there, and writes a dump then.
+void Group::dump_loss(const Arrival &peer) noexcept
+try {
+    if (is_failed() || !describe_running().empty()) return;
+    dump_of(cause_of_loss(peer, "died: its connection ended")).write();
+} catch (const std::bad_alloc &) {
 }
 
 // One of a rank that is none of this group's matters where it keeps the table.

@@ -1,20 +1,17 @@
 #include "core/launch/awaited_dumps.h"
 
-#include "core/base/error.h"
-
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <memory>
 
 namespace yoke {
 
 namespace {
 
-constexpr double kMost_s = 3;  // a rank that is in no group, or does not run, writes none
-constexpr time_t kEarlier =
-    1;  // seconds by which ranks may learn of the end before the launcher does
+// A rank that is in no group, or does not run, writes none.
+constexpr double kMost_s = 3;
+// Ranks may learn of the end these seconds before the launcher does.
+constexpr time_t kEarlier_s = 1;
 
 bool is_before(const timespec &a, const timespec &b)
 {
@@ -23,34 +20,22 @@ bool is_before(const timespec &a, const timespec &b)
 
 }  // namespace
 
-AwaitedDumps::AwaitedDumps(const char *folder, double most_s)
-    : folder_(folder), end_(Deadline::after(std::min(most_s, kMost_s)))
+AwaitedDumps::AwaitedDumps(double most_s) : end_(Deadline::after(std::min(most_s, kMost_s)))
 {
     clock_gettime(CLOCK_REALTIME, &since_);
-    since_.tv_sec -= kEarlier;
+    since_.tv_sec -= kEarlier_s;
 }
 
-bool AwaitedDumps::has_dump_of(int32_t rank) const
+bool AwaitedDumps::is_fresh(const std::string &mark) const
 {
-    const std::unique_ptr<DIR, int (*)(DIR *)> folder(opendir(folder_.c_str()), closedir);
-    if (!folder) return false;
-    const std::string beginning = format("rank-%d-of-", rank);
-    while (const dirent *entry = readdir(folder.get())) {
-        const std::string name = entry->d_name;
-        struct stat about;
-        if (name.rfind(beginning, 0) == 0 &&
-            fstatat(dirfd(folder.get()), name.c_str(), &about, 0) == 0 &&
-            !is_before(about.st_mtim, since_))
-            return true;
-    }
-    return false;
+    struct stat about;
+    return stat(mark.c_str(), &about) == 0 && !is_before(about.st_mtim, since_);
 }
 
-bool AwaitedDumps::are_over(const std::vector<int32_t> &ranks) const
+bool AwaitedDumps::are_over(const std::vector<std::string> &marks) const
 {
-    if (end_.has_passed()) return true;
-    return std::all_of(ranks.begin(), ranks.end(),
-                       [this](int32_t rank) { return has_dump_of(rank); });
+    return end_.has_passed() ||
+           std::ranges::all_of(marks, [this](const std::string &mark) { return is_fresh(mark); });
 }
 
 }  // namespace yoke

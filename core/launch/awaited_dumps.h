@@ -7,7 +7,6 @@
 
 #include "core/base/deadline.h"
 
-#include <cstdint>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -16,17 +15,16 @@ namespace yoke {
 
 class AwaitedDumps {
 public:
-    // Awaits dumps in the folder that YOKE_COMM_DUMP names, for a few seconds or `most_s` at most.
-    AwaitedDumps(const char *folder, double most_s);
+    // Awaits dumps for a few seconds, or for `most_s` if that is less.
+    explicit AwaitedDumps(double most_s);
 
-    // Whether each of these ranks has written one since, or the time is over.
-    bool are_over(const std::vector<int32_t> &ranks) const;
+    // Whether each of these files, which ranks touch behind their dumps, was touched since, or the time is over.
+    bool are_over(const std::vector<std::string> &marks) const;
     const Deadline &end() const noexcept { return end_; }
 
 private:
-    bool has_dump_of(int32_t rank) const;
+    bool is_fresh(const std::string &mark) const;
 
-    std::string folder_;
     timespec since_{};
     Deadline end_;
 };

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -140,6 +141,16 @@ void take_back_told() noexcept
     if (path && told.teller == getpid()) unlink(path);
     told.teller = 0;
     told.cause.clear();
+}
+
+void tell_launcher_of_dumps() noexcept
+try {
+    std::string path = own_file();
+    if (path.empty()) return;
+    path += kDumpedSuffix;
+    const OwnedFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (file.is_open()) (void)futimens(file.get(), nullptr);
+} catch (const std::bad_alloc &) {  // the launcher waits for some seconds, and no longer
 }
 
 #ifdef YOKE_WITHOUT_JSON

@@ -65,6 +65,8 @@ public:
 
     ToldCause told() const { return read_error_file(error_file_); }
     std::string trace() const;
+    // The file that it touches behind its dumps.
+    std::string dump_mark() const { return error_file_ + kDumpedSuffix; }
 
 private:
     void note_end(const siginfo_t &end) noexcept;

@@ -222,9 +222,8 @@ void Start::hear(int signal)
 // Gives the others time to dump their last calls, where YOKE_COMM_DUMP asks for that, before they are asked to end.
 void Start::end_after_dumps()
 {
-    const char *const folder = config_or_null("YOKE_COMM_DUMP");
-    if (folder && !is_asked_to_end_)
-        dumps_.emplace(folder, scene_.options.grace_s);
+    if (config_or_null("YOKE_COMM_DUMP") && !is_asked_to_end_)
+        dumps_.emplace(scene_.options.grace_s);
     else
         end_all();
 }
@@ -232,10 +231,10 @@ void Start::end_after_dumps()
 void Start::look_at_dumps()
 {
     if (!dumps_) return;
-    std::vector<int32_t> living;
+    std::vector<std::string> marks;
     for (const Rank &rank : ranks_)
-        if (rank.is_running()) living.push_back(rank.number());
-    if (!is_asked_to_end_ && !dumps_->are_over(living)) return;
+        if (rank.is_running()) marks.push_back(rank.dump_mark());
+    if (!is_asked_to_end_ && !dumps_->are_over(marks)) return;
     dumps_.reset();
     end_all();
 }

@@ -1,4 +1,5 @@
 """The command `yoke run` where it, its ranks, or what they write to come to an end that is not theirs to choose."""
+import json
 import os
 import pathlib
 import signal
@@ -177,6 +178,31 @@ def test_the_others_dump_their_calls_before_they_are_ended(tmp_path, end):
     assert "rank 1" in told.stdout, told
 
 
+OUTSIDE_OF_CALLS = """
+import os, time, yoke
+group = yoke.comm.init()
+{split}
+group.barrier()
+if os.environ["RANK"] == "1":
+    time.sleep(0.5)  # until the others have left the barrier
+    os._exit(3)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("split", ["", "job, group = group, group.split(group.rank // 2, group.rank)"], ids=["job", "part"])
+def test_ranks_that_compute_dump_when_another_one_dies(tmp_path, split):
+    script = tmp_path / "script.py"
+    script.write_text(OUTSIDE_OF_CALLS.format(split=split))
+    dumps = tmp_path / "dumps"
+    done = subprocess.run([COMMAND, "run", "-n", "4", "--", sys.executable, script], capture_output=True, text=True, timeout=PATIENCE,
+                          env={**os.environ, "YOKE_COMM_DUMP": str(dumps)})
+    assert done.returncode == 3, done
+    told = [json.loads(path.read_text()) for path in dumps.iterdir()]
+    writers = {each["ranks"][each["rank"]]["process"] for each in told if len(each["ranks"]) == 4}
+    assert len(writers) == 3 and all("died" in each["cause"]["text"] for each in told), told
+
+
 def test_ranks_that_write_no_dump_are_ended_all_the_same(tmp_path):
     ranks = subprocess.run([COMMAND, "run", "-n", "2", "--", "sh", "-c", "[ $RANK = 0 ] && exit 5; sleep 1000"], capture_output=True, text=True,
                            timeout=PATIENCE, env={**os.environ, "YOKE_COMM_DUMP": str(tmp_path)})
@@ -187,7 +213,8 @@ def test_ranks_that_write_no_dump_are_ended_all_the_same(tmp_path):
 
 HAS_FIRST_PROCESS = subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], capture_output=True).returncode == 0
 first_process = pytest.mark.skipif(not HAS_FIRST_PROCESS, reason="no namespace with a first process of its own")
-AS_FIRST = ["unshare", "-rpf", "--kill-child", "--mount-proc", COMMAND, "run", "-n", "1", "--"]
+FIRST = ["unshare", "-rpf", "--kill-child", "--mount-proc"]
+AS_FIRST = [*FIRST, COMMAND, "run", "-n", "1", "--"]
 
 
 @first_process
@@ -209,3 +236,27 @@ def test_as_the_first_process_it_passes_signals_on(tmp_path, number, code):
     os.kill(inner, number)
     _, told = first.communicate(timeout=PATIENCE)
     assert first.returncode == code and "ended with signal" in told, told
+
+
+@first_process
+def test_as_the_first_process_it_hears_that_its_terminal_hung_up(tmp_path):
+    ours, theirs = os.openpty()
+    first = subprocess.Popen([*FIRST, "setsid", "-c", *AS_FIRST[len(FIRST):], "sh", "-c", "echo > there; exec sleep 1000"], cwd=tmp_path,
+                             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    until((tmp_path / "there").exists)
+    os.close(ours)
+    assert first.wait(timeout=PATIENCE) == 128 + signal.SIGHUP
+
+
+@first_process
+def test_as_the_first_process_it_ends_where_ends_of_children_are_ignored():
+    words = " ".join(str(word) for word in AS_FIRST[len(FIRST):])
+    done = subprocess.run([*FIRST, "sh", "-c", f"trap '' CHLD; exec {words} sh -c 'exit 7'"], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 7, done
+
+
+@first_process
+def test_the_child_of_the_first_process_has_the_commands_name():
+    done = subprocess.run([*AS_FIRST, "sh", "-c", "cat /proc/$PPID/comm"], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout == "[0] yoke\n", done
