@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -24,6 +26,14 @@ std::vector<std::string> own_words()
     return words;
 }
 
+// Returns the path of this program, from whose last part the system names the process.
+std::string own_program()
+{
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+    return !error && access(path.c_str(), X_OK) == 0 ? path.string() : "/proc/self/exe";
+}
+
 // Starts this program anew with the same words and the signal mask that this process had.
 pid_t start_child(const sigset_t &mask)
 {
@@ -36,10 +46,10 @@ pid_t start_child(const sigset_t &mask)
     posix_spawnattr_setsigmask(&how, &mask);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
     pid_t child = 0;
-    const int error =
-        posix_spawn(&child, "/proc/self/exe", nullptr, &how, pointers.data(), environ);
+    const std::string program = own_program();
+    const int error = posix_spawn(&child, program.c_str(), nullptr, &how, pointers.data(), environ);
     posix_spawnattr_destroy(&how);
-    if (error) throw std::system_error(error, std::generic_category(), "run: /proc/self/exe");
+    if (error) throw std::system_error(error, std::generic_category(), "run: " + program);
     return child;
 }
 
@@ -56,6 +66,14 @@ bool reap_all(pid_t child, int &status)
     return has_ended;
 }
 
+// The child gets what a terminal's keys send by itself, since it is in the same group of processes. When a terminal
+// hangs up, the system tells only the leader of the session, which this process may be.
+bool is_sent_on(int number, const siginfo_t &told)
+{
+    if (number <= 0 || number == SIGCHLD) return false;
+    return told.si_code != SI_KERNEL || number == SIGHUP;
+}
+
 }  // namespace
 
 bool is_first_process() noexcept
@@ -66,6 +84,7 @@ bool is_first_process() noexcept
 int be_first_process()
 {
     constexpr int kSignalled = 128;
+    std::signal(SIGCHLD, SIG_DFL);  // if it is ignored, the system reaps, and sends nothing
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
@@ -74,8 +93,7 @@ int be_first_process()
     while (!reap_all(child, status)) {
         siginfo_t told{};
         const int number = sigwaitinfo(&all, &told);
-        // The child gets a terminal's signals by itself: the child is in the same group of processes.
-        if (number > 0 && number != SIGCHLD && told.si_code != SI_KERNEL) kill(child, number);
+        if (is_sent_on(number, told)) kill(child, number);
     }
     return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
 }
