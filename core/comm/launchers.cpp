@@ -107,6 +107,39 @@ LauncherSource by_open_mpi(const Lookup &variable)
 }
 
 // Within a step alone: the script of a batch job has SLURM_PROCID as well, and is no rank.
+// Returns how many tasks a node has by Slurm's list of all nodes, "2(x3),1"; nothing where the list cannot be read.
+std::optional<int32_t> tasks_of_node(std::string_view list, int64_t node)
+{
+    while (!list.empty()) {
+        const std::string_view part = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(list.size(), part.size() + 1));
+        const size_t bracket = part.find("(x");
+        const auto tasks = parsed<int32_t>(std::string(part.substr(0, bracket)));
+        int64_t nodes = 1;
+        if (bracket != part.npos) {
+            const size_t begin = bracket + 2;
+            const auto count =
+                parsed<int32_t>(std::string(part.substr(begin, part.find(')') - begin)));
+            if (!count) return std::nullopt;
+            nodes = *count;
+        }
+        if (!tasks) return std::nullopt;
+        if (node < nodes) return tasks;
+        node -= nodes;
+    }
+    return std::nullopt;
+}
+
+// Returns nothing where the list does not fit the task's own number: it is of another step then.
+Said<int32_t> slurm_local_size(const Lookup &variable, const Said<int32_t> &local_rank)
+{
+    const Said<std::string> list = said_text(variable, "SLURM_STEP_TASKS_PER_NODE");
+    const Said<int32_t> node = said_number(variable, "SLURM_NODEID");
+    if (!list || !node || !local_rank) return {};
+    const auto tasks = tasks_of_node(list.value, node.value);
+    return tasks && local_rank.value < *tasks ? Said<int32_t>{list.by, *tasks} : Said<int32_t>{};
+}
+
 LauncherSource by_slurm(const Lookup &variable)
 {
     LauncherSource source;
@@ -121,6 +154,7 @@ LauncherSource by_slurm(const Lookup &variable)
     source.size = first_of(said_number(variable, "SLURM_STEP_NUM_TASKS"),
                            said_number(variable, "SLURM_NTASKS"));
     source.local_rank = said_number(variable, "SLURM_LOCALID");
+    source.local_size = slurm_local_size(variable, source.local_rank);
     source.epoch = said_number(variable, "SLURM_RESTART_COUNT").value;
     if (!list) return source;
     try {

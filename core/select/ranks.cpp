@@ -47,8 +47,8 @@ void detail::tell_shared(const Spec &spec, const Situation &situation, const Cho
     // By the first rank that gets no device of its own, so that a job tells it once.
     const size_t own = choice.for_ranks;
     if (own == 0 || spec.lease || static_cast<size_t>(*situation.local_rank) != own) return;
-    const bool has_one = own == 1 && cuda_variables().visible;
-    if (has_one && lent.is_variable_of_rank("CUDA_VISIBLE_DEVICES")) return;
+    // If each rank has cards of its own to see, local ranks say nothing about who else uses these.
+    if (cuda_variables().visible && lent.is_variable_of_rank("CUDA_VISIBLE_DEVICES")) return;
     const std::string text = format(
         "device spec '%s': this is local rank %d, and %zu of this machine's devices fit: its ranks take them in turn, so that some share one; start one rank for each device",
         spec.text.c_str(), *situation.local_rank, own);

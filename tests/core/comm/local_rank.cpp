@@ -69,6 +69,20 @@ TEST(LocalRank, OnlyAmongSeveralRanksOfAMachine)
                            {"LOCAL_WORLD_SIZE", "1"}}),
                   std::nullopt);
         EXPECT_EQ(rank_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), std::nullopt);
+        const auto slurm_rank = [](const char *tasks, const char *node, const char *local) {
+            return rank_of({{"SLURM_STEP_ID", "0"},
+                            {"SLURM_STEP_NUM_TASKS", "8"},
+                            {"SLURM_PROCID", "3"},
+                            {"SLURM_STEP_TASKS_PER_NODE", tasks},
+                            {"SLURM_NODEID", node},
+                            {"SLURM_LOCALID", local}});
+        };
+        EXPECT_EQ(slurm_rank("1(x8)", "3", "0"), std::nullopt);
+        EXPECT_EQ(slurm_rank("3(x2),1(x2)", "2", "0"), std::nullopt);
+        EXPECT_EQ(slurm_rank("3(x2),1(x2)", "1", "0"), 0);
+        EXPECT_EQ(slurm_rank("4,4", "1", "2"), 2);
+        for (const char *other : {"1(x8)", "4", "x", "4(y", "4(x"})  // the list of another step
+            EXPECT_EQ(slurm_rank(other, "3", "2"), 2) << other;
         // A batch job's own script is no rank.
         EXPECT_EQ(rank_of({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}}),
                   std::nullopt);
