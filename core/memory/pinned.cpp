@@ -86,7 +86,7 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
              static_cast<unsigned long long>(bytes));
     const uint64_t capacity = class_size(bytes, kPage);
     if (PinnedBlock *known = take_waiting(device, capacity)) return known;
-    auto block = std::make_unique<PinnedBlock>(PinnedBlock{&device, nullptr, capacity, {}});
+    auto block = std::make_unique<PinnedBlock>(&device, nullptr, capacity);
     yoke_status status = device.backend->host_alloc(device.handle, capacity, &block->data);
     if (status == YOKE_E_OOM) {
         empty_cache(devices_of(kHostKind).front());
@@ -96,7 +96,9 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
     return block.release();
 }
 
-void use_pinned(PinnedBlock &block, Ref<Fence> fence)
+namespace {
+
+void add_fence(PinnedBlock &block, Ref<Fence> fence)
 {
     for (Ref<Fence> &known : block.fences)
         if (fence->is_behind(*known)) {
@@ -104,6 +106,22 @@ void use_pinned(PinnedBlock &block, Ref<Fence> fence)
             return;
         }
     block.fences.push_back(std::move(fence));
+}
+
+}  // namespace
+
+void use_pinned(PinnedBlock &block, Ref<Fence> fence)
+{
+    const std::lock_guard lock(block.mutex);
+    add_fence(block, std::move(fence));
+}
+
+void use_pinned(PinnedBlock &block, Device &device)
+{
+    const std::lock_guard lock(
+        block.mutex);  // made and added as one, so that fences come in their lane's order
+    if (Ref<Fence> fence = fence_behind(device, memory_lane(device)); fence.present())
+        add_fence(block, std::move(fence));
 }
 
 void free_pinned(PinnedBlock *block) noexcept

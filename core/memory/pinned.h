@@ -6,6 +6,7 @@
 
 #include "core/device/stream.h"
 
+#include <mutex>
 #include <vector>
 
 namespace yoke {
@@ -14,14 +15,18 @@ struct PinnedBlock {
     Device *device;  // whose backend pinned it; it serves all devices of that backend
     void *data;
     uint64_t capacity;
-    std::vector<Ref<Fence>> fences;
+    std::mutex mutex = {};  // threads that read one pinned tensor add fences at once
+    std::vector<Ref<Fence>> fences = {};
 };
 
 // At least `bytes` (not 0). Raises YOKE_E_OOM, YOKE_E_UNSUPPORTED where the device needs or knows no pinned memory.
 PinnedBlock *allocate_pinned(Device &device, uint64_t bytes);
 
-// Work behind which the fence stands uses the block. One thread at a time.
+// Keeps the block from its next use until the fence is reached. Where several threads may call it for one block, a
+// fence must not be older than one of its lane that is known: take the other function.
 void use_pinned(PinnedBlock &block, Ref<Fence> fence);
+// Keeps the block from its next use until the device has done what its current stream was given.
+void use_pinned(PinnedBlock &block, Device &device);
 
 void free_pinned(PinnedBlock *block) noexcept;
 void drop_pinned(void *block);  // free_pinned as a yoke_drop_fn

@@ -43,13 +43,6 @@ void note_written(const yoke_tensor &x)
     x.storage->note_written(nullptr);
 }
 
-// A pinned block is not used again before what the current stream was given.
-void hold_until_copied(PinnedBlock &block, Device &device)
-{
-    if (Ref<Fence> fence = fence_behind(device, memory_lane(device)); fence.present())
-        use_pinned(block, std::move(fence));
-}
-
 constexpr const char *kTransfer = "copy_";
 
 // Through pinned memory, where the caller's own may change as soon as this returns.
@@ -63,13 +56,13 @@ void upload(yoke_tensor &to, const yoke_tensor &from)
     }
     const void *bytes = staged ? block->data : from.data;
     start_copy(to, to.data, bytes, YOKE_COPY_HOST_TO_DEVICE, kTransfer);
-    hold_until_copied(*block, *to.device);
+    use_pinned(*block, *to.device);
 }
 
 void download(yoke_tensor &to, const yoke_tensor &from, PinnedBlock &block)
 {
     start_copy(from, to.data, from.data, YOKE_COPY_DEVICE_TO_HOST, kTransfer);
-    hold_until_copied(block, *from.device);
+    use_pinned(block, *from.device);
 }
 
 // On the stream of the device that is written, after the other's work so far; the other's goes on after the copy.
