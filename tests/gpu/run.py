@@ -45,6 +45,7 @@ class Run:
         self.end = parts.now() + 60 * options.minutes
         self.running, self.lock, self.failed, self.ran = parts.Running(), threading.Lock(), [], 0
         self.prepared = False  # whether torch.compile was begun
+        self.without_python = ""  # why nothing can import yoke
         self.nvcc = machine.find_nvcc()
         self.packages, lacking = carry.unpack(options.source, LOGS / "packages")
         self.variables = machine.make_variables(self.nvcc, LOGS, self.packages)
@@ -80,8 +81,9 @@ class Run:
 
     def run(self, job, seconds=None):
         """Runs one part to its end or its time's. Whether it passed."""
-        if job.lacking:
-            return self.add_part(job.name, "skipped", 0.0, job.lacking)
+        lacking = job.lacking or (self.without_python if sys.executable in job.command and job.group != "build" else "")
+        if lacking:
+            return self.add_part(job.name, "skipped", 0.0, lacking)
         seconds = min(job.seconds, self.left() if seconds is None else seconds)
         if self.running.halted or seconds < job.least:
             return self.add_part(job.name, "out of time", 0.0, f"not begun: {self.running.halted or 'no time was left'}")
@@ -117,7 +119,9 @@ class Run:
             self.add_part("build of an earlier call", "skipped", 0.0, "; ".join(self.builds.reasons))
         if found:
             other = self.builds.other_python(found)
-            return found if not other or self.make_extension(found, other) else None
+            if other and not self.make_extension(found, other):
+                self.without_python = "the Python extension was not built"  # what needs none of it runs all the same
+            return found
         if not self.make_build():
             return None
         if wanted and self.options.only:
