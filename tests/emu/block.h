@@ -109,6 +109,7 @@ struct Block {
     std::map<const void *, Array> arrays;
     size_t dynamic_bytes = 0;
     unsigned time = 0;
+    bool any_vote = false;  // at the last barrier
     bool failed = false;
     Fiber scheduler;
     uint64_t random = 1;

@@ -29,6 +29,7 @@
 #define YOKE_EMU_PLACE __FILE__ ":" YOKE_EMU_STRING(__LINE__)
 
 #define __syncthreads() ::yoke::emu::block_barrier(YOKE_EMU_PLACE)
+#define __syncthreads_or(vote) ::yoke::emu::block_vote(YOKE_EMU_PLACE, (vote) != 0)
 #define __syncwarp(...) ::yoke::emu::warp_barrier(YOKE_EMU_PLACE __VA_OPT__(, ) __VA_ARGS__)
 #define __shfl_sync(...) ::yoke::emu::shuffle(YOKE_EMU_PLACE, __VA_ARGS__)
 #define __shfl_xor_sync(...) ::yoke::emu::shuffle_xor(YOKE_EMU_PLACE, __VA_ARGS__)

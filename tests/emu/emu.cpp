@@ -167,8 +167,12 @@ bool complete_barrier(Block &block)
         place = warp_lane.barrier;
     }
     if (!place) return false;
-    for (WarpLane &warp_lane : block.warp_lanes)
-        if (warp_lane.state == State::kAtBarrier) warp_lane.state = State::kReady;
+    block.any_vote = false;
+    for (WarpLane &warp_lane : block.warp_lanes) {
+        if (warp_lane.state != State::kAtBarrier) continue;
+        block.any_vote |= warp_lane.brought.vote;
+        warp_lane.state = State::kReady;
+    }
     block.time++;
     return true;
 }
@@ -294,9 +298,16 @@ bool run(const char *name, dim3 grid, dim3 size, size_t shared_bytes,
 
 void block_barrier(const char *place)
 {
+    (void)block_vote(place, false);
+}
+
+bool block_vote(const char *place, bool vote)
+{
     g_warp_lane->barrier = place;
+    g_warp_lane->brought.vote = vote;
     g_warp_lane->state = State::kAtBarrier;
     yield();
+    return g_block->any_vote;
 }
 
 static void meet(const char *place, unsigned mask, Purpose purpose, const void *mine, size_t bytes,

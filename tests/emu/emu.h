@@ -81,6 +81,8 @@ int block_size(int usual);
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
 void block_barrier(const char *place);
+// A barrier that gives each thread whether any of them brought true.
+bool block_vote(const char *place, bool vote);
 void warp_barrier(const char *place, unsigned mask = kWholeWarp);
 
 // Gives `bytes` at `mine` to the warp lanes of the mask and takes those of `warp_lane`, after all of them have come.

@@ -55,7 +55,7 @@ public:
         begin();
         const int end = keys_before(first_ + Tile::kQueries),
                   own_end = min(end, keys_before(first_own_ + Tile::kWarpQueries)),
-                  whole = min(end, keys_before(first_own_ + 1));
+                  whole = min(end, keys_before(first_ + 1));  // which all rows meet
         Copies key(head_.key()), value(head_.value());
         if (end > 0) {
             Copies query(head_.query(), first_);
@@ -75,11 +75,9 @@ public:
             wait_for_copies();
             __syncthreads();  // the values are there, and the keys are done with
             if (k + kKeys < end) key.template begin<kKeys>(keys);
-            if (k >= own_end) continue;
-            if (k + kKeys > whole && has_strays<T, kWidth, kKeys>(values))
-                add_stray_product<T, kWidth, kParts, kKeys>(scores_, values, result_);
-            else
-                add_product<T, kWidth, kParts, kKeys>(scores_, values, result_);
+            if (k + kKeys > whole)
+                take_strays<T, kWidth, kParts, kKeys>(scores_, values, k < own_end, result_);
+            if (k < own_end) add_product<T, kWidth, kParts, kKeys>(scores_, values, result_);
         }
         finish();
     }

@@ -81,11 +81,11 @@ public:
                 differentiate(at);
             }
             if constexpr (kOfKeys) {
-                if (meets) add(weights_, other_slopes, at, slope_sums_);
+                add(weights_, other_slopes, at, meets, slope_sums_);
                 __syncthreads();  // the others' slopes are done with
                 copy_next(next_slopes, other_slopes, more);
             }
-            if (meets) add(slopes_, others, at, sums_);
+            add(slopes_, others, at, meets, sums_);
             __syncthreads();  // the others are done with
             copy_next(next, others, more);
         }
@@ -155,14 +155,19 @@ private:
                at + kOthers <= last_met(first_own_);
     }
 
+    // Whether no row of the block has a pair with these others that is forbidden, or is not there.
+    __device__ bool meet_all(int at) const
+    {
+        return at >= first_met(first_ + Tile::kRows - 1) && at + kOthers <= last_met(first_);
+    }
+
+    // sums += factors times the others, of which forbidden pairs take nothing. All warps of the block call it.
     template <class Others>
-    __device__ void add(const Products &factors, const Others &others, int at,
+    __device__ void add(const Products &factors, Others &others, int at, bool meets,
                         MmaSums<kParts, kWidth> &sums) const
     {
-        if (!meets_all(at) && has_strays<T, kWidth, kOthers>(others))
-            add_stray_product<T, kWidth, kParts, kOthers>(factors, others, sums);
-        else
-            add_product<T, kWidth, kParts, kOthers>(factors, others, sums);
+        if (!meet_all(at)) take_strays<T, kWidth, kParts, kOthers>(factors, others, meets, sums);
+        if (meets) add_product<T, kWidth, kParts, kOthers>(factors, others, sums);
     }
 
     // Scores become weights, and the gradients of weights those of scores.

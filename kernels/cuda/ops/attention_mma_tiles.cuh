@@ -127,80 +127,80 @@ __device__ inline void add_product(const MmaSums<kParts, kRows> &factors, const 
 // ---- what is not finite ---------------------------------------------------------------------------------------------
 //
 // Where pairs are forbidden a factor of 0 must make nothing of what it meets. The tiles in which some are, few of all,
-// are looked through. Those with infinity or NaN have a product of their own.
+// are looked through before their product. Infinity and NaN are strays: sums that meet one are NaN, and it becomes 0.
 
 template <class T>
 constexpr unsigned kEndOfHalves = std::is_same_v<T, bf16> ? 0x7f80 : 0x7c00;  // infinity's bits
 
-// Whether a tile of kRows rows holds what is not finite; the lanes of a warp look together.
-template <class T, int kWidth, int kRows, class Room>
-__device__ inline bool has_strays(const Room &room)
+template <class T>
+__device__ inline bool is_stray_half(unsigned half)
 {
-    bool found = false;
-    for (int i = place_in_warp(); i < kRows * kWidth / 8; i += kWarp) {
-        const Chunk chunk = room[i];
-        YOKE_UNROLL
-        for (int k = 0; k < 8; k++) found |= (chunk.at[k] & kEndOfHalves<T>) == kEndOfHalves<T>;
-    }
-    return __any_sync(kWholeWarp, found);
+    return (half & kEndOfHalves<T>) == kEndOfHalves<T>;
 }
 
-// Makes 0 of what is not finite in a pair of halves. Returns the pair with 1 in these places and 0 in others.
+// Returns a pair of halves with 1 where `pair` has strays, and 0 elsewhere.
 template <class T>
-__device__ inline unsigned take_strays(unsigned &pair)
+__device__ inline unsigned marks_of(unsigned pair)
 {
     constexpr unsigned kOne = std::is_same_v<T, bf16> ? 0x3f80 : 0x3c00;
-    unsigned marks = 0;
-    YOKE_UNROLL
-    for (int place = 0; place < 32; place += 16) {
-        if ((pair >> place & kEndOfHalves<T>) != kEndOfHalves<T>) continue;
-        marks |= kOne << place;
-        pair &= ~(0xffffu << place);
-    }
-    return marks;
+    return (is_stray_half<T>(pair) ? kOne : 0) | (is_stray_half<T>(pair >> 16) ? kOne << 16 : 0);
 }
 
-// Adds the product of a tile with strays: a sum of which a factor other than 0 meets one is NaN, all else is as without
-// them.
+// Makes NaN of each sum of which a factor other than 0 meets a stray.
 template <class T, int kWidth, int kParts, int kRows, class Other>
-__device__ inline void add_stray_product(const MmaSums<kParts, kRows> &factors, const Other &other,
-                                         MmaSums<kParts, kWidth> &sums)
+__device__ inline void mark_met(const MmaSums<kParts, kRows> &factors, const Other &other,
+                                MmaSums<kParts, kWidth> &sums)
 {
     constexpr int kChunks = kWidth / 8;
-    const int lane = place_in_warp(), row = unknown(lane % 16);
+    const int lane = place_in_warp();
     YOKE_UNROLL
-    for (int j = 0; j < kWidth / 8; j += 2) {
-        MmaSums<kParts, 16> met;
-        clear<kParts, 16>(met);
+    for (int i = 0; i < kWidth / 8 * kParts;
+         i++) {  // few registers at a time: the product needs them
+        const int j = i / kParts, part = i % kParts, row = unknown(lane % 16);
+        float met[4] = {};
         YOKE_UNROLL
         for (int step = 0; step < kRows / 16; step++) {
-            unsigned of_other[4], marks[4];
-            load_matrices<true>(other, chunk_at<kChunks>(row, j + lane / 16) + step * 16 * kChunks,
-                                of_other);
+            unsigned pairs[4], meets[4];
+            load_matrices<true>(
+                other, chunk_at<kChunks>(row, j / 2 * 2 + lane / 16) + step * 16 * kChunks, pairs);
             YOKE_UNROLL
-            for (int i = 0; i < 4; i++) marks[i] = take_strays<T>(of_other[i]);
-            YOKE_UNROLL
-            for (int part = 0; part < kParts; part++) {
-                unsigned own[4], meets[4];
-                YOKE_UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float(&at)[4] = factors[part][step * 2 + i / 2];
-                    const float first = at[i % 2 * 2], second = at[i % 2 * 2 + 1];
-                    own[i] = narrowed_pair<T>(first, second);
-                    meets[i] = narrowed_pair<T>(first != 0.0f, second != 0.0f);
-                }
-                YOKE_UNROLL
-                for (int k = 0; k < 2; k++) {
-                    multiply_add<T>(own, of_other[k * 2], of_other[k * 2 + 1], sums[part][j + k]);
-                    multiply_add<T>(meets, marks[k * 2], marks[k * 2 + 1], met[part][k]);
-                }
+            for (int k = 0; k < 4; k++) {
+                const float(&at)[4] = factors[part][step * 2 + k / 2];
+                meets[k] = narrowed_pair<T>(at[k % 2 * 2] != 0.0f, at[k % 2 * 2 + 1] != 0.0f);
             }
+            multiply_add<T>(meets, marks_of<T>(pairs[j % 2 * 2]), marks_of<T>(pairs[j % 2 * 2 + 1]),
+                            met);
         }
         YOKE_UNROLL
-        for (int i = 0; i < kParts * 8; i++)
-            if (met[i / 8][i / 4 % 2][i % 4] != 0.0f)
-                sums[i / 8][j + i / 4 % 2][i % 4] = __builtin_nanf("");
+        for (int k = 0; k < 4; k++)
+            if (met[k] != 0.0f) sums[part][j][k] = __builtin_nanf("");
     }
+}
+
+// Takes the strays out of a tile of kRows rows, in which this warp's factors meet some if `meets`. All threads of a
+// block call it, once all are done with the tile as it is.
+template <class T, int kWidth, int kParts, int kRows, class Room>
+__device__ inline void take_strays(const MmaSums<kParts, kRows> &factors, Room &room, bool meets,
+                                   MmaSums<kParts, kWidth> &sums)
+{
+    constexpr int kChunks = kRows * kWidth / 8;
+    bool found = false;
+    for (int i = (int)threadIdx.x; i < kChunks; i += kMmaThreads) {
+        const Chunk chunk = room[i];
+        YOKE_UNROLL
+        for (int k = 0; k < 8; k++) found |= is_stray_half<T>(chunk.at[k]);
+    }
+    if (!__syncthreads_or(found)) return;
+    if (meets) mark_met<T, kWidth, kParts, kRows>(factors, room, sums);
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < kChunks; i += kMmaThreads) {
+        Chunk chunk = room[i];
+        YOKE_UNROLL
+        for (int k = 0; k < 8; k++)
+            if (is_stray_half<T>(chunk.at[k])) chunk.at[k] = 0;
+        room[i] = chunk;
+    }
+    __syncthreads();
 }
 
 // Row l / 4 of a part, or the one 8 on (i = 1), times `factor`, to `columns` columns at `to`.

@@ -115,6 +115,16 @@ TEST(Findings, ABarrierInsideABranchOfAWarpThatShufflesElsewhere)
     });
 }
 
+TEST(Findings, ABarrierWithAVoteGivesAllThreadsTheSame)
+{
+    expect_nothing(96, [] {
+        for (int turn = 0; turn < 3; turn++) {
+            const bool any = __syncthreads_or(me() == 70 && turn == 1);
+            if (any != (turn == 1)) report(YOKE_EMU_PLACE, "another answer");
+        }
+    });
+}
+
 TEST(Findings, AShuffleWhoseWarpLanesDoNotCome)
 {
     expect_finding("never come", 32, [] {
