@@ -12,9 +12,10 @@ namespace yoke {
 
 namespace {
 
-constexpr double kMost_s = 3;  // a rank that is in no group, or does not run, writes none
-constexpr time_t kEarlier =
-    1;  // seconds by which ranks may learn of the end before the launcher does
+// A rank that is in no group, or does not run, writes no dump.
+constexpr double kMost_s = 3;
+// Ranks may learn of the end so many seconds before the launcher does.
+constexpr time_t kEarlier_s = 1;
 
 bool is_before(const timespec &a, const timespec &b)
 {
@@ -27,7 +28,7 @@ AwaitedDumps::AwaitedDumps(const char *folder, double most_s)
     : folder_(folder), end_(Deadline::after(std::min(most_s, kMost_s)))
 {
     clock_gettime(CLOCK_REALTIME, &since_);
-    since_.tv_sec -= kEarlier;
+    since_.tv_sec -= kEarlier_s;
 }
 
 bool AwaitedDumps::has_dump_of(int32_t rank) const
