@@ -33,6 +33,7 @@ build = {
         ["yoke.nn.module"] = "bindings/lua/yoke/nn/module.lua",
         ["yoke.nn.norm"] = "bindings/lua/yoke/nn/norm.lua",
         ["yoke.nn.conv"] = "bindings/lua/yoke/nn/conv.lua",
+        ["yoke.nn.description"] = "bindings/lua/yoke/nn/description.lua",
         ["yoke.nn.schemes"] = "bindings/lua/yoke/nn/schemes.lua",
         ["yoke.optim"] = "bindings/lua/yoke/optim.lua",
         ["yoke.options"] = "bindings/lua/yoke/options.lua",

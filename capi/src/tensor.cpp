@@ -6,6 +6,8 @@
 #include "core/tensor/dlpack.h"
 #include "core/tensor/tensor.h"
 
+#include <algorithm>
+
 using namespace yoke;
 using namespace yoke::capi;
 
@@ -211,8 +213,11 @@ namespace {
 // Whether a device's spec begins so: scripts for other libraries name it where a dtype is wanted here.
 bool names_device(std::string_view text)
 {
+    using namespace std::string_view_literals;
     const std::string_view kind = text.substr(0, text.find(':'));
-    return kind_called(kind) || (!kind.empty() && traits_of(kind).kind == kind);
+    const auto others = {"auto"sv, "sim"sv, "mps"sv, "xpu"sv, "hip"sv};
+    return kind_called(kind) || (!kind.empty() && traits_of(kind).kind == kind) ||
+           std::find(others.begin(), others.end(), kind) != others.end();
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ constexpr const char *kAdvice[][2] = {
     {"pickle_protocol", "leave it out; a state is a safetensors file and no pickle"},
     {"device_type",
      "leave it out; an autocast region holds on every device, and dtype= names what it casts to"},
-    {"blocking", "leave it out; a thread that waits lets others run"},
+    {"blocking", "leave it out; a call that waits lets other threads run"},
     {"interprocess", "leave it out; an event belongs to one process"},
     {"foreach", "leave it out; all tensors of a group are updated together"},
     {"fused", "leave it out; all tensors of a group are updated together"},
@@ -83,6 +83,16 @@ bool is_one_of(const char *word, const char *const *words, int64_t count)
     return false;
 }
 
+// Returns the first of the words that begins with the text, as 'out_features' with 'out', or null.
+const char *longer_word(const char *text, const char *const *words, int64_t count)
+{
+    constexpr size_t kShortest = 3;
+    const size_t length = std::strlen(text);
+    for (int64_t i = 0; length >= kShortest && i < count; ++i)
+        if (!std::strncmp(words[i], text, length)) return words[i];
+    return nullptr;
+}
+
 }  // namespace
 
 const char *yoke_meant_word(const char *text, const char *const *words, int64_t count)
@@ -93,6 +103,7 @@ const char *yoke_meant_word(const char *text, const char *const *words, int64_t 
         const auto list = need_list(words, count, call, "words");
         for (const auto &[theirs, ours] : kTranslations)
             if (!std::strcmp(text, theirs) && is_one_of(ours, words, count)) return ours;
+        if (const char *longer = longer_word(text, words, count)) return longer;
         return nearest_word(text, {list.begin(), list.end()});
     });
 }

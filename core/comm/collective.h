@@ -36,7 +36,6 @@ struct Collective {
     uint64_t bytes() const noexcept;  // of all that this rank gives and takes
 };
 
-// How often what a tensor lies in has been written; 0 for an absent one.
 // Replaces the caller's tensors by views: a leaf may move (move_leaf) while the call is under way.
 inline void hold_memory(Collective &call)
 {
@@ -45,6 +44,7 @@ inline void hold_memory(Collective &call)
     if (call.out.present()) call.out = is_one ? call.in : alias(*call.out);
 }
 
+// Returns how often what a tensor lies in has been written; 0 for an absent one.
 inline uint32_t version_of(const Tensor &tensor) noexcept
 {
     return tensor.present() ? tensor->storage->version.load(std::memory_order_relaxed) : 0;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 
 namespace yoke {
 
@@ -60,10 +61,39 @@ Graph::~Graph()
     forget();
 }
 
+namespace {
+
+// The graphs that can be replayed, for note_left(). None of them changes what it holds.
+struct ReadyGraphs {
+    std::mutex mutex;
+    std::unordered_set<Graph *> all;
+};
+
+// Never destroyed: a graph may live longer than what is destroyed at the end of the process.
+ReadyGraphs &ready_graphs()
+{
+    static auto *graphs = new ReadyGraphs;
+    return *graphs;
+}
+
+}  // namespace
+
+void Graph::note_left(Storage *storage) noexcept
+{
+    ReadyGraphs &ready = ready_graphs();
+    const std::lock_guard lock(ready.mutex);
+    for (Graph *graph : ready.all)
+        if (graph->held_.contains(storage)) graph->is_left_.store(true, std::memory_order_relaxed);
+}
+
 // Lets go of all that was taken down: the graph is empty. That is said last: who gives a capture up has no turn, and
 // from then on another thread may begin one.
 void Graph::forget() noexcept
 {
+    {
+        const std::lock_guard lock(ready_graphs().mutex);
+        ready_graphs().all.erase(this);
+    }
     launches_.clear();
     for (Storage *storage : held_) storage->release();
     held_.clear();
@@ -136,6 +166,10 @@ void Graph::end()
     const yoke_status status = is_native() ? end_native(&native_) : YOKE_OK;
     if (status != YOKE_OK) forget();
     check_backend(status, "capture", device_.name.c_str());
+    {
+        const std::lock_guard lock(ready_graphs().mutex);
+        ready_graphs().all.insert(this);
+    }
     state_ = State::kReady;
 }
 
@@ -230,6 +264,10 @@ void Graph::replay()
              other == this ? "this very" : "another");
     if (state_ != State::kReady)
         fail(YOKE_E_STATE, "replay: nothing was captured; use capture() first");
+    if (is_left_)
+        fail(
+            YOKE_E_STATE,
+            "replay: a parameter, or another leaf that the graph names, has moved since the capture (by to() of a module, or to_()), so that the replay would work on memory that it has left; capture the step again, in another Graph");
     check_usable(device_);
     const auto base = static_cast<int64_t>(random_state().offset);
     thread_state().random.offset += random_drawn_;

@@ -36,6 +36,9 @@ public:
     // Gives a handle's reference up; the last one gives up a capture of the calling thread too.
     void release_handle() noexcept;
     void replay();
+    // Makes replays of each captured graph that names the storage raise YOKE_E_STATE: a leaf has moved out of it, and
+    // what a replay wrote there would reach nobody.
+    static void note_left(Storage *storage) noexcept;
 
     // Called for each launch of the capturing thread, with the storage of each operand, or null. True: it is taken down
     // and shall not run. `is_placed`: what it draws is the same in each replay.
@@ -74,6 +77,7 @@ private:
     const uint64_t number_;
     Device &device_;
     std::atomic<State> state_{State::kEmpty};
+    std::atomic<bool> is_left_{false};  // a leaf that it names has moved
     void *native_ = nullptr;
     std::unique_ptr<CaptureStream> stream_;  // while a native graph is captured
     Ref<BlockOwner> blocks_;

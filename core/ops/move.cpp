@@ -71,7 +71,9 @@ void move_leaf(yoke_tensor &x, Device &to, yoke_dtype dtype, const char *call)
     // Both first: where memory runs out x is as it was.
     const Tensor moved = convert_to(x, to, dtype, false);
     const Tensor grad = held.present() ? convert_to(*held, to, dtype, false) : nullptr;
+    const auto left = x.storage;
     replace_data(x, *moved, grad.get());
+    Graph::note_left(left.get());
 }
 
 Tensor pin_memory(const yoke_tensor &x, const char *call)

@@ -14,7 +14,7 @@ inline constexpr size_t kLacks = 5;
 // Whether a call that raised the errno is one that the file system lacks. What else fails is an error.
 bool is_lacking(Lack lack, int error);
 
-// Notes it for the file system of an open file or folder. Keeps errno as it is.
+// Notes it for the file system of an open file or folder.
 void note_lack(Lack lack, const Descriptor &file, int error) noexcept;
 
 // Warns of what was noted, once for each file system.

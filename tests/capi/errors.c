@@ -191,6 +191,10 @@ static void a_wrong_word_finds_the_one_that_was_meant(void)
     CHECK(!strcmp(yoke_meant_word("keepdims", words, 4), "keepdim"));
     CHECK(!strcmp(yoke_meant_word("dtpe", words, 4), "dtype"));
     CHECK(yoke_meant_word("colour", words, 4) == NULL && yoke_meant_word("dim", words, 1) == NULL);
+    const char *layer[] = {"in_features", "out_features", "bias"};
+    CHECK(!strcmp(yoke_meant_word("out", layer, 3), "out_features"));
+    CHECK(!strcmp(yoke_meant_word("bia", layer, 3), "bias") &&
+          yoke_meant_word("ou", layer, 3) == NULL);
     CHECK(yoke_meant_word("dim", NULL, 0) == NULL && yoke_meant_word(NULL, words, 4) == NULL);
     CHECK(!strncmp(yoke_word_advice("weights_only"), "leave it out; ", 14));
     CHECK(yoke_word_advice("dim") == NULL && yoke_word_advice(NULL) == NULL);

@@ -174,11 +174,22 @@ describe("a word of PyTorch's", function()
         fails("type", "the path comes first: save(path, state)", yoke.save, { x = x }, "run.pt")
         fails("value", "runs no code of the script twice", yoke.checkpoint, { use_reentrant = false }, yoke.relu, x)
         fails("value", "holds on every device", yoke.autocast, { device_type = "cuda" })
-        fails("value", "'cuda', which names a device; the dtypes are float64", yoke.autocast, "cuda")
+        for _, device in ipairs { "cuda", "cuda:1", "cpu", "mps", "auto", yoke.device "cpu" } do
+            local told = ("the first argument is the device '%s'; leave it out, as "):format(device)
+            fails("type", { "autocast", told .. "autocast serves every device: autocast()" }, yoke.autocast, device)
+            fails("type", told, yoke.autocast, device, function() end)
+            fails("type", told, yoke.autocast, { device = device })
+            fails("type", { "GradScaler", told .. "GradScaler serves every device: GradScaler()" }, yoke.GradScaler, device)
+            fails("type", told, yoke.GradScaler, { device = device, init_scale = 2 })
+        end
+        fails("value", "there is no dtype 'cudas'", yoke.autocast, "cudas")
+        fails("value", "'mps', which names a device; the dtypes are float64", yoke.zeros, 2, { dtype = "mps" })
+        fails("value", "a call that waits lets other threads run", yoke.load, "nowhere", { blocking = true })
+        fails("value", "'out'; did you mean 'output_padding'?", yoke.nn.ConvTranspose2d, 2, 2, 1, { out = 3 })
         fails("value", "which names a device", yoke.zeros, 2, { dtype = "cuda:1" })
         fails("value", "there is no such variant here", yoke.optim.Adam, { x }, { amsgrad = true })
         fails("value", "are updated together", yoke.optim.SGD, { x }, { lr = 1, foreach = true })
-        fails("type", { "cross_entropy", "'target' is float32 of shape [2, 3]", "target.long()", "argmax(target, 1)" }, yoke.cross_entropy,
+        fails("type", { "cross_entropy", "'target' is float32 of shape [2, 3]", "cast(target, int64)", "argmax(target, 1)" }, yoke.cross_entropy,
             yoke.zeros(2, 3), yoke.zeros(2, 3))
     end)
 

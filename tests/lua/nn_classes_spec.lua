@@ -109,6 +109,73 @@ describe("each class of nn", function()
         assert.equal(2, #plain:parameters())
     end)
 
+    it("takes as members what follows a plain value", function()
+        local Late = nn.Module:extend("Late")
+        function Late:init()
+            self.head, self.scale, self.mean, self.gone, self[0] = false, 0, "none", 1, 7
+            self.head = nn.Linear(2, 2)
+            self.scale = nn.Parameter(yoke.ones { 2 })
+            self:register_buffer("mean", yoke.zeros { 2 })
+            self.gone = nil
+            self[0] = nn.Linear(2, 1)
+            self[0] = nn.Linear(2, 3)
+        end
+        local net = Late()
+        assert.equal(5, #net:parameters())
+        assert.equal(1, #net:buffers())
+        assert.equal(2, #net)
+        assert.is_nil(net.gone)
+        assert.same({ 3, 2 }, net[0].weight.shape)
+        assert.equal(net[0], net["0"])
+        net.head = nil
+        net.head = "none"
+        assert.equal("none", net.head)
+        assert.equal(3, #net:parameters())
+        net.training = false
+        assert.is_false(net.training)
+    end)
+
+    it("lets a frozen parameter be assigned and tied", function()
+        local a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+        a:requires_grad_(false)
+        b.weight = a.weight
+        b.bias = b.bias
+        a.bias = a.bias
+        assert.equal(a.weight, b.weight)
+        assert.equal(2, #b:parameters())
+        local leaf = yoke.ones { 2 }
+        fails("type", "module:register_parameter(name, tensor)", function() b.bias = leaf end)
+        b:register_parameter("bias", leaf)
+        a.bias = b.bias
+        assert.equal(leaf, a.bias)
+        local made = nn.Parameter(yoke.ones { 2 }):requires_grad_(false)
+        a.bias = made
+        assert.equal(made, a.bias)
+        fails("type", "as parameter 'bias'", function() a.bias = made * 2 end)
+    end)
+
+    it("says what was assigned", function()
+        local net = Holder(nn.Linear(2, 2))
+        local function assign(key, value) net[key] = value end
+        fails("type", "cannot assign a float32 tensor of shape [2, 3] as parameter 'own'", assign, "own", yoke.ones { 2, 3 })
+        fails("type", "cannot assign a yoke.nn.Module as parameter 'own'", assign, "own", nn.ReLU())
+        fails("type", "cannot assign a closed tensor as parameter 'own'", function()
+            local gone = yoke.ones { 1 }
+            gone:close()
+            net.own = gone
+        end)
+        fails("type", "cannot assign a yoke.Device as buffer 'mean'", assign, "mean", yoke.device "cpu")
+        fails("type", "cannot assign a table as module 'layer'", assign, "layer", {})
+    end)
+
+    it("moves with non_blocking", function()
+        local net = Holder(nn.BatchNorm1d(2)):to { dtype = "float64", non_blocking = true }
+        assert.same({ "float64", "float64", "float64" }, { net.own.dtype, net.mean.dtype, net.layer.running_mean.dtype })
+        assert.equal("float32", net:to({ device = "cpu", dtype = "float32", non_blocking = false }).own.dtype)
+        fails("type", { "to: ", "option 'non_blocking' is 1.5; it takes a boolean" }, net.to, net, { non_blocking = 1.5 })
+        fails("value", "did you mean 'device'?", net.to, net, { devise = "cpu", non_blocking = true })
+    end)
+
     it("keeps its parameters where it moves, so that an optimizer made before trains them", function()
         for _, name in classes() do
             local net = Holder(made(name))

@@ -365,4 +365,13 @@ describe("a loop that counts from 1", function()
         fails("index", "4", function() return x[4] end)
         assert.equal(5, x[-1][0]:item())
     end)
+
+    it("is told so of a tensor without elements or axes too", function()
+        local function count(tensor)
+            for _ in ipairs(tensor) do end
+        end
+        fails("index", { "index 1 is out of range for axis 0 of length 0", "count from 0" }, count, yoke.zeros(0, 2))
+        fails("index", { "a tensor of no axes", "x:item()" }, count, yoke.tensor(1.5))
+        fails("index", { "index 2 is out of range for axis 0", "it has no elements" }, function() return yoke.zeros(0)[2] end)
+    end)
 end)

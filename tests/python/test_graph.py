@@ -307,3 +307,51 @@ def test_a_graph_holds_what_another_graph_has_made():
     second.replay()
     assert result.tolist() == [8.0] * 1000
     del others
+
+
+MOVED = "has moved since the capture .* capture the step again, in another Graph"
+
+
+def test_a_graph_of_a_parameter_that_has_moved_is_refused():
+    net, x = nn.Linear(2, 1), yoke.ones((1, 2))
+    optimizer, graph, other, eager = yoke.optim.SGD(net.parameters(), lr=0.5), yoke.Graph(), yoke.Graph(), yoke.Graph()
+
+    def step():
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+
+    with graph.capture():
+        step()
+    with other.capture():
+        y = x * 2
+    graph.replay()
+    net.float()  # which moves nothing
+    graph.replay()
+    net.double()
+    for _ in range(2):
+        with pytest.raises(yoke.StateError, match=MOVED):
+            graph.replay()
+    before = net.weight.tolist()
+    other.replay()
+    assert net.weight.tolist() == before and y.tolist() == [[2, 2]]
+    x = x.double()
+    with eager.capture():
+        step()
+    eager.replay()
+    assert net.weight.tolist() == [[w - 0.5 for w in before[0]]]
+    with pytest.raises(yoke.StateError, match=MOVED):
+        graph.replay()
+
+
+def test_a_graph_that_was_captured_after_a_move_goes_on():
+    leaf = yoke.ones(2)
+    view, graph = leaf.detach(), yoke.Graph()
+    leaf.to_(yoke.float64)  # the view keeps the memory
+    with graph.capture():
+        view.mul_(2)
+    graph.replay()
+    graph.replay()
+    assert view.tolist() == [4, 4] and leaf.tolist() == [1, 1]
+    del graph
+    yoke.ones(1).to_(yoke.int32)  # no graph is left that could be told

@@ -77,6 +77,22 @@ def test_info_is_on_standard_error_unless_the_script_has_set_up_logging(before, 
     assert (done.returncode, done.stderr.splitlines()) == (0, told)
 
 
+@pytest.mark.parametrize("before", [
+    "import os, sys; r, w = os.pipe(); os.close(r); os.dup2(w, 2)", "import sys; sys.stderr.close()",
+    "import io, sys; sys.stderr = io.TextIOWrapper(io.BytesIO(), 'ascii')",
+], ids=["no reader", "closed", "of ASCII"])
+def test_no_op_fails_for_a_line_of_the_log(before):
+    code = f"{before}\nimport yoke\nfrom yoke import _log\n{INFO}; _log.emit(_log.DEBUG, 'größer'); _log.emit(_log.WARN, 'careful')\n"
+    run(f"{code}print(yoke.ones(2).tolist(), flush=True); import os; os._exit(0)", YOKE_LOG="debug")
+
+
+def test_a_filter_makes_errors_of_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="careful"):
+            _log.emit(_log.WARN, "careful")
+
+
 def test_info_goes_to_logging(caplog):
     import logging
 

@@ -61,6 +61,32 @@ def test_arguments_for_which_a_class_has_no_place_are_refused(cls):
         cls(*[0] * (places + 1))
 
 
+def test_the_reason_for_arguments_by_name_is_that_of_the_class():
+    class Net(nn.Module):
+        def __init__(self, width, *, depth=2):
+            self.width = width
+
+    class Narrow(nn.Embedding):
+        pass
+    with pytest.raises(yoke.TypeError) as told:
+        Net(3, 4)
+    assert str(told.value) == "Net(): argument 'depth' is given by its name alone; write depth=…: Net(width, *, depth)"
+    for wrong in (lambda: nn.Embedding(2, 2, 0, 1), lambda: yoke.data.DistributedSampler(1, 1), lambda: Narrow(2, 2, 0, 1), lambda: optim.Adam([P], 1, (0, 0), 0, 0, True)):
+        with pytest.raises(yoke.TypeError, match="by its name alone, since PyTorch has another one in its place; write"):
+            wrong()
+
+
+def test_the_error_says_what_was_assigned():
+    net = Holder(nn.Linear(2, 2))
+    for name in ("own", "mean", "layer"):
+        for value, told in ((print, "a value of type builtin_function_or_method"), (3, "3"), ([1], "a value of type list")):
+            with pytest.raises(yoke.TypeError, match=f"cannot assign {told} as "):
+                setattr(net, name, value)
+    for value, told in ((nn.ReLU(), "a value of type ReLU"), (yoke.ones(2, 3), r"a yoke.float32 tensor of shape \[2, 3\]")):
+        with pytest.raises(yoke.TypeError, match=f"cannot assign {told} as parameter 'own'"):
+            net.own = value
+
+
 def test_networks_of_ones_own_refuse_them_too():
     class Net(nn.Module):
         def __init__(self, width):

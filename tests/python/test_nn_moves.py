@@ -120,6 +120,15 @@ def test_what_cannot_move_itself_says_what_to_write():
     assert plain.to_("int32") is plain and plain.dtype is yoke.int32 and leaf.dtype is yoke.float32
 
 
+def test_a_module_moves_with_non_blocking():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    assert net.to("cpu", yoke.float64, True) is net and {t.dtype for t in [*net.parameters(), net[1].running_mean]} == {yoke.float64}
+    assert net.to(dtype=yoke.float32, non_blocking=True)[0].weight.dtype is yoke.float32
+    assert net.to("cpu", dtype=yoke.float64, non_blocking=True)[0].weight.dtype is yoke.float64
+    with pytest.raises(yoke.TypeError, match=r"to\(\): argument 'device' is given twice, .*: to\(device, dtype, non_blocking\)"):
+        net.to("cpu", device="cpu")
+
+
 def test_flatten_joins_the_axes_that_it_is_told():
     x = yoke.ones((2, 3, 4, 5))
     for arguments, shape in [((), (2, 60)), ((0,), (120,)), ((2,), (2, 3, 20)), ((0, 1), (6, 4, 5)), ((1, -2), (2, 12, 5)), ((-1,), (2, 3, 4, 5))]:

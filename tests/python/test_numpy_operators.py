@@ -123,7 +123,7 @@ def test_an_array_without_a_counterpart_is_refused_with_what_to_write(sign, arra
     x = yoke.ones(2, dtype=yoke.bool) if sign == "&" else yoke.ones(2)
     with pytest.raises(yoke.TypeError, match=remedy):
         operate(x, array)
-    if type(array) is np.ndarray and not (array.dtype.names and sign in ("==", "!=")):  # which NumPy refuses itself
+    if type(array) in (np.ndarray, np.ma.MaskedArray) and not (array.dtype.names and sign in ("==", "!=")):  # which NumPy refuses itself
         with pytest.raises(yoke.TypeError, match=remedy):
             operate(array, x)
 

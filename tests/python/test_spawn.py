@@ -180,6 +180,20 @@ def test_what_other_processes_cannot_have_is_refused(tmp_path):
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("end, words", [("sys.exit('no data in /x')", "no data in /x"), ("raise SystemExit(['a', 1])", "['a', 1]"),
+                                        ("sys.exit('lone \\ud800')", r"lone \ud800")])
+def test_the_text_of_an_exit_reaches_the_caller(tmp_path, end, words):
+    out, err, code = run(tmp_path, f"""
+def train(): {end}
+---
+try:
+    yoke.spawn(train, 2)
+except yoke.CollectiveError as error:
+    print(error)
+""")
+    assert code == 0 and "ended with exit code 1" in out and out.endswith(f"\n\n{words}\n") and "Traceback" not in out, (out, err)
+
+
 @pytest.mark.parametrize("joins", [False, True])
 @pytest.mark.parametrize("raises, words", [("raise Outcome('reason 4711')", "Outcome: reason 4711"),
                                            ("raise RuntimeError('reason %d \\ud800' % 4711)", r"RuntimeError: reason 4711 \ud800")])

@@ -176,6 +176,7 @@ OTHERS = {
     "an older checkpoint of PyTorch": (lambda path: of_torch(path, older=True), ["PyTorch (torch.save, its older form)", "torch.load(FILE"]),
     "an archive of NumPy": (of_numpy(np.savez, w=np.ones(3)), ["NumPy (.npz)", "numpy.load(FILE).items()"]),
     "a compressed archive of NumPy": (of_numpy(np.savez_compressed, w=np.ones(3)), ["NumPy (.npz)"]),
+    "an archive of no array": (of_numpy(np.savez), ["an empty zip archive, such as numpy.savez"]),
     "an array of NumPy": (of_numpy(np.save, arr=np.ones(3)), ["NumPy (.npy)", "yoke.tensor(numpy.load(FILE))"]),
     "a pickle": (lambda path: path.write_bytes(pickle.dumps({"w": [1.0] * 9})), ["a pickle of Python"]),
     "a zip archive": (zipped, ["a zip archive", "unpack it"]),

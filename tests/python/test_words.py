@@ -11,7 +11,7 @@ P = [yoke.ones(2, requires_grad=True)]
 
 WORDS = {
     "Event(enable_timing=True)": (lambda: yoke.Event(enable_timing=True), r"Event\(\): .*did you mean 'timing'\?: Event\(timing\)"),
-    "Event(blocking=True)": (lambda: yoke.Event(blocking=True), "'blocking'; leave it out; a thread that waits lets others run"),
+    "Event(blocking=True)": (lambda: yoke.Event(blocking=True), "'blocking'; leave it out; a call that waits lets other threads run"),
     "Event(interprocess=True)": (lambda: yoke.Event(True, interprocess=True), "'interprocess'; leave it out"),
     "Stream(priorty=1)": (lambda: yoke.Stream(priorty=1), r"did you mean 'priority'\?: Stream\(device, priority\)"),
     "autocast(cuda)": (lambda: yoke.autocast("cuda"), r"autocast\(\): the first argument is the device 'cuda'; leave it out"),
@@ -41,9 +41,18 @@ WORDS = {
     "Adam(betas=0.9)": (lambda: optim.Adam(P, betas=0.9), "betas"),
     "Adam(betas=of three)": (lambda: optim.Adam(P, betas=(0.9, 0.99, 0.999)), "betas"),
     "cross_entropy of one-hot rows": (lambda: yoke.cross_entropy(yoke.zeros(2, 3), yoke.zeros(2, 3)), r"'target' is float32 of shape .2, 3.; .*argmax\(target, 1\)"),
-    "cross_entropy of floats": (lambda: yoke.cross_entropy(yoke.zeros(2, 3), yoke.zeros(2)), r"write target\.long\(\)"),
-    "nll_loss of floats": (lambda: yoke.nll_loss(yoke.zeros(2, 3), yoke.zeros(2)), r"nll_loss.*write target\.long\(\)"),
+    "cross_entropy of floats": (lambda: yoke.cross_entropy(yoke.zeros(2, 3), yoke.zeros(2)), r"write cast\(target, int64\)"),
+    "nll_loss of floats": (lambda: yoke.nll_loss(yoke.zeros(2, 3), yoke.zeros(2)), r"nll_loss.*write cast\(target, int64\)"),
+    "cross_entropy of probabilities": (lambda: yoke.cross_entropy(yoke.zeros(2, 3), yoke.zeros(2, 3)), r"-mean\(sum\(target \* log_softmax\(x, 1\), 1\)\)"),
     "zeros(out=)": (lambda: yoke.zeros(2, out=X), r"out\.copy_\(result\)"),
+    "Linear(out=)": (lambda: nn.Linear(3, out=4), r"there is no argument 'out'; did you mean 'out_features'\?"),
+    "Conv2d(out=)": (lambda: nn.Conv2d(3, out=4, kernel_size=1), "did you mean 'out_channels'"),
+    "grad(out=)": (lambda: yoke.grad(out=X), "did you mean 'outputs'"),
+    "load(blocking=)": (lambda: yoke.load("nowhere", blocking=True), "'blocking'; leave it out; a call that waits lets other threads run"),
+    "ReLU(inplace=)": (lambda: nn.ReLU(inplace=True), "ops in place are those whose name ends in _"),
+    "zeros(layout=)": (lambda: yoke.zeros(2, layout=None), "all tensors are strided"),
+    "Module.to(memory_format=)": (lambda: NET.to(memory_format=None), r"to\(\): there is no argument 'memory_format'; leave it out.*: to\(device, dtype, non_blocking\)"),
+    "Module.to(nonblocking=)": (lambda: NET.to("cpu", nonblocking=True), "did you mean 'non_blocking'"),
     "zeros(dtype=cuda)": (lambda: yoke.zeros(2, dtype="cuda"), "there is no dtype 'cuda', which names a device"),
     "checkpoint_sequential(fn=)": (lambda: yoke.checkpoint_sequential(functions=[], segments=1, x=X), "there is no argument 'functions'"),
     "checkpoint(use_reentrant=)": (lambda: yoke.checkpoint(NET, X, use_reentrant=False), r"checkpoint\(\): .*'use_reentrant'; leave it out; a scope runs no code"),
@@ -74,6 +83,27 @@ def test_an_argument_twice_is_told():
 
 def test_the_devices_of_a_spec_are_all_known_to_be_devices():
     """yoke.autocast("cpu") and its like name a kind that the package knows."""
-    for kind in ("cuda", "cuda:1", "cpu", "gpu"):
-        with pytest.raises(yoke.Error, match="device"):
+    for kind in ("cuda", "cuda:1", "cpu", "gpu", "sim", "auto", "mps", "xpu:0", "hip"):
+        with pytest.raises(yoke.TypeError, match="the first argument is the device"):
             yoke.autocast(kind)
+        with pytest.raises(yoke.ValueError, match=f"there is no dtype '{kind}', which names a device"):
+            yoke.zeros(2, dtype=kind)
+
+
+# Arguments of PyTorch's of which advice is given.
+ADVISED = ["out", "layout", "generator", "memory_format", "blocking", "capturable", "inplace", "reduce", "foreach"]
+
+
+@pytest.mark.parametrize("word", ADVISED)
+def test_a_class_of_the_script_means_its_own_by_a_word_of_pytorch(word):
+    class Net(nn.Module):
+        def __init__(self, width, depth=1):
+            self.width = width
+
+    class Narrow(nn.Linear):
+        pass
+    with pytest.raises(yoke.TypeError) as told:
+        Net(3, **{word: 4})
+    assert str(told.value) == f"Net(): there is no argument '{word}': Net(width, depth)"
+    with pytest.raises(yoke.TypeError, match="did you mean 'out_features'" if word == "out" else f"'{word}'"):
+        Narrow(3, **{word: 4})

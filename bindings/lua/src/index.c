@@ -52,14 +52,14 @@ static void perform(lua_State *L, Binding *b, Access *access)
     yl_check(L, b, status);
 }
 
-/* The first index behind the last element, where counting from 1 ends: a loop of the script's, or ipairs(x), which
- * began at the second element. */
-static void refuse_end(lua_State *L, Binding *b, int64_t position)
+/* Raises for the first index behind the last element, where counting from 1 ends: a loop of the script's, or ipairs(x),
+ * which began at the second element, or at none. */
+static void refuse_end(lua_State *L, Binding *b, int64_t position, int64_t length)
 {
     yl_raise(
         L, b, YOKE_E_INDEX, "index",
         "index %I is out of range for axis 0 of length %I: indices of a tensor count from 0, so that ipairs(x) skips the first element; write for i = 0, #x - 1 do … x[i] … end, or for _, row in ipairs(x:unbind()) do … end",
-        (lua_Integer)position, (lua_Integer)position);
+        (lua_Integer)position, (lua_Integer)length);
 }
 
 static void push_item(lua_State *L, Binding *b, int tensor, int64_t position)
@@ -67,8 +67,14 @@ static void push_item(lua_State *L, Binding *b, int tensor, int64_t position)
     const yoke_index item = {YOKE_INDEX_INT, 0, position, 0, 0, NULL};
     yoke_tensor **box = yl_new_tensor(L, b);
     yoke_tensor *source = yl_tensor_arg(L, b, tensor, "index", "self");
-    if (yoke_tensor_ndim(source) && yoke_tensor_shape(source)[0] == position)
-        refuse_end(L, b, position);
+    const int32_t ndim = yoke_tensor_ndim(source);
+    const int64_t length = ndim ? yoke_tensor_shape(source)[0] : 0;
+    if (ndim && (position == length || (position == 1 && length == 0)))
+        refuse_end(L, b, position, length);
+    if (ndim == 0 && position == 1)
+        yl_raise(
+            L, b, YOKE_E_INDEX, "index",
+            "a tensor of no axes has no elements to count, by x[1] or ipairs(x); x:item() gives its value");
     YL_CALL(L, b, source, yoke_tensor_index(source, &item, 1, box));
 }
 

@@ -1,4 +1,6 @@
 /* Modes as scopes: yoke.no_grad, yoke.enable_grad, yoke.autocast, yoke.stream, and what is in force. */
+#include <string.h>
+
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/values/convert.h"
 
@@ -17,6 +19,47 @@ static int32_t flag_option(lua_State *L, Binding *b, const char *name)
     const int32_t flag = lua_isnil(L, -1) ? 1 : yl_bool_arg(L, b, -1, "autocast", name);
     lua_pop(L, 1);
     return flag;
+}
+
+/* Whether the value at `index` is a device, or begins as a device's spec does for which scripts for other libraries
+ * ask. */
+static int is_device(lua_State *L, int index)
+{
+    static const char *const kinds[] = {"cuda", "cpu", "gpu", "sim", "auto", "mps", "xpu", "hip"};
+    if (yl_test_handle(L, index, &yl_device_class)) return 1;
+    if (lua_type(L, index) != LUA_TSTRING) return 0;
+    const char *text = lua_tostring(L, index);
+    const size_t length = strcspn(text, ":");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i)
+        if (length == strlen(kinds[i]) && !strncmp(text, kinds[i], length)) return 1;
+    return 0;
+}
+
+/* Raises where the first argument or the option 'device' of `call`, at `index`, is a device. */
+static void refuse_device(lua_State *L, Binding *b, int index, const char *call)
+{
+    luaL_checkstack(L, 1, "no room for an option");
+    if (lua_istable(L, index)) {
+        lua_pushliteral(L, "device");
+        lua_rawget(L, index);
+    } else {
+        lua_pushvalue(L, index);
+    }
+    if (is_device(L, -1))
+        yl_raise(
+            L, b, YOKE_E_TYPE, call,
+            "the first argument is the device '%s'; leave it out, as %s serves every device: %s()",
+            yl_show(L, -1), call, call);
+    lua_pop(L, 1);
+}
+
+/* _refuse_device(call, value), for yoke/scaler.lua. */
+static int refuse_device_of(lua_State *L)
+{
+    const char *call = luaL_checkstring(L, 1);
+    lua_settop(L, 2);
+    refuse_device(L, yl_binding(L), 2, call);
+    return 0;
 }
 
 /* Raises for a name that no option has. */
@@ -54,6 +97,7 @@ static int autocast(lua_State *L)
         lua_pushnil(L);
         lua_insert(L, 1);
     }
+    refuse_device(L, b, 1, "autocast");
     const int has_body = yl_has_body(L, b, 2, "autocast");
     check_option_names(L, b);
     const int32_t enabled = flag_option(L, b, "enabled"),
@@ -135,6 +179,7 @@ void yl_open_modes(lua_State *L, Binding *b)
                                          {"enable_grad", enable_grad},
                                          {"is_grad_enabled", is_grad_enabled},
                                          {"autocast", autocast},
+                                         {"_refuse_device", refuse_device_of},
                                          {"stream", stream},
                                          {"is_autocast_enabled", is_autocast_enabled},
                                          {"get_autocast_dtype", get_autocast_dtype},

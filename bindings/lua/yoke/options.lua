@@ -8,11 +8,24 @@ options.none = {} -- stands for an option that has no default, and takes any val
 
 local function article(value)
     local kind = type(value)
-    return (kind:match "^[aeiou]" and "an " or "a ") .. kind
+    return (kind:match "^[aei]" and "an " or "a ") .. kind
+end
+
+-- Returns what a tensor or an object is; type() would say userdata or table.
+local function shown_object(value)
+    if core.is_tensor(value) then
+        if value:is_closed() then return "a closed tensor" end
+        return ("a %s tensor of shape [%s]"):format(value.dtype, table.concat(value.shape, ", "))
+    end
+    local class = getmetatable(value)
+    local name = type(class) == "table" and rawget(class, "__name") or class -- one that is protected gives its name
+    return type(name) == "string" and "a " .. name or article(value)
 end
 
 local function shown(value)
-    return type(value) == "string" and "'" .. value .. "'" or type(value) == "number" and tostring(value) or article(value)
+    local kind = type(value)
+    if kind == "userdata" or kind == "table" then return shown_object(value) end
+    return kind == "string" and "'" .. value .. "'" or kind == "number" and tostring(value) or article(value)
 end
 
 local function check_type(call, name, value, default)

@@ -17,6 +17,7 @@ GradScaler.__name = "yoke.GradScaler"
 local defaults = { init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true }
 
 local function new(given)
+    core._refuse_device("GradScaler", given)
     given = options.named("GradScaler", given, defaults)
     local enabled = given.enabled
     local handle = core.grad_scaler {

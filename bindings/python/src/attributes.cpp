@@ -125,6 +125,15 @@ PyObject *cuda_array_interface(yoke_tensor *tensor)
         static_cast<unsigned long long>(handle ? handle : 1));
 }
 
+// Refuses a masked array of NumPy's that stands on the left of an operator.
+PyObject *masked_data(PyObject *self, void *)
+{
+    PyObject *module = PyImport_ImportModule("yoke._numpy");
+    PyObject *refused = module ? PyObject_CallMethod(module, "masked_data", "O", self) : nullptr;
+    Py_XDECREF(module);
+    return refused;
+}
+
 template <PyObject *(*kGet)(yoke_tensor *)>
 constexpr PyGetSetDef attribute(const char *name, const char *doc, setter set = nullptr)
 {
@@ -154,6 +163,7 @@ PyGetSetDef tensor_attributes[] = {
     {"T", tensor_reversed, nullptr, "A view with the axes in reverse order.", nullptr},
     {"mT", tensor_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
     {"closed", is_closed, nullptr, "Whether close() was called.", nullptr},
+    {"_data", masked_data, nullptr, "Refuses numpy.ma, which asks for it.", nullptr},
     {},
 };
 

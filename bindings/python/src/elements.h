@@ -21,10 +21,10 @@ const char *buffer_format(yoke_dtype dtype);
 // How CUDA's array interface writes a dtype, "<f4"; null if it has no word for it.
 const char *array_type(yoke_dtype dtype);
 
-// The dtype of a buffer's format and size of element; YOKE_NONE for one that Yoke has not.
 // Returns how a script converts an array whose elements have that format and are no dtype of Yoke, such as ".real".
 const char *conversion_of(const char *format);
 
+// Returns the dtype of a buffer's format and size of element; YOKE_NONE for one that Yoke has not.
 yoke_dtype buffer_dtype(const char *format, int64_t itemsize);
 
 }  // namespace yoke_python

@@ -99,10 +99,12 @@ PYBIND11_MODULE(_yoke, module)
     bind_inventory(module);
     bind_select(module);
     module.def("_require_main_interpreter", require_main_interpreter);
-    module.def("_unknown_keyword", [](const py::str &name, const std::vector<std::string> &known) {
-        std::vector<const char *> names;
-        for (const std::string &each : known) names.push_back(each.c_str());
-        return taken(unknown_keyword(name.ptr(), names.data(), static_cast<int>(names.size())));
-    });
+    module.def("_unknown_keyword",
+               [](const py::str &name, const std::vector<std::string> &known, bool is_ours) {
+                   std::vector<const char *> names;
+                   for (const std::string &each : known) names.push_back(each.c_str());
+                   return taken(unknown_keyword(name.ptr(), names.data(),
+                                                static_cast<int>(names.size()), is_ours));
+               });
     require(init_log());
 }

@@ -2,6 +2,7 @@
 
 #include "yoke/runtime.h"
 
+#include <cstring>
 #include <string>
 
 namespace yoke_python {
@@ -26,13 +27,14 @@ bool raise_keyword(const char *call, const char *const *names, int count, PyObje
 
 }  // namespace
 
-PyObject *unknown_keyword(PyObject *name, const char *const *names, int count)
+PyObject *unknown_keyword(PyObject *name, const char *const *names, int count, bool is_ours)
 {
     const char *text = PyUnicode_AsUTF8(name);
     if (!text) PyErr_Clear();  // a lone surrogate, which is near to nothing
-    if (const char *advice = text ? yoke_word_advice(text) : nullptr)
-        return PyUnicode_FromFormat("there is no argument '%U'; %s", name, advice);
     const char *meant = text ? yoke_meant_word(text, names, count) : nullptr;
+    const bool is_beginning = meant && !std::strncmp(meant, text, std::strlen(text));
+    if (const char *advice = text && is_ours && !is_beginning ? yoke_word_advice(text) : nullptr)
+        return PyUnicode_FromFormat("there is no argument '%U'; %s", name, advice);
     return meant
                ? PyUnicode_FromFormat("there is no argument '%U'; did you mean '%s'?", name, meant)
                : PyUnicode_FromFormat("there is no argument '%U'", name);

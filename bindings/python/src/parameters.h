@@ -11,7 +11,8 @@ bool read_parameters(const char *call, const char *const *names, int count, int 
                      PyObject *const *args, Py_ssize_t given, PyObject *keywords,
                      PyObject **values);
 
-// "there is no argument 'dim'; did you mean 'axis'?", of the `count` names that there are: a new reference, or null.
-PyObject *unknown_keyword(PyObject *name, const char *const *names, int count);
+// Returns "there is no argument 'dim'; did you mean 'axis'?", of the `count` names that there are: a new reference, or
+// null. Advice on words of other libraries holds for calls of Yoke alone: a class of the script means its own by them.
+PyObject *unknown_keyword(PyObject *name, const char *const *names, int count, bool is_ours = true);
 
 }  // namespace yoke_python

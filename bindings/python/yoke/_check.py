@@ -25,6 +25,12 @@ def shown(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
+def noun(value: object) -> str:
+    """Returns shown(value) for places where no "is" stands before it: "a value of type ReLU"."""
+    text = shown(value)
+    return f"a value {text}" if text.startswith("of type ") else text
+
+
 def _wrong(call: str, name: str, value: object, wanted: str) -> str:
     return f"{call}(): argument '{name}' is {shown(value)}; {wanted}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from yoke import _modes, _yoke
-from yoke._check import listed, shown, text, whole
+from yoke._check import listed, noun, shown, text, whole
 from yoke._grad import need_plain_function
 from yoke._named import Named, named
 
@@ -81,7 +81,7 @@ def _decider(policy: Callable[[CheckpointOp], str]) -> Callable[..., int]:
         op = CheckpointOp(*told)
         answer = policy(op)
         if not isinstance(answer, str) or answer not in _ANSWERS:
-            raise _yoke.ValueError(f"checkpoint_scope(): argument 'policy' answers {shown(answer)} for {op.name}; \"keep\", \"recompute\" or \"offload\" is needed")
+            raise _yoke.ValueError(f"checkpoint_scope(): argument 'policy' answers {noun(answer)} for {op.name}; \"keep\", \"recompute\" or \"offload\" is needed")
         return _ANSWERS[answer]
 
     return decide
@@ -176,7 +176,7 @@ def checkpoint(fn: Callable[..., Any], /, *args: Any, policy: Policy = None, off
         raise _yoke.TypeError(f"checkpoint(): argument 'fn' is {shown(fn)}; a function is needed")
     need_plain_function(fn, "checkpoint_scope")
     for name in kwargs.keys() & {"use_reentrant", "preserve_rng_state"}:  # PyTorch's own, which are not for `fn`
-        raise _yoke.TypeError(f"checkpoint(): {_yoke._unknown_keyword(name, ())}: checkpoint(fn, *args, policy, offload)")
+        raise _yoke.TypeError(f"checkpoint(): {_yoke._unknown_keyword(name, (), True)}: checkpoint(fn, *args, policy, offload)")
     with checkpoint_scope(policy, offload):
         return fn(*args, **kwargs)
 

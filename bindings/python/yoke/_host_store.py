@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from yoke import _yoke
-from yoke._check import shown
+from yoke._check import noun, shown
 
 
 class HostStore:
@@ -41,7 +41,7 @@ class HostStore:
             return self._OK, bytes(value).decode(errors="replace")
         if isinstance(value, str):
             return self._OK, value
-        wrong = TypeError(f"it gave {shown(value)}, where bytes or a str are wanted")
+        wrong = TypeError(f"it gave {noun(value)}, where bytes or a str are wanted")
         return self._failed(wrong, self._FAILED) if value is not None else (self._LATE, "nobody set it in time")
 
     def _awaited(self, key: str, until: float) -> object:

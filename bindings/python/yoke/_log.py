@@ -12,10 +12,16 @@ def emit(level: int, message: str) -> None:
     """One line of the log, called by the binding at a point where Python code may run."""
     if level <= WARN:
         # The frame above is that of the call that had something to say: C has none of its own.
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        try:
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        except ValueError:  # of a standard error that is closed; a filter that makes errors of warnings raises the warning itself
+            pass
         return
     logging = sys.modules.get("logging")  # not imported here: an import costs more than all of Yoke's own
     if logging is not None and logging.getLogger("yoke").hasHandlers():
         logging.getLogger("yoke").log(logging.INFO if level == INFO else logging.DEBUG, message)
     elif sys.stderr is not None:  # which a program without a console lacks
-        print(f"yoke: {message}", file=sys.stderr, flush=True)
+        try:
+            print(f"yoke: {message}", file=sys.stderr, flush=True)
+        except Exception:  # closed, or without a reader: no op fails for a line of the log
+            pass

@@ -29,17 +29,19 @@ def check_arguments(cls: type, given: int, keywords: dict[str, Any]) -> None:
     init = cls.__init__  # type: ignore[misc]
     code = getattr(init, "__code__", None)
     if code is not None or init is object.__init__:
-        _check(cls.__name__, code, 1, given, keywords)
+        is_ours = getattr(init, "__module__", cls.__module__).partition(".")[0] == "yoke"
+        _check(cls.__name__, code, 1, given, keywords, is_ours)
 
 
 def named(function: F) -> F:
     """Decorates a function so that it looks at arguments in the same way."""
     code = function.__code__  # type: ignore[attr-defined]
+    own = int(code.co_varnames[:1] == ("self",))
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         if keywords:
-            _check(function.__name__, code, 0, len(args), keywords)
+            _check(function.__name__, code, own, len(args) - own, keywords, True)
         return function(*args, **keywords)
 
     return call  # type: ignore[return-value]
@@ -56,23 +58,27 @@ def refuse_device(call: str, args: tuple[Any, ...], keywords: dict[str, Any]) ->
         raise _yoke.TypeError(f"{call}(): the first argument is the device {str(first)!r}; leave it out, as {call} serves every device: {call}()")
 
 
-def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: dict[str, Any]) -> None:
-    """Checks arguments beside a function's code, of which the first `own` parameters are not the caller's."""
+def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: dict[str, Any], is_ours: bool) -> None:
+    """Checks arguments beside the code of a function; its first `own` parameters are not the caller's.
+
+    What is known of PyTorch is told of functions of Yoke alone: those of a script mean their own by such words.
+    """
     names = code.co_varnames[own:code.co_argcount + code.co_kwonlyargcount] if code else ()
     places, flags = (code.co_argcount - own, code.co_flags) if code else (0, 0)
     if given > places and not flags & _TAKES_MORE:
-        _refuse_place(call, names, places, given)
+        _refuse_place(call, names, places, given, is_ours)
     for name in keywords:
         if name not in names:
             if not flags & _TAKES_ANY:
-                raise _yoke.TypeError(f"{call}(): {_yoke._unknown_keyword(name, names)}: {_signature(call, names, places)}")
+                raise _yoke.TypeError(f"{call}(): {_yoke._unknown_keyword(name, names, is_ours)}: {_signature(call, names, places)}")
         elif name in names[:min(given, places)]:
             raise _yoke.TypeError(f"{call}(): argument '{name}' is given twice, by its place and by its name: {_signature(call, names, places)}")
 
 
-def _refuse_place(call: str, names: tuple[str, ...], places: int, given: int) -> None:
+def _refuse_place(call: str, names: tuple[str, ...], places: int, given: int, is_ours: bool) -> None:
     if len(names) > places:
-        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' is given by its name alone, since PyTorch has another one in its place; write {names[places]}=…: {_signature(call, names, places)}")
+        why = ", since PyTorch has another one in its place" if is_ours else ""
+        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' is given by its name alone{why}; write {names[places]}=…: {_signature(call, names, places)}")
     raise _yoke.TypeError(f"{call}(): takes at most {places} arguments but {given} were given: {_signature(call, names, places)}")
 
 

@@ -32,6 +32,13 @@ def array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> numpy.
     return shared if dtype is None else numpy.asarray(shared, dtype=dtype)
 
 
+def masked_data(tensor: Tensor) -> Any:
+    """Raises TypeError for numpy.ma, whose operators ask the other side for `_data`, and AttributeError for anybody else."""
+    if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.ma"):
+        raise _yoke.TypeError("numpy.ma: a masked array computes by rules of its own; write yoke.tensor(numpy.asarray(x)), which makes a tensor of its elements")
+    raise AttributeError(f"'{type(tensor).__name__}' object has no attribute '_data'")
+
+
 # ---- Arrays beside tensors -------------------------------------------------------------------------------------------
 
 # Ways to write an array whose dtype Yoke lacks, by NumPy's letter of its kind.

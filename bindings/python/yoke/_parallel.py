@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 from yoke import _carried, _outputs, _yoke
-from yoke._check import shown
+from yoke._check import noun, shown
 from yoke._refused import asked, made
 from yoke._yoke import Tensor, Work
 from yoke.comm import Group
@@ -43,7 +43,7 @@ def _hook(function: Hook, groups: list[Group]) -> Callable[[Tensor, int, bool], 
         if given is None or isinstance(given, Work):
             return given
         if not isinstance(given, Tensor):
-            raise _yoke.TypeError(f"the hook gave {shown(given)} for a bucket; it gives a tensor like the bucket's, a Work, or None")
+            raise _yoke.TypeError(f"the hook gave {noun(given)} for a bucket; it gives a tensor like the bucket's, a Work, or None")
         if given.shape != tensor.shape or given.dtype != tensor.dtype:
             raise _yoke.ValueError(f"the hook gave {given.dtype} {list(given.shape)} for a bucket of {tensor.dtype} {list(tensor.shape)}; it gives a tensor like the bucket's, a Work, or None")
         tensor.copy_(given)

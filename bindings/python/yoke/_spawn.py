@@ -78,7 +78,17 @@ def _be_rank() -> None:
             del process._inheriting  # type: ignore[attr-defined]
         fn(*args)
     except BaseException as error:
-        if not isinstance(error, (SystemExit, KeyboardInterrupt)):  # these are ways to end, and have no cause to tell
+        cause = _cause(error)
+        if cause:
             with open(os.environ["TORCHELASTIC_ERROR_FILE"] + ".trace", "w", encoding="utf-8", errors="backslashreplace") as file:
-                traceback.print_exc(file=file)
+                file.write(cause)
         raise
+
+
+def _cause(error: BaseException) -> str:
+    """Returns what the caller is told of a rank's end: a traceback, the text of sys.exit(text), or nothing."""
+    if isinstance(error, KeyboardInterrupt):
+        return ""
+    if isinstance(error, SystemExit):
+        return "" if error.code is None or isinstance(error.code, int) else str(error.code)
+    return traceback.format_exc()

@@ -137,13 +137,14 @@ YOKE_API const yoke_op *yoke_op_info(int32_t op);
 /* The id of a name. Errors: VALUE for an unknown one. [any-thread] */
 YOKE_API yoke_status yoke_op_find(const char *name, int32_t *op);
 
-/* The one of `count` words that `text` was probably meant to be: ours for what other libraries call it ("axis" for
- * "dim"), else the nearest; NULL if none is near. Borrowed. It is how a binding answers a keyword that is not known.
- * [any-thread] */
+/* Returns the one of `count` words that `text` was probably meant to be: ours for what other libraries call it ("axis"
+ * for "dim"), else one that begins with it ("out_features" for "out"), else the nearest; NULL if none is near.
+ * Borrowed. A binding tells it of a keyword that is not known. [any-thread] */
 YOKE_API const char *yoke_meant_word(const char *text, const char *const *words, int64_t count);
 
-/* What to do about an argument of that name, which other libraries have and no call of Yoke's: "leave it out; …". NULL
- * for any other name. Static. A binding asks it before yoke_meant_word(). [any-thread] */
+/* Returns what to do about an argument of that name, which other libraries have and no call of Yoke's: "leave it out;
+ * …". NULL for any other name. Static. A binding tells it unless yoke_meant_word() begins with the name. [any-thread]
+ * */
 YOKE_API const char *yoke_word_advice(const char *text);
 
 /* Calls an op. `args` are in the order of its signature; missing ones at the end, and those of kind

@@ -27,6 +27,7 @@ TEST(OtherFormats, EachIsNamedByItsFirstBytes)
         {zip_of("arr_0.npy"), "NumPy (.npz)"},
         {zip_of("metadata.json"), "a zip archive"},
         {"PK\x03\x04"s, "a zip archive"},
+        {"PK\x05\x06"s + std::string(18, '\0'), "an empty zip archive"},
         {"\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.more"s, "its older form"},
         {"\x80\x04\x95more"s, "a pickle"},
         {"\x93NUMPY\x01\0"s, "NumPy (.npy)"},

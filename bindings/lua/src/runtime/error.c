@@ -111,10 +111,11 @@ int yl_raise(lua_State *L, Binding *b, yoke_status code, const char *call, const
 
 const char *yl_meant(lua_State *L, const char *key, const char *const *names, int count)
 {
-    const char *advice = yoke_word_advice(key);
+    const char *meant = yoke_meant_word(key, names, count);
+    const int is_beginning = meant && !strncmp(meant, key, strlen(key));
+    const char *advice = is_beginning ? NULL : yoke_word_advice(key);
     luaL_checkstack(L, 4, "no room for an error");
     if (advice) return lua_pushfstring(L, "; %s", advice);
-    const char *meant = yoke_meant_word(key, names, count);
     return meant ? lua_pushfstring(L, "; did you mean '%s'?", meant) : "";
 }
 

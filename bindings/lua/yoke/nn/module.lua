@@ -7,33 +7,42 @@ local base = {}
 local Module = { __name = "yoke.nn.Module", class_name = "Module" }
 base.Module = Module
 
--- What a module holds beside its plain fields, so that classes cannot collide with it.
+-- What a module holds. Its own table stays empty, since Lua tells of the assignment to an absent field alone: a module
+-- that follows a plain value must become a member.
 local members = setmetatable({}, { __mode = "k" })
+
+-- Tensors that have been parameters: one that is frozen is a parameter still.
+local parameters = setmetatable({}, { __mode = "k" })
 
 function base.is_module(value) return type(value) == "table" and members[value] ~= nil end
 
 local function is_parameter(value)
-    return core.is_tensor(value) and not value:is_closed() and value.requires_grad and value.is_leaf
+    return core.is_tensor(value) and not value:is_closed() and value.is_leaf and (value.requires_grad or parameters[value] == true)
 end
+
+-- A number names a member of a container: list[0].
+local function key_of(name) return math.type(name) == "integer" and tostring(name) or name end
 
 local function add_member(self, kind, name, value)
     local own = members[self]
     if not own.kinds[name] then own.order[#own.order + 1] = name end
-    own.kinds[name], own.values[name] = kind, value
-    rawset(self, name, nil)
+    own.kinds[name], own.values[name], own.plain[name] = kind, value, nil
+    if kind == "parameter" and value ~= nil then parameters[value] = true end
 end
 
--- Instances look into their members, then their class. A number is a member of a container: list[0].
+-- Instances look into their members and plain fields, then their class.
 local function make_index(class)
     return function(self, name)
-        if math.type(name) == "integer" then name = tostring(name) end
-        local value = members[self].values[name]
+        local own = members[self]
+        name = key_of(name)
+        local value = own.values[name]
+        if value == nil then value = own.plain[name] end
         if value == nil then return class[name] end
         return value
     end
 end
 
-local wanted = { parameter = "nn.Parameter(tensor) makes one, and yoke.no_grad(function() %s:copy_(tensor) end) changes its values",
+local wanted = { parameter = "nn.Parameter(tensor) makes one to be trained, module:register_parameter(name, tensor) takes any other leaf, and yoke.no_grad(function() %s:copy_(tensor) end) changes its values",
     module = "a module or nil is expected; give nil first", buffer = "a tensor or nil is expected; give nil first" }
 
 -- Raises for a value that would take a parameter, buffer or module out of states and optimizers.
@@ -45,6 +54,7 @@ end
 -- Keeps a value as PyTorch does: a parameter replaces anything, and no other tensor replaces a parameter.
 local function newindex(self, name, value)
     local own = members[self]
+    name = key_of(name)
     local kind = own.kinds[name]
     if kind == "module" and own.values[name] == nil then kind = nil end
     if is_parameter(value) then
@@ -60,7 +70,7 @@ local function newindex(self, name, value)
     elseif kind then
         refuse(self, kind, name, value)
     else
-        rawset(self, name, value)
+        own.plain[name] = value
     end
 end
 
@@ -85,7 +95,7 @@ end
 function Module.new(class, ...)
     options.refuse_more(class.class_name, class.init, ...)
     local self = {}
-    members[self] = { order = {}, kinds = {}, values = {}, transient = {} }
+    members[self] = { order = {}, kinds = {}, values = {}, plain = {}, transient = {} }
     setmetatable(self, class.instance)
     self.training = true
     self:init(...)
@@ -258,13 +268,28 @@ local function move(value, ...)
     return value:to_(there.device)
 end
 
+-- Returns to()'s arguments as x:to_ takes them, which always waits.
+local function waiting(...)
+    local place = ...
+    if type(place) ~= "table" or place.non_blocking == nil then return ... end
+    if type(place.non_blocking) ~= "boolean" then
+        core.raise("type", "to", ("option 'non_blocking' is %s; it takes a boolean"):format(options.shown(place.non_blocking)))
+    end
+    local rest = {}
+    for name, value in pairs(place) do
+        if name ~= "non_blocking" then rest[name] = value end
+    end
+    return rest
+end
+
 --- Moves all parameters and buffers and casts those that are floating, by x:to_'s arguments; returns the module.
 --- Parameters stay the same objects, with their gradients, so that an optimizer made before goes on with them; a buffer
---- that changes becomes a new tensor. What was recorded before cannot be walked back afterwards.
+--- that changes becomes a new tensor. What was recorded before cannot be walked back afterwards. non_blocking is for
+--- buffers: the move of a parameter waits.
 function Module:to(...)
     local arguments, moved = table.pack(...), {}
     walk(self, { parameter = true }, "", function(_, _, _, value)
-        if not moved[value] then moved[value] = move(value, table.unpack(arguments, 1, arguments.n)) end
+        if not moved[value] then moved[value] = move(value, waiting(table.unpack(arguments, 1, arguments.n))) end
     end)
     walk(self, { buffer = true }, "", function(_, owner, name, value)
         moved[value] = moved[value] or moved_to(value, table.unpack(arguments, 1, arguments.n))
@@ -354,32 +379,18 @@ end
 
 function Module:extra() return "" end
 
-local described = {} -- those whose text is being made
-
-local function lines_of(self)
-    local lines = {}
-    described[self] = true
-    for name, module in self:children() do
-        local text = described[module] and module.class_name .. "(...)" or tostring(module)
-        lines[#lines + 1] = "  (" .. name .. "): " .. text:gsub("\n", "\n  ")
-    end
-    return lines
-end
-
-function Module:describe()
-    local whole, lines = pcall(lines_of, self)
-    described[self] = nil
-    if not whole then error(lines, 0) end
-    if #lines == 0 then return self.class_name .. "(" .. self:extra() .. ")" end
-    return self.class_name .. "(" .. self:extra() .. "\n" .. table.concat(lines, "\n") .. "\n)"
-end
+Module.describe = require "yoke.nn.description"
 
 setmetatable(Module, {
     __call = function() core.raise("value", "Module", "it is not called but extended: nn.Module:extend(name)") end,
 })
 
 --- A leaf of its own with the values of `tensor`, to be trained.
-function base.Parameter(tensor) return base.need_tensor("Parameter", tensor):detach():requires_grad_(true) end
+function base.Parameter(tensor)
+    local parameter = base.need_tensor("Parameter", tensor):detach():requires_grad_(true)
+    parameters[parameter] = true
+    return parameter
+end
 
 -- ---- Arguments ------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 import yoke
 from yoke import _yoke
 from yoke._checkpoint import Policy, checkpoint_scope
-from yoke._check import entries, shown, tensor as need_tensor, text
-from yoke._named import Named
+from yoke._check import entries, noun, shown, tensor as need_tensor, text
+from yoke._named import Named, named
 from yoke._yoke import Device, Tensor, dtype as DType
 
 M = TypeVar("M", bound="Module")
@@ -77,15 +77,15 @@ class Module(Named):
         if isinstance(value, Parameter):
             return self._parameters
         if value is not None and name in self._parameters:
-            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {shown(value)} as parameter '{name}' (Parameter or None expected); write nn.Parameter(tensor) for another parameter, or `with yoke.no_grad(): module.{name}.copy_(tensor)` for other values")
+            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {noun(value)} as parameter '{name}' (Parameter or None expected); write nn.Parameter(tensor) for another parameter, or `with yoke.no_grad(): module.{name}.copy_(tensor)` for other values")
         if isinstance(value, Module):
             return self._modules
         if value is not None and name in self._modules:
-            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {shown(value)} as child module '{name}' (Module or None expected); del module.{name} first")
+            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {noun(value)} as child module '{name}' (Module or None expected); del module.{name} first")
         if name not in self._buffers:
             return self._parameters if name in self._parameters else None
         if value is not None and not isinstance(value, Tensor):
-            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {shown(value)} as buffer '{name}' (tensor or None expected); del module.{name} first")
+            raise _yoke.TypeError(f"{type(self).__name__}: cannot assign {noun(value)} as buffer '{name}' (tensor or None expected); del module.{name} first")
         return self._buffers
 
     def __getattr__(self, name: str) -> Any:
@@ -235,11 +235,13 @@ class Module(Named):
             elif gradient is not None:
                 gradient.fill_(0)
 
-    def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None) -> M:
+    @named
+    def to(self: M, device: Device | str | int | DType | None = None, dtype: DType | None = None, non_blocking: bool = False) -> M:
         """Moves all parameters and buffers below and casts those that are floating; returns the module.
 
         Parameters stay the same objects, with their gradients, so that an optimizer made before goes on with them; a buffer
-        that changes becomes a new tensor. What was recorded before cannot be walked back afterwards.
+        that changes becomes a new tensor. What was recorded before cannot be walked back afterwards. non_blocking is for
+        buffers: the move of a parameter waits.
         """
         if dtype is None and (isinstance(device, DType) or isinstance(getattr(_yoke, str(device), None), DType)):
             device, dtype = None, device  # type: ignore[assignment]
@@ -250,7 +252,7 @@ class Module(Named):
             for name, value in module._buffers.items():
                 if value is not None:
                     if id(value) not in moved:
-                        moved[id(value)] = _moved(value, device, dtype)
+                        moved[id(value)] = _moved(value, device, dtype, non_blocking)
                     module._buffers[name] = moved[id(value)]
         return self
 
@@ -334,7 +336,7 @@ def _joined(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def _moved(buffer: Tensor, device: Any, dtype: Any) -> Tensor:
+def _moved(buffer: Tensor, device: Any, dtype: Any, non_blocking: bool) -> Tensor:
     """A buffer on another device, with another dtype if it is floating; itself if nothing changes."""
-    there = buffer.detach().to(device, dtype if buffer.dtype.is_floating_point else None)
+    there = buffer.detach().to(device, dtype if buffer.dtype.is_floating_point else None, non_blocking)
     return buffer if there.dtype is buffer.dtype and yoke.shares_memory(there, buffer) else there
