@@ -48,6 +48,37 @@ def test_places_that_many_elements_are_added_to_grow_by_each(count, dtype):
         assert abs(float(to_numpy(each)) - want) <= close, float(to_numpy(each)) - want
 
 
+@pytest.mark.parametrize("length, count", [(90_000, 350_000), (1_000_000, 300_000), (90_000, 3000)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_one_place_of_a_long_tensor_grows_by_each(length, count, dtype):
+    index = yoke.expand(yoke.full([1], 7, dtype="int64"), [count])
+    tenth = yoke.full([1], 0.1, dtype=dtype)
+    want, close = count * tenth.item(), 2.0**-7 if dtype == "bfloat16" else 1e-6
+    x, src = yoke.zeros(length, dtype=dtype), yoke.expand(tenth, [count])
+    sums = [yoke.scatter_add(x, 0, index, src)[7], yoke.clone(x).scatter_add_(0, index, src)[7]]
+    for shape in ([length], [length, 2]):
+        for pick in (lambda x: x[index], lambda x: yoke.index_select(x, 0, index)):
+            leaf = yoke.zeros(shape, dtype=dtype, requires_grad=True)
+            (pick(leaf) * tenth).sum().backward()
+            sums.append(leaf.grad.reshape(length, -1)[7, -1])
+    for each in sums:
+        assert abs(each.item() - want) <= close * want, each.item() / want - 1
+
+
+def test_places_that_are_all_named_once_or_twice_get_their_own():
+    draw = np.random.default_rng(8)
+    x = draw.standard_normal((50_000, 2)).astype(np.float32)
+    index = draw.permutation(np.repeat(np.arange(50_000), 2))[:20_000]
+    src = draw.standard_normal((20_000, 2)).astype(np.float32)
+    want = x.astype(np.float64)
+    np.add.at(want, index, src)
+    got = yoke.scatter_add(to_yoke(x), 0, yoke.expand(to_yoke(index[:, None]), (20_000, 2)), to_yoke(src))
+    np.testing.assert_allclose(to_numpy(got), want, rtol=1e-6, atol=1e-6)
+    leaf = to_yoke(x, requires_grad=True)
+    leaf[to_yoke(index)].backward(to_yoke(src))
+    np.testing.assert_allclose(to_numpy(leaf.grad), want - x, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_the_mean_of_a_large_window_counts_each_element(channels_last):
     count = 150 * 140
