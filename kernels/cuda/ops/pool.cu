@@ -95,12 +95,13 @@ template <class T>
 __global__ void mean_windows(Pool p, int64_t count)
 {
     using C = compute_type<T>;
-    const bool many = adds_many(p);
+    constexpr Adding kAgain = kernels::kAddingAgain<C>;
+    const bool widens = kAgain == Adding::kWide && adds_many(p);
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex here = pool_index(p, i, p.y.out, p.x.out);
-        C mean = many ? (C)0 : window_mean<T, Adding::kPlain>(p, here);
-        if (many || !(mean - mean == (C)0)) mean = window_mean<T, Adding::kShrunk>(p, here);
+        C mean = widens ? (C)0 : window_mean<T, Adding::kPlain>(p, here);
+        if (widens || !(mean - mean == (C)0)) mean = window_mean<T, kAgain>(p, here);
         ((T *)p.out)[i] = store<T>(mean);
     }
 }
