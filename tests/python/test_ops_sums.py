@@ -89,6 +89,19 @@ def test_the_mean_of_a_large_window_counts_each_element(channels_last):
         assert abs(float(to_numpy(y[0, 1, 0, 0])) * count - (LARGE + count - 1)) <= 80
 
 
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_a_maximum_of_many_windows_gets_the_gradient_of_each(channels_last):
+    size = 63
+    x = np.zeros((1, 2, 2 * size - 1, 2 * size - 1), np.float32)
+    x[..., size - 1, size - 1] = 1
+    x = to_yoke(x)
+    if channels_last:
+        x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 3, 1))), (0, 3, 1, 2))
+    x.requires_grad_()
+    yoke.max_pool2d(x, size, stride=1).backward(to_yoke(np.repeat(large_and_ones(size**2).reshape(1, 1, size, size), 2, 1)))
+    assert abs(x.grad[0, 1, size - 1, size - 1].item() - LARGE - size**2 + 1) <= 3 * size
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_the_mean_of_a_window_near_the_largest_number_is_finite(dtype, channels_last):
