@@ -241,12 +241,9 @@ static Additions additions_of(const yoke_operand &x, const yoke_operand &index, 
     return {index.numel * (x.numel / max(named, 1)), index.numel};
 }
 
-// Counts how often the indices name each place of `out`.
-static yoke_status count_places(const yoke_launch *launch, const yoke_operand &out,
-                                const yoke_operand *indices, Middle middle, Tally &tally)
+// Counts how often the indices name each place.
+static yoke_status count_places(const Places &places, Tally &tally)
 {
-    Places places(launch, true);
-    if (yoke_status status = places.find(out, indices, middle)) return status;
     if (yoke_status status = tally.start(places.count())) return status;
     parallel_range(places.count(), kGrain, [&](int64_t begin, int64_t end) {
         tally.count(begin, end - begin, [&](int64_t i) { return places.at(begin + i); });
@@ -270,17 +267,23 @@ YOKE_KERNEL(_index_put)
         });
     }
     Sum sum(launch, out, additions_of(out, indices[0], middle));
-    if (sum.wants_tally()) {
+    const bool tallies = sum.wants_tally();
+    if (tallies) {
         Tally tally(launch);
-        if (yoke_status status = count_places(launch, out, indices, middle, tally)) return status;
+        if (yoke_status status = places.find(out, indices, middle)) return status;
+        if (yoke_status status = count_places(places, tally)) return status;
         sum.take(tally);
     }
     // Places are found, and indices refused, before a value of x changes: sum may be x itself.
     if (yoke_status status = sum.start(x)) return status;
-    if (yoke_status status = places.find(sum.operand(), indices, middle)) return status;
+    Places in_copy(launch, true);
+    const bool is_found = tallies && sum.operand().data == out.data;
+    const Places &named = is_found ? places : in_copy;
+    if (!is_found)
+        if (yoke_status status = in_copy.find(sum.operand(), indices, middle)) return status;
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
         return sum.for_kept<T>([&]<class K>() {
-            Put(sum.operand(), values, indices[0], places, middle).run(AddTo<T, K>());
+            Put(sum.operand(), values, indices[0], named, middle).run(AddTo<T, K>());
             return (yoke_status)YOKE_OK;
         });
     });

@@ -29,7 +29,7 @@ using kernels::axis_step;
 using kernels::row_major;
 
 // A sum of this many floats, one after another, loses little more than rounding does.
-constexpr int64_t kFewAdditions = 128;
+constexpr int64_t kFewAdditions = 256;
 // From this many additions for each element of the result on, a float64 copy of it costs little beside them.
 constexpr int64_t kManyAdditions = 4;
 
@@ -54,12 +54,13 @@ public:
     bool is_often() const { return __atomic_load_n(&is_often_, __ATOMIC_RELAXED); }
 
 private:
-    static constexpr int64_t kNames = 8;
+    static constexpr int kNameBits = 4;
+    static constexpr int64_t kNames = 1 << kNameBits;
     static constexpr int kOften = kFewAdditions / kNames;
 
     static uint64_t mixed(int64_t number) { return (uint64_t)number * 0x9e3779b97f4a7c15; }
     // Returns which name of a group counts, whoever counts the group. No period of an index agrees with that of these.
-    static int64_t looked_at(int64_t group) { return (int64_t)(mixed(group) >> 61); }
+    static int64_t looked_at(int64_t group) { return (int64_t)(mixed(group) >> (64 - kNameBits)); }
     bool add(int64_t offset)
     {
         uint16_t *count = counts_ + (mixed(offset) >> shift_);
