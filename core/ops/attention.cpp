@@ -206,40 +206,6 @@ int64_t Attention::draws() const
     return heads * size_of(*key, 2) * ((size_of(*query, 2) + 3) / 4 * 4);
 }
 
-// Which pairs a mask of numbers forbids, and which keys it hides from all queries, as [..., keys, 1].
-struct Forbidden {
-    Tensor pairs, keys;
-
-    explicit Forbidden(const Tensor &mask)
-    {
-        const NoGrad no_grad;
-        const int64_t queries = -2;
-        pairs = ops::eq(mask, -std::numeric_limits<double>::infinity());
-        keys = ops::transpose(ops::all(pairs, IntList(&queries, 1), true), -2, -1);
-    }
-};
-
-// By ops that each have a gradient, for a mask that wants one. A row of which no key is allowed gives zeros.
-Tensor composed(const Attention &a)
-{
-    const Forbidden forbidden(a.mask);
-    const Tensor key = ops::masked_fill(a.key, forbidden.keys, int64_t{0}),
-                 value = ops::masked_fill(a.value, forbidden.keys, int64_t{0});
-    Tensor scores = ops::matmul(ops::mul(a.query, a.scale), ops::transpose(key, -2, -1));
-    scores = ops::add(scores, ops::cast(a.mask, scores->dtype));  // as the kernel takes it
-    scores = ops::masked_fill(scores, forbidden.pairs, -std::numeric_limits<double>::infinity());
-    if (scores->shape_[scores->ndim - 1] == 0) return ops::matmul(scores, value);
-    const int64_t last = -1;
-    const IntList axis(&last, 1);
-    Tensor empty;
-    {
-        const NoGrad no_grad;
-        empty = ops::eq(ops::amax(scores, axis, true), -std::numeric_limits<double>::infinity());
-    }
-    const Tensor weights = ops::softmax(ops::where(empty, 0.0, scores), -1);
-    return ops::matmul(ops::dropout(ops::where(empty, 0.0, weights), a.dropout), value);
-}
-
 // Dense strides in the order of x's axes, as far as x has one: [batch, length, heads, width] in memory stays that.
 Dims dense_strides(const yoke_tensor &x, const Dims &shape)
 {
@@ -279,18 +245,13 @@ double attention_work(const yoke_tensor &query, const yoke_tensor &key, const yo
 Tensor compose_scaled_dot_product_attention(ScaledDotProductAttentionArgs a)
 {
     const Attention call(a);
-    Tensor out;
-    if (call.mask.present() && grad_enabled() && call.mask->requires_grad()) {
-        out = composed(call);
-    } else {
-        RandomState at{};
-        if (call.dropout > 0) at = reserve_random(call.draws());
-        Tensor mask = call.mask;
-        if (mask.present() && mask->dtype != YOKE_BOOL) mask = ops::cast(mask, call.query->dtype);
-        out = ops::attention(call.query, call.key, call.value, mask.get(), call.causal, call.scale,
-                             call.dropout, static_cast<int64_t>(at.seed),
-                             static_cast<int64_t>(at.offset));
-    }
+    RandomState at{};
+    if (call.dropout > 0) at = reserve_random(call.draws());
+    Tensor mask = call.mask;
+    if (mask.present() && mask->dtype != YOKE_BOOL) mask = ops::cast(mask, call.query->dtype);
+    const Tensor out = ops::attention(call.query, call.key, call.value, mask.get(), call.causal,
+                                      call.scale, call.dropout, static_cast<int64_t>(at.seed),
+                                      static_cast<int64_t>(at.offset));
     if (!call.shared) return out;
     Dims shape{out->shape()};  // groups and heads of each: the query's heads again
     const int heads = shape.size() - 4;
@@ -310,8 +271,53 @@ void infer_attention(AttentionArgs a, Plan &plan)
     plan.work(attention_work(query, a.key(), value, a.is_causal()));
 }
 
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Tensor transposed(const Tensor &x)
+{
+    return ops::transpose(x, -2, -1);
+}
+
+// Returns what dropout multiplied the probabilities by: kernels/common/attention.h says where it draws.
+Tensor dropout_factors(AttentionArgs a, yoke_dtype dtype)
+{
+    const int64_t queries = size_of(a.query(), 2);
+    Dims shape{leading(a.query())};
+    shape.push_back(size_of(a.key(), 2));
+    shape.push_back((queries + 3) / 4 * 4);
+    const Tensor drawn = ops::dropout_internal(
+        ops::full(shape, int64_t{1}, dtype, a.query().device), a.dropout_p(), a.seed(), a.offset());
+    return transposed(ops::slice(drawn, -1, int64_t{0}, queries, int64_t{1}));
+}
+
+// Returns the gradient of the scores, by the definition: it is the mask's. A pair of probability 0 passes none on,
+// whatever its key and value hold.
+Tensor scores_gradient(AttentionArgs a, Backward &b)
+{
+    const yoke_tensor &lse = b.out(1);
+    const auto wide = [&lse](const yoke_tensor &x) { return ops::cast(x, lse.dtype); };
+    const Tensor mask = wide(*a.mask()), grad = wide(b.grad());
+    Tensor scores = ops::matmul(ops::mul(wide(a.query()), a.scale()), transposed(wide(a.key())));
+    scores = ops::masked_fill(ops::add(scores, mask), ops::eq(mask, -kInfinity), -kInfinity);
+    const Tensor weights = ops::exp(ops::sub(scores, ops::unsqueeze(lse, -1)));
+    Tensor slopes = ops::matmul(grad, transposed(wide(a.value())));
+    if (a.dropout_p() > 0) slopes = ops::mul(slopes, dropout_factors(a, lse.dtype));
+    const int64_t last = -1;
+    const Tensor dots = ops::sum(ops::mul(grad, wide(b.out())), IntList(&last, 1), true);
+    slopes = ops::mul(weights, ops::sub(slopes, dots));
+    return ops::masked_fill(slopes, ops::eq(weights, 0.0), int64_t{0});
+}
+
+}  // namespace
+
 void vjp_attention(AttentionArgs a, Backward &b)
 {
+    if (b.needs(a.kMask))
+        b.set(a.kMask,
+              ops::cast(sum_to(scores_gradient(a, b), a.mask()->shape()), a.mask()->dtype));
+    if (!b.needs(a.kQuery) && !b.needs(a.kKey) && !b.needs(a.kValue)) return;
     const auto gradients = ops::attention_backward(b.grad(), a.query(), a.key(), a.value(),
                                                    a.mask(), b.out(), b.out(1), a.is_causal(),
                                                    a.scale(), a.dropout_p(), a.seed(), a.offset());

@@ -110,14 +110,22 @@ Tensor reduced(const Tensor &losses, std::string_view reduction)
     return reduction == "mean" ? ops::mean(losses) : ops::sum(losses);
 }
 
-// (1 - target) * softplus(x) + pos_weight * target * softplus(-x): no part is infinite that counts for nothing.
+// Returns losses times their weights; an infinite loss of weight 0 counts for nothing.
+Tensor weighted(const yoke_tensor &losses, const yoke_tensor &weight)
+{
+    return ops::pair_loss(losses, weight, "weighted", 1.0, false, 1.0);
+}
+
+// Returns (1 - target) * softplus(x) + pos_weight * target * softplus(-x), of which no part is infinite that counts for
+// nothing.
 Tensor weighted_classes(const yoke_tensor &x, const yoke_tensor &target,
                         const yoke_tensor &pos_weight)
 {
     const Tensor share = ops::cast(target, promote(x.dtype, target.dtype));
-    const Tensor negative = ops::sub(int64_t{1}, share), positive = ops::mul(pos_weight, share);
+    const Tensor negative = ops::sub(int64_t{1}, share),
+                 missed = ops::pair_loss(ops::neg(x), share, "softplus", 1.0, false, 1.0);
     return ops::add(ops::pair_loss(x, negative, "softplus", 1.0, false, 1.0),
-                    ops::pair_loss(ops::neg(x), positive, "softplus", 1.0, false, 1.0));
+                    weighted(missed, pos_weight));
 }
 
 void check_weight(const yoke_tensor *weight, const char *arg, const yoke_tensor &x,
@@ -232,7 +240,7 @@ Tensor compose_binary_cross_entropy_with_logits(BinaryCrossEntropyWithLogitsArgs
     if (!a.weight() && !a.pos_weight()) return loss.value();
     Tensor losses =
         a.pos_weight() ? weighted_classes(a.x(), a.target(), *a.pos_weight()) : loss.elements();
-    if (a.weight()) losses = ops::mul(losses, *a.weight());
+    if (a.weight()) losses = weighted(losses, *a.weight());
     return reduced(losses, loss.reduction);
 }
 

@@ -2255,7 +2255,7 @@ struct NllLossBackwardArgs : Args {
     void set_ignore_index(int64_t v) { Args::set_integer(kIgnoreIndex, v); }
 };
 
-// _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "softplus", "bce", "kl" or "kl_log".
+// _pair_loss: A loss of two broadcast tensors, element by element, or its sum over divisor; kind is "mse", "l1", "smooth_l1", "bce_logits", "softplus", "weighted", "bce", "kl" or "kl_log".
 struct PairLossArgs : Args {
     using Args::Args;
     enum : int { kX, kTarget, kKind, kBeta, kReduce, kDivisor };

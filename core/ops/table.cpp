@@ -5466,7 +5466,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     {
         .name = "_pair_loss",
         .signature = "_pair_loss(x: tensor, target: tensor, kind: str, beta: float, reduce: bool, divisor: float) -> tensor",
-        .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"softplus\", \"bce\", \"kl\" or \"kl_log\".",
+        .doc = "A loss of two broadcast tensors, element by element, or its sum over divisor; kind is \"mse\", \"l1\", \"smooth_l1\", \"bce_logits\", \"softplus\", \"weighted\", \"bce\", \"kl\" or \"kl_log\".",
         .family = "loss",
         .args = kPairLossArgs,
         .arg_count = 6,

@@ -146,4 +146,20 @@ YOKE_HD double clip_factor(double norm, double max_norm)
     return select(factor > 1.0, 1.0, factor);
 }
 
+// What gradients computed in C are multiplied by, one after the other: a factor may be smaller than C's normal numbers
+// where the products are normal.
+template <class C>
+struct ClipFactors {
+    C first, second;
+};
+
+template <class C>
+YOKE_HD ClipFactors<C> clip_factors(double norm, double max_norm)
+{
+    constexpr double kLeast = sizeof(C) == 4 ? 0x1p-126 : 0x1p-1022;
+    const double factor = clip_factor(norm, max_norm);
+    if (!(factor < kLeast)) return {(C)1, (C)factor};
+    return {(C)kLeast, (C)(max_norm / ((norm + 1e-6) * kLeast))};
+}
+
 YOKE_KERNELS_END

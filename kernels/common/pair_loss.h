@@ -147,6 +147,25 @@ struct WeightedSoftplus {
     }
 };
 
+// A loss x of weight w: an infinite one that counts for nothing adds nothing.
+struct WeightedLoss {
+    template <class C>
+    YOKE_HD C value(C x, C w) const
+    {
+        return product_of_weight(w, x);
+    }
+    template <class C>
+    YOKE_HD C of_x(C, C w) const
+    {
+        return w;
+    }
+    template <class C>
+    YOKE_HD C of_target(C x, C) const
+    {
+        return x;
+    }
+};
+
 // The cross entropy of a probability x, with logarithms held above -100 so that a certain mistake has a finite loss.
 struct BinaryCrossEntropy {
     template <class C>
@@ -219,6 +238,7 @@ struct KlDivergenceOfLogs {
     LOSS(kSmoothL1, "smooth_l1", kernels::SmoothL1{beta})      \
     LOSS(kLogits, "bce_logits", kernels::LogitCrossEntropy())  \
     LOSS(kSoftplus, "softplus", kernels::WeightedSoftplus())   \
+    LOSS(kWeighted, "weighted", kernels::WeightedLoss())       \
     LOSS(kProbabilities, "bce", kernels::BinaryCrossEntropy()) \
     LOSS(kKl, "kl", kernels::KlDivergence())                   \
     LOSS(kKlOfLogs, "kl_log", kernels::KlDivergenceOfLogs())

@@ -108,6 +108,10 @@ enum class Adding { kPlain, kWide, kShrunk };
 template <class C, Adding kHow>
 using PoolSum = std::conditional_t<kHow == Adding::kPlain, C, double>;
 
+// The way for a window whose sum is lost: a double holds every sum of smaller floats.
+template <class C>
+inline constexpr Adding kAddingAgain = sizeof(C) == 8 ? Adding::kShrunk : Adding::kWide;
+
 template <Adding kHow>
 inline constexpr double kPoolScale = kHow == Adding::kShrunk ? 0x1p-64 : 1;
 

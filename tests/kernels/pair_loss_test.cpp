@@ -34,6 +34,8 @@ TEST(PairLoss, TheSlopesAreThoseOfTheValues)
             expect_slopes(SmoothL1{0.0}, x, t);
             expect_slopes(LogitCrossEntropy(), x, t);
             expect_slopes(LogitCrossEntropy(), -7 * x, t);
+            expect_slopes(WeightedSoftplus(), x, t);
+            expect_slopes(WeightedLoss(), x, t);
             expect_slopes(BinaryCrossEntropy(), x, t);
             expect_slopes(KlDivergence(), -x, t);
             expect_slopes(KlDivergenceOfLogs(), -x, -t);

@@ -138,6 +138,47 @@ def test_a_mask_that_wants_a_gradient_lets_nothing_through_either(bad):
         assert np.isfinite(to_numpy(x)).all()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dropout, bad", [(0.0, np.nan), (0.0, -np.inf), (0.25, np.inf)])
+def test_a_mask_that_wants_a_gradient_hides_what_other_queries_see(dtype, dropout, bad):
+    allowed = np.tri(QUERIES, KEYS, dtype=bool)
+    rows = np.where(allowed, np.random.default_rng(6).uniform(-1, 1, allowed.shape), -np.inf)
+    at, found = 40, []
+    for spoil in (False, True):
+        arrays = operands()
+        if spoil:
+            arrays[2][:, at, 1::2], arrays[1][:, at + 1:] = bad, np.nan
+        leaves = [to_yoke(as_dtype(a, dtype), dtype, requires_grad=True) for a in arrays]
+        mask = to_yoke(as_dtype(rows, dtype), dtype, requires_grad=True)
+        yoke.manual_seed(1)
+        out = yoke.scaled_dot_product_attention(*leaves, mask=mask, dropout_p=dropout)
+        out.backward(yoke.ones_like(out))
+        found.append([to_numpy(x) for x in (out, leaves[0].grad, mask.grad[None])])
+    for plain, spoiled_one in zip(*found, strict=True):
+        np.testing.assert_array_equal(spoiled_one[:, :at], plain[:, :at])
+        assert np.isfinite(plain).all() and (dropout or not np.isfinite(spoiled_one[:, at]).all())
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_the_gradient_of_a_mask_is_that_of_differences(dropout):
+    draw = np.random.default_rng(7)
+    q, k, v = (to_yoke(draw.uniform(-1, 1, shape), "float64") for shape in ((2, 6, 5, 4), (2, 3, 7, 4), (2, 3, 7, 3)))
+    rows, upstream = draw.uniform(-1, 1, (6, 1, 7)), to_yoke(draw.uniform(-1, 1, (2, 6, 5, 3)), "float64")
+    rows[2, :, 3] = -np.inf
+
+    def loss(mask):
+        yoke.manual_seed(1)
+        return (yoke.scaled_dot_product_attention(q, k, v, mask=mask, dropout_p=dropout, enable_gqa=True) * upstream).sum()
+
+    leaf = to_yoke(rows, "float64", requires_grad=True)
+    loss(leaf).backward()
+    for at in ((0, 0, 0), (2, 0, 3), (5, 0, 6)):
+        step = np.zeros_like(rows)
+        step[at] = 1e-5
+        want = (loss(to_yoke(rows + step, "float64")).item() - loss(to_yoke(rows - step, "float64")).item()) / 2e-5
+        np.testing.assert_allclose(to_numpy(leaf.grad)[at], want, rtol=1e-7, atol=1e-9)
+
+
 def test_where_nothing_is_forbidden_nan_goes_its_way():
     arrays = operands()
     arrays[2][0, 3, 1] = np.nan

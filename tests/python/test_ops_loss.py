@@ -105,6 +105,26 @@ def test_the_gradient_of_cross_entropy_of_logits_by_infinite_ones_is_right_in_th
         np.testing.assert_allclose(to_numpy(target.grad), [-np.inf, np.inf, -3], rtol=1e-15)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("value", [0.0, 2.0])
+@pytest.mark.parametrize("which", ["weight", "pos_weight"])
+def test_weights_of_infinite_logits_have_the_right_gradient(dtype, value, which):
+    inf = np.inf
+    x = to_yoke(np.array([inf, inf, -inf, -inf, 0.0]), dtype, requires_grad=True)
+    target = to_yoke(np.array([0.0, 1.0, 0.0, 1.0, 0.0]), dtype)
+    weight = to_yoke(np.full(5, value), dtype, requires_grad=True)
+    loss = yoke.binary_cross_entropy_with_logits(x, target, reduction="none", **{which: weight})
+    loss.sum().backward()
+    wrong, log2 = (inf if value else 0), to_numpy(to_yoke(np.array(np.log(2)), dtype)).astype(float)
+    if which == "weight":
+        want, slopes = [wrong, 0, 0, wrong, value * log2], [inf, 0, 0, inf, log2]
+    else:
+        want, slopes = [inf, 0, 0, wrong, log2], [0, 0, 0, inf, 0]
+    np.testing.assert_allclose(to_numpy(loss).astype(float), want, rtol=1e-6)
+    np.testing.assert_allclose(to_numpy(weight.grad).astype(float), slopes, rtol=1e-6)
+    assert np.isfinite(to_numpy(x.grad).astype(float)).all()
+
+
 def test_cross_entropy_of_logits_keeps_gradients_where_sigmoid_is_nearly_one():
     x, target = to_yoke(np.array([40.0, -40.0], np.float32), requires_grad=True), yoke.tensor([1.0, 0.0])
     yoke.binary_cross_entropy_with_logits(x, target, reduction="sum").backward()

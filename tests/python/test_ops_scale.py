@@ -218,3 +218,15 @@ def test_clipping_takes_the_norm_of_gradients_at_the_ends_of_the_range(dtype, va
         clipped = 1e-2 * 2003 ** (-1 / p)
         if value > 1:  # the quotient by which gradients are multiplied has 1e-6 beside the norm
             np.testing.assert_allclose(to_numpy(params[1].grad).astype(np.float64) / value, clipped, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype, value, most", [("float32", 3e38, 1e-4), ("float32", 3e38, 1e-8), ("float32", 3e38, 1e-35), ("bfloat16", 2.0**127, 1e-8),
+                                                ("float64", 1e300, 1e-10), ("float64", 1e308, 1e-300)])
+def test_clipping_to_a_far_smaller_norm_keeps_what_is_normal(dtype, value, most):
+    for p in (2.0, float("inf")):
+        param = yoke.zeros(2, dtype=getattr(yoke, dtype)).requires_grad_()
+        param.grad = yoke.tensor([value, -value / 2], dtype=param.dtype)
+        norm = float(to_numpy(yoke.optim.clip_grad_norm_([param], most, p)))
+        want = np.array([1, -0.5]) * most / (1.25 ** 0.5 if p == 2 else 1)
+        np.testing.assert_allclose(to_numpy(param.grad).astype(np.float64), want, rtol=1e-2 if dtype == "bfloat16" else 1e-6)
+        assert p == 2 or norm == pytest.approx(value, rel=1e-6)

@@ -48,6 +48,37 @@ def test_places_that_many_elements_are_added_to_grow_by_each(count, dtype):
         assert abs(float(to_numpy(each)) - want) <= close, float(to_numpy(each)) - want
 
 
+@pytest.mark.parametrize("length, count", [(300_000, 70_000), (90_000, 3000)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_one_place_of_a_long_tensor_grows_by_each(length, count, dtype):
+    index = yoke.expand(yoke.full([1], 7, dtype="int64"), [count])
+    tenth = yoke.full([1], 0.1, dtype=dtype)
+    want, close = count * tenth.item(), 2.0**-7 if dtype == "bfloat16" else 1e-6
+    x, src = yoke.zeros(length, dtype=dtype), yoke.expand(tenth, [count])
+    sums = [yoke.scatter_add(x, 0, index, src)[7], yoke.clone(x).scatter_add_(0, index, src)[7]]
+    for shape in ([length], [length, 2]):
+        for pick in (lambda x: x[index], lambda x: yoke.index_select(x, 0, index)):
+            leaf = yoke.zeros(shape, dtype=dtype, requires_grad=True)
+            (pick(leaf) * tenth).sum().backward()
+            sums.append(leaf.grad.reshape(length, -1)[7, -1])
+    for each in sums:
+        assert abs(each.item() - want) <= close * want, each.item() / want - 1
+
+
+def test_places_that_are_all_named_once_or_twice_get_their_own():
+    draw = np.random.default_rng(8)
+    x = draw.standard_normal((50_000, 2)).astype(np.float32)
+    index = draw.permutation(np.repeat(np.arange(50_000), 2))[:20_000]
+    src = draw.standard_normal((20_000, 2)).astype(np.float32)
+    want = x.astype(np.float64)
+    np.add.at(want, index, src)
+    got = yoke.scatter_add(to_yoke(x), 0, yoke.expand(to_yoke(index[:, None]), (20_000, 2)), to_yoke(src))
+    np.testing.assert_allclose(to_numpy(got), want, rtol=1e-6, atol=1e-6)
+    leaf = to_yoke(x, requires_grad=True)
+    leaf[to_yoke(index)].backward(to_yoke(src))
+    np.testing.assert_allclose(to_numpy(leaf.grad), want - x, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_the_mean_of_a_large_window_counts_each_element(channels_last):
     count = 150 * 140
@@ -56,6 +87,19 @@ def test_the_mean_of_a_large_window_counts_each_element(channels_last):
         x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 3, 1))), (0, 3, 1, 2))
     for y in (yoke.avg_pool2d(x, (150, 140)), yoke.adaptive_avg_pool2d(x, (1, 1))):
         assert abs(float(to_numpy(y[0, 1, 0, 0])) * count - (LARGE + count - 1)) <= 80
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_a_maximum_of_many_windows_gets_the_gradient_of_each(channels_last):
+    size = 63
+    x = np.zeros((1, 2, 2 * size - 1, 2 * size - 1), np.float32)
+    x[..., size - 1, size - 1] = 1
+    x = to_yoke(x)
+    if channels_last:
+        x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 3, 1))), (0, 3, 1, 2))
+    x.requires_grad_()
+    yoke.max_pool2d(x, size, stride=1).backward(to_yoke(np.repeat(large_and_ones(size**2).reshape(1, 1, size, size), 2, 1)))
+    assert abs(x.grad[0, 1, size - 1, size - 1].item() - LARGE - size**2 + 1) <= 3 * size
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
@@ -67,6 +111,20 @@ def test_the_mean_of_a_window_near_the_largest_number_is_finite(dtype, channels_
         x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 3, 1))), (0, 3, 1, 2))
     for y in (yoke.avg_pool2d(x, 2), yoke.adaptive_avg_pool2d(x, (2, 3))):
         assert np.all(to_numpy(y) == most)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("kernel", [1, 17])
+def test_small_numbers_keep_their_mean_in_large_windows_and_beside_lost_ones(channels_last, kernel):
+    values = [np.inf, 1e-300, 2.3e-308, np.nan, 1.7e308, 3e-308]
+    x = np.repeat(np.repeat(np.array(values), 2 * kernel)[None], kernel, 0)
+    if channels_last:
+        x = to_yoke(np.repeat(np.array(values), 2)[None, None, None] * np.ones((1, kernel, 2 * kernel, 1)), "float64")
+        x, want = yoke.permute(x, (0, 3, 1, 2)), np.repeat(values, 2)
+    else:
+        x, want = to_yoke(x[None, None], "float64"), np.array(values)
+    for y in (yoke.avg_pool2d(x, (kernel, 2 * kernel)), yoke.adaptive_avg_pool2d(x, (1, 1 if channels_last else 6))):
+        np.testing.assert_allclose(to_numpy(y).ravel(), want, rtol=1e-13)
 
 
 @pytest.mark.parametrize("rows", [3000, 70000])

@@ -151,7 +151,8 @@ inline bool clear_strays(C *x, int64_t n)
     int found = 0;
 #pragma omp simd reduction(| : found)
     for (int64_t i = 0; i < n; i++) found |= (int)kernels::is_stray(x[i]);
-    for (int64_t i = 0; i < n && found; i++) x[i] = kernels::is_stray(x[i]) ? (C)0 : x[i];
+    if (found)
+        for (int64_t i = 0; i < n; i++) x[i] = kernels::is_stray(x[i]) ? (C)0 : x[i];
     return found != 0;
 }
 

@@ -105,6 +105,30 @@ struct Adder {
     }
 };
 
+// Counts how often the index names each element of `out`.
+static yoke_status count_elements(const yoke_launch *launch, const yoke_operand &out,
+                                  const yoke_operand &index, int axis, Tally &tally)
+{
+    if (yoke_status status = tally.start(index.numel)) return status;
+    Loop<2> loop;
+    kernels::plan_elements<2>(loop, {&index, &out}, index, axis, 1);
+    const int64_t step = axis_step(out, axis);
+    return for_index_dtype(launch, "index", index.dtype, [&]<class I>() {
+        parallel_range(loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+            int64_t number = begin;
+            walk<2>(loop, begin, end, [&](char *const *data, const int64_t *stride, int64_t n) {
+                const int64_t first = data[1] - loop.data[1];
+                tally.count(number, n, [=](int64_t i) {
+                    const int64_t at = *(const I *)(data[0] + i * stride[0]);
+                    return first + i * stride[1] + at * step;
+                });
+                number += n;
+            });
+        });
+        return (yoke_status)YOKE_OK;
+    });
+}
+
 YOKE_KERNEL(scatter_add)
 {
     const yoke_operand &x = launch->operands[0], &index = launch->operands[1],
@@ -112,7 +136,12 @@ YOKE_KERNEL(scatter_add)
     int axis = (int)launch->params[0].v.i;
     int64_t length = axis_length(x, axis);
     if (yoke_status status = check_indices(launch, {index, "index", length, false})) return status;
-    Sum sum(launch, out, index.numel);
+    Sum sum(launch, out, {index.numel, axis_length(index, axis)});
+    if (sum.wants_tally()) {
+        Tally tally(launch);
+        if (yoke_status status = count_elements(launch, out, index, axis, tally)) return status;
+        sum.take(tally);
+    }
     if (yoke_status status = sum.start(x)) return status;
     if (index.numel == 0) return sum.finish();
     Loop<3> lines;

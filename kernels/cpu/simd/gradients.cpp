@@ -138,18 +138,25 @@ YOKE_KERNEL(_total_norm)
     return YOKE_OK;
 }
 
+template <class C>
+static void scale_run(C *x, C factor, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) x[i] *= factor;
+}
+
 YOKE_KERNEL(_clip_all)
 {
     int64_t count = launch->operand_count - 1;
     const yoke_operand *tensors = launch->operands, &norm = tensors[count];
-    double factor = kernels::clip_factor(*data_of<double>(norm), float_param(launch->params[0]));
-    if (factor == 1) return YOKE_OK;
+    const double size = *data_of<double>(norm), most = float_param(launch->params[0]);
+    if (kernels::clip_factor(size, most) == 1) return YOKE_OK;
     for_tensors(tensors, count, [&](int64_t i, int64_t from, int64_t to) {
         with_compute_type(tensors[i].dtype, [&]<class C>() {
+            const kernels::ClipFactors<C> factors = kernels::clip_factors<C>(size, most);
             for_runs<C, 1>({&tensors[i]}, 1u, 1u, from, to, [&](C **x, int64_t n) {
-                C *p = x[0], f = (C)factor;
-#pragma omp simd
-                for (int64_t k = 0; k < n; k++) p[k] *= f;
+                if (factors.first != (C)1) scale_run(x[0], factors.first, n);
+                scale_run(x[0], factors.second, n);
             });
         });
     });

@@ -233,13 +233,30 @@ static yoke_status copy_unless_same(const yoke_launch *launch, const yoke_operan
     return out.data == x.data ? (yoke_status)YOKE_OK : copy_operand(launch, out, x);
 }
 
+// Returns how many additions _index_put makes: the values broadcast to a block of x for each place.
+static Additions additions_of(const yoke_operand &x, const yoke_operand &index, Middle middle)
+{
+    int64_t named = 1;
+    for (int i = 0; i < middle.count; i++) named *= x.shape[middle.first + i];
+    return {index.numel * (x.numel / max(named, 1)), index.numel};
+}
+
+// Counts how often the indices name each place.
+static yoke_status count_places(const Places &places, Tally &tally)
+{
+    if (yoke_status status = tally.start(places.count())) return status;
+    parallel_range(places.count(), kGrain, [&](int64_t begin, int64_t end) {
+        tally.count(begin, end - begin, [&](int64_t i) { return places.at(begin + i); });
+    });
+    return YOKE_OK;
+}
+
 YOKE_KERNEL(_index_put)
 {
     const yoke_operand &x = launch->operands[0], *indices = launch->operands + 1;
     const Middle middle = {(int)launch->params[0].v.i, launch->operand_count - 3};
     const yoke_operand &values = indices[middle.count], &out = indices[middle.count + 1];
     bool accumulate = launch->params[1].v.i != 0;
-    Sum sum(launch, out, values.numel);
     Places places(launch, true);
     if (!accumulate) {
         if (yoke_status status = places.find(out, indices, middle)) return status;
@@ -249,12 +266,24 @@ YOKE_KERNEL(_index_put)
             return (yoke_status)YOKE_OK;
         });
     }
+    Sum sum(launch, out, additions_of(out, indices[0], middle));
+    const bool tallies = sum.wants_tally();
+    if (tallies) {
+        Tally tally(launch);
+        if (yoke_status status = places.find(out, indices, middle)) return status;
+        if (yoke_status status = count_places(places, tally)) return status;
+        sum.take(tally);
+    }
     // Places are found, and indices refused, before a value of x changes: sum may be x itself.
     if (yoke_status status = sum.start(x)) return status;
-    if (yoke_status status = places.find(sum.operand(), indices, middle)) return status;
+    Places in_copy(launch, true);
+    const bool is_found = tallies && sum.operand().data == out.data;
+    const Places &named = is_found ? places : in_copy;
+    if (!is_found)
+        if (yoke_status status = in_copy.find(sum.operand(), indices, middle)) return status;
     yoke_status status = for_any(launch, "x", x.dtype, [&]<class T>() {
         return sum.for_kept<T>([&]<class K>() {
-            Put(sum.operand(), values, indices[0], places, middle).run(AddTo<T, K>());
+            Put(sum.operand(), values, indices[0], named, middle).run(AddTo<T, K>());
             return (yoke_status)YOKE_OK;
         });
     });

@@ -1,5 +1,7 @@
 #include "kernels/cpu/simd/indices.h"
 
+#include <cstring>
+
 YOKE_SIMD_BEGIN
 
 template <class I>
@@ -51,6 +53,19 @@ yoke_status check_indices(const yoke_launch *launch, const Indices &indices)
     return for_index_dtype(launch, indices.name, indices.operand.dtype, [&]<class I>() {
         return all_inside<I>(indices) ? (yoke_status)YOKE_OK : fail_first<I>(launch, indices);
     });
+}
+
+yoke_status Tally::start(int64_t names)
+{
+    int bits = 8;
+    while ((kNames << bits) < names) bits++;
+    const uint64_t bytes = sizeof(uint16_t) << bits;
+    if (yoke_status status = scratch_.reserve(bytes)) return status;
+    counts_ = scratch_.as<uint16_t>();
+    memset(counts_, 0, bytes);
+    shift_ = 64 - bits;
+    is_alone_ = team_size() == 1;
+    return YOKE_OK;
 }
 
 yoke_status Sum::start(const yoke_operand &x)

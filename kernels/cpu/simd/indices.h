@@ -28,7 +28,53 @@ using kernels::axis_length;
 using kernels::axis_step;
 using kernels::row_major;
 
-constexpr int64_t kSmallSum = 65536, kManyAdditions = 4;
+// A sum of this many floats, one after another, loses little more than rounding does.
+constexpr int64_t kFewAdditions = 256;
+// From this many additions for each element of the result on, a float64 copy of it costs little beside them.
+constexpr int64_t kManyAdditions = 4;
+
+// Counts how often an index names each element, to find whether it names one far more than kFewAdditions times. It
+// looks at one name of each kNames, and elements share counters: a needless alarm is harmless.
+class Tally {
+public:
+    explicit Tally(const yoke_launch *launch) : scratch_(launch) {}
+    // Makes room to count among this many names.
+    yoke_status start(int64_t names);
+    // Counts those that it looks at of n names, of which the first is number `first`; any thread may. offset_of(i) is
+    // where the element stands that name i of them names.
+    template <class Offset>
+    void count(int64_t first, int64_t n, const Offset &offset_of)
+    {
+        if (is_often()) return;
+        for (int64_t group = first / kNames;; group++) {
+            const int64_t i = group * kNames + looked_at(group) - first;
+            if (i >= n || (i >= 0 && add(offset_of(i)))) return;
+        }
+    }
+    bool is_often() const { return __atomic_load_n(&is_often_, __ATOMIC_RELAXED); }
+
+private:
+    static constexpr int kNameBits = 4;
+    static constexpr int64_t kNames = 1 << kNameBits;
+    static constexpr int kOften = kFewAdditions / kNames;
+
+    static uint64_t mixed(int64_t number) { return (uint64_t)number * 0x9e3779b97f4a7c15; }
+    // Returns which name of a group counts, whoever counts the group. No period of an index agrees with that of these.
+    static int64_t looked_at(int64_t group) { return (int64_t)(mixed(group) >> (64 - kNameBits)); }
+    bool add(int64_t offset)
+    {
+        uint16_t *count = counts_ + (mixed(offset) >> shift_);
+        const int before = is_alone_ ? (*count)++ : __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+        if (before < kOften) return false;
+        __atomic_store_n(&is_often_, true, __ATOMIC_RELAXED);
+        return true;
+    }
+
+    Scratch scratch_;
+    uint16_t *counts_ = nullptr;
+    int shift_ = 0;
+    bool is_alone_ = false, is_often_ = false;
+};
 
 // sum += x, of sums that are kept as K.
 template <class T, class K>
@@ -37,18 +83,28 @@ inline void add_to(char *sum, const char *x)
     *(K *)sum = kernels::added(*(const K *)sum, convert<K>(*(const T *)x));
 }
 
+// How many additions an op makes, and at most to one element.
+struct Additions {
+    int64_t all, to_one;
+};
+
 // What an op that adds into a copy of x adds into: the result itself, which gets x's values unless it is x; for
-// halves a float32 copy, so that a sum is rounded once. Floats have a float64 copy where that is small, or there are
-// many additions for each element: a float32 of 2^24 would not grow by ones. finish() brings a copy into the result.
+// halves a float32 copy, so that a sum is rounded once. Floats have a float64 copy where one element may be added to
+// far more than kFewAdditions times: a float32 of 2^24 would not grow by ones. finish() brings a copy into the result.
 class Sum {
 public:
-    Sum(const yoke_launch *launch, const yoke_operand &out, int64_t additions)
+    Sum(const yoke_launch *launch, const yoke_operand &out, const Additions &additions)
         : launch_(launch), out_(out), scratch_(launch), sum_(out)
     {
         const bool is_narrow =
             out.dtype == YOKE_F16 || out.dtype == YOKE_BF16 || out.dtype == YOKE_F32;
-        is_wide_ = is_narrow && (out.numel <= kSmallSum || additions >= kManyAdditions * out.numel);
+        const bool may_lose = is_narrow && additions.to_one > kFewAdditions;
+        is_wide_ = may_lose && additions.all >= kManyAdditions * out.numel;
+        wants_tally_ = may_lose && !is_wide_;
     }
+    // Returns whether the copy costs much beside the additions, and a tally tells whether it is needed.
+    bool wants_tally() const { return wants_tally_; }
+    void take(const Tally &tally) { is_wide_ = tally.is_often(); }
     // Calls f.operator()<K>() with what sums of T are kept as.
     template <class T, class F>
     yoke_status for_kept(const F &f) const
@@ -68,7 +124,7 @@ private:
     Scratch scratch_;
     yoke_operand sum_;
     int64_t strides_[YOKE_MAX_NDIM];
-    bool is_wide_;
+    bool is_wide_, wants_tally_;
 };
 
 YOKE_SIMD_END

@@ -40,10 +40,10 @@ struct LossValue {
     }
 };
 
-// The sum over elements [begin, end): a buffer is filled, whatever the runs, and then added up.
 template <class C>
 using LossSum = typename kernels::Sum<C>::State;
 
+// Returns the sum over elements [begin, end): fills a buffer, whatever the runs are, and then adds it up.
 template <class C>
 static LossSum<C> sum_losses(const MapLoop &value, const yoke_dtype *dtypes, const Loop<3> &loop,
                              int64_t begin, int64_t end)

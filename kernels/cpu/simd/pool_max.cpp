@@ -188,16 +188,15 @@ struct SeenWindows {
     }
 };
 
-// Sums, from lane i on, of gradients where the pixel was the maximum; those of the first windows begin at 0.
+// Adds up, from lane i on, gradients where the pixel was the maximum.
 template <class C, class T, class P>
-static void add_windows(const SeenWindows<T, P> &windows, bool is_first, int64_t i, int64_t n,
-                        C *sums)
+static void sum_windows(const SeenWindows<T, P> &windows, int64_t i, int64_t n, C *sums)
 {
     using Values = Vector<C>;
     using Places = decltype(Values() < Values());
     constexpr int64_t kWidth = sizeof(Values) / sizeof(C);
     for (; i + kWidth <= n; i += kWidth) {
-        Values sum = is_first ? Values() : *(const Values *)(sums + i);
+        Values sum = Values();
         for (int64_t k = 0; k < windows.count; k++) {
             const Values grad = load_vector<Values>(windows.grads[k] + i);
             const Places place = load_integers<Places>(windows.places[k] + i);
@@ -206,7 +205,7 @@ static void add_windows(const SeenWindows<T, P> &windows, bool is_first, int64_t
         *(Values *)(sums + i) = sum;
     }
     for (; i < n; i++) {
-        C sum = is_first ? (C)0 : sums[i];
+        C sum = (C)0;
         for (int64_t k = 0; k < windows.count; k++)
             sum += windows.places[k][i] == windows.tap[k] ? convert<C>(windows.grads[k][i]) : (C)0;
         sums[i] = sum;
@@ -271,6 +270,7 @@ static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n
     for (int64_t x = 0; x < p.x.in; x++) {
         if (x > 0) across = next_windows(p.x, across, x);
         C sums[kLanes];
+        double totals[kLanes];  // of windows before the last ones
         SeenWindows<T, P> windows;
         bool is_first = true;
         const int64_t first_x = first_holding(p.x, across, x);
@@ -278,7 +278,9 @@ static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n
             const int64_t tap = tap_at(p.y, oy, y) * p.x.kernel, start = first + oy * p.x.out * p.c;
             for (int64_t ox = first_x; ox < across.end; ox += apart_x) {
                 if (windows.count == SeenWindows<T, P>::kMost) {
-                    add_windows(windows, is_first, 0, n, sums);
+                    sum_windows(windows, 0, n, sums);
+                    for (int64_t i = 0; i < n; i++)
+                        totals[i] = (double)sums[i] + (is_first ? 0 : totals[i]);
                     windows.count = 0, is_first = false;
                 }
                 windows.see(p, start + ox * p.c, (int32_t)(tap + tap_at(p.x, ox, x)));
@@ -289,7 +291,9 @@ static void max_gradient_pixels(const Pool &p, int64_t row, int64_t c, int64_t n
         if constexpr (std::is_same_v<T, bf16> && sizeof(P) == 1)
             if (is_first) given = give_pairs(windows, n, static_cast<bf16 *>(p.in) + at);
         if (given == n) continue;
-        add_windows(windows, is_first, given, n, sums);
+        sum_windows(windows, given, n, sums);
+        if (!is_first)
+            for (int64_t i = 0; i < n; i++) sums[i] = (C)(totals[i] + (double)sums[i]);
         give_run(p.dtype, sums + given, n - given, p.in, at + given);
     }
 }
@@ -300,9 +304,10 @@ static void max_gradient_row(const Pool &p, int64_t row, C *room)
 {
     const int64_t plane = row / p.y.in, y = row % p.y.in;
     const Windows down = sliding_windows(p.y, y), across = taps_of_lanes(p.x, 0, p.x.out);
-    C *sums = room, *buffer = room + p.x.in;
+    const bool many = adds_many(p);  // then each row of windows has a sum of its own
+    C *sums = room, *buffer = room + p.x.in, *totals = buffer + 2 * p.x.out;
     int32_t *place_room = reinterpret_cast<int32_t *>(buffer + p.x.out);
-    for (int64_t i = 0; i < p.x.in; i++) sums[i] = (C)0;
+    for (int64_t i = 0; i < p.x.in; i++) sums[i] = totals[i] = (C)0;
     for (int64_t oy = down.begin; oy < down.end; oy++) {
         const int64_t i = tap_at(p.y, oy, y), from = plane * p.y.out + oy;
         if (i < 0) continue;
@@ -315,8 +320,10 @@ static void max_gradient_row(const Pool &p, int64_t row, C *room)
                           lanes.end - lanes.begin, p.x.stride,
                           sums + (lanes.begin * p.x.stride + j * p.x.dilation - p.x.padding));
         }
+        if (many)
+            for (int64_t k = 0; k < p.x.in; k++) totals[k] += sums[k], sums[k] = (C)0;
     }
-    give_run(p.dtype, sums, p.x.in, p.in, row * p.x.in);
+    give_run(p.dtype, many ? totals : sums, p.x.in, p.in, row * p.x.in);
 }
 
 // ---- entries --------------------------------------------------------------------------------------------------------

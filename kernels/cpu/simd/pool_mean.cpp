@@ -40,24 +40,37 @@ static bool divide_sums(const PoolSum<C, kHow> *sums, int64_t n, const Divisor &
     return !lost;
 }
 
+// Finds the means of n lanes by run.operator()<how>(means), which returns false where one is lost. Only the lost ones
+// are replaced: another way of adding may lose small numbers that stand beside them.
+template <Adding kHow, class C, class Run>
+static void find_means(int64_t n, C *means, const Run &run)
+{
+    if (run.template operator()<kHow>(means)) return;
+    C again[kLanes];
+    run.template operator()<kernels::kAddingAgain<C>>(again);
+    for (int64_t i = 0; i < n; i++) means[i] = means[i] - means[i] == (C)0 ? means[i] : again[i];
+}
+
 template <class C, Adding kHow>
-static bool mean_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
+static void mean_pixel(const Pool &p, int64_t pixel, int64_t c, int64_t n)
 {
     const int64_t ox = pixel % p.x.out, oy = pixel / p.x.out % p.y.out,
                   image = pixel / p.x.out / p.y.out;
     const Taps down = taps_of(p.y, oy), across = taps_of(p.x, ox);
     const C divisor = divisor_of<C>(p, oy, ox);
-    PoolSum<C, kHow> sums[kLanes] = {};
-    C buffer[kLanes];
-    for (int64_t y = down.first + down.begin; y < down.first + down.end; y++)
-        for (int64_t x = across.first + across.begin; x < across.first + across.end; x++) {
-            const int64_t at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
-            add_run<kHow>(see_run(p.dtype, p.in, at, n, buffer), 1, 0, n, sums);
-        }
-    const bool done = divide_sums<kHow>(
-        sums, n, [=](int64_t) { return divisor; }, buffer);
-    give_run(p.dtype, buffer, n, p.out, pixel * p.c + c);
-    return done;
+    C means[kLanes];
+    find_means<kHow>(n, means, [&]<Adding kBy>(C *to) {
+        PoolSum<C, kBy> sums[kLanes] = {};
+        C buffer[kLanes];
+        for (int64_t y = down.first + down.begin; y < down.first + down.end; y++)
+            for (int64_t x = across.first + across.begin; x < across.first + across.end; x++) {
+                const int64_t at = ((image * p.y.in + y) * p.x.in + x) * p.c + c;
+                add_run<kBy>(see_run(p.dtype, p.in, at, n, buffer), 1, 0, n, sums);
+            }
+        return divide_sums<kBy>(
+            sums, n, [=](int64_t) { return divisor; }, to);
+    });
+    give_run(p.dtype, means, n, p.out, pixel * p.c + c);
 }
 
 // What a row of x adds to n lanes of the result from the first on.
@@ -83,22 +96,22 @@ static void add_windows(const Pool &p, const C *from, int64_t first, int64_t n,
 }
 
 template <class C, Adding kHow>
-static bool mean_row(const Pool &p, int64_t row, C *room)
+static void mean_row(const Pool &p, int64_t row, C *room)
 {
-    bool done = true;
     const int64_t plane = row / p.y.out, oy = row % p.y.out;
     const Taps down = taps_of(p.y, oy);
     each_piece(p.x.out, [&](int64_t first, int64_t n) {
-        PoolSum<C, kHow> sums[kLanes] = {};
         C means[kLanes];
-        for (int64_t y = down.first + down.begin; y < down.first + down.end; y++)
-            add_windows<kHow>(p, see_row(p.dtype, p.in, plane * p.y.in + y, p.x.in, room), first, n,
-                              sums);
-        done &= divide_sums<kHow>(
-            sums, n, [&](int64_t i) { return divisor_of<C>(p, oy, first + i); }, means);
+        find_means<kHow>(n, means, [&]<Adding kBy>(C *to) {
+            PoolSum<C, kBy> sums[kLanes] = {};
+            for (int64_t y = down.first + down.begin; y < down.first + down.end; y++)
+                add_windows<kBy>(p, see_row(p.dtype, p.in, plane * p.y.in + y, p.x.in, room), first,
+                                 n, sums);
+            return divide_sums<kBy>(
+                sums, n, [&](int64_t i) { return divisor_of<C>(p, oy, first + i); }, to);
+        });
         give_run(p.dtype, means, n, p.out, row * p.x.out + first);
     });
-    return done;
 }
 
 template <class C, Adding kHow>
@@ -165,12 +178,8 @@ static yoke_status mean_windows(const yoke_launch *launch, const Pool &p)
 {
     return each_part<C>(
         launch, p, p.y.out, p.x.out,
-        [&](int64_t i, int64_t c, int64_t n) {
-            if (!mean_pixel<C, kHow>(p, i, c, n)) mean_pixel<C, Adding::kShrunk>(p, i, c, n);
-        },
-        [&](int64_t i, C *room) {
-            if (!mean_row<C, kHow>(p, i, room)) mean_row<C, Adding::kShrunk>(p, i, room);
-        });
+        [&](int64_t i, int64_t c, int64_t n) { mean_pixel<C, kHow>(p, i, c, n); },
+        [&](int64_t i, C *room) { mean_row<C, kHow>(p, i, room); });
 }
 
 YOKE_KERNEL(_avg_pool)

@@ -112,7 +112,7 @@ __device__ __attribute__((noinline)) ScaledSum join_apart(double p, ScaledSum a,
 
 __device__ __attribute__((noinline)) double power(double size, double p)
 {
-    return ::pow(size, p);
+    return kernels::raised(size, p);
 }
 
 struct Join {
@@ -143,13 +143,16 @@ struct PowerNorm : OpOn<C, 1, 1, 0, kGradBytes> {
     __device__ void operator()(Nothing, C (&x)[1], ScaledSum &sum) const
     {
         const double p = join.p, size = ::fabs((double)x[0]);
+        if (kernels::TotalNorm{p}.is_max()) {
+            sum = {1, kernels::Amax<double>().combine(sum.sum, size)};
+            return;
+        }
         if (p == 2 && sizeof(C) == 4) {
             sum = {1, sum.sum + size * size};
             return;
         }
-        const bool is_size = p == 1 || p - p != 0;
-        const double raised = is_size ? size : p == 2 ? size * size : power(size, p);
-        sum = join(sum, is_size ? ScaledSum{1, size} : kernels::TotalNorm{p}.term(size, raised));
+        const double raised = p == 1 ? size : p == 2 ? size * size : power(size, p);
+        sum = join(sum, p == 1 ? ScaledSum{1, size} : kernels::TotalNorm{p}.term(size, raised));
     }
     __device__ void finish(const ScaledSum &sum) const
     {
@@ -193,14 +196,19 @@ YOKE_KERNEL(_total_norm)
 
 template <class C>
 struct Clip : OpOn<C, 1, 1, 1, kGradBytes> {
-    using Settled = C;  // the factor
+    using Settled = kernels::ClipFactors<C>;
     const double *norm, max_norm;
 
     Clip(const double *of, double most) : norm(of), max_norm(most) {}
-    __device__ double factor() const { return kernels::clip_factor(*norm, max_norm); }
-    __device__ bool is_skipped() const { return factor() == 1; }
-    __device__ Settled settle(char *const *) const { return (C)factor(); }
-    __device__ void operator()(Settled by, C (&x)[1], Nothing) const { x[0] *= by; }
+    __device__ bool is_skipped() const { return kernels::clip_factor(*norm, max_norm) == 1; }
+    __device__ Settled settle(char *const *) const
+    {
+        return kernels::clip_factors<C>(*norm, max_norm);
+    }
+    __device__ void operator()(const Settled &by, C (&x)[1], Nothing) const
+    {
+        x[0] = x[0] * by.first * by.second;
+    }
 };
 
 YOKE_KERNEL(_clip_all)

@@ -52,12 +52,13 @@ template <class T>
 __global__ void max_gradients(Pool p, int64_t count)
 {
     using C = compute_type<T>;
+    const bool many = adds_many(p);  // then each row of windows has a sum of its own
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex here = pool_index(p, i, p.y.in, p.x.in);
         const Windows down = sliding_windows(p.y, here.y), across = sliding_windows(p.x, here.x);
         PoolIndex at = here;
-        C sum = C(0);
+        C sum = C(0), total = C(0);
         for (at.y = down.begin; at.y < down.end; at.y++) {
             const int64_t k = tap_at(p.y, at.y, here.y);
             for (at.x = across.begin; k >= 0 && at.x < across.end; at.x++) {
@@ -66,8 +67,9 @@ __global__ void max_gradients(Pool p, int64_t count)
                 if (j >= 0 && read_place(p, from) == k * p.x.kernel + j)
                     sum += widen<T>(((const T *)p.out)[from]);
             }
+            if (many) total += sum, sum = C(0);
         }
-        ((T *)p.in)[i] = store<T>(sum);
+        ((T *)p.in)[i] = store<T>(many ? total : sum);
     }
 }
 
@@ -95,12 +97,13 @@ template <class T>
 __global__ void mean_windows(Pool p, int64_t count)
 {
     using C = compute_type<T>;
-    const bool many = adds_many(p);
+    constexpr Adding kAgain = kernels::kAddingAgain<C>;
+    const bool widens = kAgain == Adding::kWide && adds_many(p);
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
         const PoolIndex here = pool_index(p, i, p.y.out, p.x.out);
-        C mean = many ? (C)0 : window_mean<T, Adding::kPlain>(p, here);
-        if (many || !(mean - mean == (C)0)) mean = window_mean<T, Adding::kShrunk>(p, here);
+        C mean = widens ? (C)0 : window_mean<T, Adding::kPlain>(p, here);
+        if (widens || !(mean - mean == (C)0)) mean = window_mean<T, kAgain>(p, here);
         ((T *)p.out)[i] = store<T>(mean);
     }
 }
