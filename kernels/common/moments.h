@@ -218,11 +218,11 @@ private:
             return far ? x * scale - start * scale : (x - start) * scale;
         };
         double sum = 0, rest = 0, squares = 0;
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 0; i < n; ++i)
             if (i < count) sum += from_start(i);
         const double centre = sum / (double)count;
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 0; i < n; ++i) {
             const double deviation = i < count ? from_start(i) - centre : 0.0;
             rest += deviation;

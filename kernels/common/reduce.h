@@ -122,7 +122,7 @@ struct FloatSum {
     YOKE_HD State careful(int64_t n, const At &at) const
     {
         State s = init();
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 0; i < n; ++i) s = combine(s, state(at(i)));
         return s;
     }

@@ -67,7 +67,7 @@ struct SumNorm {
         if constexpr (Order::kRaises) scale = leading(n, at);
         scale = select((scale > 0) & (scale < (double)kInfinity), scale, 1.0);
         double sum = 0;
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 0; i < n; ++i) sum += order.term((double)at(i) / scale);
         return {scale, sum};
     }
@@ -85,7 +85,7 @@ private:
     YOKE_HD double leading(int64_t n, const At &at) const
     {
         double found = magnitude((double)at(0));
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 1; i < n; ++i) {
             const double size = magnitude((double)at(i));
             found = select(order.leads(size, found), size, found);
