@@ -218,3 +218,32 @@ def test_clipping_takes_the_norm_of_gradients_at_the_ends_of_the_range(dtype, va
         clipped = 1e-2 * 2003 ** (-1 / p)
         if value > 1:  # the quotient by which gradients are multiplied has 1e-6 beside the norm
             np.testing.assert_allclose(to_numpy(params[1].grad).astype(np.float64) / value, clipped, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", list(SCALES))
+@pytest.mark.parametrize("rows", [4, 150, 700])
+def test_columns_of_every_kind_lie_beside_one_another(dtype, rows):
+    """Constants, zeros, small, large, infinite and missing numbers, and numbers far from 0, in blocks of every kind."""
+    rng = np.random.default_rng(8)
+    small, large = SCALES[dtype][1][0], SCALES[dtype][1][-1] - 2
+    columns = [np.zeros(rows), np.full(rows, 1.5), rng.uniform(-1, 1, rows), np.ldexp(rng.uniform(0.5, 1, rows), small),
+               np.ldexp(rng.uniform(0.5, 1, rows), large), np.where(np.arange(rows) < rows // 2, 0, rng.uniform(-1, 1, rows)),
+               np.where(np.arange(rows) < rows // 2, np.ldexp(1.0, small + 3), rng.uniform(-1, 1, rows)),
+               np.full(rows, np.inf), np.where(np.arange(rows) == rows // 2, np.nan, 0), np.full(rows, np.nan),
+               np.where(np.arange(rows) == rows - 1, -np.inf, 1.0), np.where(np.arange(rows) % 2, -1.25, 1.25)]
+    values = np.stack(columns * 3, 1)
+    x = to_yoke(values.astype(np.float64 if dtype == "float64" else np.float32), dtype)
+    held = to_numpy(x).astype(np.longdouble)
+    forms = [(x, 0)]
+    if rows % 2 == 0:
+        forms.append((yoke.permute(yoke.reshape(x, (2, rows // 2, -1)), (1, 0, 2)), (0, 1)))
+    with np.errstate(all="ignore"):
+        for op, want in ((lambda t, axis: yoke.std(t, axis), held.std(0, ddof=1)), (lambda t, axis: yoke.sum(t, axis), held.sum(0)),
+                         (lambda t, axis: yoke.norm(t, 2.0, axis), np.sqrt((held**2).sum(0))),
+                         (lambda t, axis: yoke.norm(t, 1.0, axis), np.abs(held).sum(0)),
+                         (lambda t, axis: yoke.norm(t, 3.0, axis), np.cbrt((np.abs(held)**3).sum(0)))):
+            for t, axis in forms:
+                got, least = to_numpy(op(t, axis)).astype(np.longdouble), np.ldexp(1.0, small)
+                finite = np.isfinite(want) & (want < {"float16": 65504, "float64": 1.7e308}.get(dtype, 3.3e38))
+                np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+                np.testing.assert_allclose(got[finite], want[finite], rtol=20 * SCALES[dtype][0], atol=float(least) * 1e-3 * rows)
