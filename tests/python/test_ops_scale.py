@@ -247,3 +247,20 @@ def test_columns_of_every_kind_lie_beside_one_another(dtype, rows):
                 finite = np.isfinite(want) & (want < {"float16": 65504, "float64": 1.7e308}.get(dtype, 3.3e38))
                 np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
                 np.testing.assert_allclose(got[finite], want[finite], rtol=20 * SCALES[dtype][0], atol=float(least) * 1e-3 * rows)
+
+
+@pytest.mark.parametrize("dtype, value", [("float32", 1e-30), ("float64", 1e-170), ("float64", 1e-160), ("bfloat16", 2.0**-100)])
+@pytest.mark.parametrize("order", ["rows", "channels last"])
+@pytest.mark.parametrize("name", ["batch_norm", "batch_norm_add_relu", "group_norm"])
+def test_small_values_about_a_mean_of_0_are_normalised_without_eps(name, dtype, value, order):
+    for length in (2, 16, 300):
+        signs = np.where(np.arange(length) % 2, -1.0, 1.0) * np.ones((2, 4, 1))
+        signs[:, 1] *= np.where(np.arange(length) % 4 < 2, 2.0, 3.0) if length % 4 == 0 else 1.0
+        x = to_yoke((signs * value).astype(np.float64 if dtype == "float64" else np.float32), dtype)
+        if order == "channels last":
+            x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 1))), (0, 2, 1))
+        w, b = np.ones(4), np.zeros(4)
+        kept = "float64" if dtype == "float64" else "float32" if name != "group_norm" else dtype
+        y = NORMS[name](x, to_yoke(w.astype(np.float32 if kept != "float64" else np.float64), kept),
+                        to_yoke(b.astype(np.float32 if kept != "float64" else np.float64), kept), 0.0)
+        np.testing.assert_allclose(to_numpy(y).astype(np.float64), normalised(signs, w, b, 0.0, name), rtol=1e-2 if dtype == "bfloat16" else 1e-5)
