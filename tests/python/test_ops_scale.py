@@ -264,3 +264,36 @@ def test_small_values_about_a_mean_of_0_are_normalised_without_eps(name, dtype, 
         y = NORMS[name](x, to_yoke(w.astype(np.float32 if kept != "float64" else np.float64), kept),
                         to_yoke(b.astype(np.float32 if kept != "float64" else np.float64), kept), 0.0)
         np.testing.assert_allclose(to_numpy(y).astype(np.float64), normalised(signs, w, b, 0.0, name), rtol=1e-2 if dtype == "bfloat16" else 1e-5)
+
+
+def centred(x, axis, wanted):
+    """x less its mean over an axis, by the deviation: what layer_norm (or "rms_norm") without eps is."""
+    mean = x.mean(axis, keepdims=True) if wanted != "rms_norm" else 0.0
+    return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axis, keepdims=True))
+
+
+SMALL = [("float32", -60), ("float32", -100), ("float32", -120), ("float64", -460), ("float64", -600), ("float64", -1000), ("bfloat16", -100)]
+
+
+@pytest.mark.parametrize("dtype, power", SMALL)
+@pytest.mark.parametrize("length", [3, 64, 700, 20000])  # the last is more than a block of a device holds
+def test_rows_of_small_values_without_eps_are_normalised_as_large_ones(dtype, power, length):
+    rng = np.random.default_rng(5)
+    x, held = scaled(rng.uniform(-1, 1, (3, length)) + 0.1, dtype, power)
+    close = 1e-4 if dtype != "bfloat16" else 1e-2
+    for name, op in (("layer_norm", yoke.layer_norm), ("rms_norm", yoke.rms_norm)):
+        leaf = x.detach().requires_grad_()
+        y = op(leaf, (length,), eps=0.0)
+        np.testing.assert_allclose(to_numpy(y).astype(np.float64), centred(held, 1, name), rtol=close, atol=close)
+        y.sum().backward()
+        assert np.isfinite(to_numpy(leaf.grad).astype(np.float64)).all()
+    total, y = yoke.add_layer_norm(x, yoke.zeros_like(x), (length,), eps=0.0)
+    np.testing.assert_allclose(to_numpy(y).astype(np.float64), centred(held, 1, "layer_norm"), rtol=close, atol=close)
+
+
+def test_rows_of_unlike_sizes_beside_one_another_are_normalised_without_eps():
+    rows = np.random.default_rng(6).uniform(-1, 1, (6, 40)) * np.array([[1e-30], [1], [1e30], [1e-38], [3e38], [1e-16]])
+    rows = np.concatenate([rows, 1 + np.arange(40)[None] * 2.0**-12, 1e-12 + np.arange(40)[None] * 1e-15]).astype(np.float32)
+    for name, op in (("layer_norm", yoke.layer_norm), ("rms_norm", yoke.rms_norm)):
+        got = to_numpy(op(yoke.tensor(rows), (40,), eps=0.0))
+        np.testing.assert_allclose(got, centred(rows.astype(np.float64), 1, name), rtol=1e-3, atol=1e-3)
