@@ -297,3 +297,24 @@ def test_rows_of_unlike_sizes_beside_one_another_are_normalised_without_eps():
     for name, op in (("layer_norm", yoke.layer_norm), ("rms_norm", yoke.rms_norm)):
         got = to_numpy(op(yoke.tensor(rows), (40,), eps=0.0))
         np.testing.assert_allclose(got, centred(rows.astype(np.float64), 1, name), rtol=1e-3, atol=1e-3)
+
+
+def test_stds_gradient_in_float64_is_right_wherever_it_is_a_normal_number():
+    values = np.random.default_rng(7).uniform(-1, 1, 1000)
+    for power, above in itertools.product((-1010, -600, 0, 600, 1023), (1e-300, 1e-13, 1.0, 1e10, 1e300)):
+        for shape, axis in (((1000,), None), ((1, 1000), 1), ((1000, 1), 0), ((1000, 8), 0)):
+            held = np.repeat(values[:, None], 8, 1) if shape == (1000, 8) else values.reshape(shape)
+            x = to_yoke(np.ldexp(held, power), "float64", requires_grad=True)
+            out = yoke.std(x, axis)
+            out.backward(yoke.full_like(out, above))
+            # An infinite sum of differences from the mean is not asked for.
+            np.testing.assert_allclose(to_numpy(x.grad) / above, std_slope(held, axis), rtol=1e-11, atol=0)
+
+
+def test_stds_gradient_is_right_where_the_dtype_holds_no_such_deviation():
+    step = 2.0**-24  # of float16 below 2^-13
+    values = np.array([2.0**-14] * 3 + [2.0**-14 + step])
+    for shape, axis in (((4,), None), ((1, 4), 1), ((4, 1), 0)):
+        x = to_yoke(values.reshape(shape).astype(np.float32), "float16", requires_grad=True)
+        yoke.std(x, axis).sum().backward()
+        np.testing.assert_allclose(to_numpy(x.grad).astype(np.float64).ravel(), np.array([-1, -1, -1, 3]) / 6, rtol=1e-3)
