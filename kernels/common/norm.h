@@ -6,8 +6,8 @@
 //  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
 //    digits.
 //  * Finite values give finite statistics: where a sum of them or of squares overflows, the row is taken once more,
-//    every value shrunk; Normal takes large deviations so too. Where squares vanish and eps does not hide it, every
-//    value is taken grown.
+//    every value shrunk; Normal takes large deviations so too. Where squares vanish and eps does not hide it, the row
+//    is taken once more, every value grown.
 #pragma once
 
 #include "kernels/common/math.h"
@@ -142,15 +142,21 @@ YOKE_HD bool is_doubtful(C mean, C variance)
 template <class C>
 inline constexpr C kGrow = 1 / kShrink<C>;
 
+// Returns whether squares may have lost digits that eps does not hide.
+template <class C>
+YOKE_HD bool vanished(C variance, C eps)
+{
+    return variance + eps < (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-900);
+}
+
 // Returns by what values are to be multiplied before they are squared. Beside a mean that leaves no room for kGrow,
 // deviations are 0 or have squares that do not vanish.
 template <class C>
 YOKE_HD C scale_of(C mean, C variance, C eps)
 {
-    constexpr C kLeastVariance = (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-900);
     constexpr C kLargestMean = (C)(sizeof(C) == 4 ? 0x1p-50 : 0x1p-780);  // squared
-    const bool vanishes = (variance + eps < kLeastVariance) & (mean * mean < kLargestMean);
-    return select(overflowed(variance), kShrink<C>, select(vanishes, kGrow<C>, (C)1));
+    const bool grows = vanished(variance, eps) & (mean * mean < kLargestMean);
+    return select(overflowed(variance), kShrink<C>, select(grows, kGrow<C>, (C)1));
 }
 
 // Returns what was multiplied by a scale_of(), without a division.
@@ -160,8 +166,8 @@ YOKE_HD C unscaled(C scaled, C scale)
     return scaled * select(scale == (C)1, (C)1, select(scale < (C)1, kGrow<C>, kShrink<C>));
 }
 
-// Returns 1 / sqrt(variance + eps) of values whose variance is `scaled` once they are multiplied by a scale_of(); without
-// eps where it vanishes beside the variance.
+// Returns 1 / sqrt(variance + eps) of values whose variance is `scaled` once they are multiplied by a scale_of();
+// without eps where it vanishes beside the variance.
 template <class C>
 YOKE_HD C inverse_root_of_scaled(C scaled, C scale, C eps)
 {
