@@ -91,9 +91,9 @@ private:
     int tensor_count_ = 0;
     int result_count_ = 0;
     bool saves_ = false;  // keeps the memory of a tensor
-    int counted_ =
-        0;  // tensors whose memory counts as alive: what a checkpoint scope makes again does not
-    ReadGate gate_;  // before it
+    // Tensors whose memory counts as alive: what a checkpoint scope makes again does not.
+    int counted_ = 0;
+    ReadGate gate_;  // before the memory that is kept
 };
 
 template <class Visit>

@@ -173,17 +173,19 @@ void plan_moment(MomentArgs a, Plan &plan)
     plan.result(Dims(plan.stated(0).shape()), YOKE_F64);
 }
 
-// Sets the gradient, slope * factor * (x - mean) / (count - correction): infinite, or NaN, where nothing is left of the
-// count, as the result is.
+// Returns what the variance is divided by.
 template <class MomentArgs>
-void deviate(MomentArgs a, Backward &b, const Tensor &slope, double factor)
+double divisor_of(MomentArgs a, const Tensor &slope)
 {
-    const yoke_tensor &x = a.x();
-    const int64_t count = slope->numel ? x.numel / slope->numel : 0;
-    const double divisor =
-        std::max(0.0, static_cast<double>(count) - static_cast<double>(a.correction()));
-    b.set(a.kX, ops::var_backward(ops::mul(slope, factor / divisor), x,
-                                  ops::view(b.out(1), slope->shape())));
+    const int64_t count = slope->numel ? a.x().numel / slope->numel : 0;
+    return std::max(0.0, static_cast<double>(count) - static_cast<double>(a.correction()));
+}
+
+// Returns slope * (x - mean).
+template <class MomentArgs>
+Tensor deviations(MomentArgs a, Backward &b, const Tensor &slope)
+{
+    return ops::var_backward(slope, a.x(), ops::view(b.out(1), slope->shape()));
 }
 
 // Returns a result, or its gradient, in float64 beside x.
@@ -199,22 +201,32 @@ void infer_var(VarArgs a, Plan &plan)
     plan_moment(a, plan);
 }
 
+// States the result in float64 too: the dtype of x may not hold a small one.
 void infer_std(StdArgs a, Plan &plan)
 {
     plan_moment(a, plan);
+    plan.result(Dims(plan.stated(0).shape()), YOKE_F64);
 }
 
+// Gradients are infinite, or NaN, where nothing is left of the count, as the result is.
 void vjp_var(VarArgs a, Backward &b)
 {
-    deviate(a, b, wide_beside(b.grad(), a.x(), *a.axis()), 2);
+    const Tensor grad = wide_beside(b.grad(), a.x(), *a.axis());
+    b.set(a.kX, deviations(a, b, ops::mul(grad, 2 / divisor_of(a, grad))));
 }
 
 void vjp_std(StdArgs a, Backward &b)
 {
+    const Tensor grad = wide_beside(b.grad(), a.x(), *a.axis());
+    const Tensor share = ops::div(grad, divisor_of(a, grad));
+    const Tensor deviation = ops::view(b.out(2), grad->shape());
     // Where all elements are equal, the root has no slope; 0 is as good as any, and does no harm.
-    const Tensor out = wide_beside(b.out(), a.x(), *a.axis());
-    const Tensor slope = ops::div(wide_beside(b.grad(), a.x(), *a.axis()), out);
-    deviate(a, b, ops::where(ops::eq(out, 0.0), 0.0, slope), 1);
+    const Tensor inverse = ops::where(ops::eq(deviation, 0.0), 0.0, ops::div(1.0, deviation));
+    // Of float64 the product of both may leave the range where the gradient does not.
+    if (a.x().dtype == YOKE_F64)
+        b.set(a.kX, ops::mul(deviations(a, b, inverse), share));
+    else
+        b.set(a.kX, deviations(a, b, ops::mul(share, inverse)));
 }
 
 void infer_norm(NormArgs a, Plan &plan)

@@ -49,9 +49,9 @@
 // Stands before a loop of a constant length over values that a device's kernel holds in registers, which no index
 // finds. nvcc leaves the pragma in templates that it hands to the host's compiler, which does not know it.
 #if defined(__CUDA_ARCH__)
-#define YOKE_UNROLLED _Pragma("unroll")
+#define YOKE_UNROLL _Pragma("unroll")
 #else
-#define YOKE_UNROLLED
+#define YOKE_UNROLL
 #endif
 
 // A namespace in which an inner one carries the ISA; callers write yoke::kernels::name.

@@ -10,8 +10,8 @@
 //  * Moments combine in double (T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a
 //    pairwise algorithm for computing sample variances", 1979). A chunk's mean need not be exact:
 //    what the deviations add up to corrects it.
-//  * An op may doubt what its plain sums came to: is_doubtful(n, first, a, b). Then careful(n, at)
-//    gives the state instead; at(i) is element i.
+//  * An op may doubt what its plain sums came to: is_doubtful(n, a, b). Then careful(n, at) gives
+//    the state instead; at(i) is element i. It may have of_constant(n, x), as in reduce.h.
 //  * Of nothing, the variance is NaN and logsumexp is -infinity; a row of nothing but -infinity
 //    gives -infinity too, one with +infinity (and no NaN) +infinity.
 #pragma once
@@ -161,33 +161,38 @@ struct Moments {
     // Makes a state of plain sums about a centre that are not in doubt.
     YOKE_HD static State plain_state(int64_t n, C centre, C deviations, C squares)
     {
-        const double shift = (double)deviations / (double)n;
-        const double about_mean = about(n, deviations, squares);
-        return state_of((double)n, (double)centre + shift, about_mean,
-                        about_mean == 0 ? kStretching : 1);
+        const double shift = (double)deviations * (1 / (double)n);
+        return state_of((double)n, (double)centre + shift, about(n, deviations, squares), 1);
+    }
+    YOKE_HD static State of_constant(int64_t n, C x)
+    {
+        return state_of((double)n, (double)x, 0, kStretching);
     }
     template <class At>
     YOKE_HD State careful(int64_t n, const At &at) const
     {
         return careful(n, at, n);
     }
-    // Takes the first `count` of n elements: a device unrolls loops of a constant n.
+    // Takes the first n of `capacity` elements: a device unrolls loops of a constant capacity.
     template <class At>
-    YOKE_HD State careful(int64_t n, const At &at, int64_t count) const
+    YOKE_HD State careful(int64_t capacity, const At &at, int64_t n) const
     {
-        State found = careful_at(1, n, at, count);
+        if (is_constant(capacity, at, n)) return of_constant(n, at(0));
+        State found = careful_at(1, capacity, at, n);
         if constexpr (kIsScaled) {
-            if (!(found.squares < (double)kInfinity)) return careful_at(kShrinking, n, at, count);
-            if (found.squares < kLeastSquares) return careful_at(kStretching, n, at, count);
+            if (!(found.squares < (double)kInfinity))
+                return careful_at(kShrinking, capacity, at, n);
+            if (found.squares < kLeastSquares) return careful_at(kStretching, capacity, at, n);
         }
         return found;
     }
 
 private:
-    // Squares of deviations from a centre, less what the centre's own error adds to them.
+    // Returns squares of deviations from a centre, less what the centre's own error adds to them. Multiplies by 1 / n,
+    // which loops over columns have in common.
     YOKE_HD static double about(int64_t n, C deviations, C squares)
     {
-        return (double)squares - (double)deviations * ((double)deviations / (double)n);
+        return (double)squares - (double)deviations * ((double)deviations * (1 / (double)n));
     }
     YOKE_HD static double scaled_variance(State s, double correction)
     {
@@ -209,7 +214,7 @@ private:
             scale);
     }
     template <class At>
-    YOKE_HD static State careful_at(double scale, int64_t n, const At &at, int64_t count)
+    YOKE_HD static State careful_at(double scale, int64_t capacity, const At &at, int64_t n)
     {
         const double start = (double)at(0);
         const bool far = scale < 1;
@@ -218,20 +223,19 @@ private:
             return far ? x * scale - start * scale : (x - start) * scale;
         };
         double sum = 0, rest = 0, squares = 0;
-        YOKE_UNROLLED
-        for (int64_t i = 0; i < n; ++i)
-            if (i < count) sum += from_start(i);
-        const double centre = sum / (double)count;
-        YOKE_UNROLLED
-        for (int64_t i = 0; i < n; ++i) {
-            const double deviation = i < count ? from_start(i) - centre : 0.0;
+        YOKE_UNROLL
+        for (int64_t i = 0; i < capacity; ++i)
+            if (i < n) sum += from_start(i);
+        const double centre = sum / (double)n;
+        YOKE_UNROLL
+        for (int64_t i = 0; i < capacity; ++i) {
+            const double deviation = i < n ? from_start(i) - centre : 0.0;
             rest += deviation;
             squares += deviation * deviation;
         }
-        const double shift = rest / (double)count, offset = centre + shift;
+        const double shift = rest / (double)n, offset = centre + shift;
         squares -= rest * shift;
-        return state_of((double)count,
-                        far ? (start * scale + offset) / scale : start + offset / scale,
+        return state_of((double)n, far ? (start * scale + offset) / scale : start + offset / scale,
                         select(squares < 0, 0.0, squares), scale);
     }
 };

@@ -6,7 +6,8 @@
 //  * The variance is that of the deviations from the mean, never a difference of squares: a mean far from 0 costs no
 //    digits.
 //  * Finite values give finite statistics: where a sum of them or of squares overflows, the row is taken once more,
-//    every value shrunk; Normal takes large deviations so too.
+//    every value shrunk; Normal takes large deviations so too. Where squares vanish and eps does not hide it, the row
+//    is taken once more, every value grown.
 #pragma once
 
 #include "kernels/common/math.h"
@@ -115,7 +116,7 @@ YOKE_HD double inverse_root(double x, double eps)
     return 1.0 / __builtin_sqrt(x + eps);
 }
 
-// ---- rows whose sums overflow -------------------------------------------------------------------
+// ---- rows whose sums overflow or vanish ---------------------------------------------------------
 
 // A power of two. The squares of values that are so much smaller never overflow, and those of values that made the sums
 // overflow do not vanish either.
@@ -137,15 +138,44 @@ YOKE_HD bool is_doubtful(C mean, C variance)
     return overflowed(variance) | (variance < mean * mean * kRounding);
 }
 
-// 1 / sqrt(variance + eps) of values whose variance is `shrunk` times kShrink squared; without eps where that vanishes
-// beside it.
+// The inverse of kShrink: by it values are multiplied whose squares vanish.
 template <class C>
-YOKE_HD C inverse_root_of_shrunk(C shrunk, C eps)
+inline constexpr C kGrow = 1 / kShrink<C>;
+
+// Returns whether squares may have lost digits that eps does not hide.
+template <class C>
+YOKE_HD bool vanished(C variance, C eps)
 {
-    constexpr C kGrow = 1 / kShrink<C>;
-    C variance = shrunk * kGrow * kGrow;
+    return variance + eps < (C)(sizeof(C) == 4 ? 0x1p-100 : 0x1p-900);
+}
+
+// Returns by what values are to be multiplied before they are squared. Beside a mean that leaves no room for kGrow,
+// deviations are 0 or have squares that do not vanish.
+template <class C>
+YOKE_HD C scale_of(C mean, C variance, C eps)
+{
+    constexpr C kLargestMean = (C)(sizeof(C) == 4 ? 0x1p-50 : 0x1p-780);  // squared
+    const bool grows = vanished(variance, eps) & (mean * mean < kLargestMean);
+    return select(overflowed(variance), kShrink<C>, select(grows, kGrow<C>, (C)1));
+}
+
+// Returns what was multiplied by a scale_of(), without a division.
+template <class C>
+YOKE_HD C unscaled(C scaled, C scale)
+{
+    return scaled * select(scale == (C)1, (C)1, select(scale < (C)1, kGrow<C>, kShrink<C>));
+}
+
+// Returns 1 / sqrt(variance + eps) of values whose variance is `scaled` once they are multiplied by a scale_of();
+// without eps where it vanishes beside the variance.
+template <class C>
+YOKE_HD C inverse_root_of_scaled(C scaled, C scale, C eps)
+{
+    if (scale == 1) return inverse_root(scaled, eps);
+    if (scale > 1) return kGrow<C> * inverse_root(scaled, eps * kGrow<C> * kGrow<C>);
+    const C variance = scaled * kGrow<C> * kGrow<C>;
     if (!overflowed(variance)) return inverse_root(variance, eps);
-    return kShrink<C> * inverse_root(shrunk, (C)0);
+    return kShrink<C> * inverse_root(scaled, (C)0);
 }
 
 // The normalised x, (x - mean) rstd. Where deviations are large, x - mean might overflow and rstd be too small for all

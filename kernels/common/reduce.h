@@ -17,6 +17,10 @@
 //  * An op whose state is more than its parts has a Part: part_init, part(p, x), join(p, q), and
 //    state(p), what they amount to. Where is_doubtful(p), as it has left its range, careful(n, at)
 //    gives the state of the n elements instead; at(i) is element i.
+//  * Where careful() is slow and elements are often equal, an op has of_constant(n, x): the state of
+//    n elements that are all x, a finite number.
+//  * Where combine() branches, an op has is_plain(state), and combine_plain(a, b) for plain states.
+//    state(p) is plain.
 #pragma once
 
 #include "kernels/common/elementwise.h"
@@ -122,7 +126,7 @@ struct FloatSum {
     YOKE_HD State careful(int64_t n, const At &at) const
     {
         State s = init();
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 0; i < n; ++i) s = combine(s, state(at(i)));
         return s;
     }
@@ -156,6 +160,20 @@ template <class T>
 using flag_type =
     std::conditional_t<sizeof(compute_type<T>) == 1, uint8_t,
                        std::conditional_t<sizeof(compute_type<T>) == 4, uint32_t, uint64_t>>;
+
+// Returns whether n elements are one finite number. `capacity` is n, or a constant above it: a
+// device unrolls loops of constant length, and at(i) is then defined below it.
+template <class At>
+YOKE_HD bool is_constant(int64_t capacity, const At &at, int64_t n)
+{
+    const auto first = at(0);
+    using Flag = flag_type<std::remove_cv_t<decltype(first)>>;
+    Flag differs = 0;
+    YOKE_UNROLL
+    for (int64_t i = 0; i < capacity; ++i)
+        differs |= select(i < n, (Flag) !(at(i) == first), (Flag)0);
+    return !differs && first - first == 0;
+}
 
 template <class T>
 struct All {

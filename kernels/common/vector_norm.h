@@ -45,8 +45,10 @@ struct SumNorm {
     {
         if constexpr (Order::kRaises)
             if (a.scale != b.scale) return combine_scaled(a, b);
-        return {a.scale, a.sum + b.sum};
+        return combine_plain(a, b);
     }
+    YOKE_HD bool is_plain(State s) const { return s.scale == 1; }
+    YOKE_HD State combine_plain(State a, State b) const { return {a.scale, a.sum + b.sum}; }
     YOKE_HD double project(State s, int64_t) const { return s.scale * order.root(s.sum); }
 
     YOKE_HD Part part_init() const { return (Part)0; }
@@ -60,14 +62,21 @@ struct SumNorm {
             return !(p < (Part)kInfinity);
     }
     YOKE_HD State state(Part p) const { return {1, (double)p}; }
+    YOKE_HD State of_constant(int64_t n, Part x) const
+    {
+        const double size = (double)magnitude(x);
+        if (Order::kRaises && size > 0) return {size, (double)n};
+        return {1, (double)n * order.term(size)};
+    }
     template <class At>
     YOKE_HD State careful(int64_t n, const At &at) const
     {
+        if (is_constant(n, at, n)) return of_constant(n, (Part)at(0));
         double scale = 1;
         if constexpr (Order::kRaises) scale = leading(n, at);
         scale = select((scale > 0) & (scale < (double)kInfinity), scale, 1.0);
         double sum = 0;
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 0; i < n; ++i) sum += order.term((double)at(i) / scale);
         return {scale, sum};
     }
@@ -85,7 +94,7 @@ private:
     YOKE_HD double leading(int64_t n, const At &at) const
     {
         double found = magnitude((double)at(0));
-        YOKE_UNROLLED
+        YOKE_UNROLL
         for (int64_t i = 1; i < n; ++i) {
             const double size = magnitude((double)at(i));
             found = select(order.leads(size, found), size, found);

@@ -230,3 +230,103 @@ def test_clipping_to_a_far_smaller_norm_keeps_what_is_normal(dtype, value, most)
         want = np.array([1, -0.5]) * most / (1.25 ** 0.5 if p == 2 else 1)
         np.testing.assert_allclose(to_numpy(param.grad).astype(np.float64), want, rtol=1e-2 if dtype == "bfloat16" else 1e-6)
         assert p == 2 or norm == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", list(SCALES))
+@pytest.mark.parametrize("rows", [4, 150, 700])
+def test_columns_of_every_kind_lie_beside_one_another(dtype, rows):
+    """Constants, zeros, small, large, infinite and missing numbers, and numbers far from 0, in blocks of every kind."""
+    rng = np.random.default_rng(8)
+    small, large = SCALES[dtype][1][0], SCALES[dtype][1][-1] - 2
+    columns = [np.zeros(rows), np.full(rows, 1.5), rng.uniform(-1, 1, rows), np.ldexp(rng.uniform(0.5, 1, rows), small),
+               np.ldexp(rng.uniform(0.5, 1, rows), large), np.where(np.arange(rows) < rows // 2, 0, rng.uniform(-1, 1, rows)),
+               np.where(np.arange(rows) < rows // 2, np.ldexp(1.0, small + 3), rng.uniform(-1, 1, rows)),
+               np.full(rows, np.inf), np.where(np.arange(rows) == rows // 2, np.nan, 0), np.full(rows, np.nan),
+               np.where(np.arange(rows) == rows - 1, -np.inf, 1.0), np.where(np.arange(rows) % 2, -1.25, 1.25)]
+    values = np.stack(columns * 3, 1)
+    x = to_yoke(values.astype(np.float64 if dtype == "float64" else np.float32), dtype)
+    held = to_numpy(x).astype(np.longdouble)
+    forms = [(x, 0)]
+    if rows % 2 == 0:
+        forms.append((yoke.permute(yoke.reshape(x, (2, rows // 2, -1)), (1, 0, 2)), (0, 1)))
+    with np.errstate(all="ignore"):
+        for op, want in ((lambda t, axis: yoke.std(t, axis), held.std(0, ddof=1)), (lambda t, axis: yoke.sum(t, axis), held.sum(0)),
+                         (lambda t, axis: yoke.norm(t, 2.0, axis), np.sqrt((held**2).sum(0))),
+                         (lambda t, axis: yoke.norm(t, 1.0, axis), np.abs(held).sum(0)),
+                         (lambda t, axis: yoke.norm(t, 3.0, axis), np.cbrt((np.abs(held)**3).sum(0)))):
+            for t, axis in forms:
+                got, least = to_numpy(op(t, axis)).astype(np.longdouble), np.ldexp(1.0, small)
+                finite = np.isfinite(want) & (want < {"float16": 65504, "float64": 1.7e308}.get(dtype, 3.3e38))
+                np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+                np.testing.assert_allclose(got[finite], want[finite], rtol=20 * SCALES[dtype][0], atol=float(least) * 1e-3 * rows)
+
+
+@pytest.mark.parametrize("dtype, value", [("float32", 1e-30), ("float64", 1e-170), ("float64", 1e-160), ("bfloat16", 2.0**-100)])
+@pytest.mark.parametrize("order", ["rows", "channels last"])
+@pytest.mark.parametrize("name", ["batch_norm", "batch_norm_add_relu", "group_norm"])
+def test_small_values_about_a_mean_of_0_are_normalised_without_eps(name, dtype, value, order):
+    for length in (2, 16, 300):
+        signs = np.where(np.arange(length) % 2, -1.0, 1.0) * np.ones((2, 4, 1))
+        signs[:, 1] *= np.where(np.arange(length) % 4 < 2, 2.0, 3.0) if length % 4 == 0 else 1.0
+        x = to_yoke((signs * value).astype(np.float64 if dtype == "float64" else np.float32), dtype)
+        if order == "channels last":
+            x = yoke.permute(yoke.contiguous(yoke.permute(x, (0, 2, 1))), (0, 2, 1))
+        w, b = np.ones(4), np.zeros(4)
+        kept = "float64" if dtype == "float64" else "float32" if name != "group_norm" else dtype
+        y = NORMS[name](x, to_yoke(w.astype(np.float32 if kept != "float64" else np.float64), kept),
+                        to_yoke(b.astype(np.float32 if kept != "float64" else np.float64), kept), 0.0)
+        np.testing.assert_allclose(to_numpy(y).astype(np.float64), normalised(signs, w, b, 0.0, name), rtol=1e-2 if dtype == "bfloat16" else 1e-5)
+
+
+def centred(x, axis, wanted):
+    """x less its mean over an axis, by the deviation: what layer_norm (or "rms_norm") without eps is."""
+    mean = x.mean(axis, keepdims=True) if wanted != "rms_norm" else 0.0
+    return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axis, keepdims=True))
+
+
+SMALL = [("float32", -60), ("float32", -100), ("float32", -120), ("float64", -460), ("float64", -600), ("float64", -1000), ("bfloat16", -100)]
+
+
+@pytest.mark.parametrize("dtype, power", SMALL)
+@pytest.mark.parametrize("length", [3, 64, 700, 20000])  # the last is more than a block of a device holds
+def test_rows_of_small_values_without_eps_are_normalised_as_large_ones(dtype, power, length):
+    rng = np.random.default_rng(5)
+    x, held = scaled(rng.uniform(-1, 1, (3, length)) + 0.1, dtype, power)
+    close = 1e-4 if dtype != "bfloat16" else 1e-2
+    for name, op in (("layer_norm", yoke.layer_norm), ("rms_norm", yoke.rms_norm)):
+        leaf = x.detach().requires_grad_()
+        y = op(leaf, (length,), eps=0.0)
+        np.testing.assert_allclose(to_numpy(y).astype(np.float64), centred(held, 1, name), rtol=close, atol=close)
+        y.sum().backward()
+        assert np.isfinite(to_numpy(leaf.grad).astype(np.float64)).all()
+    total, y = yoke.add_layer_norm(x, yoke.zeros_like(x), (length,), eps=0.0)
+    np.testing.assert_allclose(to_numpy(y).astype(np.float64), centred(held, 1, "layer_norm"), rtol=close, atol=close)
+
+
+def test_rows_of_unlike_sizes_beside_one_another_are_normalised_without_eps():
+    rows = np.random.default_rng(6).uniform(-1, 1, (6, 40)) * np.array([[1e-30], [1], [1e30], [1e-38], [3e38], [1e-16]])
+    rows = np.concatenate([rows, 1 + np.arange(40)[None] * 2.0**-12, 1e-12 + np.arange(40)[None] * 1e-15]).astype(np.float32)
+    for name, op in (("layer_norm", yoke.layer_norm), ("rms_norm", yoke.rms_norm)):
+        got = to_numpy(op(yoke.tensor(rows), (40,), eps=0.0))
+        np.testing.assert_allclose(got, centred(rows.astype(np.float64), 1, name), rtol=1e-3, atol=1e-3)
+
+
+def test_stds_gradient_in_float64_is_right_wherever_it_is_a_normal_number():
+    values = np.random.default_rng(7).uniform(-1, 1, 1000)
+    for power, above in itertools.product((-1010, -600, 0, 600, 1023), (1e-300, 1e-13, 1.0, 1e10, 1e300)):
+        for shape, axis in (((1000,), None), ((1, 1000), 1), ((1000, 1), 0), ((1000, 8), 0)):
+            held = np.repeat(values[:, None], 8, 1) if shape == (1000, 8) else values.reshape(shape)
+            x = to_yoke(np.ldexp(held, power), "float64", requires_grad=True)
+            out = yoke.std(x, axis)
+            out.backward(yoke.full_like(out, above))
+            # An infinite sum of differences from the mean is not asked for.
+            np.testing.assert_allclose(to_numpy(x.grad) / above, std_slope(held, axis), rtol=1e-11, atol=0)
+
+
+def test_stds_gradient_is_right_where_the_dtype_holds_no_such_deviation():
+    step = 2.0**-24  # of float16 below 2^-13
+    values = np.array([2.0**-14] * 3 + [2.0**-14 + step])
+    for shape, axis in (((4,), None), ((1, 4), 1), ((4, 1), 0)):
+        x = to_yoke(values.reshape(shape).astype(np.float32), "float16", requires_grad=True)
+        yoke.std(x, axis).sum().backward()
+        np.testing.assert_allclose(to_numpy(x.grad).astype(np.float64).ravel(), np.array([-1, -1, -1, 3]) / 6, rtol=1e-3)

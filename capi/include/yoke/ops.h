@@ -502,7 +502,7 @@ YOKE_API yoke_status yoke_var(yoke_tensor *x, const int64_t *axis, int64_t axis_
 
 /* Standard deviation over axes: the square root of var.
  * std(x: tensor, axis: ints? = none, *, keepdim: bool = false, correction: int = 1) -> tensor,
- *     saved
+ *     saved, saved
  * [any-thread] */
 YOKE_API yoke_status yoke_std(yoke_tensor *x, const int64_t *axis, int64_t axis_count,
                               int32_t keepdim, int64_t correction, yoke_tensor **out);

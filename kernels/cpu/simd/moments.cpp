@@ -4,20 +4,24 @@
 
 YOKE_SIMD_BEGIN
 
-// The variance, or its square root; and beside it the mean, in double.
+// Writes the variance, or its square root; and beside it, in double, the mean, and the root once more.
 template <bool kRoot>
 static yoke_status reduce_moments(const yoke_launch *launch)
 {
     const double correction = float_param(launch->params[2]);
     const yoke_operand &result = launch->operands[1];
     double *means = data_of<double>(launch->operands[2]);
+    double *roots = kRoot ? data_of<double>(launch->operands[3]) : nullptr;
     return for_float(launch, "x", launch->operands[0].dtype, [&]<class T>() {
         using Moments = kernels::Moments<compute_type<T>>;
         const Moments op;
         return reduce<T>(launch, op, [=](char *out, typename Moments::State state) {
-            *(T *)out = convert<T>(kRoot ? op.deviation(state, correction)
-                                         : op.variance(state, correction));
-            means[(T *)out - data_of<T>(result)] = op.mean(state);
+            const int64_t i = (T *)out - data_of<T>(result);
+            const double value =
+                kRoot ? op.deviation(state, correction) : op.variance(state, correction);
+            *(T *)out = convert<T>(value);
+            means[i] = op.mean(state);
+            if constexpr (kRoot) roots[i] = value;
         });
     });
 }

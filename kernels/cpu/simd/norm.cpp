@@ -10,8 +10,8 @@ YOKE_SIMD_BEGIN
 constexpr int64_t kNormGrain = 8192;   // elements below which rows stay in the calling thread
 constexpr int64_t kRowItems = 64;      // at most so many runs of rows
 constexpr int64_t kLeastRowItem = 16;  // rows in each, at least
-constexpr int64_t kRowsOfSum =
-    64;  // that are added in the computing type before their sum joins the others
+// Rows that are added in the computing type before their sum joins the others.
+constexpr int64_t kRowsOfSum = 64;
 
 // A parameter of n elements as a dense row of C, `value` throughout if it is absent.
 template <class C>
@@ -81,12 +81,11 @@ static yoke_status normalize_rows(const yoke_launch *launch, const NormRows<N> &
     return row_status(launch, failed, n);
 }
 
-// The mean and 1 / sqrt(variance + eps) of a row of which the plain sums do not tell them.
+// Finds the mean and 1 / sqrt(variance + eps) of a row of which the plain sums do not tell them, from values times s.
 template <class C>
-[[gnu::noinline]] static void find_carefully(const C *x, int64_t n, bool centred, C eps, bool lost,
+[[gnu::noinline]] static void find_carefully(const C *x, int64_t n, bool centred, C eps, C s,
                                              C *mean, C *rstd)
 {
-    const C s = lost ? kernels::kShrink<C> : (C)1;
     C centre = (C)0;
     if (centred) {
         // What the deviations add up to corrects a mean whose sum has been rounded.
@@ -95,18 +94,17 @@ template <class C>
     }
     C squares =
         kernels::sum_of<C>(n, [=](int64_t i) { return (x[i] * s - centre) * (x[i] * s - centre); });
-    *mean = centre / s;
-    *rstd = lost ? kernels::inverse_root_of_shrunk(squares / (C)n, eps)
-                 : kernels::inverse_root(squares / (C)n, eps);
+    *mean = kernels::unscaled(centre, s);
+    *rstd = kernels::inverse_root_of_scaled(squares / (C)n, s, eps);
 }
 
 // What a row's statistics are, whose squares (of deviations from the mean, where it is centred) add up to `*rstd`.
 template <class C>
 static void finish_statistics(const C *x, int64_t n, bool centred, C eps, C *mean, C *rstd)
 {
-    C variance = *rstd / (C)n;
-    if (kernels::is_doubtful(*mean, variance)) [[unlikely]]
-        find_carefully(x, n, centred, eps, kernels::overflowed(variance), mean, rstd);
+    const C variance = *rstd / (C)n;
+    if (kernels::is_doubtful(*mean, variance) | kernels::vanished(variance, eps)) [[unlikely]]
+        find_carefully(x, n, centred, eps, kernels::scale_of(*mean, variance, eps), mean, rstd);
     else
         *rstd = kernels::inverse_root(variance, eps);
 }

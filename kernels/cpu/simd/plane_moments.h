@@ -10,22 +10,29 @@ YOKE_SIMD_BEGIN
 
 using kernels::PlaneState;
 
-// Moments of n values; with care, where `found` is in doubt. at(i) is value i. Values that are all 0 are not.
-template <class C, class At>
-inline PlaneState<C> finished(kernels::RowMoments<C> found, int64_t n, const At &at)
+template <class C>
+inline bool is_doubtful(const kernels::RowMoments<C> &found)
 {
-    using Moments = kernels::Moments<C>;
-    const bool vanishes = found.mean != (C)0 && (double)found.squares < Moments::kLeastSquares;
-    if (vanishes || kernels::is_doubtful(found.mean, found.variance()))
-        return {Moments().careful(n, at)};
-    return {Moments::plain_state(n, found.mean, (C)0, found.squares)};
+    return ((double)found.squares < kernels::Moments<C>::kLeastSquares) |
+           kernels::is_doubtful(found.mean, found.variance());
+}
+
+// Returns the state of what is not in doubt.
+template <class C>
+inline PlaneState<C> plain_state(const kernels::RowMoments<C> &found)
+{
+    return {kernels::Moments<C>::state_of((double)found.count, (double)found.mean,
+                                          (double)found.squares, 1)};
 }
 
 template <class C>
 inline PlaneState<C> plane_moments(const C *const (&in)[1], int64_t n)
 {
     const C *x = in[0];
-    return finished(kernels::RowMoments<C>::of(x, n), n, [=](int64_t i) { return x[i]; });
+    const auto found = kernels::RowMoments<C>::of(x, n);
+    if (is_doubtful(found)) [[unlikely]]
+        return {kernels::Moments<C>().careful(n, [=](int64_t i) { return x[i]; })};
+    return plain_state(found);
 }
 
 // Mean and squared deviations of kCount vectors of columns from column j on. The second pass corrects the mean by that
@@ -54,6 +61,28 @@ inline void vector_moments(const T *const *rows, int64_t count, int64_t j, C *me
     }
 }
 
+// Replaces the states of columns that are in doubt. A column of one number is told by a pass over all of them.
+template <class C, class T>
+[[gnu::noinline]] void mend_columns(const T *const *rows, int64_t count, int64_t columns,
+                                    const C *mean, const C *squares, PlaneState<C> *states)
+{
+    using Moments = kernels::Moments<C>;
+    kernels::flag_type<C> differs[kPlaneColumns] = {};
+    for (int64_t r = 1; r < count; r++)
+#pragma omp simd
+        for (int64_t j = 0; j < columns; j++)
+            differs[j] |= !(convert<C>(rows[r][j]) == convert<C>(rows[0][j]));
+    for (int64_t j = 0; j < columns; j++) {
+        if (!is_doubtful(kernels::RowMoments<C>{(C)count, mean[j], squares[j]})) continue;
+        const C first = convert<C>(rows[0][j]);
+        if (!differs[j] && first - first == 0)
+            states[j] = {Moments::of_constant(count, first)};
+        else
+            states[j] = {
+                Moments().careful(count, [=](int64_t r) { return convert<C>(rows[r][j]); })};
+    }
+}
+
 // The moments of each of `columns` columns over `count` rows, in two passes over a block that stays in a near cache.
 template <class C, class T>
 inline void column_moments(const T *const (&in)[1][kPlaneRows], int64_t count, int64_t columns,
@@ -63,9 +92,15 @@ inline void column_moments(const T *const (&in)[1][kPlaneRows], int64_t count, i
     each_vectors<C>(columns, [&]<class V, int kCount>(int64_t j) {
         vector_moments<V, kCount>(in[0], count, j, mean, squares);
     });
-    for (int64_t j = 0; j < columns; j++)
-        states[j] = finished(kernels::RowMoments<C>{(C)count, mean[j], squares[j]}, count,
-                             [&](int64_t r) { return convert<C>(in[0][r][j]); });
+    kernels::flag_type<C> doubts = 0;
+#pragma omp simd reduction(| : doubts)
+    for (int64_t j = 0; j < columns; j++) {
+        const kernels::RowMoments<C> found{(C)count, mean[j], squares[j]};
+        states[j] = plain_state(found);
+        doubts |= is_doubtful(found);
+    }
+    if (doubts) [[unlikely]]
+        mend_columns<C>(in[0], count, columns, mean, squares, states);
 }
 
 template <class C>

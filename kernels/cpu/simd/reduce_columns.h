@@ -98,11 +98,99 @@ inline void pass_over_rows(const Loop<1> &rows, int64_t x_step, int64_t n, int64
     }
 }
 
-// The element `offset` bytes from where row `row` begins.
-template <class T>
-inline compute_type<T> element_of_row(const Loop<1> &rows, int64_t row, int64_t offset)
+// Rows [begin, end) of n neighbouring columns, x_step bytes apart.
+struct ColumnBlock {
+    const Loop<1> &rows;
+    int64_t x_step, n, begin, end;
+};
+
+// Finds states of a block's columns of which the plain sums are in doubt.
+template <class T, class Op>
+class DoubtfulColumns {
+public:
+    DoubtfulColumns(const Op &op, const ColumnBlock &block) : op_(op), block_(block)
+    {
+        if constexpr (kKnowsConstants) {
+            for (int64_t j = 0; j < block.n; j++) first_[j] = (C)0, differs_[j] = 0;
+            pass(
+                block.begin + 1, first_,
+                [](C, C x, int64_t) __attribute__((always_inline)) { return x; });
+            pass(
+                block.end, differs_, [this](Flag s, C x, int64_t j) __attribute__((always_inline)) {
+                    return s | (Flag) !(x == first_[j]);
+                });
+        }
+    }
+
+    typename Op::State operator[](int64_t j) const
+    {
+        const int64_t count = block_.end - block_.begin;
+        if constexpr (kKnowsConstants)
+            if (!differs_[j] && first_[j] - first_[j] == 0)
+                return op_.of_constant(count, first_[j]);
+        C column[kBlockRows<Op>] = {};
+        Cursor<1> cursor(block_.rows, block_.begin);
+        for (int64_t i = 0; i < count; i++, cursor.advance(block_.rows, 0, 1))
+            column[i] = load<T>(*(const T *)(cursor.data[0] + j * block_.x_step));
+        return op_.careful(count, [&](int64_t i) { return column[i]; });
+    }
+
+private:
+    using C = compute_type<T>;
+    using Flag = kernels::flag_type<T>;
+    static constexpr int64_t kColumns = kTileColumns<Op>;
+    static constexpr bool kKnowsConstants = requires(const Op &op, C x) { op.of_constant(0, x); };
+
+    template <class Acc, class Step>
+    void pass(int64_t end, Acc *acc, const Step &take)
+    {
+        pass_over_rows<T, kColumns>(block_.rows, block_.x_step, block_.n, block_.begin, end, acc,
+                                    take);
+    }
+
+    const Op &op_;
+    const ColumnBlock &block_;
+    C first_[kKnowsConstants ? kColumns : 1];
+    Flag differs_[kKnowsConstants ? kColumns : 1];
+};
+
+// Does join_block()'s work where some column or state is not plain.
+template <class T, class Op, class IsDoubtful, class Plain>
+[[gnu::noinline]] void join_carefully(const Op &op, const ColumnBlock &block,
+                                      typename Op::State *states, const IsDoubtful &is_doubtful,
+                                      const Plain &plain)
 {
-    return load<T>(*(const T *)(Cursor<1>(rows, row).data[0] + offset));
+    const DoubtfulColumns<T, Op> doubtful(op, block);
+    for (int64_t j = 0; j < block.n; j++)
+        states[j] = op.combine(states[j], is_doubtful(j) ? doubtful[j] : plain(j));
+}
+
+// Joins the states of a block's columns, plain(j) unless is_doubtful(j), to states[n]. Looks for doubts in a loop of
+// its own, so that both loops become vectors.
+template <class T, class Op, class IsDoubtful, class Plain>
+inline void join_block(const Op &op, const ColumnBlock &block, typename Op::State *states,
+                       const IsDoubtful &is_doubtful, const Plain &plain)
+{
+    constexpr bool kHasPlainStates = requires
+    {
+        op.is_plain(states[0]);
+    };
+    kernels::flag_type<T> doubts = 0;
+#pragma omp simd reduction(| : doubts)
+    for (int64_t j = 0; j < block.n; j++) {
+        bool in_doubt = is_doubtful(j);
+        if constexpr (kHasPlainStates) in_doubt |= !op.is_plain(states[j]);
+        doubts |= in_doubt;
+    }
+    if (doubts) [[unlikely]]
+        return join_carefully<T>(op, block, states, is_doubtful, plain);
+#pragma omp simd
+    for (int64_t j = 0; j < block.n; j++) {
+        if constexpr (kHasPlainStates)
+            states[j] = op.combine_plain(states[j], plain(j));
+        else
+            states[j] = op.combine(states[j], plain(j));
+    }
 }
 
 template <class T, class Op>
@@ -134,12 +222,19 @@ inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int6
                 b, [&](C s, C x, int64_t j) __attribute__((always_inline)) {
                     return s + op.second_b(x, centre[j]);
                 });
-        for (int64_t j = 0; j < n; j++)
-            states[j] = op.combine(
-                states[j],
-                kernels::two_pass_state(op, end - begin, first[j], a[j], b[j], [&](int64_t i) {
-                    return element_of_row<T>(rows, begin + i, j * x_step);
-                }));
+        const auto plain = [&](int64_t j) __attribute__((always_inline))
+        {
+            return op.state(end - begin, first[j], a[j], b[j]);
+        };
+        if constexpr (requires { op.is_doubtful(begin, a[0], b[0]); })
+            join_block<T>(
+                op, {rows, x_step, n, begin, end}, states,
+                [&](int64_t j) __attribute__((always_inline)) {
+                    return op.is_doubtful(end - begin, a[j], b[j]);
+                },
+                plain);
+        else
+            for (int64_t j = 0; j < n; j++) states[j] = op.combine(states[j], plain(j));
     } else if constexpr (kernels::HasParts<Op>) {
         typename Op::Part block[kColumns];
         for (int64_t j = 0; j < n; j++) block[j] = op.part_init();
@@ -149,11 +244,10 @@ inline void reduce_block(const Op &op, const Loop<1> &rows, int64_t x_step, int6
             block, [&](typename Op::Part p, C x, int64_t) __attribute__((always_inline)) {
                 return op.part(p, x);
             });
-        for (int64_t j = 0; j < n; j++)
-            states[j] = op.combine(states[j],
-                                   kernels::parts_state(op, end - begin, block[j], [&](int64_t i) {
-                                       return element_of_row<T>(rows, begin + i, j * x_step);
-                                   }));
+        join_block<T>(
+            op, {rows, x_step, n, begin, end}, states,
+            [&](int64_t j) __attribute__((always_inline)) { return op.is_doubtful(block[j]); },
+            [&](int64_t j) __attribute__((always_inline)) { return op.state(block[j]); });
     } else {
         typename Op::State block[kColumns];
         for (int64_t j = 0; j < n; j++) block[j] = op.init();

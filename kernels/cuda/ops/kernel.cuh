@@ -42,15 +42,12 @@
     T *const name = reinterpret_cast<T *>(yoke_dynamic)
 #endif
 
-// Before a loop of constant length whose arrays are to stay in registers, before one whose body is to stand `n` (a
-// constant) times, and before one whose body is to stand once.
+// Stand before a loop whose body is to stand `n` (a constant) times, and before one whose body is to stand once.
 #if defined(__CUDACC__)
-#define YOKE_UNROLL _Pragma("unroll")
 #define YOKE_PRAGMA(text) _Pragma(#text)
 #define YOKE_UNROLL_BY(n) YOKE_PRAGMA(unroll n)
 #define YOKE_NO_UNROLL _Pragma("unroll 1")
 #else
-#define YOKE_UNROLL
 #define YOKE_UNROLL_BY(n) static_assert((n) > 0);
 #define YOKE_NO_UNROLL
 #endif

@@ -4,21 +4,23 @@
 
 YOKE_CUDA_BEGIN
 
-// The variance, or its square root; and beside it the mean, in double.
+// The variance, or its square root; and beside it, in double, the mean, and the root once more.
 template <class In, class C = typename In::Value>
 struct Variance : OfValues<C, kernels::Moments<C>> {
     using State = typename kernels::Moments<C>::State;
     double correction;
-    bool is_root;
     const char *results;
     int size;  // of a result
     double *means;
+    double *roots;  // null: the variance is wanted
     __device__ void put(char *out, State state) const
     {
-        put_one<In>(
-            this->dtype, out,
-            is_root ? this->deviation(state, correction) : this->variance(state, correction));
-        means[(out - results) / size] = this->mean(state);
+        const double value =
+            roots ? this->deviation(state, correction) : this->variance(state, correction);
+        const int64_t i = (out - results) / size;
+        put_one<In>(this->dtype, out, value);
+        means[i] = this->mean(state);
+        if (roots) roots[i] = value;
     }
 };
 
@@ -26,12 +28,13 @@ static yoke_status reduce_to_variance(const yoke_launch *launch, bool is_root)
 {
     const yoke_operand &x = launch->operands[0], &out = launch->operands[1];
     return for_float_format(launch, "x", x.dtype, [&]<class In>() {
-        return reduce<In>(launch, Variance<In>{{{}, x.dtype},
-                                               float_param(launch->params[2]),
-                                               is_root,
-                                               data_of<char>(out),
-                                               (int)dtype_size(x.dtype),
-                                               data_of<double>(launch->operands[2])});
+        return reduce<In>(launch,
+                          Variance<In>{{{}, x.dtype},
+                                       float_param(launch->params[2]),
+                                       data_of<char>(out),
+                                       (int)dtype_size(x.dtype),
+                                       data_of<double>(launch->operands[2]),
+                                       is_root ? data_of<double>(launch->operands[3]) : nullptr});
     });
 }
 

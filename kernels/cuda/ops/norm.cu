@@ -8,11 +8,11 @@
 
 YOKE_CUDA_BEGIN
 
-using kernels::inverse_root;
-using kernels::kShrink;
+using kernels::inverse_root_of_scaled;
 using kernels::Normal;
-using kernels::overflowed;
 using kernels::RowMoments;
+using kernels::scale_of;
+using kernels::unscaled;
 
 // Operands of a row: x, weight, bias, out; of a sum besides: what is added to x, and the sum. Weight and bias are the
 // same for every row.
@@ -159,17 +159,17 @@ __device__ inline GradientSums<C> deviations_from(const C (&x)[E], C scale, C me
     return {sum, squares};
 }
 
-// What the row of a group comes to. Where sums of some row overflow, all rows of the warp are looked at once more, for
-// shuffles are of whole warps, and that row takes what it then finds of values that are smaller.
+// Finds what the row of a group comes to. Where sums of some row overflow or vanish, all rows of the warp are looked at
+// once more, for shuffles are of whole warps, and that row takes what it then finds of scaled values.
 template <class In, bool kPacked, int E, class C>
 __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[E], int64_t length,
                                        const Member &member, C &mean, C &rstd)
 {
     const C each = (C)1 / (C)length;
     bool lost = true;
-    C scale = (C)1, unscale = (C)1;
+    C scale = (C)1;
     YOKE_NO_UNROLL
-    for (int pass = 0; pass < 2; pass++, scale = kShrink<C>, unscale = 1 / kShrink<C>) {
+    for (int pass = 0; pass < 2; pass++) {
         C centre = 0;
         if (to.means) centre = sum_group(sum_values(x, scale), member.group) * each;
         const GradientSums<C> sums =
@@ -178,11 +178,11 @@ __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[
         const C rest = to.means ? sums.g * each : (C)0;
         const C variance = sums.g_normal * each - rest * rest;
         if (lost) {
-            mean = (centre + rest) * unscale;
-            rstd = pass ? kernels::inverse_root_of_shrunk(variance, to.eps)
-                        : inverse_root(variance, to.eps);
+            mean = unscaled(centre + rest, scale);
+            rstd = inverse_root_of_scaled(variance, scale, to.eps);
         }
-        lost = lost && overflowed(sums.g_normal);
+        scale = scale_of(mean, variance, to.eps);
+        lost = scale != (C)1;
         if (!__any_sync(kWholeWarp, lost)) break;
     }
 }
@@ -257,13 +257,13 @@ __global__ void __launch_bounds__(kMostThreads)
                     State::combine(state, {(C)count, mean + rest, sums.g_normal - sums.g * rest});
             }
             state = reduce_block(state, State::init(), combine);
-            // Once more, of values that are smaller, where squares have overflowed.
-            if (pass || !overflowed(state.squares)) break;
-            scale = kShrink<C>;
+            // Once more, of scaled values, where squares have overflowed or vanished.
+            const C wanted = scale_of(state.mean, state.variance(), to.eps);
+            if (pass || wanted == (C)1) break;
+            scale = wanted;
         }
-        const C mean = state.mean / scale;
-        const C rstd = scale < (C)1 ? kernels::inverse_root_of_shrunk(state.variance(), to.eps)
-                                    : inverse_root(state.variance(), to.eps);
+        const C mean = unscaled(state.mean, scale);
+        const C rstd = inverse_root_of_scaled(state.variance(), scale, to.eps);
         const Normal<C> normal(mean, rstd);
         for (int64_t first = 0; first < rows.length; first += chunk) {
             take_chunk<In, false>(rows, normalised, from, member, first, x);

@@ -35,11 +35,9 @@ struct PlaneMoments {
             squares += deviation * deviation;
         }
         const Moments<C> op;
-        const auto at = [&](int64_t k) { return x[0][k]; };
-        // Values that are all 0 are well.
-        const bool is_lost = mean != (C)0 || kernels::overflowed(squares);
-        if (is_lost && op.is_doubtful(count, rest, squares))
-            return State::combine(state, {op.careful(V, at, count)});
+        if (op.is_doubtful(count, rest, squares))
+            return State::combine(state, {op.careful(
+                                             V, [&](int64_t k) { return x[0][k]; }, count)});
         return State::combine(state, {op.plain_state(count, mean, rest, squares)});
     }
 };
