@@ -21,7 +21,8 @@ def add_op(tree, page):
     steps = Steps(tree, page)
     steps.change("core/ops/ops.def", "[pointwise]\n", f"[pointwise]\n{line}")
     steps.change("core/ops/pointwise.cpp", "}  // namespace yoke", f"{block}\n}}  // namespace yoke")
-    steps.change("kernels/common/arithmetic.h", "YOKE_KERNELS_END", f"{functor}\nYOKE_KERNELS_END")
+    included = '#include "kernels/common/elementwise.h"\n'
+    steps.change("kernels/common/pointwise_ops.h", included, f"{included}\nYOKE_KERNELS_BEGIN\n\n{functor}\nYOKE_KERNELS_END\n")
     steps.change("kernels/common/pointwise_ops.h", "    UNARY(reciprocal, ",
                  "    UNARY(test_cube, for_float, TestCube, kGrain) \\\n    UNARY(reciprocal, ")
     steps.change("kernels/cuda/ops/arithmetic.cu", "OneOf<kernels::Sqrt, ", "OneOf<kernels::TestCube, kernels::Sqrt, ")
