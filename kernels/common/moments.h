@@ -177,6 +177,7 @@ struct Moments {
     template <class At>
     YOKE_HD State careful(int64_t capacity, const At &at, int64_t n) const
     {
+        if (capacity == 0) return init();
         if (is_constant(capacity, at, n)) return of_constant(n, at(0));
         State found = careful_at(1, capacity, at, n);
         if constexpr (kIsScaled) {

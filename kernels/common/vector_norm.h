@@ -71,6 +71,7 @@ struct SumNorm {
     template <class At>
     YOKE_HD State careful(int64_t n, const At &at) const
     {
+        if (n == 0) return init();
         if (is_constant(n, at, n)) return of_constant(n, (Part)at(0));
         double scale = 1;
         if constexpr (Order::kRaises) scale = leading(n, at);

@@ -330,3 +330,15 @@ def test_stds_gradient_is_right_where_the_dtype_holds_no_such_deviation():
         x = to_yoke(values.reshape(shape).astype(np.float32), "float16", requires_grad=True)
         yoke.std(x, axis).sum().backward()
         np.testing.assert_allclose(to_numpy(x.grad).astype(np.float64).ravel(), np.array([-1, -1, -1, 3]) / 6, rtol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(3, 1000, 0), (0,), (0, 5)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_reductions_of_nothing_read_nothing(dtype, shape):
+    """The memory of nothing may lie anywhere, so that the first element must not be read."""
+    x, axis = yoke.zeros(shape, dtype=getattr(yoke, dtype)), shape.index(0)
+    for p in (1.0, 2.0, 3.0, 0.5, 1e18):
+        assert not to_numpy(yoke.norm(x, p, axis)).any()
+    assert not to_numpy(yoke.sum(x, axis)).any()
+    for op in (yoke.var, yoke.std):
+        assert np.isnan(to_numpy(op(x, axis))).all()
