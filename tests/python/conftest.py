@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -138,3 +139,11 @@ def comma_locale(tmp_path):
                        capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no locale with a comma can be made here")
+
+
+@pytest.fixture
+def folder_for_users():
+    """A folder that every user may enter, which pytest's own folders are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield pathlib.Path(folder)

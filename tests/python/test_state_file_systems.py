@@ -4,7 +4,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import pytest
 
@@ -84,14 +83,6 @@ except yoke.IOError as error:
     print(error.errno, manager.load()["k"])
 """))
     assert done.stdout == f"{errno.ENOSYS} 1\n", done.stdout + done.stderr
-
-
-@pytest.fixture
-def folder_for_users():
-    """A folder that every user may enter, as pytest's own is not."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        yield pathlib.Path(folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become two users")
