@@ -266,15 +266,44 @@ def losses(out):
     return [float.fromhex(loss) for loss in line.split()[1:]]
 
 
-@pytest.mark.parametrize("language, cards, spec", [
-    ("C", 2, None), *([] if SANITIZED else [("C", 8, "auto"), ("C", 4, "auto"), ("Lua", 2, "auto"), ("Lua", 2, None), ("Python", 2, "auto"), ("Python", 4, None)])])
-def test_the_example_trains_on_a_card_for_each_rank_as_on_the_cpu(tmp_path, language, cards, spec):
+SPAWNED = """
+import runpy
+import sys
+import yoke
+
+def train(words):
+    sys.argv = words
+    runpy.run_path(words[0], run_name="__main__")
+
+if __name__ == "__main__":
+    yoke.spawn(train, int(sys.argv[1]), (sys.argv[2:],))
+"""
+
+
+def launched(launcher, command, environment, cards, folder):
+    """What rank 0 of an example prints under a launcher, and the card that it is on."""
+    if launcher == "torchrun":  # rank 0 is the last one of its machine
+        return together(command, under_torchrun(environment, cards, backwards=True))[0][0], cards - 1
+    if launcher == "yoke run":
+        return yoke_run(command, environment, cards)[0][0], 0
+    script = folder / "spawned.py"
+    script.write_text(SPAWNED, encoding="utf-8")
+    interpreter, *words = command
+    (out,), _ = together([interpreter, script, cards, *words], [environment])
+    return "".join(line[len("[0] "):] + "\n" for line in out.splitlines() if line.startswith("[0] ")), 0
+
+
+@pytest.mark.parametrize("language, cards, spec, launcher", [
+    ("C", 2, None, "torchrun"), ("C", 4, "auto", "yoke run"),
+    *([] if SANITIZED else [("C", 8, "auto", "torchrun"), ("Lua", 2, "auto", "yoke run"), ("Lua", 2, None, "torchrun"),
+                            ("Python", 2, "auto", "spawn"), ("Python", 4, None, "yoke run")])])
+def test_the_example_trains_on_a_card_for_each_rank_as_on_the_cpu(tmp_path, language, cards, spec, launcher):
     environment = machine(tmp_path / "machine", cards)
     pictures = write_pictures(tmp_path / "pictures", 2 * cards)
     options = ["--data", pictures, "--epochs", 1, "--threads", 1, "--losses"]
     command = [*PROGRAMS[language], *options]
     by_spec = [*command, "--device", spec] if spec else ["sh", "-c", 'exec "$@" --device "cuda:$LOCAL_RANK"', "sh", *command]
-    outs, _ = together(by_spec, under_torchrun(environment, cards, backwards=True))
-    assert f"ranks: {cards}, device: cuda:{cards - 1}," in outs[0]  # rank 0 tells of itself, and was started as the last one here
+    out, card = launched(launcher, by_spec, environment, cards, tmp_path)
+    assert f"ranks: {cards}, device: cuda:{card}," in out
     on_cpu, _ = yoke_run([*command, "--device", "cpu"], environment, cards)
-    assert losses(outs[0]) == pytest.approx(losses(on_cpu[0]), rel=1e-5)
+    assert losses(out) == pytest.approx(losses(on_cpu[0]), rel=1e-5)
