@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 
+import yoke
 from yoke import _log
 
 
@@ -24,6 +25,17 @@ def test_warnings_of_the_library_are_python_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _log.emit(_log.DEBUG, "quiet")
+
+
+def test_warnings_name_the_line_of_the_script():
+    net = yoke.nn.Linear(3, 2)
+    with pytest.warns(RuntimeWarning, match="no tensor to clip") as seen:
+        yoke.optim.clip_grad_norm_(iter(()), 1.0)
+    assert [each.filename for each in seen] == [__file__]
+    schedule = yoke.optim.schedule.step(yoke.optim.SGD(net.parameters(), lr=0.1), 1)
+    with pytest.warns(RuntimeWarning, match="its step came before") as seen:
+        schedule.step()
+    assert [each.filename for each in seen] == [__file__]
 
 
 @pytest.mark.parametrize("call", ["yoke.device('cpu')", "t = threading.Thread(target=yoke.device, args=['cpu']); t.start(); t.join()"],

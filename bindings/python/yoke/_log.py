@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 
 ERROR, WARN, INFO, DEBUG = range(4)  # the numbers of the C API
 
 
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _stacklevel() -> int:
+    """Returns the level, for who calls warnings.warn in emit, of the first frame that is not of this package."""
+    level, frame = 2, sys._getframe(1).f_back  # none above what a thread of C calls
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def emit(level: int, message: str) -> None:
     """One line of the log, called by the binding at a point where Python code may run."""
     if level <= WARN:
-        # The frame above is that of the call that had something to say: C has none of its own.
         try:
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            warnings.warn(message, RuntimeWarning, stacklevel=_stacklevel())
         except ValueError:  # of a standard error that is closed; a filter that makes errors of warnings raises the warning itself
             pass
         return

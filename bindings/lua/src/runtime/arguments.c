@@ -131,7 +131,7 @@ int yl_raise_place(lua_State *L, Binding *b, const char *call, const char *name,
 {
     return yl_raise(
         L, b, YOKE_E_TYPE, call,
-        "argument '%s' is given by its name alone, since PyTorch has another one in its place; write {%s = ...}: %s",
+        "argument '%s' is given by its name alone, since PyTorch has another one in its place; write the name of the one that is meant, such as {%s = ...}: %s",
         name, name, signature);
 }
 
