@@ -267,12 +267,14 @@ def losses(out):
 
 
 SPAWNED = """
+import os
 import runpy
 import sys
 import yoke
 
 def train(words):
     sys.argv = words
+    sys.path.insert(0, os.path.dirname(words[0]))
     runpy.run_path(words[0], run_name="__main__")
 
 if __name__ == "__main__":
