@@ -78,8 +78,7 @@ def _check(call: str, code: Optional[CodeType], own: int, given: int, keywords: 
 def _refuse_place(call: str, names: tuple[str, ...], places: int, given: int, is_ours: bool) -> None:
     if len(names) > places:
         why, which = (", since PyTorch has another one in its place", "the name of the one that is meant, such as ") if is_ours else ("", "")
-        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' is given by its name alone{why}; write {which}{names[places]}=…: "
-                              f"{_signature(call, names, places)}")
+        raise _yoke.TypeError(f"{call}(): argument '{names[places]}' is given by its name alone{why}; write {which}{names[places]}=…: {_signature(call, names, places)}")
     raise _yoke.TypeError(f"{call}(): takes at most {places} arguments but {given} were given: {_signature(call, names, places)}")
 
 

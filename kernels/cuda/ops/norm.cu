@@ -8,6 +8,7 @@
 
 YOKE_CUDA_BEGIN
 
+using kernels::inverse_root;
 using kernels::inverse_root_of_scaled;
 using kernels::Normal;
 using kernels::RowMoments;
@@ -178,9 +179,11 @@ __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[
         const C rest = to.means ? sums.g * each : (C)0;
         const C variance = sums.g_normal * each - rest * rest;
         if (lost) {
-            mean = unscaled(centre + rest, scale);
-            rstd = inverse_root_of_scaled(variance, scale, to.eps);
+            mean = pass ? unscaled(centre + rest, scale) : centre + rest;
+            rstd = pass ? inverse_root_of_scaled(variance, scale, to.eps)
+                        : inverse_root(variance, to.eps);
         }
+        if (pass) break;
         scale = scale_of(mean, variance, to.eps);
         lost = scale != (C)1;
         if (!__any_sync(kWholeWarp, lost)) break;
