@@ -15,7 +15,8 @@ from values import Operand, WORD
 
 SPECIAL = {"SR_LANEID": 0, "SRZ": 0, "SR_CTAID.X": 0, "SR_CTAID.Y": 0, "SR_CTAID.Z": 0, "SR_TID.Y": 0, "SR_TID.Z": 0}
 NOTHING = {"NOP", "BSSY", "BSYNC", "BREAK", "BMOV", "WARPSYNC", "BAR", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CGAERRBAR",
-           "NANOSLEEP", "LEPC", "PREEXIT", "ACQBULK", "LDGDEPBAR", "BPT", "UCGABAR_ARV", "UCGABAR_WAIT", "FENCE", "CCTLL"}
+           "NANOSLEEP", "LEPC", "PREEXIT", "ACQBULK", "LDGDEPBAR", "BPT", "UCGABAR_ARV", "UCGABAR_WAIT", "FENCE", "CCTLL",
+           "B2R"}  # what a barrier's vote came to: no branch but that of a vote hangs on it
 LOADS, STORES = {"LDG": "global", "LDS": "shared", "LDL": "local", "LD": "global", "LDSM": "shared"}, {"STG": "global", "STS": "shared", "STL": "local", "ST": "global"}
 KNOWN = integers.KNOWN | floats.KNOWN
 MOST = 2_000_000  # instructions, after which a path is no path

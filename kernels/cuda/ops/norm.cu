@@ -184,7 +184,7 @@ __device__ inline void find_statistics(const Normalization<C> &to, const C (&x)[
                         : inverse_root(variance, to.eps);
         }
         if (pass) break;
-        scale = scale_of(mean, variance, to.eps);
+        scale = scale_of(mean, sums.g_normal * each, to.eps);
         lost = scale != (C)1;
         if (!__any_sync(kWholeWarp, lost)) break;
     }
