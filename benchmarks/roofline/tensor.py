@@ -6,6 +6,7 @@ counts as time alone.
 """
 import cards
 import cubin
+import frames
 import launches
 import predict
 from bench import gpu_cases
@@ -66,8 +67,8 @@ def target(case):
 
 def judge(where, share, found, least, wrong):
     for one in found:
-        if one.kernel.stack:
-            wrong.append(f"{where}: the kernel has a stack frame of {one.kernel.stack} bytes")
+        if one.kernel.stack > frames.allowed(one.kernel):
+            wrong.append(f"{where}: the kernel has a stack frame of {one.kernel.stack} bytes, of {frames.allowed(one.kernel)} that are excused")
         if one.resident == 0:
             wrong.append(f"{where}: no block fits a multiprocessor, for its {one.limit}")
         if one.unknown:
