@@ -19,7 +19,7 @@ namespace yoke::cpu {
 // A part may be what the whole is not.
 static bool may_compute(const Conv &part)
 {
-    return is_small_enough(part) && is_proven(part, onednn_has_amx());
+    return is_small_enough(part) && is_proven(part);
 }
 
 // Of all kinds of parts: room for the packed weight, and for what a thread needs meanwhile: the scratchpad, a slice of
@@ -228,7 +228,7 @@ yoke_status conv_onednn(const yoke_launch *launch, const Conv &conv, AddBias add
 {
     *done = false;
     if (conv.dtype != YOKE_F32 && (conv.dtype != YOKE_BF16 || !onednn_has_bf16())) return YOKE_OK;
-    const bool is_trusted = is_proven(conv, onednn_has_amx());
+    const bool is_trusted = is_proven(conv);
     if (is_product(conv) || (!is_trusted && can_be_product(conv))) {
         const yoke_status status = conv_product(launch, conv, done);
         if (status || *done) return status;

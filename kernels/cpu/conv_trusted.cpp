@@ -17,9 +17,18 @@ bool is_small_enough(const Conv &c)
            std::max(c.stride[0], c.stride[1]) <= kMost;
 }
 
-// One tap after another of a window reads or writes every row and column, and no tap meets padding alone.
-static bool is_plain_window(const Conv &c)
+bool is_proven(const Conv &c)
 {
+    const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
+    constexpr int64_t kBlock = 16;  // channels that a kernel takes at once, at most
+    const bool has_ragged_block = c.c / c.groups % kBlock != 0;
+    if (c.kind == ConvKind::kWeight && c.kh * c.kw == 1 && has_stride && has_ragged_block)
+        return false;
+    if (c.dtype != YOKE_BF16) return true;
+    if (c.kh * c.kw == 1) return !has_stride || (c.padding[0] == 0 && c.padding[1] == 0);
+    if (c.kind == ConvKind::kForward && c.stride[1] > 1 && c.kw > c.stride[1] &&
+        c.c / c.groups > kAmxTile)
+        return false;
     const int64_t size[] = {c.h, c.w}, out[] = {c.oh, c.ow}, kernel[] = {c.kh, c.kw};
     for (int axis = 0; axis < 2; axis++) {
         const int64_t before = c.padding[axis], behind = (out[axis] - 1) * c.stride[axis] +
@@ -28,28 +37,6 @@ static bool is_plain_window(const Conv &c)
         if (std::max(before, behind) >= kernel[axis]) return false;
     }
     return true;
-}
-
-static bool is_proven_on_amx(const Conv &c)
-{
-    const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
-    if (c.kh * c.kw == 1) return !has_stride || (c.padding[0] == 0 && c.padding[1] == 0);
-    if (c.kind == ConvKind::kForward && c.stride[1] > 1 && c.kw > c.stride[1] &&
-        c.c / c.groups > kAmxTile)
-        return false;
-    return is_plain_window(c);
-}
-
-bool is_proven(const Conv &c, bool has_amx)
-{
-    constexpr int64_t kBlock = 16;  // channels that a kernel takes at once, at most
-    const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
-    const bool has_ragged_block = c.c / c.groups % kBlock != 0;
-    if (c.kind == ConvKind::kWeight && c.kh * c.kw == 1 && has_stride && has_ragged_block)
-        return false;
-    if (c.dtype != YOKE_BF16) return true;
-    if (c.kind == ConvKind::kWeight && c.kh > 1 && c.dilation[0] > 1) return false;
-    return !has_amx || is_proven_on_amx(c);
 }
 
 }  // namespace yoke::cpu

@@ -10,14 +10,13 @@ namespace yoke::cpu {
 // time for each place of it, and memory for their square.
 bool is_small_enough(const Conv &conv);
 
-// Whether the kernels of oneDNN 2.6 were right for windows of this form. They were not for:
-//
-// - the gradient by weight of 1 x 1 with a stride, in all dtypes: with 3 channels it wrote behind its memory. Blocks of
-//   channels that are not full are left to others.
-// - the gradient by weight of bf16 if rows are dilated: without AMX it skips rows, and reads memory that nobody wrote.
-// - bf16 with AMX, where some of each kind were wrong, or read and wrote beside their memory: windows that leave rows
-//   or columns out, between them or within; those that meet padding alone; 1 x 1 with stride and padding; and forward,
-//   of more than a tile's channels, those that overlap with a stride along rows.
-bool is_proven(const Conv &conv, bool has_amx);
+// Whether every kernel of oneDNN 2.6 was right for windows of this form. Of all dtypes the gradient by weight of 1 x 1
+// with a stride wrote behind its memory with 3 channels; blocks of channels that are not full are left to others. What
+// follows is of bf16. Each processor takes the same guard:
+// which kernel fails depends on the instruction set, the layout and the sizes. Some of each kind were wrong, or read
+// and wrote beside their memory: windows that leave rows or columns out, between them or within; those that meet
+// padding alone; 1 x 1 with stride and padding; and forward, of more than a tile's channels, those that overlap with a
+// stride along rows.
+bool is_proven(const Conv &conv);
 
 }  // namespace yoke::cpu

@@ -1,4 +1,4 @@
-// Which convolutions oneDNN is trusted with, on processors with AMX and without.
+// Which convolutions oneDNN is trusted with: the processor has no say in it.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/conv_trusted.h"
@@ -38,81 +38,62 @@ Conv same(ConvKind kind, yoke_dtype dtype, int64_t each, int64_t dilation_y, int
 
 }  // namespace
 
-TEST(ConvTrusted, GivesOneDnnNoDilatedWindowOfBf16OnAmx)
+TEST(ConvTrusted, GivesOneDnnNoDilatedWindowOfBf16OnAnyProcessor)
 {
     for (ConvKind kind : kKinds)
         for (int64_t each : {1, 2, 8, 16, 32}) {
-            EXPECT_FALSE(is_proven(same(kind, YOKE_BF16, each, 2, 1), true)) << each;
-            EXPECT_FALSE(is_proven(same(kind, YOKE_BF16, each, 1, 2), true)) << each;
-            EXPECT_FALSE(is_proven(same(kind, YOKE_BF16, each, 3, 3), true)) << each;
+            EXPECT_FALSE(is_proven(same(kind, YOKE_BF16, each, 2, 1))) << each;
+            EXPECT_FALSE(is_proven(same(kind, YOKE_BF16, each, 1, 2))) << each;
+            EXPECT_FALSE(is_proven(same(kind, YOKE_BF16, each, 3, 3))) << each;
         }
-}
-
-TEST(ConvTrusted, GivesOneDnnNoGradientByWeightOfBf16WithDilatedRows)
-{
-    for (bool has_amx : {false, true})
-        for (int64_t each : {1, 2, 8, 16, 32}) {
-            EXPECT_FALSE(is_proven(same(ConvKind::kWeight, YOKE_BF16, each, 2, 1), has_amx))
-                << each;
-            EXPECT_FALSE(is_proven(same(ConvKind::kWeight, YOKE_BF16, each, 3, 3), has_amx))
-                << each;
-        }
-    EXPECT_TRUE(is_proven(same(ConvKind::kWeight, YOKE_BF16, 8, 1, 2), false));
-    EXPECT_TRUE(is_proven(same(ConvKind::kData, YOKE_BF16, 8, 2, 2), false));
-    EXPECT_TRUE(is_proven(same(ConvKind::kForward, YOKE_BF16, 8, 2, 2), false));
 }
 
 TEST(ConvTrusted, GivesOneDnnPlainWindowsOfBf16AndAnyOfF32)
 {
-    for (const bool has_amx : {false, true})
-        for (ConvKind kind : kKinds)
-            for (int64_t each : {1, 8, 32}) {
-                EXPECT_TRUE(is_proven(same(kind, YOKE_BF16, each, 1, 1), has_amx)) << each;
-                EXPECT_TRUE(is_proven(same(kind, YOKE_F32, each, 2, 2), has_amx)) << each;
-            }
+    for (ConvKind kind : kKinds)
+        for (int64_t each : {1, 8, 32}) {
+            EXPECT_TRUE(is_proven(same(kind, YOKE_BF16, each, 1, 1))) << each;
+            EXPECT_TRUE(is_proven(same(kind, YOKE_F32, each, 2, 2))) << each;
+        }
 }
 
 TEST(ConvTrusted, GivesOneDnnNoGradientByWeightOfAStridedPointWithARaggedBlockOfChannels)
 {
-    for (const bool has_amx : {false, true})
-        for (yoke_dtype dtype : {YOKE_F32, YOKE_BF16})
-            for (int64_t channels : {3, 8, 20, 24}) {
-                Conv point = same(ConvKind::kWeight, dtype, 32, 1, 1);
-                point.kh = point.kw = 1, point.padding[0] = point.padding[1] = 0,
-                point.c = channels;
-                EXPECT_TRUE(is_proven(point, has_amx)) << channels;
-                point.stride[1] = 2;
-                EXPECT_FALSE(is_proven(point, has_amx)) << channels;
-                point.c = 48;
-                EXPECT_TRUE(is_proven(point, has_amx));
-            }
+    for (yoke_dtype dtype : {YOKE_F32, YOKE_BF16})
+        for (int64_t channels : {3, 8, 20, 24}) {
+            Conv point = same(ConvKind::kWeight, dtype, 32, 1, 1);
+            point.kh = point.kw = 1, point.padding[0] = point.padding[1] = 0, point.c = channels;
+            EXPECT_TRUE(is_proven(point)) << channels;
+            point.stride[1] = 2;
+            EXPECT_FALSE(is_proven(point)) << channels;
+            point.c = 48;
+            EXPECT_TRUE(is_proven(point));
+        }
 }
 
-TEST(ConvTrusted, LooksOnAmxAtWhatStridesLeaveOutAndAtPaddingThatAWindowMeetsAlone)
+TEST(ConvTrusted, LooksAtWhatStridesLeaveOutAndAtPaddingThatAWindowMeetsAlone)
 {
-    constexpr bool has_amx = true;
     Conv apart = same(ConvKind::kData, YOKE_BF16, 32, 1, 1);
     apart.stride[0] = 4, apart.oh = 8;
-    EXPECT_FALSE(is_proven(apart, has_amx));
+    EXPECT_FALSE(is_proven(apart));
     Conv alone = same(ConvKind::kWeight, YOKE_BF16, 32, 1, 1);
     alone.padding[1] = 3, alone.ow = 36;
-    EXPECT_FALSE(is_proven(alone, has_amx));
+    EXPECT_FALSE(is_proven(alone));
     Conv behind = same(ConvKind::kWeight, YOKE_BF16, 32, 1, 1);
     behind.padding[0] = 2, behind.oh = 36;
-    EXPECT_FALSE(is_proven(behind, has_amx));
+    EXPECT_FALSE(is_proven(behind));
     Conv overlapping = same(ConvKind::kForward, YOKE_BF16, 32, 1, 1);
     overlapping.stride[1] = 2, overlapping.ow = 16;
-    EXPECT_TRUE(is_proven(overlapping, has_amx));
+    EXPECT_TRUE(is_proven(overlapping));
     overlapping.c = 64;
-    EXPECT_FALSE(is_proven(overlapping, has_amx));
-    EXPECT_TRUE(is_proven(overlapping, false));
+    EXPECT_FALSE(is_proven(overlapping));
     overlapping.kind = ConvKind::kData;
-    EXPECT_TRUE(is_proven(overlapping, has_amx));
+    EXPECT_TRUE(is_proven(overlapping));
     Conv point = same(ConvKind::kData, YOKE_BF16, 32, 1, 1);
     point.kh = point.kw = 1, point.padding[0] = point.padding[1] = 0, point.stride[0] = 2;
-    EXPECT_TRUE(is_proven(point, has_amx));
+    EXPECT_TRUE(is_proven(point));
     point.padding[1] = 1;
-    EXPECT_FALSE(is_proven(point, has_amx));
+    EXPECT_FALSE(is_proven(point));
 }
 
 TEST(ConvTrusted, GivesOneDnnNoImageNorWeightWhoseBytesLeave31Bits)
