@@ -106,7 +106,6 @@ LauncherSource by_open_mpi(const Lookup &variable)
     return source;
 }
 
-// Within a step alone: the script of a batch job has SLURM_PROCID as well, and is no rank.
 // Returns how many tasks a node has by Slurm's list of all nodes, "2(x3),1"; nothing where the list cannot be read.
 std::optional<int32_t> tasks_of_node(std::string_view list, int64_t node)
 {
@@ -140,6 +139,7 @@ Said<int32_t> slurm_local_size(const Lookup &variable, const Said<int32_t> &loca
     return tasks && local_rank.value < *tasks ? Said<int32_t>{list.by, *tasks} : Said<int32_t>{};
 }
 
+// Within a step alone: the script of a batch job has SLURM_PROCID as well, and is no rank.
 LauncherSource by_slurm(const Lookup &variable)
 {
     LauncherSource source;

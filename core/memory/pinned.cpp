@@ -118,8 +118,8 @@ void use_pinned(PinnedBlock &block, Ref<Fence> fence)
 
 void use_pinned(PinnedBlock &block, Device &device)
 {
-    const std::lock_guard lock(
-        block.mutex);  // made and added as one, so that fences come in their lane's order
+    // The lock covers both steps, so that fences come in their lane's order.
+    const std::lock_guard lock(block.mutex);
     if (Ref<Fence> fence = fence_behind(device, memory_lane(device)); fence.present())
         add_fence(block, std::move(fence));
 }

@@ -222,7 +222,7 @@ void vjp_std(StdArgs a, Backward &b)
     const Tensor deviation = ops::view(b.out(2), grad->shape());
     // Where all elements are equal, the root has no slope; 0 is as good as any, and does no harm.
     const Tensor inverse = ops::where(ops::eq(deviation, 0.0), 0.0, ops::div(1.0, deviation));
-    // Of float64 the product of both may leave the range where the gradient does not.
+    // In float64 the product of both may leave the range where the gradient does not.
     if (a.x().dtype == YOKE_F64)
         b.set(a.kX, ops::mul(deviations(a, b, inverse), share));
     else

@@ -146,7 +146,7 @@ YOKE_HD double clip_factor(double norm, double max_norm)
     return select(factor > 1.0, 1.0, factor);
 }
 
-// What gradients computed in C are multiplied by, one after the other: a factor may be smaller than C's normal numbers
+// Factors by which a kernel multiplies gradients computed in C, one after the other: a factor may be smaller than C's normal numbers
 // where the products are normal.
 template <class C>
 struct ClipFactors {

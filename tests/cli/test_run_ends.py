@@ -165,13 +165,17 @@ group.barrier()
 """
 
 
+def run_with_dumps(folder, ranks, text):
+    """Runs a script under `yoke run`; returns how that ended, and the folder of its dumps."""
+    script, dumps = folder / "script.py", folder / "dumps"
+    script.write_text(text)
+    return subprocess.run([COMMAND, "run", "-n", str(ranks), "--", sys.executable, script], capture_output=True, text=True, timeout=PATIENCE,
+                          env={**os.environ, "YOKE_COMM_DUMP": str(dumps)}), dumps
+
+
 @pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 9)", "raise RuntimeError('lost')"])
 def test_the_others_dump_their_calls_before_they_are_ended(tmp_path, end):
-    script = tmp_path / "script.py"
-    script.write_text(LOSES_RANK_1.format(end=end))
-    dumps = tmp_path / "dumps"
-    done = subprocess.run([COMMAND, "run", "-n", "3", "--", sys.executable, script], capture_output=True, text=True, timeout=PATIENCE,
-                          env={**os.environ, "YOKE_COMM_DUMP": str(dumps)})
+    done, dumps = run_with_dumps(tmp_path, 3, LOSES_RANK_1.format(end=end))
     assert done.returncode in (1, 3, 128 + 9) and "rank 1 (process " in done.stderr, done
     assert {path.name.split("-of-")[0] for path in dumps.iterdir()} >= {"rank-0", "rank-2"}, done
     told = subprocess.run([COMMAND, "hang", dumps], capture_output=True, text=True, timeout=PATIENCE)
@@ -192,11 +196,7 @@ time.sleep(1000)
 
 @pytest.mark.parametrize("split", ["", "job, group = group, group.split(group.rank // 2, group.rank)"], ids=["job", "part"])
 def test_ranks_that_compute_dump_when_another_one_dies(tmp_path, split):
-    script = tmp_path / "script.py"
-    script.write_text(OUTSIDE_OF_CALLS.format(split=split))
-    dumps = tmp_path / "dumps"
-    done = subprocess.run([COMMAND, "run", "-n", "4", "--", sys.executable, script], capture_output=True, text=True, timeout=PATIENCE,
-                          env={**os.environ, "YOKE_COMM_DUMP": str(dumps)})
+    done, dumps = run_with_dumps(tmp_path, 4, OUTSIDE_OF_CALLS.format(split=split))
     assert done.returncode == 3, done
     told = [json.loads(path.read_text()) for path in dumps.iterdir()]
     writers = {each["ranks"][each["rank"]]["process"] for each in told if len(each["ranks"]) == 4}

@@ -67,7 +67,7 @@ bool reap_all(pid_t child, int &status)
 }
 
 // The child gets what a terminal's keys send by itself, since it is in the same group of processes. When a terminal
-// hangs up, the system tells only the leader of the session, which this process may be.
+// hangs up, the system tells only the process that leads the terminal, which this process may be.
 bool is_sent_on(int number, const siginfo_t &told)
 {
     if (number <= 0 || number == SIGCHLD) return false;

@@ -7,7 +7,7 @@ local base = {}
 local Module = { __name = "yoke.nn.Module", class_name = "Module" }
 base.Module = Module
 
--- What a module holds. Its own table stays empty, since Lua tells of the assignment to an absent field alone: a module
+-- Members and plain values of each module. A module's own table stays empty, since Lua tells of the assignment to an absent field alone: a module
 -- that follows a plain value must become a member.
 local members = setmetatable({}, { __mode = "k" })
 
