@@ -146,8 +146,8 @@ YOKE_HD double clip_factor(double norm, double max_norm)
     return select(factor > 1.0, 1.0, factor);
 }
 
-// Factors by which a kernel multiplies gradients computed in C, one after the other: a factor may be smaller than C's normal numbers
-// where the products are normal.
+// Factors by which a kernel multiplies gradients computed in C, one after the other: one factor might be smaller than
+// C's normal numbers where the products are normal.
 template <class C>
 struct ClipFactors {
     C first, second;
