@@ -232,7 +232,7 @@ def test_as_the_first_process_it_waits_for_orphans(tmp_path):
 def test_as_the_first_process_it_passes_signals_on(tmp_path, number, code):
     first = subprocess.Popen([*AS_FIRST, "sh", "-c", "echo > there; exec sleep 1000"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     until((tmp_path / "there").exists)
-    inner = int(subprocess.run(["pgrep", "-P", str(first.pid)], capture_output=True, text=True).stdout.split()[0])
+    inner = int(pathlib.Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()[0])
     os.kill(inner, number)
     _, told = first.communicate(timeout=PATIENCE)
     assert first.returncode == code and "ended with signal" in told, told

@@ -31,6 +31,18 @@ def counts_in(notes, counts):
     return json.loads(told.stdout)
 
 
+def is_kernel(path):
+    return path.parent == ROOT / "kernels/cuda/ops" and path.suffix in (".cu", ".cuh")
+
+
+def kernel_of(file, build):
+    """The path of a CUDA kernel's source that notes name, or None for other files.
+
+    Notes name a source as seen from the checkout (the compiler's prefix map does) or from the build (ccache does).
+    """
+    return next(filter(is_kernel, ((folder / file).resolve() for folder in (ROOT, build))), None)
+
+
 def counts_of(build):
     """How often each line of kernels/cuda ran, by file: instances of one template add up."""
     notes = sorted((build / "tests/emu/CMakeFiles/emu_cuda_module.dir").rglob("*.cu.gcno"))
@@ -40,8 +52,8 @@ def counts_of(build):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for told in pool.map(counts_in, notes, [ran.get(f"{path.stem}.gcda") for path in notes]):
             for file in told["files"]:
-                path = (build / file["file"]).resolve()
-                if path.parent == ROOT / "kernels/cuda/ops" and path.suffix in (".cu", ".cuh"):
+                path = kernel_of(file["file"], build)
+                if path:
                     for line in file["lines"]:
                         counts[path.name][line["line_number"]] += line["count"]
     return counts

@@ -154,10 +154,11 @@ def test_products_of_matrices_leave_sums_and_take_the_tensor_cores_time():
 
 def test_a_share_of_the_tensor_cores_below_its_target_is_found():
     wrong = []
-    one = types.SimpleNamespace(kernel=types.SimpleNamespace(stack=0), resident=2, limit="registers", unknown={})
+    kernel = types.SimpleNamespace(name="a_kernel", arch=90, stack=0)
+    one = types.SimpleNamespace(kernel=kernel, resident=2, limit="registers", unknown={})
     tensor.judge("case, card", 0.36, [one], 0.35, wrong)
     assert not wrong
-    one.kernel.stack = 16
+    kernel.stack = 16
     tensor.judge("case, card", 0.34, [one], 0.35, wrong)
     assert "stack frame of 16" in wrong[0] and "0.34 of the tensor cores' peak is predicted, of 0.35" in wrong[1]
 
