@@ -118,10 +118,12 @@ inline constexpr double kPoolScale = kHow == Adding::kShrunk ? 0x1p-64 : 1;
 // More terms than these are many: each is rounded to the digits of the sum before it.
 inline constexpr int64_t kManyTerms = 256;
 
-// Returns the terms of the longest sum along an axis, of a window or, in a gradient, of what windows share out.
+// Returns the terms of the longest sum along an axis, of a window or, in a gradient, of what windows share out. Windows
+// may be far larger than x: the count stops above kManyTerms, so that the product of two axes' counts fits.
 YOKE_HD int64_t longest_sum(const PoolAxis &a)
 {
-    return a.kernel ? a.kernel : max(divide_up(a.in, a.out), divide_up(a.out, a.in)) + 1;
+    const int64_t terms = a.kernel ? a.kernel : max(divide_up(a.in, a.out), divide_up(a.out, a.in)) + 1;
+    return min(terms, kManyTerms + 1);
 }
 
 YOKE_HD bool adds_many(const Pool &p)

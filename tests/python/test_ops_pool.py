@@ -153,6 +153,8 @@ def test_a_maximum_keeps_a_byte_and_four_where_windows_are_large(kernel, bytes_e
 
 def test_windows_far_beyond_x_take_no_time():
     assert yoke.avg_pool2d(yoke.ones((1, 1, 3, 3)), 2**40, 1, 2**39, count_include_pad=False).tolist() == [[[[1.0] * 4] * 4]]
+    tenths = yoke.full((1, 1, 128, 128), 0.1)
+    np.testing.assert_allclose(yoke.avg_pool2d(tenths, 2**40, count_include_pad=False, padding=2**39, stride=2**40).numpy(), 0.1, rtol=2e-7)
     assert yoke.max_pool2d(yoke.ones((1, 1, 2, 3)), (1, 2**30), 1, (0, 2**29)).tolist() == [[[[1.0] * 4] * 2]]
 
 
