@@ -19,13 +19,14 @@ bool is_small_enough(const Conv &c)
 
 bool is_proven(const Conv &c)
 {
-    const bool has_stride = std::max(c.stride[0], c.stride[1]) > 1;
+    const bool is_strided_point =
+        c.kh * c.kw == 1 && std::max(c.stride[0], c.stride[1]) > 1;
     constexpr int64_t kBlock = 16;  // channels that a kernel takes at once, at most
     const bool has_ragged_block = c.c / c.groups % kBlock != 0;
-    if (c.kind == ConvKind::kWeight && c.kh * c.kw == 1 && has_stride && has_ragged_block)
-        return false;
+    if (c.kind == ConvKind::kWeight && is_strided_point && has_ragged_block) return false;
     if (c.dtype != YOKE_BF16) return true;
-    if (c.kh * c.kw == 1) return !has_stride || (c.padding[0] == 0 && c.padding[1] == 0);
+    if (is_strided_point && (has_ragged_block || c.o / c.groups % kBlock != 0)) return false;
+    if (c.kh * c.kw == 1) return !is_strided_point || (c.padding[0] == 0 && c.padding[1] == 0);
     if (c.kind == ConvKind::kForward && c.stride[1] > 1 && c.kw > c.stride[1] &&
         c.c / c.groups > kAmxTile)
         return false;

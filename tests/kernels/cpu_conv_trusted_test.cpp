@@ -71,6 +71,20 @@ TEST(ConvTrusted, GivesOneDnnNoGradientByWeightOfAStridedPointWithARaggedBlockOf
         }
 }
 
+TEST(ConvTrusted, GivesOneDnnNoStridedPointOfBf16WithARaggedBlockOfChannels)
+{
+    for (ConvKind kind : kKinds)
+        for (int64_t channels : {1, 3, 17, 24}) {
+            Conv point = same(kind, YOKE_BF16, 32, 1, 1);
+            point.kh = point.kw = 1, point.padding[0] = point.padding[1] = 0, point.stride[1] = 2;
+            EXPECT_TRUE(is_proven(point));
+            point.o = channels;
+            EXPECT_FALSE(is_proven(point)) << channels;
+            point.o = 48, point.c = channels;
+            EXPECT_FALSE(is_proven(point)) << channels;
+        }
+}
+
 TEST(ConvTrusted, LooksAtWhatStridesLeaveOutAndAtPaddingThatAWindowMeetsAlone)
 {
     Conv apart = same(ConvKind::kData, YOKE_BF16, 32, 1, 1);

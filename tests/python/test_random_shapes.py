@@ -124,11 +124,16 @@ def start(surroundings, level, *arguments, **more):
                             stderr=subprocess.STDOUT, env=surroundings | {"ONEDNN_MAX_CPU_ISA": level} | more)
 
 
+def needs(level):
+    """Skips the test where the processor lacks the level."""
+    missing = FLAGS[level] - set(pathlib.Path("/proc/cpuinfo").read_text().split())
+    if missing:
+        pytest.skip(f"this processor has no {level}: it lacks {', '.join(sorted(missing))}")
+
+
 @pytest.mark.parametrize("level", FLAGS)
 def test_shapes_are_right_to_rounding_at_every_level(level, surroundings):
-    here = set(pathlib.Path("/proc/cpuinfo").read_text().split())
-    if not FLAGS[level] <= here:
-        pytest.skip(f"this processor has no {level}: it lacks {', '.join(sorted(FLAGS[level] - here))}")
+    needs(level)
     share = -(-SHAPES // SHARES)
     running = [start(surroundings, level, "--first", str(share * i), "--shapes", str(share)) for i in range(SHARES)]
     told = [one.communicate()[0] for one in running]
@@ -139,6 +144,15 @@ def test_shapes_are_right_to_rounding_at_every_level(level, surroundings):
 @pytest.mark.parametrize("number", [19637])  # a gradient by weight of 1 x 1 with a stride and three channels
 def test_nothing_is_written_beside_the_memory_of_an_engine(number, surroundings):
     one = start(surroundings, "AVX2", "--only", str(number))
+    told = one.communicate()[0]
+    assert one.returncode == 0, told
+
+
+@pytest.mark.parametrize("number", [16330])  # a gradient by x of 1 x 1 with a stride, of three channels
+@pytest.mark.parametrize("level", ["AVX512_CORE_BF16", "AVX512_CORE_AMX"])
+def test_shapes_that_were_wrong_at_a_level_are_right(level, number, surroundings):
+    needs(level)
+    one = start(surroundings, level, "--only", str(number))
     told = one.communicate()[0]
     assert one.returncode == 0, told
 
