@@ -122,7 +122,8 @@ inline constexpr int64_t kManyTerms = 256;
 // may be far larger than x: the count stops above kManyTerms, so that the product of two axes' counts fits.
 YOKE_HD int64_t longest_sum(const PoolAxis &a)
 {
-    const int64_t terms = a.kernel ? a.kernel : max(divide_up(a.in, a.out), divide_up(a.out, a.in)) + 1;
+    const int64_t terms =
+        a.kernel ? a.kernel : max(divide_up(a.in, a.out), divide_up(a.out, a.in)) + 1;
     return min(terms, kManyTerms + 1);
 }
 

@@ -19,8 +19,7 @@ bool is_small_enough(const Conv &c)
 
 bool is_proven(const Conv &c)
 {
-    const bool is_strided_point =
-        c.kh * c.kw == 1 && std::max(c.stride[0], c.stride[1]) > 1;
+    const bool is_strided_point = c.kh * c.kw == 1 && std::max(c.stride[0], c.stride[1]) > 1;
     constexpr int64_t kBlock = 16;  // channels that a kernel takes at once, at most
     const bool has_ragged_block = c.c / c.groups % kBlock != 0;
     if (c.kind == ConvKind::kWeight && is_strided_point && has_ragged_block) return false;

@@ -17,7 +17,7 @@ YOKE_ON_EVERY_BACKEND(AskingEngines);
 
 namespace {
 
-constexpr int64_t kCount = 50'000;  // more than what goes in one message
+constexpr int64_t kGoneCount = 50'000;  // more than what goes in one message
 
 }  // namespace
 
@@ -47,16 +47,16 @@ TEST_P(AskingEngines, ARankThatHasGoneIsNotMissedByWhoDoesNotWaitForIt)
 TEST_P(AskingEngines, ARankThatDiesAmidElementsIsNamed)
 {
     run({}, [&](Rank &r) {
-        std::vector<float> in(kCount), out(static_cast<size_t>(kCount * 2));
-        r.lie = [](yoke_comm_signature &said) { said.count = kCount; };
+        std::vector<float> in(kGoneCount), out(static_cast<size_t>(kGoneCount * 2));
+        r.lie = [](yoke_comm_signature &said) { said.count = kGoneCount; };
         bool has_asked = false;
         r.find_gone = [&](std::span<const int32_t> asked, bool died) {
             EXPECT_EQ(asked.size(), 2U);
             EXPECT_TRUE(died);
             return std::exchange(has_asked, true) ? 1 : -1;
         };
-        const yoke_status status =
-            r.run(YOKE_COMM_ALL_GATHER, YOKE_F32, r.rank == 1 ? 0 : kCount, in.data(), out.data());
+        const yoke_status status = r.run(YOKE_COMM_ALL_GATHER, YOKE_F32,
+                                         r.rank == 1 ? 0 : kGoneCount, in.data(), out.data());
         r.meet();
         if (r.rank == 1) return;
         EXPECT_EQ(status, YOKE_E_COMM);

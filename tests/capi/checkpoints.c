@@ -128,7 +128,8 @@ static void what_the_system_refuses_is_no_damage(void)
     for (int64_t i = 1; i <= 2; ++i) save(manager, i, i, 1);
     CHECK(load(manager, -1, 1) == 2);
     // The sanitizer opens a pipe when it checks a type for the first time, and takes a failure for a wrong object.
-    FAILS(yoke_checkpoint_manager_load(manager, 9, NULL, 1, NULL, &state), YOKE_E_CHECKPOINT, folder);
+    FAILS(yoke_checkpoint_manager_load(manager, 9, NULL, 1, NULL, &state), YOKE_E_CHECKPOINT,
+          folder);
     CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
     const struct rlimit none = {3, files.rlim_max};
     CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);

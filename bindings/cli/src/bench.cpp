@@ -14,7 +14,7 @@ namespace yoke::cli {
 
 namespace {
 
-struct Options {
+struct BenchOptions {
     std::string spec = "auto", svg;
     double seconds = 0.5;
     bool json = false;
@@ -100,7 +100,7 @@ void print_as_json(const Bench &bench)
                 {"peer_catalog", bench.peer_nominal > 0 ? Json(bench.peer_nominal) : Json()}});
 }
 
-int run(const Options &options)
+int run(const BenchOptions &options)
 {
     const Device device = make<Device>(yoke_device_open, options.spec.c_str());
     const Bench bench = measure(device.get(), options.seconds);
@@ -118,7 +118,7 @@ int run(const Options &options)
 
 void add_bench(CLI::App &app, Action &action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<BenchOptions>();
     CLI::App *bench = app.add_subcommand("bench", "Measures")->require_subcommand(1);
     CLI::App *command = bench->add_subcommand(
         "device", "Products, copies and launches of a device, beside its catalog and the CPU");

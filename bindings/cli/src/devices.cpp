@@ -14,7 +14,7 @@ namespace yoke::cli {
 
 namespace {
 
-struct Options {
+struct DevicesOptions {
     bool json = false, watch = false, catalog = false, processes = false, list = false;
     double every = 2;
 };
@@ -197,7 +197,7 @@ void print_machine(yoke_inventory *inventory, int width)
     fputs(wrapped(line, width, 0).c_str(), stdout);
 }
 
-void print_once(const Options &options)
+void print_once(const DevicesOptions &options)
 {
     const Inventory inventory = make<Inventory>(yoke_inventory_take);
     if (options.json) return print_json(machine_json(inventory.get()));
@@ -214,7 +214,7 @@ void print_once(const Options &options)
 
 volatile std::sig_atomic_t stopped = 0;
 
-int watch(const Options &options)
+int watch(const DevicesOptions &options)
 {
     std::signal(SIGINT, [](int) { stopped = 1; });
     while (!stopped) {
@@ -268,7 +268,7 @@ int print_catalog(bool json)
 
 void add_devices(CLI::App &app, Action &action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DevicesOptions>();
     CLI::App *command = app.add_subcommand(
         "devices", "Every GPU in the machine, its state, and why one is not usable");
     command->add_flag("--json", options->json,

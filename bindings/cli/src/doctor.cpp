@@ -14,7 +14,7 @@ int verify_off(bool json);  // verify_off.cpp
 
 namespace {
 
-struct Options {
+struct DoctorOptions {
     bool json = false, redact = false, all = false, verify_off = false, no_probe = false;
     double deadline = 0;
     std::string record;
@@ -86,12 +86,12 @@ void print_text(const Examination &examination, bool all)
            all ? "" : " (--all shows each)");
 }
 
-uint32_t flags_of(const Options &options)
+uint32_t flags_of(const DoctorOptions &options)
 {
     return (options.no_probe ? 0 : YOKE_DOCTOR_PROBE) | (options.redact ? YOKE_DOCTOR_REDACT : 0);
 }
 
-Examination examined(const Options &options)
+Examination examined(const DoctorOptions &options)
 {
     const Report report = make<Report>(yoke_doctor, flags_of(options), options.deadline);
     Examination examination{{}, yoke_report_exit_code(report.get())};
@@ -112,7 +112,7 @@ int32_t status_of(const std::string &word)
 
 // Records, and gives the report that was recorded: to examine a second time would take as long again, and a machine
 // that changes meanwhile would show something else than what lies in the folder.
-Examination recorded(const Options &options)
+Examination recorded(const DoctorOptions &options)
 {
     check(yoke_doctor_record_v2(options.record.c_str(), flags_of(options), options.deadline));
     fprintf(stderr, "yoke: recorded in %s\n", options.record.c_str());
@@ -126,7 +126,7 @@ Examination recorded(const Options &options)
     return examination;
 }
 
-int run(const Options &options)
+int run(const DoctorOptions &options)
 {
     if (options.verify_off) return verify_off(options.json);
     const Examination examination = options.record.empty() ? examined(options) : recorded(options);
@@ -145,7 +145,7 @@ int run(const Options &options)
 
 void add_doctor(CLI::App &app, Action &action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DoctorOptions>();
     CLI::App *command =
         app.add_subcommand("doctor", "What is wrong with this machine's GPUs, and the remedy");
     command->footer(

@@ -11,7 +11,7 @@ namespace yoke::cli {
 
 namespace {
 
-struct Options {
+struct HangOptions {
     std::vector<std::string> paths;
     bool json = false;
 };
@@ -105,7 +105,7 @@ Json report_of(const std::vector<const char *> &paths)
     }
 }
 
-int run(const Options &options)
+int run(const HangOptions &options)
 {
     std::vector<const char *> paths;
     for (const std::string &path : options.paths) paths.push_back(path.c_str());
@@ -125,7 +125,7 @@ int run(const Options &options)
 
 void add_hang(CLI::App &app, Action &action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<HangOptions>();
     CLI::App *command = app.add_subcommand(
         "hang", "Which rank is stuck, in which call and line, and who never came");
     command->footer(

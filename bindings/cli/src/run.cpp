@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kShortestGrace = 0.001, kLongestGrace = 86400;
 
-struct Options {
+struct RunOptions {
     std::optional<int32_t> ranks, nodes, node;
     std::optional<std::string> master;
     int32_t restarts = 0;
@@ -110,7 +110,7 @@ void leave_signals_to_ranks()
     std::signal(SIGCHLD, SIG_DFL);  // or nobody would learn how ranks end
 }
 
-yoke_run_options settled(const Options &options, const std::string &master)
+yoke_run_options settled(const RunOptions &options, const std::string &master)
 {
     yoke_run_options all{};
     all.struct_size = sizeof all;
@@ -131,7 +131,7 @@ yoke_run_options settled(const Options &options, const std::string &master)
     return all;
 }
 
-int run(const Options &options)
+int run(const RunOptions &options)
 {
     if (is_first_process()) return be_first_process();
     const std::string master = settle_master(options.master);
@@ -159,7 +159,7 @@ CLI::Option *add(CLI::App *command, const std::string &name, std::optional<T> &p
 
 void add_run(CLI::App &app, Action &action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<RunOptions>();
     CLI::App *command = app.add_subcommand("run", "Start the ranks of a job on this machine");
     command->footer(
         "Example: yoke run -n 4 -- python train.py\n"

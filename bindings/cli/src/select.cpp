@@ -12,7 +12,7 @@ namespace yoke::cli {
 
 namespace {
 
-struct Options {
+struct SelectOptions {
     std::string spec = "auto";
     bool explain = false, json = false;
 };
@@ -81,7 +81,7 @@ void print_as_json(yoke_explanation *explanation, const std::string &spec)
                 {"candidates", all}});
 }
 
-int select(const Options &options)
+int select(const SelectOptions &options)
 {
     const Explanation explanation = make<Explanation>(yoke_explain, options.spec.c_str());
     std::string problem = yoke_explanation_problem(explanation.get());
@@ -104,7 +104,7 @@ int select(const Options &options)
 
 void add_select(CLI::App &app, Action &action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SelectOptions>();
     CLI::App *command =
         app.add_subcommand("select", "Which cards to take, as a value for CUDA_VISIBLE_DEVICES");
     command->footer(

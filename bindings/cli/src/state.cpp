@@ -14,7 +14,7 @@ namespace yoke::cli {
 
 namespace {
 
-struct Options {
+struct StateOptions {
     std::string path;
     bool verify = false, json = false;
 };
@@ -109,7 +109,7 @@ void print_checkpoints(const Json &folder)
                   stdout);
 }
 
-int run(const Options &options)
+int run(const StateOptions &options)
 {
     const bool is_folder = holds_checkpoints(options.path);
     const Json found = is_folder ? checkpoints_json(options.path, options.verify)
@@ -129,7 +129,7 @@ int run(const Options &options)
 
 void add_state(CLI::App &app, Action &action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<StateOptions>();
     CLI::App *command = app.add_subcommand(
         "state", "What a saved state holds: a file, a set of files, a folder of checkpoints");
     command->footer(

@@ -110,7 +110,7 @@ Json links_json(yoke_inventory *inventory)
     return rows;
 }
 
-int print(bool json)
+int print_topology(bool json)
 {
     const Inventory inventory = make<Inventory>(yoke_inventory_take);
     if (json) {
@@ -141,7 +141,7 @@ void add_topology(CLI::App &app, Action &action)
     auto json = std::make_shared<bool>(false);
     CLI::App *command = app.add_subcommand("topology", "How the cards are joined, as a matrix");
     command->add_flag("--json", *json, "For programs");
-    command->callback([json, &action] { action = [json] { return print(*json); }; });
+    command->callback([json, &action] { action = [json] { return print_topology(*json); }; });
 }
 
 }  // namespace yoke::cli

@@ -14,7 +14,7 @@ namespace {
 // To ask why CUDA is not used tries it, as a program's first use would.
 constexpr const char *kKinds[] = {"cuda", "cpu"};
 
-int print(bool json)
+int print_version(bool json)
 {
     Json kinds = Json::object();
     for (const char *kind : kKinds) {
@@ -46,7 +46,7 @@ void add_version(CLI::App &app, Action &action)
     CLI::App *command = app.add_subcommand(
         "version", "Version, compiler, engines, and why a kind of device is not used");
     command->add_flag("--json", *json, "For programs");
-    command->callback([json, &action] { action = [json] { return print(*json); }; });
+    command->callback([json, &action] { action = [json] { return print_version(*json); }; });
 }
 
 }  // namespace yoke::cli

@@ -62,8 +62,8 @@ py::object as_sequence(const py::object &value)
     return is_tensor(value.ptr()) ? py::object(py::make_tuple(value)) : value;
 }
 
-py::list grad(const py::object &outputs, const py::object &inputs, const py::object &grad_outputs,
-              const py::object &retain_graph)
+py::list grads_of(const py::object &outputs, const py::object &inputs,
+                  const py::object &grad_outputs, const py::object &retain_graph)
 {
     const TensorSequence from(as_sequence(outputs), "grad", "outputs");
     const TensorSequence to(as_sequence(inputs), "grad", "inputs");
@@ -137,7 +137,7 @@ void bind_autograd(py::module_ &module)
         py::arg("device") = py::none(),
         "The half that ops on a device are cast to under autocast.");
     module.def("_saved_tensors", saved_tensors, py::arg("tensor"));
-    module.def("_grad", grad, py::arg("outputs"), py::arg("inputs"), py::arg("grad_outputs"),
+    module.def("_grad", grads_of, py::arg("outputs"), py::arg("inputs"), py::arg("grad_outputs"),
                py::arg("retain_graph"));
 }
 

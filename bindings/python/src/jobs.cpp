@@ -44,7 +44,7 @@ py::list variables()
 }
 
 // Exit code, text and trace of the first that failed, as yoke_run_result has them. Each rank reads `input`.
-py::tuple run(const py::list &command, const py::object &ranks, const py::bytes &input)
+py::tuple run_ranks(const py::list &command, const py::object &ranks, const py::bytes &input)
 {
     std::vector<const char *> words;  // which the list keeps
     for (const py::handle &word : command) words.push_back(need_text(word, "spawn", "command"));
@@ -70,7 +70,7 @@ py::tuple run(const py::list &command, const py::object &ranks, const py::bytes 
 
 void bind_jobs(py::module_ &module)
 {
-    module.def("_run", run, py::arg("command"), py::arg("ranks"), py::arg("input"));
+    module.def("_run", run_ranks, py::arg("command"), py::arg("ranks"), py::arg("input"));
     module.def("_comm_variables", variables);
     module.def("_comm_hang", hang, py::arg("paths"));
 }

@@ -5,6 +5,7 @@
 #include "core/base/store_file.h"
 #include "core/base/store_hash.h"
 #include "core/base/store_server.h"
+#include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 
@@ -17,11 +18,7 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
-
-Deadline soon()
-{
-    return Deadline::after(20);  // of what is expected to happen
-}
+using test::soon;
 
 // A job's stores: each rank of it opens one.
 class Kind {

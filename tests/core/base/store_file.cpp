@@ -1,6 +1,7 @@
 // What former runs and killed writers leave in a store's file.
 #include "core/base/store_file.h"
 
+#include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 
@@ -27,11 +28,7 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
-
-Deadline soon()
-{
-    return Deadline::after(20);
-}
+using test::soon;
 
 std::string path_of(const char *name)
 {

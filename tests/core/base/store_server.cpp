@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/store_client.h"
 #include "core/base/store_wire.h"
+#include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 
@@ -18,11 +19,7 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
-
-Deadline soon()
-{
-    return Deadline::after(20);
-}
+using test::soon;
 
 // What was told of connections, to be waited for.
 class Events {

@@ -12,7 +12,7 @@ namespace {
 using test::expect_error;
 using Variables = std::map<std::string, std::string>;
 
-Environment read(const Variables &variables, const InitArguments &arguments = {})
+Environment environment_of(const Variables &variables, const InitArguments &arguments = {})
 {
     const auto variable = [&](const char *name) -> const char * {
         const auto found = variables.find(name);
@@ -90,7 +90,7 @@ const Variables kSrun = {{"SLURM_PROCID", "3"},
 
 TEST(Environment, OfYokeRunIsAJobOfItsOwnWithinAnother)
 {
-    const Environment found = read(kYokeRun);
+    const Environment found = environment_of(kYokeRun);
     EXPECT_EQ(found.source, "yoke run");
     EXPECT_EQ(found.job, "yoke run 0123456789abcdef");
     EXPECT_EQ(found.epoch, 2);
@@ -99,12 +99,12 @@ TEST(Environment, OfYokeRunIsAJobOfItsOwnWithinAnother)
     EXPECT_EQ(found.port, 41213);
     EXPECT_FALSE(found.agent_store);
     // torchrun within it is the inner one.
-    EXPECT_EQ(read(with(kYokeRun, kTorchrun)).job, "torchrun 7f3a");
+    EXPECT_EQ(environment_of(with(kYokeRun, kTorchrun)).job, "torchrun 7f3a");
 }
 
 TEST(Environment, FourVariablesSuffice)
 {
-    const Environment found = read(kFour);
+    const Environment found = environment_of(kFour);
     EXPECT_EQ(found.rank, 3);
     EXPECT_EQ(found.size, 8);
     EXPECT_EQ(found.hosts, std::vector<std::string>{"node7"});
@@ -112,12 +112,13 @@ TEST(Environment, FourVariablesSuffice)
     EXPECT_EQ(found.local_rank, -1);
     EXPECT_EQ(found.source, "RANK and WORLD_SIZE");
     EXPECT_FALSE(found.agent_store);
-    EXPECT_EQ(read(with(kFour, {{"MASTER_ADDR", "[::1]"}})).hosts, std::vector<std::string>{"::1"});
+    EXPECT_EQ(environment_of(with(kFour, {{"MASTER_ADDR", "[::1]"}})).hosts,
+              std::vector<std::string>{"::1"});
 }
 
 TEST(Environment, UnderTorchrunThePortIsTheAgentsAndTheRestartsAreTheEpoch)
 {
-    const Environment found = read(kTorchrun);
+    const Environment found = environment_of(kTorchrun);
     EXPECT_EQ(found.source, "torchrun");
     EXPECT_EQ(found.rank, 1);
     EXPECT_EQ(found.local_rank, 1);
@@ -125,14 +126,15 @@ TEST(Environment, UnderTorchrunThePortIsTheAgentsAndTheRestartsAreTheEpoch)
     EXPECT_TRUE(found.agent_store);
     EXPECT_EQ(found.job, "torchrun 7f3a");
     EXPECT_EQ(found.epoch, 2);
-    EXPECT_FALSE(read(with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).agent_store);
+    EXPECT_FALSE(
+        environment_of(with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).agent_store);
     // An address of the caller's own is not the agent's.
-    EXPECT_FALSE(read(kTorchrun, url("tcp://localhost:5000")).agent_store);
+    EXPECT_FALSE(environment_of(kTorchrun, url("tcp://localhost:5000")).agent_store);
 }
 
 TEST(Environment, UnderMpirunTheHeadNodeIsInItsUri)
 {
-    const Environment found = read(kMpirun);
+    const Environment found = environment_of(kMpirun);
     EXPECT_EQ(found.source, "PMIx");
     EXPECT_EQ(found.rank, 2);
     EXPECT_EQ(found.size, 4);
@@ -146,7 +148,7 @@ TEST(Environment, UnderMpirunTheHeadNodeIsInItsUri)
 
 TEST(Environment, UnderSrunTheFirstNodeOfTheStepHasRankZero)
 {
-    const Environment found = read(kSrun);
+    const Environment found = environment_of(kSrun);
     EXPECT_EQ(found.source, "Slurm step 77.0");
     EXPECT_EQ(found.rank, 3);
     EXPECT_EQ(found.size, 4);
@@ -158,26 +160,26 @@ TEST(Environment, UnderSrunTheFirstNodeOfTheStepHasRankZero)
 TEST(Environment, PmixTakesTheSizeFromWhoeverHasIt)
 {
     const Environment found =
-        read(with(kSrun, {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.77.0"}}));
+        environment_of(with(kSrun, {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.77.0"}}));
     EXPECT_EQ(found.source, "PMIx");
     EXPECT_EQ(found.size, 4);
     EXPECT_EQ(found.hosts, std::vector<std::string>{"node01"});
     expect_error(YOKE_E_VALUE, {"the rank 3 (PMIX_RANK)", "missing: the size (WORLD_SIZE)"}, [] {
-        read({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "x"}});
+        environment_of({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "x"}});
     });
 }
 
 TEST(Environment, MpirunWithinASlurmJobIsNotComparedWithItsDaemons)
 {
     const Environment found =
-        read(with(kMpirun, with(kSrun, {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}})));
+        environment_of(with(kMpirun, with(kSrun, {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}})));
     EXPECT_EQ(found.rank, 2);
     EXPECT_EQ(found.size, 4);
 }
 
 TEST(Environment, TorchrunWithinASlurmStepIsNotComparedWithIt)
 {
-    const Environment found = read(with(kTorchrun, kSrun));
+    const Environment found = environment_of(with(kTorchrun, kSrun));
     EXPECT_EQ(found.rank, 1);
     EXPECT_EQ(found.size, 2);
     EXPECT_EQ(found.hosts, std::vector<std::string>{"localhost"});
@@ -186,10 +188,10 @@ TEST(Environment, TorchrunWithinASlurmStepIsNotComparedWithIt)
 TEST(Environment, TheScriptOfABatchJobIsNoRank)
 {
     expect_error(YOKE_E_VALUE, {"found nothing", "RANK"}, [] {
-        read({{"SLURM_PROCID", "0"},
-              {"SLURM_NTASKS", "4"},
-              {"SLURM_JOB_ID", "77"},
-              {"SLURM_NODELIST", "node[01-02]"}});
+        environment_of({{"SLURM_PROCID", "0"},
+                        {"SLURM_NTASKS", "4"},
+                        {"SLURM_JOB_ID", "77"},
+                        {"SLURM_NODELIST", "node[01-02]"}});
     });
 }
 
@@ -205,32 +207,32 @@ TEST(Environment, ASizeOrRankThatCannotBeIsNamed)
         arguments.size = size;
         const std::string named = format("the size is %d (the argument world_size)", size);
         expect_error(YOKE_E_VALUE, {named.c_str(), "1 to 65536 ranks"},
-                     [&] { read({}, arguments); });
+                     [&] { environment_of({}, arguments); });
     }
     InitArguments arguments = url("tcp://127.0.0.1:29500");
     arguments.rank = -1;
     arguments.size = 4;
     expect_error(YOKE_E_VALUE, {"the rank is -1 (the argument rank)", "0 to 3"},
-                 [&] { read({}, arguments); });
+                 [&] { environment_of({}, arguments); });
     expect_error(YOKE_E_VALUE, {"the size is 0 (WORLD_SIZE)"}, [] {
-        read(with(kFour, {{"WORLD_SIZE", "0"}}));
+        environment_of(with(kFour, {{"WORLD_SIZE", "0"}}));
     });
     arguments.init_method = "env://";  // whatever is missing beside it
     expect_error(YOKE_E_VALUE, {"the rank is -1 (the argument rank)"},
-                 [&] { read({}, arguments); });
+                 [&] { environment_of({}, arguments); });
 }
 
 TEST(Environment, ARankThatIsNotBelowTheSizeIsNamedWithWhoSaidBoth)
 {
-    const Environment found = read(with(kFour, {{"RANK", "9"}}));
+    const Environment found = environment_of(with(kFour, {{"RANK", "9"}}));
     EXPECT_EQ(found.rank, 9);  // the others are told of it
     expect_error(YOKE_E_VALUE, {"the rank is 9 (RANK), and the size 8 (WORLD_SIZE)", "0 to 7"},
                  [&] { check_rank(found); });
-    const Environment mixed = read(
+    const Environment mixed = environment_of(
         with(kMpirun, {{"WORLD_SIZE", "4"}, {"PMIX_RANK", "4"}, {"OMPI_COMM_WORLD_RANK", "4"}}));
     expect_error(YOKE_E_VALUE, {"the rank is 4 (PMIX_RANK), and the size 4 (WORLD_SIZE)"},
                  [&] { check_rank(mixed); });
-    check_rank(read(kFour));
+    check_rank(environment_of(kFour));
 }
 
 TEST(Environment, NodesTimesRanksThatAreTooManyAreNamed)
@@ -238,15 +240,16 @@ TEST(Environment, NodesTimesRanksThatAreTooManyAreNamed)
     Variables many = {{"PET_NNODES", "65536"},    {"PET_NPROC_PER_NODE", "65536"},
                       {"PET_NODE_RANK", "0"},     {"LOCAL_RANK", "0"},
                       {"PET_MASTER_ADDR", "job"}, {"PET_MASTER_PORT", "29400"}};
-    expect_error(YOKE_E_VALUE, {"PET_NNODES", "4294967296 ranks", "65536"}, [&] { read(many); });
+    expect_error(YOKE_E_VALUE, {"PET_NNODES", "4294967296 ranks", "65536"},
+                 [&] { environment_of(many); });
     many["PET_NNODES"] = "2";
     many["PET_NODE_RANK"] = "2147483647";
-    expect_error(YOKE_E_VALUE, {"PET_NODE_RANK", "ranks"}, [&] { read(many); });
+    expect_error(YOKE_E_VALUE, {"PET_NODE_RANK", "ranks"}, [&] { environment_of(many); });
 }
 
 TEST(Environment, OfKubeflowsPetVariablesEachNodeIsARank)
 {
-    const Environment found = read(kKubeflow);
+    const Environment found = environment_of(kKubeflow);
     EXPECT_EQ(found.source, "Kubeflow's PET_*");
     EXPECT_EQ(found.rank, 2);
     EXPECT_EQ(found.size, 4);
@@ -255,29 +258,29 @@ TEST(Environment, OfKubeflowsPetVariablesEachNodeIsARank)
     EXPECT_EQ(found.hosts, std::vector<std::string>{"job-node-0-0.job"});
     EXPECT_EQ(found.port, 29400);
     const Environment second =
-        read(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}, {"LOCAL_RANK", "5"}}));
+        environment_of(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}, {"LOCAL_RANK", "5"}}));
     EXPECT_EQ(second.rank, 21);
     EXPECT_EQ(second.size, 32);
     // Eight processes on a node, and nothing says which this one is; torchrun would.
     expect_error(YOKE_E_VALUE, {"the rank (RANK)"}, [] {
-        read(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}}));
+        environment_of(with(kKubeflow, {{"PET_NPROC_PER_NODE", "8"}}));
     });
-    EXPECT_EQ(read(with(kTorchrun, with(kKubeflow, {{"PET_NNODES", "1:4"}}))).size, 2);
+    EXPECT_EQ(environment_of(with(kTorchrun, with(kKubeflow, {{"PET_NNODES", "1:4"}}))).size, 2);
 }
 
 TEST(Environment, AnIndexedJobGivesTheRank)
 {
-    const Environment found = read({{"JOB_COMPLETION_INDEX", "1"},
-                                    {"WORLD_SIZE", "2"},
-                                    {"MASTER_ADDR", "job-0.svc"},
-                                    {"MASTER_PORT", "29500"}});
+    const Environment found = environment_of({{"JOB_COMPLETION_INDEX", "1"},
+                                              {"WORLD_SIZE", "2"},
+                                              {"MASTER_ADDR", "job-0.svc"},
+                                              {"MASTER_PORT", "29500"}});
     EXPECT_EQ(found.source, "an indexed Job of Kubernetes");
     EXPECT_EQ(found.rank, 1);
     expect_error(YOKE_E_VALUE,
                  {"the rank 1 (JOB_COMPLETION_INDEX)", "the size (WORLD_SIZE)", "MASTER_ADDR",
                   "MASTER_PORT"},
                  [] {
-                     read({{"JOB_COMPLETION_INDEX", "1"}});
+                     environment_of({{"JOB_COMPLETION_INDEX", "1"}});
                  });
 }
 
@@ -286,14 +289,14 @@ TEST(Environment, AUrlAndArgumentsComeFirst)
     InitArguments arguments = url("tcp://[fd00::7]:5000");
     arguments.rank = 0;
     arguments.size = 2;
-    const Environment found = read(kFour, arguments);
+    const Environment found = environment_of(kFour, arguments);
     EXPECT_EQ(found.source, "explicit arguments");
     EXPECT_EQ(found.rank, 0);
     EXPECT_EQ(found.size, 2);
     EXPECT_EQ(found.hosts, std::vector<std::string>{"fd00::7"});
     EXPECT_EQ(found.port, 5000);
-    EXPECT_EQ(read({}, url("tcp://a:1?rank=1&world_size=2")).rank, 1);
-    const Environment file = read({}, url("file:///tmp/x?rank=1&world_size=2"));
+    EXPECT_EQ(environment_of({}, url("tcp://a:1?rank=1&world_size=2")).rank, 1);
+    const Environment file = environment_of({}, url("file:///tmp/x?rank=1&world_size=2"));
     EXPECT_EQ(file.file, "/tmp/x");
     EXPECT_TRUE(file.hosts.empty());
 }
@@ -301,29 +304,31 @@ TEST(Environment, AUrlAndArgumentsComeFirst)
 TEST(Environment, WhatContradictsItselfIsNamedWithBothValues)
 {
     expect_error(YOKE_E_VALUE, {"RANK says", "3", "OMPI_COMM_WORLD_RANK", "2"}, [] {
-        read(with(kFour, {{"OMPI_COMM_WORLD_RANK", "2"}}));
+        environment_of(with(kFour, {{"OMPI_COMM_WORLD_RANK", "2"}}));
     });
     expect_error(YOKE_E_VALUE, {"WORLD_SIZE says", "8", "SLURM_NTASKS", "4"},
-                 [] { read(with(kFour, kSrun)); });
+                 [] { environment_of(with(kFour, kSrun)); });
     InitArguments rank;
     rank.rank = 1;
-    expect_error(YOKE_E_VALUE, {"the argument rank", "1", "RANK", "3"}, [&] { read(kFour, rank); });
+    expect_error(YOKE_E_VALUE, {"the argument rank", "1", "RANK", "3"},
+                 [&] { environment_of(kFour, rank); });
 }
 
 TEST(Environment, AUrlThatContradictsItselfOrTheArgumentsIsRefused)
 {
     InitArguments arguments = url("tcp://127.0.0.1:29500?rank=1&world_size=4");
     arguments.rank = 1;
-    EXPECT_EQ(read({}, arguments).rank, 1);
+    EXPECT_EQ(environment_of({}, arguments).rank, 1);
     arguments.rank = 2;
     expect_error(YOKE_E_VALUE, {"init_method's rank says that the rank is 1", "rank that it is 2"},
-                 [&] { read({}, arguments); });
+                 [&] { environment_of({}, arguments); });
     arguments = url("tcp://127.0.0.1:29500?rank=1&world_size=4");
     arguments.size = 8;
     expect_error(YOKE_E_VALUE, {"init_method's world_size says that the size is 4", "it is 8"},
-                 [&] { read({}, arguments); });
-    expect_error(YOKE_E_VALUE, {"the rank is 1", "it is 3"},
-                 [] { read({}, url("tcp://127.0.0.1:29500?rank=1&rank=3&world_size=4")); });
+                 [&] { environment_of({}, arguments); });
+    expect_error(YOKE_E_VALUE, {"the rank is 1", "it is 3"}, [] {
+        environment_of({}, url("tcp://127.0.0.1:29500?rank=1&rank=3&world_size=4"));
+    });
 }
 
 TEST(Environment, WhatIsMissingIsListedBesideWhatWasFound)
@@ -332,28 +337,29 @@ TEST(Environment, WhatIsMissingIsListedBesideWhatWasFound)
                  {"found the rank 3 (RANK), the size 8 (WORLD_SIZE)",
                   "missing: rank 0's host (MASTER_ADDR), its port (MASTER_PORT)", "torchrun"},
                  [] {
-                     read({{"RANK", "3"}, {"WORLD_SIZE", "8"}});
+                     environment_of({{"RANK", "3"}, {"WORLD_SIZE", "8"}});
                  });
     expect_error(YOKE_E_VALUE, {"found nothing", "the rank (RANK), the size (WORLD_SIZE)"}, [] {
-        read({{"RANK", ""}});
+        environment_of({{"RANK", ""}});
     });
-    EXPECT_EQ(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).size, 1);
+    EXPECT_EQ(environment_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).size, 1);
 }
 
 TEST(Environment, WhatIsNoNumberIsNamed)
 {
     expect_error(YOKE_E_VALUE, {"RANK is '-1'", "from 0"}, [] {
-        read(with(kFour, {{"RANK", "-1"}}));
+        environment_of(with(kFour, {{"RANK", "-1"}}));
     });
     expect_error(YOKE_E_VALUE, {"WORLD_SIZE is '4x'"}, [] {
-        read(with(kFour, {{"WORLD_SIZE", "4x"}}));
+        environment_of(with(kFour, {{"WORLD_SIZE", "4x"}}));
     });
     expect_error(YOKE_E_VALUE, {"MASTER_PORT is '70000'", "65535"}, [] {
-        read(with(kFour, {{"MASTER_PORT", "70000"}}));
+        environment_of(with(kFour, {{"MASTER_PORT", "70000"}}));
     });
     for (const char *bad : {"tcp://", "tcp://a", "tcp://a:0", "tcp://fd00::1:5", "http://a:1",
                             "file://x", "tcp://a:1?rank=x"})
-        expect_error(YOKE_E_VALUE, {bad, "tcp://HOST:PORT"}, [&] { read(kFour, url(bad)); });
+        expect_error(YOKE_E_VALUE, {bad, "tcp://HOST:PORT"},
+                     [&] { environment_of(kFour, url(bad)); });
 }
 
 TEST(SlurmNodes, TheFirstHostOfAListIsFound)

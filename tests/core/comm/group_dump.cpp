@@ -26,13 +26,13 @@ struct At {
     int32_t line_;
 };
 
-struct Folder {
-    Folder() : path(testing::TempDir() + "group_dump." + std::to_string(getpid()))
+struct DumpFolder {
+    DumpFolder() : path(testing::TempDir() + "group_dump." + std::to_string(getpid()))
     {
         std::filesystem::remove_all(path);
         std::filesystem::create_directory(path);
     }
-    ~Folder() { std::filesystem::remove_all(path); }
+    ~DumpFolder() { std::filesystem::remove_all(path); }
     std::string path;
 };
 
@@ -45,7 +45,7 @@ Dump dump_of(const Group &group, const std::string &path)
 TEST(GroupDump, TellsCallsWithTheirLines)
 {
     const At at(17);
-    const Folder folder;
+    const DumpFolder folder;
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
     const auto told = each_rank(groups, [](Group &group) {
         group.run(reduce_all(filled(3, 1), YOKE_REDUCE_MAX), false);
@@ -81,7 +81,7 @@ TEST(GroupDump, TellsCallsWithTheirLines)
 TEST(GroupDump, IsMadeWhileACallHangsAndOfAFailedGroup)
 {
     const At at(3);
-    const Folder folder;
+    const DumpFolder folder;
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
     const Ref<Work> hanging = groups[0]->run(barrier(), true);
     while (groups[0]->records()[0].state != CallRecord::kRunning) usleep(1000);
@@ -140,7 +140,7 @@ TEST(GroupDump, KeptCallsHaveTheLineAtWhichTheyWereMade)
 TEST(GroupDump, TellsOfARankThatMeetsOthersInTheStore)
 {
     const At at(8);
-    const Folder folder;
+    const DumpFolder folder;
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
     auto waiting = std::async(std::launch::async, [&] { groups[0]->monitored_barrier(60); });
     const std::string path = folder.path + "/0.json";
@@ -156,7 +156,7 @@ TEST(GroupDump, TellsOfARankThatMeetsOthersInTheStore)
 
 TEST(GroupDump, ReportsReadFilesAndFolders)
 {
-    const Folder folder;
+    const DumpFolder folder;
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
     for (const Ref<Group> &each : groups)
         each->dump(folder.path + "/" + std::to_string(each->rank()) + ".json");

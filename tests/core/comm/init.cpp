@@ -35,14 +35,6 @@ private:
     const std::string path_;
 };
 
-// All that are there have come to one call.
-std::string met(const Ref<Group> &group)
-{
-    const Tensor ones = filled(1, 1);
-    group->run(reduce_all(ones), false);
-    return format("%d of %g", group->rank(), static_cast<double>(values(ones)[0]));
-}
-
 // Opened by some ranks, waited for by others.
 class Gate {
 public:

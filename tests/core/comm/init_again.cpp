@@ -21,14 +21,6 @@ Ref<Group> init(int rank, const std::string &url, double timeout_s)
     return init_group(options, "comm.init");
 }
 
-// All that are there have come to one call.
-std::string met(const Ref<Group> &group)
-{
-    const Tensor ones = filled(1, 1);
-    group->run(reduce_all(ones), false);
-    return format("%d of %g", group->rank(), static_cast<double>(values(ones)[0]));
-}
-
 // One behind the other, in two processes: rank 0's tries, then rank 1's, then what both do.
 class Turns {
 public:

@@ -19,14 +19,14 @@ namespace {
 
 using test::expect_error;
 using test::in_fresh_process;
-using Variables = std::map<std::string, std::string>;
+using Setting = std::map<std::string, std::string>;
 
-void set_all(const Variables &variables)
+void set_all(const Setting &variables)
 {
     for (const auto &[name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
 }
 
-std::optional<int32_t> rank_of(const Variables &variables)
+std::optional<int32_t> rank_of(const Setting &variables)
 {
     set_all(variables);
     const auto found = detail::local_rank();
@@ -113,12 +113,12 @@ TEST(LocalRank, TheGroupKnowsItWhereNoVariableSays)
     });
 }
 
-const Variables kJob = {
+const Setting kJob = {
     {"RANK", "0"},         {"WORLD_SIZE", "2"},          {"LOCAL_RANK", "0"},
     {"YOKE_RUN_ID", "7f"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
 
 // Whether a process with these variables beside the job's is a rank beside rank 0 of the job.
-bool is_beside(const Variables &more)
+bool is_beside(const Setting &more)
 {
     int is_there[2], ends[2];
     EXPECT_EQ(pipe2(is_there, O_CLOEXEC), 0);
@@ -149,10 +149,10 @@ TEST(LocalRank, RanksOfOneJobKnowEachOther)
         EXPECT_FALSE(detail::is_rank_beside(getppid()));
         EXPECT_TRUE(is_beside({{"RANK", "1"}, {"LOCAL_RANK", "1"}}));
         EXPECT_TRUE(is_beside({}));  // a child of this rank
-        for (const Variables &other :
-             {Variables{{"RANK", "1"}, {"MASTER_PORT", "29501"}},
-              Variables{{"RANK", "1"}, {"YOKE_RUN_ID", "80"}},
-              Variables{{"RANK", "1"}, {"WORLD_SIZE", "4"}}, Variables{{"RANK", "one"}}})
+        for (const Setting &other :
+             {Setting{{"RANK", "1"}, {"MASTER_PORT", "29501"}},
+              Setting{{"RANK", "1"}, {"YOKE_RUN_ID", "80"}},
+              Setting{{"RANK", "1"}, {"WORLD_SIZE", "4"}}, Setting{{"RANK", "one"}}})
             EXPECT_FALSE(is_beside(other));
     });
 }

@@ -18,8 +18,8 @@ Variables operator+(Variables variables, const Variables &more)
 }
 
 // In which `launcher` is what the launcher of the run itself was started with.
-Environment read(const Variables &variables, const std::optional<Variables> &launcher,
-                 const InitArguments &arguments = {})
+Environment environment_of(const Variables &variables, const std::optional<Variables> &launcher,
+                           const InitArguments &arguments = {})
 {
     const auto variable = [&](const char *name) -> const char * {
         const auto found = variables.find(name);
@@ -69,14 +69,14 @@ TEST(NestedLaunchers, OneThatYokeRunOrTorchrunHasStartedContradictsThem)
         expect_error(YOKE_E_VALUE,
                      {"RANK says that the rank is 0, PMIX_RANK that it is 1", "PMIx runs within ",
                       run == kYoke ? "yoke run" : "torchrun"},
-                     [&] { read(one + mpirun(1, 2), shell); });
+                     [&] { environment_of(one + mpirun(1, 2), shell); });
         expect_error(YOKE_E_VALUE,
                      {"WORLD_SIZE says that the size is 1, OMPI_COMM_WORLD_SIZE that it is 2",
                       "Open MPI runs within "},
-                     [&] { read(one + mpirun(0, 2), shell); });
+                     [&] { environment_of(one + mpirun(0, 2), shell); });
         expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID that it is 1"},
-                     [&] { read(one + srun(1, 2), shell); });
-        EXPECT_EQ(read(one + mpirun(0, 1), shell).size, 1);
+                     [&] { environment_of(one + srun(1, 2), shell); });
+        EXPECT_EQ(environment_of(one + mpirun(0, 1), shell).size, 1);
     }
 }
 
@@ -87,7 +87,7 @@ TEST(NestedLaunchers, MpiThatAProcessHasBegunAloneIsNone)
         {"OMPI_MCA_ess", "singleton"}, {"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "1503526913"}};
     for (const int rank : {0, 1}) {
         const Environment found =
-            read(ranks(kYoke, "7f", rank, 2, 2) + alone, Variables{{"PATH", "/bin"}});
+            environment_of(ranks(kYoke, "7f", rank, 2, 2) + alone, Variables{{"PATH", "/bin"}});
         EXPECT_EQ(found.source, "yoke run");
         EXPECT_EQ(found.rank, rank);
         EXPECT_EQ(found.size, 2);
@@ -106,21 +106,21 @@ TEST(NestedLaunchers, OneWithinARankIsRefusedThoughItCountsAlike)
             const std::string theirs =
                 format("within it PMIx has started rank %d as well (PMIX_RANK is %d)", rank, rank);
             expect_error(YOKE_E_VALUE, {ours.c_str(), theirs.c_str(), "one of them alone"},
-                         [&] { read(one + mpirun(rank, 2), shell); });
+                         [&] { environment_of(one + mpirun(rank, 2), shell); });
             const std::string step = format("(SLURM_PROCID is %d)", rank);
             expect_error(YOKE_E_VALUE, {ours.c_str(), "Slurm step 77.0", step.c_str()},
-                         [&] { read(one + srun(rank, 2), shell); });
+                         [&] { environment_of(one + srun(rank, 2), shell); });
             // Between a step of Slurm's and its own ranks.
             expect_error(YOKE_E_VALUE, {ours.c_str(), theirs.c_str()},
-                         [&] { read(srun(0, 2) + one + mpirun(rank, 2), srun(0, 2)); });
+                         [&] { environment_of(srun(0, 2) + one + mpirun(rank, 2), srun(0, 2)); });
         }
 }
 
 // A wrapper that tells a program what its launcher has told it, as if torchrun had.
 TEST(NestedLaunchers, OneWhoseRanksHaveAskedForTheRunIsNone)
 {
-    EXPECT_EQ(read(mpirun(1, 2) + ranks(kTorch, "7f", 1, 2, 2), mpirun(1, 2)).rank, 1);
-    EXPECT_EQ(read(srun(1, 2) + ranks(kTorch, "7f", 1, 2, 2), srun(1, 2)).rank, 1);
+    EXPECT_EQ(environment_of(mpirun(1, 2) + ranks(kTorch, "7f", 1, 2, 2), mpirun(1, 2)).rank, 1);
+    EXPECT_EQ(environment_of(srun(1, 2) + ranks(kTorch, "7f", 1, 2, 2), srun(1, 2)).rank, 1);
 }
 
 TEST(NestedLaunchers, WhoGivesRankAndSizeHasDecided)
@@ -129,14 +129,14 @@ TEST(NestedLaunchers, WhoGivesRankAndSizeHasDecided)
     InitArguments given;
     given.rank = 3;
     given.size = 4;
-    EXPECT_EQ(read(nested, Variables{{"PATH", "/bin"}}, given).rank, 3);
+    EXPECT_EQ(environment_of(nested, Variables{{"PATH", "/bin"}}, given).rank, 3);
 }
 
 TEST(NestedLaunchers, OneThatHasStartedYokeRunOrTorchrunIsNotCompared)
 {
     for (const char *run : {kYoke, kTorch})
         for (const Variables &outer : {mpirun(1, 2), srun(1, 2), mpirun(1, 2) + srun(0, 1)}) {
-            const Environment found = read(outer + ranks(run, "7f", 6, 8, 4), outer);
+            const Environment found = environment_of(outer + ranks(run, "7f", 6, 8, 4), outer);
             EXPECT_EQ(found.rank, 6);
             EXPECT_EQ(found.size, 8);
             EXPECT_EQ(found.doubt, "");  // a node in each of its tasks
@@ -146,38 +146,39 @@ TEST(NestedLaunchers, OneThatHasStartedYokeRunOrTorchrunIsNotCompared)
 TEST(NestedLaunchers, MpirunBetweenAStepAndItsRanksIsComparedAlone)
 {
     // srun has started yoke run, and that mpirun.
-    expect_error(YOKE_E_VALUE, {"RANK says", "PMIX_RANK that it is 1"},
-                 [] { read(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1) + mpirun(1, 2), srun(1, 2)); });
+    expect_error(YOKE_E_VALUE, {"RANK says", "PMIX_RANK that it is 1"}, [] {
+        environment_of(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1) + mpirun(1, 2), srun(1, 2));
+    });
 }
 
 TEST(NestedLaunchers, AnotherStepWithinOfTheSameLauncherIsAnother)
 {
     // A step that has one yoke run, which has a step of its own.
     expect_error(YOKE_E_VALUE, {"RANK says", "SLURM_PROCID that it is 1"},
-                 [] { read(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), srun(0, 1)); });
+                 [] { environment_of(srun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), srun(0, 1)); });
 }
 
 TEST(NestedLaunchers, WhereTheSystemDoesNotTellTheRunCounts)
 {
-    EXPECT_EQ(read(mpirun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), std::nullopt).rank, 0);
+    EXPECT_EQ(environment_of(mpirun(1, 2) + ranks(kYoke, "7f", 0, 1, 1), std::nullopt).rank, 0);
 }
 
 TEST(NestedLaunchers, AJobInEachOfSeveralProcessesIsDoubted)
 {
     const Variables one = ranks(kYoke, "7f", 0, 1, 1);
-    const std::string by_mpi = read(mpirun(1, 2) + one, mpirun(1, 2)).doubt;
+    const std::string by_mpi = environment_of(mpirun(1, 2) + one, mpirun(1, 2)).doubt;
     EXPECT_NE(by_mpi.find("a job of 1 by yoke run, within a process of Open MPI, which has started "
                           "2 (OMPI_COMM_WORLD_SIZE)"),
               std::string::npos)
         << by_mpi;
-    EXPECT_EQ(read(mpirun(0, 1) + one, mpirun(0, 1)).doubt, "");
+    EXPECT_EQ(environment_of(mpirun(0, 1) + one, mpirun(0, 1)).doubt, "");
     // What the outer one has set is hidden by the inner one, but its launcher has it.
     const Variables outer = ranks(kTorch, "elastic", 1, 2, 2);
-    const std::string by_torch = read(one, outer).doubt;
+    const std::string by_torch = environment_of(one, outer).doubt;
     EXPECT_NE(by_torch.find("within a process of torchrun, which has started 2 (WORLD_SIZE)"),
               std::string::npos)
         << by_torch;
-    EXPECT_EQ(read(ranks(kYoke, "7f", 1, 4, 2), outer).doubt, "");
+    EXPECT_EQ(environment_of(ranks(kYoke, "7f", 1, 4, 2), outer).doubt, "");
 }
 
 }  // namespace

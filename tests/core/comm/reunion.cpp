@@ -4,7 +4,9 @@
 
 #include "core/base/interrupt.h"
 #include "core/base/store_hash.h"
+#include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/fresh_process.h"
 
 #include <gtest/gtest.h>
 
@@ -14,11 +16,8 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
-
-Deadline soon()
-{
-    return Deadline::after(20);
-}
+using test::in_fresh_process;  // settings that these tests read stand from then on
+using test::soon;
 
 // Ranks that are threads of the test, with the ports that processes have.
 class Ranks {
@@ -83,206 +82,231 @@ private:
 
 TEST(Reunion, APortThatAnotherJobHasIsThatOfOneThatHasGone)
 {
-    for (const int32_t gone : {0, 2}) {
-        const Ranks ranks(3);
-        PeerOptions other;
-        other.cookie = "another job";
-        const auto server = ranks.serve(gone, other);
-        const int32_t first = gone == 0 ? 1 : 0, second = gone == 0 ? 2 : 1;
-        std::future<Members> low = ranks.reunite(first, 20), high = ranks.reunite(second, 20);
-        for (std::future<Members> *each : {&high, &low})  // who leads leaves last
-            EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{first, second}));
-    }
+    in_fresh_process([] {
+        for (const int32_t gone : {0, 2}) {
+            const Ranks ranks(3);
+            PeerOptions other;
+            other.cookie = "another job";
+            const auto server = ranks.serve(gone, other);
+            const int32_t first = gone == 0 ? 1 : 0, second = gone == 0 ? 2 : 1;
+            std::future<Members> low = ranks.reunite(first, 20), high = ranks.reunite(second, 20);
+            for (std::future<Members> *each : {&high, &low})  // who leads leaves last
+                EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{first, second}));
+        }
+    });
 }
 
 TEST(Reunion, ItsLeaderLeavesWhenTheOthersHave)
 {
-    const Ranks ranks(2);
-    std::future<Members> low = ranks.reunite(0, 20), high = ranks.reunite(1, 20);
-    Members leader = low.get(), other = high.get();
-    std::future<void> leaving = std::async(std::launch::async, [&leader] { leader = Members(); });
-    leaving.wait_for(std::chrono::milliseconds(200));  // it would have gone long before
-    other.store->set("key", "value", soon());
-    EXPECT_EQ(other.store->get("key", soon()), "value");
-    other = Members();
-    leaving.get();
+    in_fresh_process([] {
+        const Ranks ranks(2);
+        std::future<Members> low = ranks.reunite(0, 20), high = ranks.reunite(1, 20);
+        Members leader = low.get(), other = high.get();
+        std::future<void> leaving =
+            std::async(std::launch::async, [&leader] { leader = Members(); });
+        leaving.wait_for(std::chrono::milliseconds(200));  // it would have gone long before
+        other.store->set("key", "value", soon());
+        EXPECT_EQ(other.store->get("key", soon()), "value");
+        other = Members();
+        leaving.get();
+    });
 }
 
 // Rank 0 comes after more than half of the time: the others have found each other, and wait for it.
 TEST(Reunion, ALateRankZeroIsWaitedForAsOthersAre)
 {
-    for (const int32_t size : {2, 3}) {
-        constexpr double kWindow = 3;
-        const Ranks ranks(size);
-        std::vector<std::future<Members>> all(static_cast<size_t>(size));
-        for (int32_t rank = 1; rank < size; ++rank)
-            all[static_cast<size_t>(rank)] = ranks.reunite(rank, kWindow);
-        sleep_until(Deadline::after(kWindow * 0.6));
-        all[0] = ranks.reunite(0, kWindow);
-        std::vector<Members> made;
-        for (std::future<Members> &each : all) made.push_back(each.get());
-        for (const Members &each : made)
-            EXPECT_EQ(each.met_as.size(), static_cast<size_t>(size)) << "rank " << each.rank;
-        while (!made.empty()) made.pop_back();  // who leads leaves last
-    }
+    in_fresh_process([] {
+        for (const int32_t size : {2, 3}) {
+            constexpr double kWindow = 3;
+            const Ranks ranks(size);
+            std::vector<std::future<Members>> all(static_cast<size_t>(size));
+            for (int32_t rank = 1; rank < size; ++rank)
+                all[static_cast<size_t>(rank)] = ranks.reunite(rank, kWindow);
+            sleep_until(Deadline::after(kWindow * 0.6));
+            all[0] = ranks.reunite(0, kWindow);
+            std::vector<Members> made;
+            for (std::future<Members> &each : all) made.push_back(each.get());
+            for (const Members &each : made)
+                EXPECT_EQ(each.met_as.size(), static_cast<size_t>(size)) << "rank " << each.rank;
+            while (!made.empty()) made.pop_back();  // who leads leaves last
+        }
+    });
 }
 
 // They are asked one after the other, each for a share of the time alone.
 TEST(Reunion, ThoseAboveManyThatDoNotAnswerFindEachOther)
 {
-    constexpr int32_t kMute = 7;
-    const Ranks ranks(kMute + 2);
-    std::future<Members> low = ranks.reunite(kMute, 1), high = ranks.reunite(kMute + 1, 1);
-    for (std::future<Members> *each : {&high, &low})  // who leads leaves last
-        EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{kMute, kMute + 1}));
+    in_fresh_process([] {
+        constexpr int32_t kMute = 7;
+        const Ranks ranks(kMute + 2);
+        std::future<Members> low = ranks.reunite(kMute, 1), high = ranks.reunite(kMute + 1, 1);
+        for (std::future<Members> *each : {&high, &low})  // who leads leaves last
+            EXPECT_EQ(each->get().met_as, (std::vector<int32_t>{kMute, kMute + 1}));
+    });
 }
 
 // It may have given that connection up while rank 0 was late, and come again.
 TEST(Reunion, WhoHasOnlyGreetedIsNotThereYet)
 {
-    const Ranks ranks(2);
-    std::future<Members> leading = ranks.reunite(0, 1);
-    StoreConnection greeting = ranks.greet(1, 0);
-    ASSERT_EQ(greeting.outcome, StoreConnection::kConnected);
-    const Members made = leading.get();
-    EXPECT_EQ(made.met_as, std::vector<int32_t>{0});
-    greeting.store.reset();  // who leads leaves last
+    in_fresh_process([] {
+        const Ranks ranks(2);
+        std::future<Members> leading = ranks.reunite(0, 1);
+        StoreConnection greeting = ranks.greet(1, 0);
+        ASSERT_EQ(greeting.outcome, StoreConnection::kConnected);
+        const Members made = leading.get();
+        EXPECT_EQ(made.met_as, std::vector<int32_t>{0});
+        greeting.store.reset();  // who leads leaves last
+    });
 }
 
 // The making of the group in which they had met has failed on it, and is about to fail on rank 0.
 TEST(Reunion, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
 {
-    const Ranks ranks(2);
-    PeerOptions options;
-    options.cookie = "shrink " + ranks.secret();
-    options.size = 2;
-    auto former = ranks.serve(0, options);
-    StoreConnection met = ranks.greet(1, 0, ranks.about(1));
-    ASSERT_EQ(met.outcome, StoreConnection::kConnected);
-    former->close_to_newcomers();
-    met.store.reset();
-    std::future<Members> again = ranks.reunite(1, 10);
-    sleep_until(Deadline::after(0.3));
-    former->leave_newcomers();
-    std::future<Members> leading = ranks.reunite(0, 10);
-    sleep_until(Deadline::after(0.1));
-    former.reset();
-    Members leader = leading.get(), other = again.get();
-    EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
-    other = Members();  // who leads leaves last
+    in_fresh_process([] {
+        const Ranks ranks(2);
+        PeerOptions options;
+        options.cookie = "shrink " + ranks.secret();
+        options.size = 2;
+        auto former = ranks.serve(0, options);
+        StoreConnection met = ranks.greet(1, 0, ranks.about(1));
+        ASSERT_EQ(met.outcome, StoreConnection::kConnected);
+        former->close_to_newcomers();
+        met.store.reset();
+        std::future<Members> again = ranks.reunite(1, 10);
+        sleep_until(Deadline::after(0.3));
+        former->leave_newcomers();
+        std::future<Members> leading = ranks.reunite(0, 10);
+        sleep_until(Deadline::after(0.1));
+        former.reset();
+        Members leader = leading.get(), other = again.get();
+        EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
+        other = Members();  // who leads leaves last
+    });
 }
 
 TEST(Reunion, WhoHasMetOthersThatGoOnComesTooLate)
 {
-    const Ranks ranks(2);
-    PeerOptions options;
-    options.cookie = "shrink " + ranks.secret();
-    options.size = 2;
-    options.about = "host a, process 1";
-    const auto former = ranks.serve(0, options);
-    StoreConnection met = ranks.greet(1, 0, ranks.about(1));
-    former->close_to_newcomers();
-    met.store.reset();
-    expect_error(YOKE_E_COMM, {"shrink", "rank 1", "came too late", "host a, process 1"},
-                 [&] { ranks.reunite(1, 0.5).get(); });
+    in_fresh_process([] {
+        const Ranks ranks(2);
+        PeerOptions options;
+        options.cookie = "shrink " + ranks.secret();
+        options.size = 2;
+        options.about = "host a, process 1";
+        const auto former = ranks.serve(0, options);
+        StoreConnection met = ranks.greet(1, 0, ranks.about(1));
+        former->close_to_newcomers();
+        met.store.reset();
+        expect_error(YOKE_E_COMM, {"shrink", "rank 1", "came too late", "host a, process 1"},
+                     [&] { ranks.reunite(1, 0.5).get(); });
+    });
 }
 
 // Rank 2 is on its way out of a group whose making has failed when the others try again, and does not.
 TEST(Reunion, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
 {
-    const Ranks ranks(3);
-    PeerOptions options;
-    options.cookie = "shrink " + ranks.secret();
-    options.rank = 2;
-    options.size = 3;
-    const auto former = ranks.serve(2, options);
-    for (const int32_t each : {0, 1})
-        ASSERT_EQ(ranks.greet(each, 2, ranks.about(each)).outcome, StoreConnection::kConnected);
-    former->close_to_newcomers();
-    std::future<Members> low = ranks.reunite(0, 1.5), high = ranks.reunite(1, 1.5);
-    sleep_until(Deadline::after(0.5));
-    former->leave_newcomers();
-    Members leader = low.get(), other = high.get();
-    EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
-    EXPECT_EQ(other.met_as, (std::vector<int32_t>{0, 1}));
-    other = Members();  // who leads leaves last
+    in_fresh_process([] {
+        const Ranks ranks(3);
+        PeerOptions options;
+        options.cookie = "shrink " + ranks.secret();
+        options.rank = 2;
+        options.size = 3;
+        const auto former = ranks.serve(2, options);
+        for (const int32_t each : {0, 1})
+            ASSERT_EQ(ranks.greet(each, 2, ranks.about(each)).outcome, StoreConnection::kConnected);
+        former->close_to_newcomers();
+        std::future<Members> low = ranks.reunite(0, 1.5), high = ranks.reunite(1, 1.5);
+        sleep_until(Deadline::after(0.5));
+        former->leave_newcomers();
+        Members leader = low.get(), other = high.get();
+        EXPECT_EQ(leader.met_as, (std::vector<int32_t>{0, 1}));
+        EXPECT_EQ(other.met_as, (std::vector<int32_t>{0, 1}));
+        other = Members();  // who leads leaves last
+    });
 }
 
 // Those that it met in a group whose making failed have stopped, and are asked once more, all in one time.
 TEST(Reunion, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
 {
-    constexpr int32_t kSize = 6;
-    constexpr double kWindow = 0.5;
-    const Ranks ranks(kSize);
-    std::vector<std::unique_ptr<StoreServer>> former;
-    for (int32_t each = 1; each < kSize; ++each) {
-        PeerOptions options;
-        options.cookie = "shrink " + ranks.secret();
-        options.rank = each;
-        options.size = kSize;
-        former.push_back(ranks.serve(each, options));
-        ASSERT_EQ(ranks.greet(0, each, ranks.about(0)).outcome, StoreConnection::kConnected);
-        former.back()->close_to_newcomers();
-    }
-    const Deadline end = Deadline::after(kWindow + 1);
-    std::future<Members> alone = ranks.reunite(0, kWindow);
-    sleep_until(Deadline::after(kWindow / 2));
-    for (const auto &each : former) each->leave_newcomers();
-    EXPECT_EQ(alone.get().met_as, std::vector<int32_t>{0});
-    EXPECT_FALSE(end.has_passed());
+    in_fresh_process([] {
+        constexpr int32_t kSize = 6;
+        constexpr double kWindow = 0.5;
+        const Ranks ranks(kSize);
+        std::vector<std::unique_ptr<StoreServer>> former;
+        for (int32_t each = 1; each < kSize; ++each) {
+            PeerOptions options;
+            options.cookie = "shrink " + ranks.secret();
+            options.rank = each;
+            options.size = kSize;
+            former.push_back(ranks.serve(each, options));
+            ASSERT_EQ(ranks.greet(0, each, ranks.about(0)).outcome, StoreConnection::kConnected);
+            former.back()->close_to_newcomers();
+        }
+        const Deadline end = Deadline::after(kWindow + 1);
+        std::future<Members> alone = ranks.reunite(0, kWindow);
+        sleep_until(Deadline::after(kWindow / 2));
+        for (const auto &each : former) each->leave_newcomers();
+        EXPECT_EQ(alone.get().met_as, std::vector<int32_t>{0});
+        EXPECT_FALSE(end.has_passed());
+    });
 }
 
 // The follower has not met rank 2 and would find itself alone once that has ended.
 TEST(Reunion, WhoFollowsOneThatComesTooLateIsToldSo)
 {
-    const Ranks ranks(3);
-    PeerOptions options;
-    options.cookie = "shrink " + ranks.secret();
-    options.rank = 2;
-    options.size = 3;
-    options.about = "host a, process 1";
-    const auto former = ranks.serve(2, options);
-    ASSERT_EQ(ranks.greet(0, 2, ranks.about(0)).outcome, StoreConnection::kConnected);
-    former->close_to_newcomers();
-    std::future<Members> low = ranks.reunite(0, 1), high = ranks.reunite(1, 1);
-    for (std::future<Members> *each : {&low, &high})
-        expect_error(YOKE_E_COMM, {"shrink", "rank 0", "came too late", "host a, process 1"},
-                     [&] { each->get(); });
+    in_fresh_process([] {
+        const Ranks ranks(3);
+        PeerOptions options;
+        options.cookie = "shrink " + ranks.secret();
+        options.rank = 2;
+        options.size = 3;
+        options.about = "host a, process 1";
+        const auto former = ranks.serve(2, options);
+        ASSERT_EQ(ranks.greet(0, 2, ranks.about(0)).outcome, StoreConnection::kConnected);
+        former->close_to_newcomers();
+        std::future<Members> low = ranks.reunite(0, 1), high = ranks.reunite(1, 1);
+        for (std::future<Members> *each : {&low, &high})
+            expect_error(YOKE_E_COMM, {"shrink", "rank 0", "came too late", "host a, process 1"},
+                         [&] { each->get(); });
+    });
 }
 
 TEST(Reunion, ALeaderThatDoesNotSayWhoIsThereIsNamed)
 {
-    const Ranks ranks(2);
-    PeerOptions options;
-    options.cookie = "shrink " + ranks.secret();
-    options.size = 2;
-    const auto stopped = ranks.serve(0, options);
-    expect_error(YOKE_E_TIMEOUT, {"shrink", "rank 0", "leads", "call it again"},
-                 [&] { ranks.reunite(1, 0.5).get(); });
+    in_fresh_process([] {
+        const Ranks ranks(2);
+        PeerOptions options;
+        options.cookie = "shrink " + ranks.secret();
+        options.size = 2;
+        const auto stopped = ranks.serve(0, options);
+        expect_error(YOKE_E_TIMEOUT, {"shrink", "rank 0", "leads", "call it again"},
+                     [&] { ranks.reunite(1, 0.5).get(); });
+    });
 }
 
 // Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
 TEST(Reunion, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
 {
-    const Ranks ranks(3);
-    PeerOptions options;
-    options.cookie = "shrink " + ranks.secret();
-    options.size = 3;
-    options.about = "host a, process 1";
-    std::promise<void> come;
-    PeerOptions leading = options;
-    leading.rank = 1;
-    leading.observer = [&](const PeerEvent &event) {
-        if (event.kind == PeerEvent::kJoined) come.set_value();
-    };
-    const auto first = ranks.serve(1, leading);
-    std::future<Members> late = ranks.reunite(2, 1);
-    come.get_future().wait();
-    const auto zero = ranks.serve(0, options);
-    zero->close_to_newcomers();
-    first->table()->set("word", "see 0", soon());
-    expect_error(YOKE_E_COMM, {"shrink", "rank 2", "came too late", "host a, process 1"},
-                 [&] { late.get(); });
+    in_fresh_process([] {
+        const Ranks ranks(3);
+        PeerOptions options;
+        options.cookie = "shrink " + ranks.secret();
+        options.size = 3;
+        options.about = "host a, process 1";
+        std::promise<void> come;
+        PeerOptions leading = options;
+        leading.rank = 1;
+        leading.observer = [&](const PeerEvent &event) {
+            if (event.kind == PeerEvent::kJoined) come.set_value();
+        };
+        const auto first = ranks.serve(1, leading);
+        std::future<Members> late = ranks.reunite(2, 1);
+        come.get_future().wait();
+        const auto zero = ranks.serve(0, options);
+        zero->close_to_newcomers();
+        first->table()->set("word", "see 0", soon());
+        expect_error(YOKE_E_COMM, {"shrink", "rank 2", "came too late", "host a, process 1"},
+                     [&] { late.get(); });
+    });
 }
 
 }  // namespace

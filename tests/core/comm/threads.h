@@ -34,6 +34,14 @@ inline Collective reduce_all(const Tensor &t, int32_t reduction = YOKE_REDUCE_SU
     return {YOKE_COMM_ALL_REDUCE, reduction, -1, t, t};
 }
 
+// Runs a collective of all ranks: "0 of 2" on rank 0, if two ranks came to one call.
+inline std::string met(const Ref<Group> &group)
+{
+    const Tensor ones = filled(1, 1);
+    group->run(reduce_all(ones), false);
+    return format("%d of %g", group->rank(), static_cast<double>(values(ones)[0]));
+}
+
 inline Collective barrier()
 {
     return {};

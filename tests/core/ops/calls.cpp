@@ -5,12 +5,14 @@
 #include "core/ops/plan.h"
 #include "core/ops/run.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/ops/values.h"
 
 #include <vector>
 
 namespace yoke {
 
 using test::expect_error;
+using test::values_of;
 
 namespace {
 
@@ -21,13 +23,6 @@ Tensor vector_of(std::vector<double> values, bool requires_grad = false)
     copy_from_host(*x, values.data(), values.size() * sizeof(double), "a test");
     if (requires_grad) set_requires_grad(*x, true);
     return x;
-}
-
-std::vector<double> values_of(const Tensor &x)
-{
-    std::vector<double> values(static_cast<size_t>(x->numel));
-    copy_to_host(*ops::contiguous(*x), values.data(), values.size() * sizeof(double), "a test");
-    return values;
 }
 
 void go_back(const Tensor &x)

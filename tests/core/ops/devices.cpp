@@ -6,20 +6,17 @@
 #include "core/ops/tf32.h"
 #include "core/select/select.h"
 #include "tests/core/expect_error.h"
-#include "tests/core/fake_backend.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/ops/values.h"
 
 #include <vector>
 
 namespace yoke {
 
-namespace {
+using test::fake_device;
+using test::values_of;
 
-Device &fake_device()
-{
-    register_backend("fake", test::get_fake);
-    return open_device("fake");
-}
+namespace {
 
 Tensor pair_on(Device &device, double first, double second)
 {
@@ -28,13 +25,6 @@ Tensor pair_on(Device &device, double first, double second)
     Tensor x = make_tensor(device, YOKE_F64, {&shape, 1}, "a test");
     copy_from_host(*x, values, sizeof values, "a test");
     return x;
-}
-
-std::vector<double> values_of(const Tensor &x)
-{
-    std::vector<double> values(static_cast<size_t>(x->numel));
-    copy_to_host(*x, values.data(), values.size() * sizeof(double), "a test");
-    return values;
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include "core/ops/ops.h"
 #include "core/select/select.h"
 #include "tests/core/expect_error.h"
-#include "tests/core/fake_backend.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/ops/values.h"
 
 namespace yoke {
 
@@ -14,18 +14,13 @@ namespace {
 
 using test::expect_error;
 using test::fake;
+using test::fake_device;
 using test::in_fresh_process;
 
 Tensor ones_on(Device &device)
 {
     constexpr int64_t shape[] = {2, 2};
     return make_tensor(device, YOKE_F64, shape, "a test");
-}
-
-Device &fake_device()
-{
-    register_backend("fake", test::get_fake);
-    return open_device("fake");
 }
 
 void expect_launch(uint32_t flags, uint32_t benchmark_limit, uint64_t workspace_limit)

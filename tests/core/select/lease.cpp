@@ -22,14 +22,14 @@ using test::passes_in_child;
 constexpr const char *kCard = "GPU-8932F937-0000-1111-2222-333344445555";
 
 // A folder of its own for one test, as YOKE_LEASE_DIR.
-struct Folder {
-    Folder()
+struct LeaseRoom {
+    LeaseRoom()
     {
         char name[] = "/tmp/yoke-lease-test-XXXXXX";
         path = mkdtemp(name);
         set_config("YOKE_LEASE_DIR", path + "/leases");
     }
-    ~Folder() { static_cast<void>(!system(("rm -rf " + path).c_str())); }
+    ~LeaseRoom() { static_cast<void>(!system(("rm -rf " + path).c_str())); }
     std::string file(const char *card = kCard) const
     {
         return path + "/leases/" + detail::lease_name(card) + ".lease";
@@ -66,7 +66,7 @@ void end(pid_t child)
 TEST(DeviceLease, OneProcessHoldsACardUntilItGivesItUp)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         EXPECT_EQ(lease_holder(kCard), 0);
         EXPECT_TRUE(take_lease(kCard));
         EXPECT_TRUE(take_lease(kCard));
@@ -83,7 +83,7 @@ TEST(DeviceLease, OneProcessHoldsACardUntilItGivesItUp)
 TEST(DeviceLease, WhoTakesBackALeaseDoesNotTakeItFromAnotherThread)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         EXPECT_TRUE(take_lease(kCard));  // one thread
         EXPECT_TRUE(take_lease(kCard));  // another one, which then does not get all that it wants
         return_lease(kCard);
@@ -98,7 +98,7 @@ TEST(DeviceLease, WhoTakesBackALeaseDoesNotTakeItFromAnotherThread)
 TEST(DeviceLease, AnotherProcessIsNamedAndItsDeathEndsItsLease)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         const pid_t other = holder_process();
         EXPECT_FALSE(take_lease(kCard));
         EXPECT_EQ(lease_holder(kCard), other);
@@ -112,7 +112,7 @@ TEST(DeviceLease, AnotherProcessIsNamedAndItsDeathEndsItsLease)
 TEST(DeviceLease, AFileThatWasLeftBehindIsNoLeaseAndItsTextNamesNobody)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         lease_folder();
         std::ofstream(folder.file()) << getppid() << "\n";
         EXPECT_EQ(lease_holder(kCard), 0);
@@ -126,7 +126,7 @@ TEST(DeviceLease, AFileThatWasLeftBehindIsNoLeaseAndItsTextNamesNobody)
 TEST(DeviceLease, AForkedChildHasNoneAndKeepsNone)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         EXPECT_TRUE(take_lease(kCard));
         EXPECT_TRUE(passes_in_child([] {
             EXPECT_FALSE(holds_lease(kCard));
@@ -150,7 +150,7 @@ TEST(DeviceLease, AForkedChildHasNoneAndKeepsNone)
 TEST(DeviceLease, TheFolderAndItsFilesAreForAllUsersWhateverTheUmask)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         umask(077);
         EXPECT_TRUE(take_lease(kCard));
         struct stat found {};
@@ -164,7 +164,7 @@ TEST(DeviceLease, TheFolderAndItsFilesAreForAllUsersWhateverTheUmask)
 TEST(DeviceLease, AFolderThatCannotBeUsedIsNamedWithWhatToDo)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         std::ofstream(folder.path + "/leases") << "a file where the folder should be";
         expect_error(YOKE_E_IO, {"/leases", "YOKE_LEASE_DIR", "chmod 1777"},
                      [] { take_lease(kCard); });
@@ -175,7 +175,7 @@ TEST(DeviceLease, AFolderThatCannotBeUsedIsNamedWithWhatToDo)
 TEST(DeviceLease, ALinkInPlaceOfAFileIsNotFollowed)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         lease_folder();
         const std::string target = folder.path + "/target";
         std::ofstream(target) << "untouched";
@@ -190,7 +190,7 @@ TEST(DeviceLease, ALinkInPlaceOfAFileIsNotFollowed)
 TEST(DeviceLease, ALookNeverKeepsAnotherFromTakingIt)
 {
     in_fresh_process([] {
-        const Folder folder;
+        const LeaseRoom folder;
         lease_folder();
         const pid_t looker = fork();
         if (looker == 0) {

@@ -17,7 +17,7 @@ namespace {
 using test::expect_error;
 using test::in_fresh_process;
 
-constexpr const char *kCard = "GPU-8932f937-0000-1111-2222-333344445555";
+constexpr const char *kOneCard = "GPU-8932f937-0000-1111-2222-333344445555";
 constexpr uid_t kNobody = 65534;
 
 class LeaseFolder : public test::Tree {
@@ -47,7 +47,7 @@ protected:
             Tree::TearDown();
         });
     }
-    std::string file() const { return folder + "/" + detail::lease_name(kCard) + ".lease"; }
+    std::string file() const { return folder + "/" + detail::lease_name(kOneCard) + ".lease"; }
     std::string folder;
 };
 
@@ -89,7 +89,7 @@ TEST_F(LeaseFolder, OneThatIsStillClosedToThisUserOpensInAnInstant)
             usleep(5'000);
             chmod(folder.c_str(), 01777);
         });
-        EXPECT_TRUE(take_lease(kCard));
+        EXPECT_TRUE(take_lease(kOneCard));
         other.join();
     });
 }
@@ -103,8 +103,8 @@ TEST_F(LeaseFolder, AFileThatIsStillClosedToThisUserOpensInAnInstant)
             usleep(5'000);
             chmod(file().c_str(), 0666);
         });
-        EXPECT_EQ(lease_holder(kCard), 0);
-        EXPECT_TRUE(take_lease(kCard));
+        EXPECT_EQ(lease_holder(kOneCard), 0);
+        EXPECT_TRUE(take_lease(kOneCard));
         other.join();
     });
 }
@@ -113,7 +113,7 @@ TEST_F(LeaseFolder, WhatStaysClosedIsAnErrorAfterAShortWait)
 {
     in_own_process([this] {
         ASSERT_EQ(mkdir(folder.c_str(), 0), 0);
-        expect_error(YOKE_E_IO, {"/leases", "Permission denied"}, [] { take_lease(kCard); });
+        expect_error(YOKE_E_IO, {"/leases", "Permission denied"}, [] { take_lease(kOneCard); });
         chmod(folder.c_str(), 0700);  // for who clears up
     });
 }
@@ -125,7 +125,7 @@ TEST_F(LeaseFolder, AFileWithASecondNameIsNotWrittenTo)
         const std::string other = root.path("/somebodys");
         std::ofstream(other) << "untouched";
         ASSERT_EQ(::link(other.c_str(), file().c_str()), 0);
-        expect_error(YOKE_E_IO, {".lease", "plain file"}, [] { take_lease(kCard); });
+        expect_error(YOKE_E_IO, {".lease", "plain file"}, [] { take_lease(kOneCard); });
         std::string text;
         std::getline(std::ifstream(other) >> std::ws, text);
         EXPECT_EQ(text, "untouched");
@@ -144,10 +144,10 @@ TEST_F(LeaseFolder, AFileThatIsRemovedWhileItIsTakenIsTakenAnew)
             close(held);
         });
         // Refused for as long as the cleaner holds the file, which the machine decides.
-        bool taken = take_lease(kCard);
+        bool taken = take_lease(kOneCard);
         for (int i = 0; !taken && i < 5000; ++i) {
             usleep(1'000);
-            taken = take_lease(kCard);
+            taken = take_lease(kOneCard);
         }
         EXPECT_TRUE(taken);
         cleaner.join();
@@ -162,9 +162,9 @@ TEST_F(LeaseFolder, AFileThatIsRemovedWhileItIsTakenIsTakenAnew)
 TEST_F(LeaseFolder, ALookMakesNone)
 {
     in_own_process([this] {
-        EXPECT_EQ(lease_holder(kCard), 0);
+        EXPECT_EQ(lease_holder(kOneCard), 0);
         EXPECT_FALSE(std::filesystem::exists(folder));
-        EXPECT_TRUE(take_lease(kCard));
+        EXPECT_TRUE(take_lease(kOneCard));
         EXPECT_TRUE(std::filesystem::exists(folder));
     });
 }

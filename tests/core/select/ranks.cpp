@@ -7,6 +7,7 @@
 #include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
 #include "tests/core/machines.h"
+#include "tests/core/select/remembered.h"
 
 #include <gtest/gtest.h>
 
@@ -102,12 +103,6 @@ TEST(DevicesOfRanks, TheVerdictNamesTheRank)
     EXPECT_EQ(reason_of(choice, 3).find("local rank"), std::string::npos);
     EXPECT_EQ(choice.verdicts[0].card, 2);
     EXPECT_EQ(choice.verdicts[1].card, 0);
-}
-
-std::string logged;
-void remember(void *, int32_t level, const char *message)
-{
-    logged += std::to_string(level) + " " + message + "\n";
 }
 
 TEST(DevicesOfRanks, TheProcessAsksWhoeverKnowsAndWarnsOnceThatRanksShare)

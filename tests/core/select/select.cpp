@@ -12,6 +12,7 @@
 #include "tests/core/fake_backend.h"
 #include "tests/core/fake_kinds.h"
 #include "tests/core/fresh_process.h"
+#include "tests/core/select/remembered.h"
 
 #include <thread>
 
@@ -21,13 +22,9 @@ namespace {
 using test::expect_error;
 using test::fake;
 using test::in_fresh_process;
+using test::logged;
 using test::prepare;
-
-std::string logged;
-void remember(void *, int32_t level, const char *message)
-{
-    logged += std::to_string(level) + " " + message + "\n";
-}
+using test::remember;
 
 TEST(DeviceSelect, TheCpuIsAlwaysThere)
 {

@@ -135,16 +135,16 @@ void Log::synced(int file)
     events.push_back({Event::kSync, nodes_of_files_.at(file), {}, "", ""});
 }
 
-// ---- The seam ---------------------------------------------------------------------------------------------------
+// ---- The seam ------------------------------------------------------------------------------------------------------
 
 namespace {
 
-Seam *seam;
+Seam *current;
 FileCalls real;
 
 int fate_of(const char *entry)
 {
-    return seam->fate ? seam->fate(entry) : 0;
+    return current->fate ? current->fate(entry) : 0;
 }
 
 // Makes a call, unless it is to fail.
@@ -162,7 +162,7 @@ template <class Call, class Note>
 int noted(const char *entry, const Call &call, const Note &note)
 {
     const int result = called(entry, -1, [&](bool) { return call(); });
-    if (result >= 0 && seam->log) note(*seam->log, result);
+    if (result >= 0 && current->log) note(*current->log, result);
     return result;
 }
 
@@ -178,7 +178,7 @@ int close_file(int file)
 {
     const int fate = fate_of("close");
     const int result = real.close(file);
-    if (seam->log) seam->log->closed(file);
+    if (current->log) current->log->closed(file);
     if (fate <= 0) return result;
     errno = fate;
     return -1;
@@ -188,7 +188,7 @@ ssize_t write_file(int file, const void *from, size_t bytes)
 {
     return called("write", ssize_t{-1}, [&](bool is_short) {
         const ssize_t done = real.write(file, from, is_short ? (bytes + 1) / 2 : bytes);
-        if (done > 0 && seam->log) seam->log->wrote(file, from, static_cast<size_t>(done));
+        if (done > 0 && current->log) current->log->wrote(file, from, static_cast<size_t>(done));
         return done;
     });
 }
@@ -196,7 +196,7 @@ ssize_t write_file(int file, const void *from, size_t bytes)
 int rename_entry(int folder, const char *from, const char *to)
 {
     struct stat about {};
-    seam->is_folder =
+    current->is_folder =
         real.status(folder, from, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(about.st_mode);
     return noted(
         "rename", [&] { return real.rename(folder, from, to); },
@@ -234,9 +234,9 @@ int make_folder(int folder, const char *name, mode_t mode)
 int sync_file(int file)
 {
     struct stat about {};
-    seam->is_folder = real.file_status(file, &about) == 0 && S_ISDIR(about.st_mode);
+    current->is_folder = real.file_status(file, &about) == 0 && S_ISDIR(about.st_mode);
     return noted(
-        "fsync", [&] { return seam->syncs ? real.fsync(file) : 0; },
+        "fsync", [&] { return current->syncs ? real.fsync(file) : 0; },
         [&](Log &log, int) { log.synced(file); });
 }
 
@@ -312,14 +312,14 @@ Seam::Seam(Log *to) : log(to)
 {
     set_file_calls(nullptr);
     real = file_calls();
-    seam = this;
+    current = this;
     set_file_calls(&kSeamCalls);
 }
 
 Seam::~Seam()
 {
     set_file_calls(nullptr);
-    seam = nullptr;
+    current = nullptr;
 }
 
 }  // namespace yoke::test

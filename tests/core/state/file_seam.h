@@ -14,6 +14,8 @@
 
 namespace yoke::test {
 
+inline constexpr const char *kSaveCall = "yoke_save";  // the call in messages of what tests save
+
 // A new folder, which goes with all in it.
 class TemporaryFolder {
 public:

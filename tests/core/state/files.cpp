@@ -16,7 +16,6 @@ namespace yoke::test {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char *kCall = "yoke_save";
 using Names = std::vector<std::string>;
 
 class Files : public testing::Test {
@@ -28,7 +27,7 @@ protected:
     }
     static void save(const std::string &path, const std::string &content)
     {
-        NewFile file(kCall, path);
+        NewFile file(kSaveCall, path);
         file.write(content.data(), content.size());
         file.commit();
     }
@@ -42,12 +41,12 @@ protected:
         } catch (const Error &raised) {
             EXPECT_EQ(raised.native_code(), error) << raised.what();
         }
-        expect_error(YOKE_E_IO, {kCall, path.c_str(), why}, [&] { save(path, "new"); });
+        expect_error(YOKE_E_IO, {kSaveCall, path.c_str(), why}, [&] { save(path, "new"); });
         EXPECT_EQ(folder_.names(), before);
     }
     void save_step(const std::string &name, const std::string &content) const
     {
-        NewFolder step(kCall, folder_.path(), name);
+        NewFolder step(kSaveCall, folder_.path(), name);
         step.create("state").write(content.data(), content.size());
         step.commit();
     }
@@ -69,7 +68,7 @@ pid_t dead_process()
 TEST_F(Files, AFileComesInOneStep)
 {
     put("state", "old");
-    NewFile file(kCall, at("state"));
+    NewFile file(kSaveCall, at("state"));
     file.write("ne", 2);
     file.write("w", 1);
     EXPECT_EQ(file.bytes(), 3u);
@@ -84,7 +83,7 @@ TEST_F(Files, OneThatIsNotCommittedLeavesNothing)
 {
     put("state", "old");
     {
-        NewFile file(kCall, at("state"));
+        NewFile file(kSaveCall, at("state"));
         file.write("new", 3);
     }
     EXPECT_EQ(content_of(at("state")), "old");
@@ -164,9 +163,10 @@ TEST_F(Files, AReadOnlyFolderIsAnError)
         constexpr uid_t kNobody = 65534;
         ASSERT_TRUE(geteuid() != 0 || setuid(kNobody) == 0);  // root writes everywhere
         refuses(at("state"), EACCES, "Permission denied");
-        expect_error(YOKE_E_IO, {kCall, "Permission denied"}, [&] { save_step("step-1", "new"); });
-        expect_error(YOKE_E_IO, {kCall, "Permission denied"},
-                     [&] { FolderLock(kCall, folder_.path()); });
+        expect_error(YOKE_E_IO, {kSaveCall, "Permission denied"},
+                     [&] { save_step("step-1", "new"); });
+        expect_error(YOKE_E_IO, {kSaveCall, "Permission denied"},
+                     [&] { FolderLock(kSaveCall, folder_.path()); });
     }));
     fs::permissions(folder_.path(), fs::perms(0700));
     EXPECT_EQ(content_of(at("state")), "old");
@@ -181,7 +181,8 @@ TEST_F(Files, AFileThatMayNotGrowIsAnErrorOfTheSystem)
         const rlimit limit = {1000, 1000};
         setrlimit(RLIMIT_FSIZE, &limit);
         const std::string large(3000, 'x');
-        expect_error(YOKE_E_IO, {kCall, "write", "too large"}, [&] { save(at("state"), large); });
+        expect_error(YOKE_E_IO, {kSaveCall, "write", "too large"},
+                     [&] { save(at("state"), large); });
     }));
     EXPECT_EQ(content_of(at("state")), "old");
     EXPECT_EQ(folder_.names(), Names{"state"});
@@ -201,8 +202,8 @@ TEST_F(Files, ARunThatChangesItsFolderMeanwhileWritesWhereItBegan)
 {
     EXPECT_TRUE(passes_in_child([&] {
         ASSERT_EQ(chdir(folder_.path().c_str()), 0);
-        NewFile file(kCall, "state");
-        NewFolder step(kCall, ".", "step-1");
+        NewFile file(kSaveCall, "state");
+        NewFolder step(kSaveCall, ".", "step-1");
         ASSERT_EQ(chdir("/"), 0);
         step.create("state");
         file.commit();
@@ -225,7 +226,7 @@ TEST_F(Files, LeftoversOfTheDeadGoAndThoseOfTheLivingStay)
     put(left("state", dead), "a part");
     // An earlier process of another container, which had this one's number.
     put(left("state", getpid()), "a part");
-    NewFile mine(kCall, at("state"));
+    NewFile mine(kSaveCall, at("state"));
     remove_leftovers(folder_.path(), "state");
     EXPECT_EQ(folder_.names().size(), stay.size() + 1);
     save(at("state"), "new");
@@ -241,16 +242,16 @@ TEST_F(Files, LeftoversOfTheDeadGoAndThoseOfTheLivingStay)
 
 TEST_F(Files, AForkedChildLeavesItsParentsFilesAlone)
 {
-    auto file = std::make_unique<NewFile>(kCall, at("state"));
-    auto step = std::make_unique<NewFolder>(kCall, folder_.path(), "step-1");
-    auto lock = std::make_unique<FolderLock>(kCall, folder_.path());
+    auto file = std::make_unique<NewFile>(kSaveCall, at("state"));
+    auto step = std::make_unique<NewFolder>(kSaveCall, folder_.path(), "step-1");
+    auto lock = std::make_unique<FolderLock>(kSaveCall, folder_.path());
     EXPECT_TRUE(passes_in_child([&] {
         file.reset();
         step.reset();
         lock.reset();
         EXPECT_EQ(folder_.leftovers().size(), 2u);
     }));
-    EXPECT_THROW(FolderLock(kCall, folder_.path()), Error);
+    EXPECT_THROW(FolderLock(kSaveCall, folder_.path()), Error);
     file->commit();
     step->commit();
     EXPECT_EQ(folder_.names(), (Names{".lock", "state", "step-1"}));
@@ -261,21 +262,21 @@ TEST_F(Files, AForkedChildLeavesItsParentsFilesAlone)
 TEST_F(Files, AFolderComesInOneStep)
 {
     for (const char *content : {"old", "new"}) {
-        NewFolder step(kCall, folder_.path(), "step-1");
+        NewFolder step(kSaveCall, folder_.path(), "step-1");
         FileWriter &state = step.create("state");
         state.write(content, 3);
         EXPECT_EQ(state.bytes(), 3u);
         state.finish();
-        expect_error(YOKE_E_STATE, {kCall, "state", "finished"}, [&] { state.write("x", 1); });
+        expect_error(YOKE_E_STATE, {kSaveCall, "state", "finished"}, [&] { state.write("x", 1); });
         step.create("empty");
-        expect_error(YOKE_E_IO, {kCall, "state", "exists"}, [&] { step.create("state"); });
-        EXPECT_EQ(find_folders(kCall, folder_.path()).size(),
+        expect_error(YOKE_E_IO, {kSaveCall, "state", "exists"}, [&] { step.create("state"); });
+        EXPECT_EQ(find_folders(kSaveCall, folder_.path()).size(),
                   content == std::string("new") ? 1 : 0);
         step.commit();
         EXPECT_EQ(content_of(at("step-1/state")), content);
         EXPECT_EQ(folder_.names(), Names{"step-1"});
     }
-    NewFolder(kCall, folder_.path(), "step-1").create("state");
+    NewFolder(kSaveCall, folder_.path(), "step-1").create("state");
     EXPECT_EQ(content_of(at("step-1/state")), "new");
     EXPECT_EQ(folder_.names(), Names{"step-1"});
 }
@@ -285,11 +286,12 @@ TEST_F(Files, AFolderTakesTheNameOfNothingElse)
     put("step-1", "a file");
     fs::create_symlink("nowhere", at("step-2"));
     for (const char *name : {"step-1", "step-2"})
-        expect_error(YOKE_E_IO, {kCall, name, "Not a directory"}, [&] { save_step(name, "new"); });
+        expect_error(YOKE_E_IO, {kSaveCall, name, "Not a directory"},
+                     [&] { save_step(name, "new"); });
     for (const char *name : {"", ".", "..", "a/b", ".hidden"})
-        expect_error(YOKE_E_VALUE, {kCall, name}, [&] { save_step(name, "new"); });
+        expect_error(YOKE_E_VALUE, {kSaveCall, name}, [&] { save_step(name, "new"); });
     EXPECT_EQ(folder_.names(), (Names{"step-1", "step-2"}));
-    EXPECT_THROW(NewFolder(kCall, at("nowhere"), "step-1"), Error);
+    EXPECT_THROW(NewFolder(kSaveCall, at("nowhere"), "step-1"), Error);
 }
 
 TEST_F(Files, ARemovedFolderTakesAllInItAndNothingElse)
@@ -299,10 +301,10 @@ TEST_F(Files, ARemovedFolderTakesAllInItAndNothingElse)
     fs::create_directories(at("step-1/inner/most"));
     put("step-1/inner/file", "");
     fs::create_directory_symlink(folder_.path(), at("step-1/inner/out"));
-    remove_folder(kCall, at("step-1"));
+    remove_folder(kSaveCall, at("step-1"));
     EXPECT_EQ(folder_.names(), Names{"kept"});
-    expect_error(YOKE_E_IO, {kCall, "step-1", "No such"},
-                 [&] { remove_folder(kCall, at("step-1")); });
+    expect_error(YOKE_E_IO, {kSaveCall, "step-1", "No such"},
+                 [&] { remove_folder(kSaveCall, at("step-1")); });
 }
 
 TEST_F(Files, AFolderThatWaitsForANewOneIsFound)
@@ -310,7 +312,7 @@ TEST_F(Files, AFolderThatWaitsForANewOneIsFound)
     save_step("step-1", "old");
     save_step("step-2", "old");
     fs::rename(at("step-1"), at(".step-1.yoke-old"));
-    const auto found = find_folders(kCall, folder_.path());
+    const auto found = find_folders(kSaveCall, folder_.path());
     ASSERT_EQ(found.size(), 2u);
     EXPECT_EQ(found[0].name, "step-1");
     EXPECT_EQ(found[0].place, ".step-1.yoke-old");
@@ -318,19 +320,19 @@ TEST_F(Files, AFolderThatWaitsForANewOneIsFound)
     save_step("step-1", "new");
     EXPECT_EQ(folder_.names(), (Names{"step-1", "step-2"}));
     fs::rename(at("step-1"), at(".step-1.yoke-old"));
-    remove_folder(kCall, at("step-1"));
+    remove_folder(kSaveCall, at("step-1"));
     EXPECT_EQ(folder_.names(), Names{"step-2"});
 }
 
 TEST_F(Files, FoldersAreMadeWithThoseAbove)
 {
-    for (const char *path : {"a/b//c/", "a/b/c", "a"}) make_folders(kCall, at(path));
+    for (const char *path : {"a/b//c/", "a/b/c", "a"}) make_folders(kSaveCall, at(path));
     EXPECT_TRUE(fs::is_directory(at("a/b/c")));
     put("file", "");
     for (const char *path : {"file", "file/a"})
-        expect_error(YOKE_E_IO, {kCall, "file", "Not a directory"},
-                     [&] { make_folders(kCall, at(path)); });
-    expect_error(YOKE_E_IO, {kCall}, [&] { make_folders(kCall, ""); });
+        expect_error(YOKE_E_IO, {kSaveCall, "file", "Not a directory"},
+                     [&] { make_folders(kSaveCall, at(path)); });
+    expect_error(YOKE_E_IO, {kSaveCall}, [&] { make_folders(kSaveCall, ""); });
 }
 
 }  // namespace

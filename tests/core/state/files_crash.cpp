@@ -11,8 +11,6 @@
 namespace yoke::test {
 namespace {
 
-constexpr const char *kCall = "yoke_save";
-
 std::vector<std::string> parts_of(int version, int writes)
 {
     std::vector<std::string> parts;
@@ -36,7 +34,7 @@ public:
     {
         const std::vector<std::string> parts = parts_of(version, writes_);
         doing("state", joined(parts), [&] {
-            NewFile file(kCall, folder().at("state"));
+            NewFile file(kSaveCall, folder().at("state"));
             for (const std::string &part : parts) file.write(part.data(), part.size());
             file.commit();
         });
@@ -47,7 +45,7 @@ public:
         const std::string hash = format("hash %d", version), name = format("step-%d", step);
         const auto content = folder_content({{"state", joined(parts)}, {"manifest", hash}});
         doing(name, content, [&] {
-            NewFolder made(kCall, folder().path(), name);
+            NewFolder made(kSaveCall, folder().path(), name);
             FileWriter &state = made.create("state");
             for (const std::string &part : parts) state.write(part.data(), part.size());
             state.finish();
@@ -58,7 +56,7 @@ public:
     void remove_step(int step)
     {
         const std::string name = format("step-%d", step);
-        doing(name, kAbsent, [&] { remove_folder(kCall, folder().at(name)); });
+        doing(name, kAbsent, [&] { remove_folder(kSaveCall, folder().at(name)); });
     }
 
 private:

@@ -12,8 +12,6 @@
 namespace yoke::test {
 namespace {
 
-constexpr const char *kCall = "yoke_save";
-
 struct Scenario {
     using Do = std::function<void(const TemporaryFolder &)>;
 
@@ -30,7 +28,7 @@ void put(const std::string &path, const std::string &content)
 
 void save_file(const std::string &path, const std::string &content)
 {
-    NewFile file(kCall, path);
+    NewFile file(kSaveCall, path);
     file.write(content.data(), content.size());
     EXPECT_EQ(file.bytes(), content.size());
     file.commit();
@@ -38,7 +36,7 @@ void save_file(const std::string &path, const std::string &content)
 
 void save_step(const TemporaryFolder &folder, const std::string &content)
 {
-    NewFolder step(kCall, folder.path(), "step-1");
+    NewFolder step(kSaveCall, folder.path(), "step-1");
     FileWriter &state = step.create("state");
     state.write(content.data(), content.size());
     state.finish();
@@ -48,7 +46,7 @@ void save_step(const TemporaryFolder &folder, const std::string &content)
 
 void read_both_ways(const TemporaryFolder &folder)
 {
-    const ReadFile file(kCall, folder.at("state"));
+    const ReadFile file(kSaveCall, folder.at("state"));
     std::string text(file.size(), ' ');
     file.read(0, text.data(), text.size());
     EXPECT_EQ(text, "the former");
@@ -58,8 +56,8 @@ void read_both_ways(const TemporaryFolder &folder)
 
 void clear_up(const TemporaryFolder &folder)
 {
-    if (std::filesystem::exists(folder.at("step-1"))) remove_folder(kCall, folder.at("step-1"));
-    NewFolder(kCall, folder.path(), "step-2");
+    if (std::filesystem::exists(folder.at("step-1"))) remove_folder(kSaveCall, folder.at("step-1"));
+    NewFolder(kSaveCall, folder.path(), "step-2");
 }
 
 const Scenario::Do kNothing = [](const TemporaryFolder &) {};
@@ -96,21 +94,22 @@ const Scenario kScenarios[] = {
      kSaveStep,
      {}},
     {"a folder removed", kFormerStep,
-     [](const TemporaryFolder &folder) { remove_folder(kCall, folder.at("step-1")); }, clear_up},
+     [](const TemporaryFolder &folder) { remove_folder(kSaveCall, folder.at("step-1")); },
+     clear_up},
     {"a file read", kFormerFile, read_both_ways, {}},
     {"folders made",
      kNothing,
-     [](const TemporaryFolder &folder) { make_folders(kCall, folder.at("a/b")); },
+     [](const TemporaryFolder &folder) { make_folders(kSaveCall, folder.at("a/b")); },
      {}},
     {"folders found",
      kFormerStep,
      [](const TemporaryFolder &folder) {
-         EXPECT_EQ(find_folders(kCall, folder.path()).at(0).name, "step-1");
+         EXPECT_EQ(find_folders(kSaveCall, folder.path()).at(0).name, "step-1");
      },
      {}},
     {"a folder locked",
      kNothing,
-     [](const TemporaryFolder &folder) { FolderLock(kCall, folder.path()); },
+     [](const TemporaryFolder &folder) { FolderLock(kSaveCall, folder.path()); },
      {}},
 };
 
@@ -171,7 +170,7 @@ bool raises(const Scenario &scenario, const TemporaryFolder &folder, int failing
         EXPECT_STREQ(status_name(error.status()), "YOKE_E_IO") << error.what();
         EXPECT_EQ(error.native_code(), fault == kShort ? ENOSPC : fault) << error.what();
         const std::string text = std::generic_category().message(fault), what = error.what();
-        EXPECT_TRUE(what.starts_with(kCall)) << what;
+        EXPECT_TRUE(what.starts_with(kSaveCall)) << what;
         EXPECT_NE(what.find(folder.path()), std::string::npos) << what;
         EXPECT_TRUE(fault == kShort || what.find(text) != std::string::npos) << what;
         return true;
@@ -272,7 +271,7 @@ TEST(FilesFaults, AFullDiskLeavesTheFormerFile)
         seam.fate = [&](const std::string &entry) {
             return entry != "write" ? 0 : std::exchange(is_full, true) ? ENOSPC : kShort;
         };
-        NewFile file(kCall, folder.at("state"));
+        NewFile file(kSaveCall, folder.at("state"));
         EXPECT_THROW(file.write("the new", 7), Error);
         // What was lost is not written by a second try.
         is_full = false;
@@ -297,7 +296,7 @@ TEST(FilesFaults, AFailedSyncIsNotTriedAgain)
     seam.fate = [&](const std::string &entry) {
         return entry == "fsync" && !std::exchange(has_failed, true) ? EIO : 0;
     };
-    NewFolder step(kCall, folder.path(), "step-1");
+    NewFolder step(kSaveCall, folder.path(), "step-1");
     step.create("state").write("1", 1);
     EXPECT_THROW(step.commit(), Error);
     EXPECT_TRUE(has_failed);

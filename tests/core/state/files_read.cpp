@@ -14,7 +14,7 @@
 namespace yoke::test {
 namespace {
 
-constexpr const char *kCall = "yoke_load";
+constexpr const char *kLoadCall = "yoke_load";
 
 class FilesRead : public testing::Test {
 protected:
@@ -25,7 +25,7 @@ protected:
     }
     void save(const std::string &content) const
     {
-        NewFile file(kCall, folder_.at("state"));
+        NewFile file(kLoadCall, folder_.at("state"));
         file.write(content.data(), content.size());
         file.commit();
     }
@@ -35,13 +35,13 @@ protected:
 
 TEST_F(FilesRead, PartsAreReadAndAFileThatEndsEarlySaysSo)
 {
-    const ReadFile file(kCall, put("0123456789"));
+    const ReadFile file(kLoadCall, put("0123456789"));
     EXPECT_EQ(file.size(), 10u);
     char text[5] = {};
     file.read(3, text, 4);
     EXPECT_STREQ(text, "3456");
     file.read(10, text, 0);
-    expect_error(YOKE_E_IO, {kCall, "state", "ends early", "byte 10", "of the 12"},
+    expect_error(YOKE_E_IO, {kLoadCall, "state", "ends early", "byte 10", "of the 12"},
                  [&] { file.read(8, text, 4); });
 }
 
@@ -49,24 +49,26 @@ TEST_F(FilesRead, WhatIsNoFileIsRefusedAtOnce)
 {
     const std::string pipe = folder_.at("pipe"), none = folder_.at("none");
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-    expect_error(YOKE_E_IO, {kCall, "pipe", "not a regular file"}, [&] { ReadFile(kCall, pipe); });
-    expect_error(YOKE_E_IO, {kCall, "/dev/zero", "not a regular file"},
-                 [&] { ReadFile(kCall, "/dev/zero"); });
-    expect_error(YOKE_E_IO, {kCall, folder_.path().c_str(), "Is a directory"},
-                 [&] { ReadFile(kCall, folder_.path()); });
-    expect_error(YOKE_E_IO, {kCall, "none", "No such file"}, [&] { ReadFile(kCall, none); });
+    expect_error(YOKE_E_IO, {kLoadCall, "pipe", "not a regular file"},
+                 [&] { ReadFile(kLoadCall, pipe); });
+    expect_error(YOKE_E_IO, {kLoadCall, "/dev/zero", "not a regular file"},
+                 [&] { ReadFile(kLoadCall, "/dev/zero"); });
+    expect_error(YOKE_E_IO, {kLoadCall, folder_.path().c_str(), "Is a directory"},
+                 [&] { ReadFile(kLoadCall, folder_.path()); });
+    expect_error(YOKE_E_IO, {kLoadCall, "none", "No such file"},
+                 [&] { ReadFile(kLoadCall, none); });
 }
 
 TEST_F(FilesRead, AMappedFileStaysWhatItWas)
 {
     const std::string path = put("the former");
-    const auto mapped = ReadFile(kCall, path).map();
+    const auto mapped = ReadFile(kLoadCall, path).map();
     EXPECT_EQ(mapped->size(), 10u);
     // Saved over, and from the very memory that is mapped; what is written there stays private.
     mapped->data()[0] = 'T';
     EXPECT_EQ(content_of(path), "the former");
     {
-        NewFile file(kCall, path);
+        NewFile file(kLoadCall, path);
         file.write(mapped->data(), mapped->size());
         file.write(mapped->data(), mapped->size());
         file.commit();
@@ -75,7 +77,7 @@ TEST_F(FilesRead, AMappedFileStaysWhatItWas)
     EXPECT_EQ(std::string(mapped->data(), 10), "The former");
     save("");
     EXPECT_EQ(std::string(mapped->data(), 10), "The former");
-    const auto empty = ReadFile(kCall, path).map();
+    const auto empty = ReadFile(kLoadCall, path).map();
     EXPECT_EQ(empty->data(), nullptr);
     EXPECT_EQ(empty->size(), 0u);
 }
@@ -86,13 +88,13 @@ TEST_F(FilesRead, ASecondWriterIsToldOfTheFirst)
 {
     const std::string pid = format("process %d (this one)", getpid());
     for (int i = 0; i < 2; ++i) {
-        const FolderLock lock(kCall, folder_.path());
-        expect_error(YOKE_E_STATE, {kCall, pid.c_str(), folder_.path().c_str()},
-                     [&] { FolderLock(kCall, folder_.path()); });
+        const FolderLock lock(kLoadCall, folder_.path());
+        expect_error(YOKE_E_STATE, {kLoadCall, pid.c_str(), folder_.path().c_str()},
+                     [&] { FolderLock(kLoadCall, folder_.path()); });
         // One that was refused lets go of nothing.
-        EXPECT_THROW(FolderLock(kCall, folder_.path()), Error);
+        EXPECT_THROW(FolderLock(kLoadCall, folder_.path()), Error);
     }
-    EXPECT_THROW(FolderLock(kCall, folder_.at("nowhere")), Error);
+    EXPECT_THROW(FolderLock(kLoadCall, folder_.at("nowhere")), Error);
 }
 
 TEST_F(FilesRead, AnotherProcessHoldsTheLockUntilItEnds)
@@ -102,32 +104,33 @@ TEST_F(FilesRead, AnotherProcessHoldsTheLockUntilItEnds)
     const pid_t child = fork();
     if (child == 0) {
         alarm(20);
-        const FolderLock lock(kCall, folder_.path());
+        const FolderLock lock(kLoadCall, folder_.path());
         if (write(ready[1], "!", 1) != 1) _exit(1);
         for (;;) pause();
     }
     char sign = 0;
     EXPECT_EQ(read(ready[0], &sign, 1), 1);
     const std::string pid = format("process %d writes", child);
-    expect_error(YOKE_E_STATE, {kCall, pid.c_str()}, [&] { FolderLock(kCall, folder_.path()); });
+    expect_error(YOKE_E_STATE, {kLoadCall, pid.c_str()},
+                 [&] { FolderLock(kLoadCall, folder_.path()); });
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    FolderLock(kCall, folder_.path());
+    FolderLock(kLoadCall, folder_.path());
     for (const int end : ready) close(end);
 }
 
 // A child that lives on keeps the file of the lock open.
 TEST_F(FilesRead, ALockIsGivenBackThoughAChildLives)
 {
-    auto lock = std::make_unique<FolderLock>(kCall, folder_.path());
+    auto lock = std::make_unique<FolderLock>(kLoadCall, folder_.path());
     const pid_t child = fork();
     if (child == 0) {
         alarm(20);
         for (;;) pause();
     }
-    EXPECT_THROW(FolderLock(kCall, folder_.path()), Error);
+    EXPECT_THROW(FolderLock(kLoadCall, folder_.path()), Error);
     lock.reset();
-    FolderLock(kCall, folder_.path());
+    FolderLock(kLoadCall, folder_.path());
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
 }

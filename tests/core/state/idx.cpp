@@ -22,7 +22,7 @@ namespace {
 using test::expect_error;
 using Bytes = std::string;
 
-constexpr const char *kCall = "yoke_read_idx";
+constexpr const char *kReadIdx = "yoke_read_idx";
 
 Bytes big_endian(uint64_t value, int bytes)
 {
@@ -81,7 +81,7 @@ protected:
                         std::initializer_list<const char *> parts)
     {
         const int64_t live = live_tensor_count();
-        expect_error(status, {kCall, path.c_str()}, [&] { read(path); });
+        expect_error(status, {kReadIdx, path.c_str()}, [&] { read(path); });
         expect_error(status, parts, [&] { read(path); });
         EXPECT_EQ(live_tensor_count(), live);
     }
@@ -274,16 +274,16 @@ TEST_F(Idx, AFileWithoutPermissionSaysSo)
 
 TEST_F(Idx, PathAndDeviceAreChecked)
 {
-    expect_error(YOKE_E_VALUE, {kCall, "'path'", "NULL"},
+    expect_error(YOKE_E_VALUE, {kReadIdx, "'path'", "NULL"},
                  [] { read_idx(nullptr, open_device("cpu")); });
-    expect_error(YOKE_E_VALUE, {kCall, "'path'", "empty"},
+    expect_error(YOKE_E_VALUE, {kReadIdx, "'path'", "empty"},
                  [] { read_idx("", open_device("cpu")); });
     yoke_backend backend{};
     backend.kind = "cuda";
     yoke_device device;
     device.backend = &backend;
     device.name = "cuda:1";
-    expect_error(YOKE_E_VALUE, {kCall, "'device'", "cuda:1"},
+    expect_error(YOKE_E_VALUE, {kReadIdx, "'device'", "cuda:1"},
                  [&] { read_idx(plain(small_file()).c_str(), device); });
 }
 

@@ -115,7 +115,7 @@ TEST(Lacks, StepsMoveFileByFileWhereFoldersAreNotRenamed)
 // What crashes leave is promised as ever: none of these makes a state last.
 TEST(Lacks, PermissionsThatCannotBeKeptChangeNothingAfterACrash)
 {
-    class Saver : public CrashRun {
+    class VersionSaver : public CrashRun {
     public:
         void save(int version)
         {

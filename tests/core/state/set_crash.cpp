@@ -15,7 +15,6 @@
 namespace yoke::test {
 namespace {
 
-constexpr const char *kCall = "yoke_save";
 constexpr const char *kFile = "model.safetensors", *kIndex = "model.safetensors.index.json";
 constexpr const char *kBroken = "a broken set";
 
@@ -89,14 +88,14 @@ public:
 private:
     void save_file(const std::string &content)
     {
-        NewFile file(kCall, folder().at(kFile));
+        NewFile file(kSaveCall, folder().at(kFile));
         file.write(content.data(), content.size());
         file.commit();
         remove_former_set(file.folder(), file.name());
     }
     void save_set(int version, int files)
     {
-        NewSet set(kCall, folder().at(kFile));
+        NewSet set(kSaveCall, folder().at(kFile));
         std::vector<FileOfSet> named;
         for (int i = 0; i < files; ++i) {
             const std::string text = part(version, i);

@@ -1,6 +1,7 @@
 // DLPack both ways, and against producers that get it wrong: core/tensor/dlpack.cpp.
 #include "core/tensor/dlpack.h"
 #include "core/select/select.h"
+#include "tests/core/cpu.h"
 #include "tests/core/expect_error.h"
 
 #include <array>
@@ -12,14 +13,10 @@ namespace yoke {
 namespace {
 
 using namespace dlpack;
+using test::cpu;
 using test::expect_error;
 
 constexpr const char *kTo = "yoke_tensor_to_dlpack", *kFrom = "yoke_tensor_from_dlpack";
-
-Device &cpu()
-{
-    return open_device("cpu");
-}
 
 // What another library would hand over: 2 × 3 float32 in row-major order unless a test changes it.
 template <class Managed>

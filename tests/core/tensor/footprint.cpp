@@ -1,6 +1,7 @@
 // Which views touch the same bytes: core/tensor/footprint.cpp.
 #include "core/tensor/footprint.h"
 #include "core/select/select.h"
+#include "tests/core/tensor/draw.h"
 
 #include <gtest/gtest.h>
 
@@ -12,12 +13,8 @@
 namespace yoke {
 namespace {
 
-using Random = std::mt19937;
-
-int64_t draw(Random &random, int64_t low, int64_t high)
-{
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-}
+using test::draw;
+using test::Random;
 
 struct View {
     std::vector<int64_t> shape, strides;

@@ -1,6 +1,7 @@
 // Memory of the host program as tensors, and bytes between host and device.
 #include "core/select/select.h"
 #include "core/tensor/tensor.h"
+#include "tests/core/cpu.h"
 #include "tests/core/expect_error.h"
 
 #include <array>
@@ -9,14 +10,10 @@
 namespace yoke {
 namespace {
 
+using test::cpu;
 using test::expect_error;
 
 constexpr const char *kCall = "yoke_tensor_from_memory";
-
-Device &cpu()
-{
-    return open_device("cpu");
-}
 
 void count_drop(void *user)
 {

@@ -6,6 +6,7 @@
 #include "core/ops/ops.h"
 #include "core/optim/sgd.h"
 #include "core/select/select.h"
+#include "tests/core/cpu.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 
@@ -22,14 +23,10 @@
 namespace yoke {
 namespace {
 
+using test::cpu;
 using test::expect_error;
 
 constexpr int64_t kCount = (3 << 18) + 5;  // of float32: three pieces and some bytes
-
-Device &cpu()
-{
-    return open_device("cpu");
-}
 
 Tensor numbers(int64_t count = kCount)
 {

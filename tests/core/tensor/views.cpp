@@ -1,7 +1,9 @@
 // Tensors, views, byte ranges and the host's memory: core/tensor/tensor.cpp and copy.cpp.
 #include "core/select/select.h"
 #include "core/tensor/tensor.h"
+#include "tests/core/cpu.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/tensor/draw.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,12 +14,8 @@
 namespace yoke {
 namespace {
 
+using test::cpu;
 using test::expect_error;
-
-Device &cpu()
-{
-    return open_device("cpu");
-}
 
 Tensor iota(std::vector<int64_t> shape)
 {
@@ -54,12 +52,8 @@ bool oracle_view(const yoke_tensor &x, IntList shape, int64_t *strides)
     return offsets(shape, strides) == wanted;
 }
 
-using Random = std::mt19937;
-
-int64_t draw(Random &random, int64_t low, int64_t high)
-{
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-}
+using test::draw;
+using test::Random;
 
 // A view of random shape: permuted, sliced with steps of either sign, with axes of size 1 and
 // broadcast axes.

@@ -23,7 +23,7 @@ void with_seeds(const Body &body)
             << seed;
 }
 
-constexpr uint64_t kBytes = 64;
+constexpr uint64_t kLateBytes = 64;
 
 struct Device {
     Module module;
@@ -32,13 +32,13 @@ struct Device {
     char *block()
     {
         void *made = nullptr;
-        EXPECT_EQ(module->alloc(device, kBytes, &made), YOKE_OK);
+        EXPECT_EQ(module->alloc(device, kLateBytes, &made), YOKE_OK);
         return static_cast<char *>(made);
     }
     char *pinned()
     {
         void *made = nullptr;
-        EXPECT_EQ(module->host_alloc(device, kBytes, &made), YOKE_OK);
+        EXPECT_EQ(module->host_alloc(device, kLateBytes, &made), YOKE_OK);
         return static_cast<char *>(made);
     }
     void *stream()
@@ -55,12 +55,12 @@ struct Device {
     }
     void fill(char *block, int value, void *stream)
     {
-        EXPECT_EQ(module->fill(device, block, static_cast<uint8_t>(value), kBytes, stream),
+        EXPECT_EQ(module->fill(device, block, static_cast<uint8_t>(value), kLateBytes, stream),
                   YOKE_OK);
     }
     void copy(char *to, const char *from, int32_t direction, void *stream)
     {
-        EXPECT_EQ(module->copy(device, to, from, kBytes, direction, stream), YOKE_OK);
+        EXPECT_EQ(module->copy(device, to, from, kLateBytes, direction, stream), YOKE_OK);
     }
 };
 
@@ -75,7 +75,7 @@ TEST(Late, PinnedMemoryIsOldUntilItsStreamWasWaitedFor)
             setenv("FAKE_CUDA_SEED", std::to_string(seed).c_str(), 1);
             Device d;
             char *block = d.block(), *host = d.pinned();
-            memset(host, 1, kBytes);
+            memset(host, 1, kLateBytes);
             d.fill(block, 7, nullptr);
             d.copy(host, block, YOKE_COPY_DEVICE_TO_HOST, nullptr);
             const bool old = host[5] == 1;
@@ -90,12 +90,12 @@ TEST(Late, PageableMemoryIsReadAtTheCallAndWrittenBeforeItReturns)
 {
     with_seeds([](int) {
         Device d;
-        char *block = d.block(), from[kBytes], to[kBytes];
-        memset(from, 3, kBytes);
+        char *block = d.block(), from[kLateBytes], to[kLateBytes];
+        memset(from, 3, kLateBytes);
         d.copy(block, from, YOKE_COPY_HOST_TO_DEVICE, nullptr);
-        memset(from, 4, kBytes);
+        memset(from, 4, kLateBytes);
         d.copy(to, block, YOKE_COPY_DEVICE_TO_HOST, nullptr);
-        EXPECT_EQ(to[kBytes - 1], 3);
+        EXPECT_EQ(to[kLateBytes - 1], 3);
     });
 }
 
@@ -152,10 +152,10 @@ TEST(Late, WhatQueuedWorkUsesCannotBeFreed)
         char *block = d.block();
         void *stream = d.stream();
         for (int i = 0; i < 10; ++i) d.fill(block, i, stream);
-        EXPECT_NE(d.module->free(d.device, block, kBytes), YOKE_OK);
+        EXPECT_NE(d.module->free(d.device, block, kLateBytes), YOKE_OK);
         EXPECT_EQ(d.module->stream_synchronize(d.device, stream), YOKE_OK);
-        EXPECT_EQ(d.module->free(d.device, block, kBytes), YOKE_OK);
-        EXPECT_NE(d.module->free(d.device, block, kBytes), YOKE_OK) << "twice";
+        EXPECT_EQ(d.module->free(d.device, block, kLateBytes), YOKE_OK);
+        EXPECT_NE(d.module->free(d.device, block, kLateBytes), YOKE_OK) << "twice";
     });
 }
 
@@ -176,11 +176,12 @@ TEST(Late, HandlesThatAreGoneAreRefused)
 TEST(Late, ARangeBeyondItsBlockIsRefused)
 {
     Device d;
-    char *block = d.block(), host[2 * kBytes] = {};
-    EXPECT_EQ(d.module->copy(d.device, block + 1, host, kBytes, YOKE_COPY_HOST_TO_DEVICE, nullptr),
-              YOKE_E_VALUE);
-    EXPECT_EQ(d.module->fill(d.device, block, 0, kBytes + 1, nullptr), YOKE_E_VALUE);
-    EXPECT_EQ(d.module->free(d.device, block, kBytes), YOKE_OK);
+    char *block = d.block(), host[2 * kLateBytes] = {};
+    EXPECT_EQ(
+        d.module->copy(d.device, block + 1, host, kLateBytes, YOKE_COPY_HOST_TO_DEVICE, nullptr),
+        YOKE_E_VALUE);
+    EXPECT_EQ(d.module->fill(d.device, block, 0, kLateBytes + 1, nullptr), YOKE_E_VALUE);
+    EXPECT_EQ(d.module->free(d.device, block, kLateBytes), YOKE_OK);
 }
 
 }  // namespace yoke::test

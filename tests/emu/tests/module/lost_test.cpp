@@ -9,7 +9,7 @@ namespace yoke::test {
 
 namespace {
 
-constexpr uint64_t kBytes = 256;
+constexpr uint64_t kLostBytes = 256;
 
 struct Lost {
     Module module;
@@ -20,8 +20,8 @@ struct Lost {
     // With one of each kind of what a program must give back.
     Lost()
     {
-        EXPECT_EQ(module->alloc(device, kBytes, &block), YOKE_OK);
-        EXPECT_EQ(module->host_alloc(device, kBytes, &pinned), YOKE_OK);
+        EXPECT_EQ(module->alloc(device, kLostBytes, &block), YOKE_OK);
+        EXPECT_EQ(module->host_alloc(device, kLostBytes, &pinned), YOKE_OK);
         EXPECT_EQ(module->stream_create(device, 0, &stream), YOKE_OK);
         EXPECT_EQ(module->event_create(device, 0, &event), YOKE_OK);
         EXPECT_EQ(run(YOKE_OP_MATMUL), YOKE_OK) << failure().message;
@@ -55,10 +55,11 @@ struct Lost {
     }
     std::vector<yoke_status> give_all_back()
     {
-        return {module->graph_destroy(device, graph),   module->event_destroy(device, event),
-                module->vmm_unmap(device, range, page), module->vmm_release(device, range, page),
-                module->stream_destroy(device, stream), module->host_free(device, pinned, kBytes),
-                module->free(device, block, kBytes)};
+        return {
+            module->graph_destroy(device, graph),   module->event_destroy(device, event),
+            module->vmm_unmap(device, range, page), module->vmm_release(device, range, page),
+            module->stream_destroy(device, stream), module->host_free(device, pinned, kLostBytes),
+            module->free(device, block, kLostBytes)};
     }
 };
 
@@ -111,7 +112,7 @@ TEST(Lost, WhatAnEarlierCallLeftIsNotTheLaunchesFault)
         Lost lost;
         auto *x = static_cast<float *>(lost.block);
         for (const char *error : {"9", "600", "704"}) {
-            EXPECT_EQ(lost.module->fill(lost.device, x, 0, kBytes, lost.stream), YOKE_OK);
+            EXPECT_EQ(lost.module->fill(lost.device, x, 0, kLostBytes, lost.stream), YOKE_OK);
             setenv("FAKE_CUDA_PENDING", error, 1);
             const yoke_status status = lost.run(YOKE_OP_ADD);
             EXPECT_TRUE(status && status != YOKE_E_DEVICE_LOST) << status;
