@@ -40,17 +40,6 @@ if(YOKE_SANITIZE)
         add_compile_options("$<${host}:-fno-sanitize-recover=all>")
     endif()
 endif()
-# Headers of GoogleTest, pybind11, CLI11 and nlohmann-json cost far more to compile than what a source of a test or a
-# binding adds. The sources of one target are compiled eight at a time, where the sanitizers leave out what they find in
-# these templates: pointers that are checked for null and for the class behind them. Preset clang compiles one at a
-# time: it finds a header that a source forgot.
-option(YOKE_UNITY "Compile the sources of tests and bindings eight at a time" ON)
-function(yoke_compile_together target)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ${YOKE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
-    if(YOKE_SANITIZE MATCHES address AND YOKE_SANITIZE MATCHES undefined)
-        target_compile_options(${target} PRIVATE -fno-sanitize=null,object-size,pointer-overflow,vptr)
-    endif()
-endfunction()
 # clang's fuzzer is told which branches were taken.
 option(YOKE_FUZZ "Targets for clang's libFuzzer: tests/fuzz" OFF)
 if(YOKE_FUZZ)
