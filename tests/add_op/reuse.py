@@ -24,6 +24,11 @@ OTHER_NAMES = {"kOps", "YOKE_PY_OP", "YOKE_LUA_OP"}  # tables over all ops that 
 DECLARES = "core/ops/op_def.h"
 
 
+def is_together(path):
+    """Whether CMake wrote this source, which includes sources that are compiled together: YokeTogether.cmake."""
+    return "/together/" in path
+
+
 class Tree:
     """Files of a copy of the tree: which differ from the original's, and what they name."""
 
@@ -35,10 +40,13 @@ class Tree:
     def text(self, path):
         """Without comments."""
         if path not in self.texts:
-            self.texts[path] = re.sub(r"//[^\n]*|/\*.*?\*/", "", (self.tree / path).read_text(encoding="utf-8"), flags=re.S)
+            place = (self.source if is_together(path) else self.tree) / path
+            self.texts[path] = re.sub(r"//[^\n]*|/\*.*?\*/", "", place.read_text(encoding="utf-8"), flags=re.S)
         return self.texts[path]
 
     def differs(self, path):
+        if is_together(path):
+            return False
         return not (self.source / path).exists() or (self.source / path).read_bytes() != (self.tree / path).read_bytes()
 
     def included(self, path):
@@ -71,7 +79,7 @@ def commands(source, finished):
     found = {}
     for entry in json.loads((finished / "compile_commands.json").read_text()):
         arguments = shlex.split(entry["command"])
-        found[arguments[arguments.index("-o") + 1]] = (str(pathlib.Path(entry["file"]).relative_to(source)), arguments)
+        found[arguments[arguments.index("-o") + 1]] = (os.path.relpath(entry["file"], source), arguments)
     return found
 
 
@@ -94,7 +102,12 @@ def compile_parts(parts, source, finished, tree, folder, options):
 
     def compile_one(part):
         (folder / part).parent.mkdir(parents=True, exist_ok=True)
-        arguments = [moved(argument, source, finished, tree, folder) for argument in known[part][1]]
+        file, arguments = known[part]
+        arguments = [moved(argument, source, finished, tree, folder) for argument in arguments]
+        if is_together(file):
+            place = pathlib.Path(moved(os.path.normpath(source / file), source, finished, tree, folder))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source / file, place)
         run([*cache, *arguments, *options, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
