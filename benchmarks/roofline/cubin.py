@@ -182,16 +182,30 @@ def resources_of(module, arch):
     return of_every_cubin(module, arch, resources)
 
 
-def disassembled(cubin, arch):
+def symbol_numbers(data, names):
+    """Numbers of the symbols of these names in an ELF file."""
+    found = sections(data)
+    texts = found[".strtab"]
+    for number, (at, *_) in enumerate(struct.iter_unpack("<IBBHQQ", found[".symtab"])):
+        if texts[at:texts.index(b"\0", at)].decode() in names:
+            yield number
+
+
+def disassembled(cubin, arch, wanted):
     kernels = resources(cubin, arch)
-    if missing("nvdisasm"):
+    names = kernels.keys() if wanted is None else wanted & kernels.keys()
+    if missing("nvdisasm") or not names:
         return kernels
-    for name, read in read_code(run(tool("nvdisasm"), "-c", cubin), arch).items():
+    numbers = [str(number) for number in symbol_numbers(cubin.read_bytes(), names)]
+    for name, read in read_code(run(tool("nvdisasm"), "-c", "-fun", ",".join(numbers), cubin), arch).items():
         kernel = kernels.setdefault(name, read)
         kernel.code, kernel.labels = read.code, read.labels
     return kernels
 
 
-def kernels_of(module, arch):
-    """{name: Kernel} of a shared library or object for one architecture, without instructions where nvdisasm is missing."""
-    return of_every_cubin(module, arch, disassembled)
+def kernels_of(module, arch, wanted=None):
+    """{name: Kernel} of a shared library or object for one architecture, with the instructions of those in `wanted`, or of all.
+
+    Without nvdisasm none has instructions.
+    """
+    return of_every_cubin(module, arch, lambda cubin, arch: disassembled(cubin, arch, wanted))

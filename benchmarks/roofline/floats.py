@@ -2,7 +2,7 @@
 import math
 
 from operands import COMPARISONS, LONG, apart, combine, is_predicate
-from values import (WORD, Operand, bits_of, bits_of_bfloat, bits_of_double, bits_of_half, bfloat_of, double_of, float_of, half_of,
+from values import (WORD, bits_of, bits_of_bfloat, bits_of_double, bits_of_half, bfloat_of, double_of, float_of, half_of, operand_of,
                     signed)
 
 
@@ -69,7 +69,7 @@ def double_compare(thread, instruction):
 
 def _compare(thread, instruction, value):
     written = instruction.operands[:2]
-    a, b = (value(thread, Operand(text)) for text in instruction.operands[2:] if not is_predicate(text))
+    a, b = (value(thread, operand_of(text)) for text in instruction.operands[2:] if not is_predicate(text))
     read = [text for text in instruction.operands[2:] if is_predicate(text)]
     names = instruction.modifiers
     unordered = math.isnan(a) or math.isnan(b)
@@ -212,7 +212,7 @@ def double_fma(thread, instruction):
 
 def matrix_product(thread, instruction):
     """Leaves the sums as they are: no branch hangs on what is multiplied."""
-    to, sums = Operand(instruction.operands[0]), Operand(instruction.operands[3])
+    to, sums = operand_of(instruction.operands[0]), operand_of(instruction.operands[3])
     for k in range(4):
         thread.registers[to.register + k] = 0 if sums.register < 0 else thread.registers[sums.register + k]
 

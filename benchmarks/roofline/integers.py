@@ -2,7 +2,7 @@
 import re
 
 from operands import COMPARISONS, LONG, apart, combine, is_predicate
-from values import WORD, Operand, signed
+from values import WORD, operand_of, signed
 
 
 def imad(thread, instruction):
@@ -135,7 +135,7 @@ def select(thread, instruction):
 
 def isetp(thread, instruction):
     written = instruction.operands[:2]
-    a, b = (Operand(text) for text in instruction.operands[2:] if not is_predicate(text))
+    a, b = (operand_of(text) for text in instruction.operands[2:] if not is_predicate(text))
     read = [text for text in instruction.operands[2:] if is_predicate(text)]
     names = instruction.modifiers
     compare = next(name for name in names if name in COMPARISONS)
@@ -152,7 +152,7 @@ def isetp(thread, instruction):
 
 
 def minmax(thread, instruction):
-    to, a, b = (Operand(text) for text in instruction.operands if not is_predicate(text))
+    to, a, b = (operand_of(text) for text in instruction.operands if not is_predicate(text))
     read = [text for text in instruction.operands[3:] if is_predicate(text)]
     least = min if thread.predicate(read[0]) else max
     if "S64" in instruction.modifiers or "U64" in instruction.modifiers:
@@ -190,13 +190,13 @@ def load_constant(thread, instruction):
 
 
 def special(thread, instruction):
-    to = Operand(instruction.operands[0])
+    to = operand_of(instruction.operands[0])
     value = thread.special.get(instruction.operands[1], 0)
     thread.set(to, value, 2 if instruction.opcode == "CS2R" and "32" not in instruction.modifiers else 1)
 
 
 def vote(thread, instruction):
-    to = next((Operand(text) for text in instruction.operands if re.match(r"U?R", text)), None)
+    to = next((operand_of(text) for text in instruction.operands if re.match(r"U?R", text)), None)
     names = [text for text in instruction.operands if is_predicate(text)]
     value = thread.predicate(names[-1])
     if to is not None:
@@ -236,7 +236,7 @@ def pack_predicates(thread, instruction):
 
 
 def unpack_predicates(thread, instruction):
-    source, mask = Operand(instruction.operands[1]), Operand(instruction.operands[2])
+    source, mask = operand_of(instruction.operands[1]), operand_of(instruction.operands[2])
     for k in range(7):
         if thread.word(mask) >> k & 1:
             thread.predicates[f"P{k}"] = bool(thread.word(source) >> k & 1)
@@ -245,7 +245,7 @@ def unpack_predicates(thread, instruction):
 def shuffle(thread, instruction):
     operands = instruction.operands
     thread.set_predicate(operands[0], True)
-    thread.set(Operand(operands[1]), thread.word(Operand(operands[2])))
+    thread.set(operand_of(operands[1]), thread.word(operand_of(operands[2])))
 
 
 KNOWN = {

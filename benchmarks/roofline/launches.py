@@ -2,6 +2,7 @@
 writes them where YOKE_EMU_RECORD says; `recorded` runs it for a card and reads them.
 """
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ class Launch:
     operands: list  # (address, bytes, dtype)
 
 
+@functools.cache
 def symbols(module):
     """{offset: mangled name} of a library's functions."""
     said = subprocess.run(["nm", "--defined-only", module], capture_output=True, text=True, check=True).stdout
@@ -45,6 +47,7 @@ def read(path, names):
     return launches
 
 
+@functools.cache
 def recorded(build, case, multiprocessors):
     """The launches of one repetition of a case on a card of so many multiprocessors."""
     folder, driver = build / "tests/emu/lib", build / "tests/fakes/cuda/driver"

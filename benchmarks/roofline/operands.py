@@ -1,7 +1,8 @@
 """How instructions say what they take and set."""
+import functools
 import re
 
-from values import Operand, bits_of, bits_of_double
+from values import bits_of, bits_of_double, operand_of
 
 LONG = (1 << 64) - 1
 
@@ -20,15 +21,20 @@ def is_predicate(text):
 
 def apart(instruction):
     """(predicates that are set, register that is set, operands, predicates that are read)."""
-    operands, written = list(instruction.operands), []
+    return apart_texts(tuple(instruction.operands))
+
+
+@functools.cache
+def apart_texts(texts):
+    operands, written = list(texts), []
     first = next(k for k, text in enumerate(operands) if not is_predicate(text))  # a predicate may stand before it
-    to = Operand(operands.pop(first))
+    to = operand_of(operands.pop(first))
     while operands and is_predicate(operands[0]) and not operands[0].startswith("!"):
         written.append(operands.pop(0))
     read = []
     while operands and is_predicate(operands[-1]):
         read.insert(0, operands.pop())
-    return written, to, [Operand(text) for text in operands if not is_predicate(text)], read
+    return written, to, [operand_of(text) for text in operands if not is_predicate(text)], read
 
 
 COMPARISONS = {"LT": lambda a, b: a < b, "LE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,

@@ -41,7 +41,9 @@ class Report:
         self.missing = cubin.missing("nvdisasm")
         catalog = cards.catalog()
         self.cards = [catalog[name] for name in names]
-        self.kernels = {card.arch: cubin.kernels_of(module, card.arch) for card in self.cards}
+        cases = [*tensor.CASES, *(case for case, *_ in gpu_cases.MEMORY)]
+        launched = {launch.kernel for case in cases for card in self.cards for launch in launches.recorded(build, case, card.multiprocessors)}
+        self.kernels = {card.arch: cubin.kernels_of(module, card.arch, launched) for card in self.cards}
         for card in self.cards:
             if not self.kernels[card.arch]:
                 self.wrong.append(f"{card.name}: the module has no machine code for sm_{card.arch}")

@@ -11,7 +11,7 @@ import struct
 import floats
 import integers
 import operands
-from values import Operand, WORD
+from values import WORD, operand_of
 
 SPECIAL = {"SR_LANEID": 0, "SRZ": 0, "SR_CTAID.X": 0, "SR_CTAID.Y": 0, "SR_CTAID.Z": 0, "SR_TID.Y": 0, "SR_TID.Z": 0}
 NOTHING = {"NOP", "BSSY", "BSYNC", "BREAK", "BMOV", "WARPSYNC", "BAR", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CGAERRBAR",
@@ -76,7 +76,7 @@ class Thread:
             if re.match(r"-?0x|\d", part):
                 value = int(part, 0)
             else:
-                operand = Operand(part)
+                operand = operand_of(part)
                 wide = "64" in operand.parts
                 value = self.pair(operand) if wide else self.word(operand)
             total += -value if sign == "-" else value
@@ -145,7 +145,7 @@ class Thread:
     def load(self, instruction):
         kind, size = LOADS[instruction.opcode], width_of(instruction.modifiers)
         place = [text for text in instruction.operands if text.endswith("]")][-1]
-        at, to = self.address(place, kind), Operand(instruction.operands[0])
+        at, to = self.address(place, kind), operand_of(instruction.operands[0])
         if kind == "global":
             value = self.memory.read(at, size)
             self.bytes[self.memory.place(at)] += size
@@ -160,7 +160,7 @@ class Thread:
 
     def store(self, instruction):
         kind, size = STORES[instruction.opcode], width_of(instruction.modifiers)
-        at, source = self.address(instruction.operands[0], kind), Operand(instruction.operands[1])
+        at, source = self.address(instruction.operands[0], kind), operand_of(instruction.operands[1])
         if kind == "global":
             self.bytes[self.memory.place(at)] += size
             return
@@ -198,7 +198,7 @@ class Thread:
         """What reads a register waits for the load that fills it: loads that went out with it are in flight no more."""
         if self.in_flight and instruction.opcode not in ("LDG", "LDC", "ULDC"):
             for text in instruction.operands[1:]:
-                operand = Operand(text)
+                operand = operand_of(text)
                 if operand.register in self.in_flight and not operand.uniform:
                     self.in_flight.pop(operand.register)
 
@@ -209,7 +209,7 @@ class Thread:
         if opcode in ("BRA", "CALL"):
             return self._branch(instruction, at)
         if opcode == "RET":
-            return addresses[self.word(Operand(instruction.operands[0]))]
+            return addresses[self.word(operand_of(instruction.operands[0]))]
         if opcode in ("BRX", "JMX", "BRXU"):
             return self._indirect(instruction, addresses)
         if opcode == "LDGSTS":
@@ -241,7 +241,7 @@ class Thread:
         found = re.match(r"(U?R\d+)\s+(-?0x[0-9a-f]+)", instruction.operands[0])
         if not found:
             raise Lost(f"a jump like {instruction.name} {instruction.operands}")
-        step = instruction.address + 16 + int(found[2], 16) + self.word(Operand(found[1]))
+        step = instruction.address + 16 + int(found[2], 16) + self.word(operand_of(found[1]))
         target = step & WORD
         if target not in addresses:
             raise Lost(f"a jump to {target:#x}")

@@ -1,4 +1,5 @@
 """Operands of instructions: words of 32 bits as integers, floats by their bits."""
+import functools
 import math
 import re
 import struct
@@ -92,3 +93,6 @@ class Operand:
     @property
     def is_float(self):
         return isinstance(self.number, float)
+
+
+operand_of = functools.cache(Operand)  # a loop meets the same texts again and again
