@@ -14,7 +14,7 @@ import yoke
 from conftest import DEVICE
 
 SIDE = 4
-BATCHES = 200 if os.environ.get("YOKE_SOAK") else 2 if "ASAN_OPTIONS" in os.environ else 4
+BATCHES = 200 if os.environ.get("YOKE_SOAK") else 1 if "ASAN_OPTIONS" in os.environ else 4
 PROGRAMS = 100  # of a batch
 
 

@@ -18,7 +18,7 @@ import yoke
 
 SOAKS = bool(os.environ.get("YOKE_SOAK"))
 SANITIZED = "ASAN_OPTIONS" in os.environ  # takes its time
-SHAPES = int(os.environ.get("YOKE_SHAPES", 40 if SANITIZED else 300))
+SHAPES = int(os.environ.get("YOKE_SHAPES", 20 if SANITIZED else 300))
 SHARES = int(os.environ.get("YOKE_SHARES", 1))  # processes beside one another, of as many shapes each
 LARGE_SEEDS, LARGE_CASES = range(30 if SOAKS else 1), 8 if SANITIZED else 40
 
