@@ -1,16 +1,11 @@
-# Sources that are compiled several at a time: headers of GoogleTest, pybind11, CLI11 and nlohmann-json cost far more to
-# compile than what a source of a test or a binding adds.
+# Sources that are compiled several at a time. Headers of GoogleTest, CLI11 and nlohmann-json cost far more to compile
+# than what a source of a test adds. So names at file scope are unique among the sources of such a target.
 #
 # CMake's own UNITY_BUILD names sources by their absolute paths, so that the compiler cache serves no other clone.
-option(YOKE_UNITY "Compile the sources of tests and bindings eight at a time" ON)
+option(YOKE_UNITY "Compile the sources of tests and of the yoke command eight at a time" ON)
 
-# Has a target compile its C++ sources eight at a time. Sanitizers leave out what costs most in the headers' templates:
-# pointers that are checked for null and for the class behind them. Preset clang compiles one source at a time: it finds
-# a header that a source forgot.
+# Makes a target compile its C++ sources eight at a time.
 function(yoke_compile_together target)
-    if(YOKE_SANITIZE MATCHES address AND YOKE_SANITIZE MATCHES undefined)
-        target_compile_options(${target} PRIVATE -fno-sanitize=null,object-size,pointer-overflow,vptr)
-    endif()
     if(NOT YOKE_UNITY)
         return()
     endif()

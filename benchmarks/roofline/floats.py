@@ -16,11 +16,9 @@ def real(thread, operand):
 def long_real(thread, operand):
     value = operand.number if operand.is_float else float(operand.number) if operand.number is not None else None
     if value is None:
-        sign = operand.negated
-        operand.negated = False
-        value = double_of(thread.pair(operand))
-        operand.negated = sign
-        value = -(abs(value) if operand.absolute else value) if sign else abs(value) if operand.absolute else value
+        value = double_of(thread.raw_pair(operand))
+        value = abs(value) if operand.absolute else value
+        value = -value if operand.negated else value
     return value
 
 

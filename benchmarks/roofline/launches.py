@@ -64,7 +64,7 @@ def recorded(build, case, multiprocessors):
     ends = [i for i, one in enumerate(launches) if one.op == MARK]  # between what comes before and the case
     if not ends:
         raise RuntimeError(f"{case}: no launch of {MARK} among {sorted({one.op for one in launches})}")
-    return launches[ends[-1] + 1:]
+    return tuple(launches[ends[-1] + 1:])
 
 
 def of_one(function):

@@ -34,7 +34,7 @@ def apart_texts(texts):
     read = []
     while operands and is_predicate(operands[-1]):
         read.insert(0, operands.pop())
-    return written, to, [operand_of(text) for text in operands if not is_predicate(text)], read
+    return tuple(written), to, tuple(operand_of(text) for text in operands if not is_predicate(text)), tuple(read)
 
 
 COMPARISONS = {"LT": lambda a, b: a < b, "LE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,

@@ -37,12 +37,13 @@ def element_bytes(case):
 
 class Report:
     def __init__(self, build, module, names):
+        cubin.tool("cuobjdump")
         self.build, self.wrong, self.table = build, [], {}
         self.missing = cubin.missing("nvdisasm")
         catalog = cards.catalog()
         self.cards = [catalog[name] for name in names]
-        cases = [*tensor.CASES, *(case for case, *_ in gpu_cases.MEMORY)]
-        launched = {launch.kernel for case in cases for card in self.cards for launch in launches.recorded(build, case, card.multiprocessors)}
+        cases = [(case, card) for card in self.cards for case in (*(tensor.CASES if card.arch >= tensor.FIRST else ()), *(case for case, *_ in gpu_cases.MEMORY))]
+        launched = {launch.kernel for case, card in cases for launch in launches.recorded(build, case, card.multiprocessors)}
         self.kernels = {card.arch: cubin.kernels_of(module, card.arch, launched) for card in self.cards}
         for card in self.cards:
             if not self.kernels[card.arch]:

@@ -103,16 +103,18 @@ class Thread:
             value ^= WORD
         return (-value if operand.negated else value) & WORD
 
-    def pair(self, operand):
+    def raw_pair(self, operand):
         if operand.register is not None:
             file = self.uniform if operand.uniform else self.registers
-            value = 0 if operand.register < 0 else file[operand.register] | file[operand.register + 1] << 32
-        elif operand.bank is not None:
-            value = self.constant(operand.bank, self.offset(operand.at.replace("RZ", "0x0")), 8)
-        elif operand.is_float:
-            value = operands.immediate_double(operand.number)
-        else:
-            value = (operand.number or 0) & (1 << 64) - 1
+            return 0 if operand.register < 0 else file[operand.register] | file[operand.register + 1] << 32
+        if operand.bank is not None:
+            return self.constant(operand.bank, self.offset(operand.at.replace("RZ", "0x0")), 8)
+        if operand.is_float:
+            return operands.immediate_double(operand.number)
+        return (operand.number or 0) & (1 << 64) - 1
+
+    def pair(self, operand):
+        value = self.raw_pair(operand)
         if operand.inverted:
             value ^= (1 << 64) - 1
         return (-value if operand.negated else value) & (1 << 64) - 1

@@ -194,7 +194,7 @@ void check_parts(const Parts &parts)
     if (missing.empty()) return;
     fail(
         YOKE_E_VALUE,
-        "comm.init: found %s; missing: %s. Set these variables, or start the program with yoke run, torchrun, mpirun or srun, or give init_method, rank and world_size",
+        "comm.init: found %s; missing: %s. Set these variables, or start the program with yoke run (yoke run -n 2 -- PROGRAM), torchrun, mpirun or srun, or give init_method, rank and world_size",
         parts.found().c_str(), missing.c_str());
 }
 

@@ -85,11 +85,12 @@ void check_channels(const Given &g)
     if (channels == taken) return;
     fail(
         YOKE_E_VALUE,
-        "%s: 'x' of shape %s has %lld channels, but 'weight' of shape %s takes %s in %lld group(s); they must agree",
+        "%s: 'x' of shape %s has %lld channels, but 'weight' of shape %s takes %s in %lld group(s); they must agree (x is [N, C, H, W], and weight [%s, H, W])",
         g.call, to_string(g.x.shape()).c_str(), static_cast<long long>(channels),
         to_string(g.weight.shape()).c_str(),
         taken < 0 ? "more than memory holds" : std::to_string(taken).c_str(),
-        static_cast<long long>(g.groups));
+        static_cast<long long>(g.groups),
+        g.is_transposed ? "in, out / groups" : "out, in / groups");
 }
 
 int64_t out_channels(const Given &g)

@@ -15,8 +15,8 @@ bool is_small_enough(const Conv &conv);
 // follows is of bf16. Each processor takes the same guard:
 // which kernel fails depends on the instruction set, the layout and the sizes. Some of each kind were wrong, or read
 // and wrote beside their memory: windows that leave rows or columns out, between them or within; those that meet
-// padding alone; 1 x 1 with stride and padding, or with a stride and a gradient by x of ragged channels; and forward,
-// of more than a tile's channels, those that overlap with a stride along rows.
+// padding alone; 1 x 1 with stride and padding, or with a stride and a ragged block of channels on either side; and
+// forward, of more than a tile's channels, those that overlap with a stride along rows.
 bool is_proven(const Conv &conv);
 
 }  // namespace yoke::cpu

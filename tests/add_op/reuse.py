@@ -24,11 +24,6 @@ OTHER_NAMES = {"kOps", "YOKE_PY_OP", "YOKE_LUA_OP"}  # tables over all ops that 
 DECLARES = "core/ops/op_def.h"
 
 
-def is_together(path):
-    """Whether CMake wrote this source, which includes sources that are compiled together: YokeTogether.cmake."""
-    return "/together/" in path
-
-
 class Tree:
     """Files of a copy of the tree: which differ from the original's, and what they name."""
 
@@ -40,13 +35,10 @@ class Tree:
     def text(self, path):
         """Without comments."""
         if path not in self.texts:
-            place = (self.source if is_together(path) else self.tree) / path
-            self.texts[path] = re.sub(r"//[^\n]*|/\*.*?\*/", "", place.read_text(encoding="utf-8"), flags=re.S)
+            self.texts[path] = re.sub(r"//[^\n]*|/\*.*?\*/", "", (self.tree / path).read_text(encoding="utf-8"), flags=re.S)
         return self.texts[path]
 
     def differs(self, path):
-        if is_together(path):
-            return False
         return not (self.source / path).exists() or (self.source / path).read_bytes() != (self.tree / path).read_bytes()
 
     def included(self, path):
@@ -79,7 +71,7 @@ def commands(source, finished):
     found = {}
     for entry in json.loads((finished / "compile_commands.json").read_text()):
         arguments = shlex.split(entry["command"])
-        found[arguments[arguments.index("-o") + 1]] = (os.path.relpath(entry["file"], source), arguments)
+        found[arguments[arguments.index("-o") + 1]] = (str(pathlib.Path(entry["file"]).relative_to(source)), arguments)
     return found
 
 
@@ -92,7 +84,11 @@ def link_of(finished, target):
 
 def compile_files(source, finished, tree, folder, files, options):
     """Compiles some files of the copy as the finished build compiles them, the kernels at the base level alone."""
-    chosen = [part for part, (file, _) in commands(source, finished).items() if file in files and not is_other_level(part)]
+    known = commands(source, finished)
+    chosen = [part for part, (file, _) in known.items() if file in files and not is_other_level(part)]
+    missing = set(files) - {known[part][0] for part in chosen}
+    if missing:
+        raise SystemExit(f"the build of {finished} compiles no {', '.join(sorted(missing))}")
     compile_parts(chosen, source, finished, tree, folder, options)
 
 
@@ -102,12 +98,7 @@ def compile_parts(parts, source, finished, tree, folder, options):
 
     def compile_one(part):
         (folder / part).parent.mkdir(parents=True, exist_ok=True)
-        file, arguments = known[part]
-        arguments = [moved(argument, source, finished, tree, folder) for argument in arguments]
-        if is_together(file):
-            place = pathlib.Path(moved(os.path.normpath(source / file), source, finished, tree, folder))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source / file, place)
+        arguments = [moved(argument, source, finished, tree, folder) for argument in known[part][1]]
         run([*cache, *arguments, *options, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

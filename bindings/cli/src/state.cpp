@@ -19,7 +19,7 @@ struct StateOptions {
     bool verify = false, json = false;
 };
 
-std::string told(const Json &text)
+std::string text_of(const Json &text)
 {
     return plain(text.get<std::string>());
 }
@@ -46,24 +46,24 @@ void print_tensors(const Json &state)
     if (is_set) columns.push_back({"FILE", false, true});
     Table table(columns);
     for (const auto &[name, tensor] : state["tensors"].items())
-        table.add({told(name), told(tensor["dtype"]), shape_text(tensor["shape"]),
-                   tensor["bytes"].dump(), is_set ? told(tensor["file"]) : ""});
+        table.add({text_of(name), text_of(tensor["dtype"]), shape_text(tensor["shape"]),
+                   tensor["bytes"].dump(), is_set ? text_of(tensor["file"]) : ""});
     if (!state["tensors"].empty()) fputs(table.text(terminal_width()).c_str(), stdout);
 }
 
 void print_state(const Json &state)
 {
-    printf("%s: %s, %s%s\n", told(state["path"]).c_str(),
+    printf("%s: %s, %s%s\n", text_of(state["path"]).c_str(),
            state["kind"] == "set"
                ? ("a set of " + std::to_string(state["files"].size()) + " files").c_str()
                : "a safetensors file",
            bytes_text(state["bytes"]).c_str(),
            state["has_tree"] == true ? ", with a tree of plain values" : "");
     for (const auto &[key, value] : state["metadata"].items())
-        printf("  %s = %s\n", told(key).c_str(), told(value).c_str());
+        printf("  %s = %s\n", text_of(key).c_str(), text_of(value).c_str());
     print_tensors(state);
     for (const auto &[dtype, total] : state["totals"].items())
-        printf("%s: %s tensors, %s\n", told(dtype).c_str(), total["tensors"].dump().c_str(),
+        printf("%s: %s tensors, %s\n", text_of(dtype).c_str(), total["tensors"].dump().c_str(),
                bytes_text(total["bytes"]).c_str());
 }
 
@@ -71,7 +71,7 @@ void print_verdict(const Json &state)
 {
     if (state["whole"] == false)
         printf("%s: %s\n", coloured(Colour::kBad, "damaged").c_str(),
-               told(state["problem"]).c_str());
+               text_of(state["problem"]).c_str());
     else if (state["verified"] == true)
         printf("%s: headers, sizes and all bytes were read%s\n",
                coloured(Colour::kGood, "whole").c_str(),
@@ -84,7 +84,7 @@ void print_checkpoints(const Json &folder)
 {
     const auto count = std::ranges::count_if(
         folder["steps"], [](const Json &step) { return !step["whole"].is_null(); });
-    printf("%s: %td checkpoints, the newest is %s\n", told(folder["path"]).c_str(), count,
+    printf("%s: %td checkpoints, the newest is %s\n", text_of(folder["path"]).c_str(), count,
            folder["latest"].is_null() ? "none" : folder["latest"].dump().c_str());
     Table table({{"STEP", true}, {"SAVED"}, {"TENSORS", true}, {"BYTES", true}, {"STATE"}});
     for (const Json &step : folder["steps"]) {
@@ -96,14 +96,14 @@ void print_checkpoints(const Json &folder)
                                   : step["whole"].is_null()  ? "foreign"
                                   : step["verified"] == true ? "whole, with its hashes"
                                                              : "whole by its sizes";
-        table.add({cell("step"), step["time"].is_null() ? "-" : told(step["time"]), cell("tensors"),
-                   cell("bytes"), state},
+        table.add({cell("step"), step["time"].is_null() ? "-" : text_of(step["time"]),
+                   cell("tensors"), cell("bytes"), state},
                   is_damaged ? Colour::kBad : Colour::kPlain);
     }
     fputs(table.text(terminal_width()).c_str(), stdout);
     for (const Json &step : folder["steps"])
         if (step["whole"] != true)
-            fputs(wrapped("step " + step["step"].dump() + ": " + told(step["problem"]),
+            fputs(wrapped("step " + step["step"].dump() + ": " + text_of(step["problem"]),
                           terminal_width(), 0)
                       .c_str(),
                   stdout);

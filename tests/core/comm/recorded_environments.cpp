@@ -11,7 +11,7 @@
 namespace yoke {
 namespace {
 
-Environment read(const std::string &name)
+Environment recorded(const std::string &name)
 {
     std::map<std::string, std::string> variables;
     std::istringstream lines(file_text("tests/core/comm/environments/" + name + ".txt"));
@@ -32,7 +32,7 @@ Environment read(const std::string &name)
 void expect(const std::string &name, const char *source, const std::string &job,
             const std::string &host, uint16_t port, bool agent_store)
 {
-    const Environment found = read(name);
+    const Environment found = recorded(name);
     EXPECT_EQ(found.rank, 3) << name;
     EXPECT_EQ(found.size, 4) << name;
     EXPECT_EQ(found.local_rank, 3) << name;

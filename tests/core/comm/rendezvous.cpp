@@ -22,9 +22,9 @@ using test::tell;
 using test::Variables;
 using test::variables_of;
 
-constexpr double kShort = 0.5;  // of what must end by its deadline
+constexpr double kShortWait = 0.5;  // of what must end by its deadline
 
-Variables with(Variables variables, const Variables &more)
+Variables joined(Variables variables, const Variables &more)
 {
     for (const auto &[name, value] : more) variables[name] = value;
     return variables;
@@ -46,7 +46,7 @@ TEST(Rendezvous, RanksMeetByIpv6)
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
         ranks.push_back(start(
-            options_of(with(variables_of(rank, 2, port.number()), {{"MASTER_ADDR", "::1"}}))));
+            options_of(joined(variables_of(rank, 2, port.number()), {{"MASTER_ADDR", "::1"}}))));
     for (const std::string &text : results(ranks)) EXPECT_EQ(text, "0:0/2@::1 1:1/2@::1 01");
 }
 
@@ -55,8 +55,9 @@ TEST(Rendezvous, ALauncherThatKnowsLocalRanksIsBelieved)
     const Port port;
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
-        ranks.push_back(start(options_of(with(variables_of(rank, 2, port.number()),
-                                              {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}))));
+        ranks.push_back(
+            start(options_of(joined(variables_of(rank, 2, port.number()),
+                                    {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}))));
     for (const std::string &text : results(ranks))
         EXPECT_EQ(text, "0:0/1@127.0.0.1 1:0/1@127.0.0.1 01");
 }
@@ -94,9 +95,9 @@ TEST(Rendezvous, OneRankAloneNeedsNobody)
 
 Variables torchrun(int rank, int size, uint16_t port, const std::string &run)
 {
-    return with(variables_of(rank, size, port), {{"TORCHELASTIC_RUN_ID", run},
-                                                 {"TORCHELASTIC_RESTART_COUNT", "0"},
-                                                 {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+    return joined(variables_of(rank, size, port), {{"TORCHELASTIC_RUN_ID", run},
+                                                   {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                                   {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
 }
 
 std::string run_id(const char *name)
@@ -139,7 +140,7 @@ TEST(Rendezvous, ARankThatIsMissingIsNamedOnAllThatLive)
     const Port port;
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1, 3})
-        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()), kShort)));
+        ranks.push_back(start(options_of(variables_of(rank, 4, port.number()), kShortWait)));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 4 ranks are missing: 2;", "rank 0 (host", first,
@@ -149,7 +150,7 @@ TEST(Rendezvous, ARankThatIsMissingIsNamedOnAllThatLive)
 TEST(Rendezvous, OfManyThatAreMissingTheFirstAreNamed)
 {
     const Port port;
-    expect_parts(start(options_of(variables_of(0, 65536, port.number()), kShort)).result(),
+    expect_parts(start(options_of(variables_of(0, 65536, port.number()), kShortWait)).result(),
                  {"YOKE_E_TIMEOUT", "65535 of 65536 ranks are missing: 1, 2, 3,",
                   ", 16 and 65519 more; there are rank 0 (host"});
 }
@@ -159,7 +160,7 @@ TEST(Rendezvous, WithoutRankZeroEachSaysWhereItLooked)
     const Port port;
     std::vector<RankProcess> ranks;
     for (const int rank : {1, 2})
-        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()), kShort)));
+        ranks.push_back(start(options_of(variables_of(rank, 3, port.number()), kShortWait)));
     const std::string place = "127.0.0.1:" + std::to_string(port.number());
     const std::string first = process_of(ranks[0]);
     const auto texts = results(ranks);
@@ -285,7 +286,7 @@ TEST(Rendezvous, APortThatAnotherProgramHasIsNamed)
     const uint16_t port = program.local().port();
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
-        ranks.push_back(start(options_of(variables_of(rank, 2, port), kShort)));
+        ranks.push_back(start(options_of(variables_of(rank, 2, port), kShortWait)));
     const std::string first = process_of(ranks[0]), second = process_of(ranks[1]);
     const auto texts = results(ranks);
     expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 (host", first, "port " + std::to_string(port),
@@ -317,7 +318,7 @@ TEST(Rendezvous, ASecondJobAtAPortIsToldWhoseItIsAndTheFirstGoesOn)
     ASSERT_EQ(read(met[0], bytes, 1), 1);
     ASSERT_EQ(read(met[0], bytes, 1), 1);
     for (const int rank : {0, 1})
-        second.push_back(start(options_of(variables_of(rank, 2, port.number()), kShort)));
+        second.push_back(start(options_of(variables_of(rank, 2, port.number()), kShortWait)));
     const auto texts = results(second);
     expect_parts(texts[0], {"YOKE_E_COMM", "rank 0 of another job: host", holder, "are all there"});
     expect_parts(texts[1],
@@ -330,8 +331,8 @@ TEST(Rendezvous, ASecondJobAtAPortIsToldWhoseItIsAndTheFirstGoesOn)
 TEST(Rendezvous, AHostThatCannotBeFoundIsNamed)
 {
     const auto variables =
-        with(variables_of(1, 2, 29500), {{"MASTER_ADDR", "no such host.invalid"}});
-    expect_parts(start(options_of(variables, kShort)).result(),
+        joined(variables_of(1, 2, 29500), {{"MASTER_ADDR", "no such host.invalid"}});
+    expect_parts(start(options_of(variables, kShortWait)).result(),
                  {"YOKE_E_TIMEOUT", "'no such host.invalid'", "MASTER_ADDR"});
 }
 
@@ -357,7 +358,8 @@ TEST(Rendezvous, RanksMeetInAFileAgainAndAgain)
 TEST(Rendezvous, InAFileARankThatIsMissingIsNamedEvenIfItIsRankZero)
 {
     std::vector<RankProcess> ranks;
-    for (const int rank : {1, 2}) ranks.push_back(start(by_file(file_url("b"), rank, 3, kShort)));
+    for (const int rank : {1, 2})
+        ranks.push_back(start(by_file(file_url("b"), rank, 3, kShortWait)));
     for (const std::string &text : results(ranks))
         expect_parts(text, {"YOKE_E_TIMEOUT", "1 of 3 ranks are missing: 0;", "rank 1 (host",
                             "rank 2 (host"});

@@ -16,7 +16,7 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
-using test::in_fresh_process;  // settings that these tests read stand from then on
+using test::in_fresh_process;  // a process keeps a setting once it has read it
 using test::soon;
 
 // Ranks that are threads of the test, with the ports that processes have.

@@ -72,7 +72,7 @@ namespace {
     for (const int each : next) close(each);
 }
 
-std::string url_of(const Port &port)
+std::string url_at(const Port &port)
 {
     return format("tcp://127.0.0.1:%u", port.number());
 }
@@ -112,7 +112,7 @@ std::vector<std::string> told(int victim, const std::function<void()> &first,
                               const std::function<void(Group &)> &then = {})
 {
     const Port port;
-    return told_by(url_of(port), victim, first, then);
+    return told_by(url_at(port), victim, first, then);
 }
 
 void expect_named(const std::vector<std::string> &texts, int victim,
@@ -201,7 +201,7 @@ TEST(Shortage, OfDescriptorsForAnyConnectionIsToldToAll)
     std::vector<RankProcess> ranks;
     for (const int rank : {1, 2})
         ranks.push_back(RankProcess([&, rank]() -> std::string {
-            (void)init_group(rank_of(rank, url_of(port)), "comm.init");
+            (void)init_group(rank_of(rank, url_at(port)), "comm.init");
             return "made";
         }));
     const std::string why = zero.result();

@@ -13,7 +13,7 @@ namespace yoke::test {
 namespace {
 
 // A manager that has saved versions 1 and 2, as one that goes on or as another process, and what it does.
-struct Scenario {
+struct ManagerScenario {
     const char *name;
     int64_t keep;
     bool is_new;
@@ -21,7 +21,7 @@ struct Scenario {
     int64_t before, after;  // versions of the newest
 };
 
-const Scenario kScenarios[] = {
+const ManagerScenario kManagerScenarios[] = {
     {"a further step", 3, false, [](CheckpointManager &manager) { save_version(manager, 3, 3); }, 2,
      3},
     {"the first save of a run that goes on", 3, true,
@@ -36,14 +36,14 @@ const Scenario kScenarios[] = {
      [](CheckpointManager &manager) { EXPECT_EQ(load_version(manager, {.step = 2}), 2); }, 2, 2},
 };
 
-struct Course {
+struct ManagerCourse {
     int failing = 0, fault = 0, calls = 0;
     std::string failed;
 };
 
 // Does it with one call failing; the error, if there was one.
-std::unique_ptr<Error> act(const Scenario &scenario, CheckpointManager &manager, Course &course,
-                           Seam &seam)
+std::unique_ptr<Error> act(const ManagerScenario &scenario, CheckpointManager &manager,
+                           ManagerCourse &course, Seam &seam)
 {
     std::unique_ptr<Error> told;
     seam.fate = [&](const std::string &entry) {
@@ -64,7 +64,7 @@ int64_t newest_in(const TemporaryFolder &folder)
     return load_version(*manager_of(folder.path()));
 }
 
-void expect_told(const Error &error, const Course &course, const TemporaryFolder &folder)
+void expect_told(const Error &error, const ManagerCourse &course, const TemporaryFolder &folder)
 {
     const std::string what = error.what();
     EXPECT_STREQ(status_name(error.status()), "YOKE_E_IO") << what;
@@ -74,7 +74,7 @@ void expect_told(const Error &error, const Course &course, const TemporaryFolder
 }
 
 // Nothing, and the state that is found, is left worse than before.
-void fail_once(const Scenario &scenario, Course &course)
+void fail_once(const ManagerScenario &scenario, ManagerCourse &course)
 {
     const TemporaryFolder folder;
     Seam seam;
@@ -106,9 +106,9 @@ void fail_once(const Scenario &scenario, Course &course)
 TEST(ManagerFaults, EachCallFailsOnce)
 {
     int failures = 0;
-    for (const Scenario &scenario : kScenarios)
+    for (const ManagerScenario &scenario : kManagerScenarios)
         for (const int fault : {ENOSPC, EIO, EINTR, kShort})
-            for (Course course{1, fault, 0, {}};
+            for (ManagerCourse course{1, fault, 0, {}};
                  course.failing == 1 || course.calls >= course.failing; ++course.failing) {
                 course.calls = 0;
                 course.failed.clear();

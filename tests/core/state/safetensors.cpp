@@ -13,7 +13,7 @@ using test::expect_error;
 
 constexpr const char *kPath = "/there/model.safetensors";
 
-StoredTensors read(const std::string &header, uint64_t data = 24)
+StoredTensors read_header(const std::string &header, uint64_t data = 24)
 {
     return StoredTensors::read(header, 8 + header.size() + data, kPath);
 }
@@ -25,10 +25,10 @@ std::string tensor(const std::string &dtype, const std::string &shape, const std
 
 TEST(Safetensors, ReadsAHeader)
 {
-    const StoredTensors found =
-        read(R"({"b":{"data_offsets":[16,24],"shape":[],"dtype":"I64"},)"
-             R"("__metadata__":{"format":"pt","ü":"\u0041"},)"
-             R"("a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16],"more":[{"x":1},2]}}   )");
+    const StoredTensors found = read_header(
+        R"({"b":{"data_offsets":[16,24],"shape":[],"dtype":"I64"},)"
+        R"("__metadata__":{"format":"pt","ü":"\u0041"},)"
+        R"("a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16],"more":[{"x":1},2]}}   )");
     ASSERT_EQ(found.tensors().size(), 2u);
     const auto &[a, b] = std::tie(found.tensors()[0], found.tensors()[1]);
     EXPECT_EQ(found.name(a), "a");
@@ -44,18 +44,20 @@ TEST(Safetensors, ReadsAHeader)
 
 TEST(Safetensors, NothingIsAWholeFile)
 {
-    EXPECT_TRUE(read("{}", 0).tensors().empty());
-    EXPECT_EQ(read(R"({"x":)" + tensor("\"U8\"", "[3,0,5]", "[0,0]") + "}", 0).tensors().size(),
-              1u);
+    EXPECT_TRUE(read_header("{}", 0).tensors().empty());
     EXPECT_EQ(
-        read(R"({"x":)" + tensor("\"F4\"", "[2,24]", "[0,24]") + "}").tensors()[0].dtype->dtype,
-        YOKE_NONE);
+        read_header(R"({"x":)" + tensor("\"U8\"", "[3,0,5]", "[0,0]") + "}", 0).tensors().size(),
+        1u);
+    EXPECT_EQ(read_header(R"({"x":)" + tensor("\"F4\"", "[2,24]", "[0,24]") + "}")
+                  .tensors()[0]
+                  .dtype->dtype,
+              YOKE_NONE);
 }
 
 TEST(Safetensors, EveryRuleBrokenSingly)
 {
     const std::string whole = tensor("\"F32\"", "[2,3]", "[0,24]");
-    ASSERT_EQ(read(R"({"x":)" + whole + "}").tensors().size(), 1u);
+    ASSERT_EQ(read_header(R"({"x":)" + whole + "}").tensors().size(), 1u);
     const struct {
         std::string header;
         const char *rule;
@@ -101,7 +103,7 @@ TEST(Safetensors, EveryRuleBrokenSingly)
          "the tensors take 4 bytes, and behind the header there are 24"},
     };
     for (const auto &[header, rule] : cases)
-        expect_error(YOKE_E_CHECKPOINT, {kPath, rule}, [&, &text = header] { read(text); });
+        expect_error(YOKE_E_CHECKPOINT, {kPath, rule}, [&, &text = header] { read_header(text); });
 }
 
 TEST(Safetensors, AHeaderLongerThanItsFile)
@@ -115,7 +117,7 @@ TEST(Safetensors, AHeaderLongerThanItsFile)
 TEST(Safetensors, NamesOfAnybodyAreShownOnOneLine)
 {
     expect_error(YOKE_E_CHECKPOINT, {"'a?b?", "…'"},
-                 [] { read(R"({"a\nb\u0000)" + std::string(500, 'x') + R"(":3})"); });
+                 [] { read_header(R"({"a\nb\u0000)" + std::string(500, 'x') + R"(":3})"); });
 }
 
 TEST(Safetensors, WhatIsWrittenIsRead)

@@ -70,7 +70,7 @@ std::string wrong_with_model(const Tree &tree, const Allowed &allowed)
 }
 
 // A run that saves now a file, now a set in its place.
-class Saver : public CrashRun {
+class SetSaver : public CrashRun {
 public:
     // Of so many files; one is no set.
     void save(int version, int files)
@@ -110,7 +110,7 @@ private:
 
 std::vector<Event> six_saves()
 {
-    Saver saver;
+    SetSaver saver;
     int version = 0;
     for (const int files : {1, 2, 3, 1, 2, 2}) saver.save(++version, files);
     return saver.events();
@@ -146,7 +146,7 @@ void kill_at_each_call(int former, int killed, int next)
     SCOPED_TRACE(format("%d files, killed while saving %d, then %d", former, killed, next));
     int kill_at = 0;
     for (bool was_killed = true; was_killed;) {
-        Saver saver;
+        SetSaver saver;
         saver.save(1, former);
         saver.kill_at = ++kill_at;
         saver.save(2, killed);
@@ -182,7 +182,7 @@ TEST(SetCrash, AKilledSaveLeavesTheFormerOneAndNothingPilesUp)
 bool fail_once(int former, int next, int call, int fault)
 {
     SCOPED_TRACE(format("%d files, then %d: call %d fails with %d", former, next, call, fault));
-    Saver saver;
+    SetSaver saver;
     saver.save(1, former);
     const size_t files = open_files();
     saver.fail_at = call;

@@ -11,7 +11,7 @@ namespace {
 
 using test::expect_error;
 
-constexpr const char *kPath = "/there/model.safetensors.index.json";
+constexpr const char *kIndexPath = "/there/model.safetensors.index.json";
 
 TEST(SetIndex, ReadsWhatOthersWrite)
 {
@@ -19,7 +19,7 @@ TEST(SetIndex, ReadsWhatOthersWrite)
         R"({"metadata": {"total_size": 12.5, "more": {"a": [{}, "x"]}, "who": "m\u00e9", "none": null},
             "other": [[{"weight_map": 3}]], "weight_map": {"b": "two", "a": "one", "c": "two", "\u0061b": "one"},
             "last": "text"})",
-        kPath);
+        kIndexPath);
     ASSERT_EQ(found.file_count(), 2u);
     EXPECT_EQ(found.file(0), "one");
     EXPECT_EQ(found.file(1), "two");
@@ -33,7 +33,7 @@ TEST(SetIndex, ReadsWhatOthersWrite)
 
 TEST(SetIndex, AnEmptySetIsWhole)
 {
-    EXPECT_EQ(SetIndex::read(R"({"weight_map": {}})", kPath).entries().size(), 0u);
+    EXPECT_EQ(SetIndex::read(R"({"weight_map": {}})", kIndexPath).entries().size(), 0u);
 }
 
 TEST(SetIndex, EveryRuleBrokenSingly)
@@ -69,8 +69,8 @@ TEST(SetIndex, EveryRuleBrokenSingly)
         {"", "no JSON at byte"},
     };
     for (const auto &[json, part] : broken)
-        expect_error(YOKE_E_CHECKPOINT, {kPath, part},
-                     [&, text = json] { SetIndex::read(text, kPath); });
+        expect_error(YOKE_E_CHECKPOINT, {kIndexPath, part},
+                     [&, text = json] { SetIndex::read(text, kIndexPath); });
 }
 
 TEST(SetIndex, DepthCostsNothing)
@@ -78,16 +78,16 @@ TEST(SetIndex, DepthCostsNothing)
     const std::string deep(200'000, '[');
     const std::string closed =
         R"({"x": )" + deep + std::string(deep.size(), ']') + R"(, "weight_map": {}})";
-    EXPECT_EQ(SetIndex::read(closed, kPath).file_count(), 0u);
+    EXPECT_EQ(SetIndex::read(closed, kIndexPath).file_count(), 0u);
     expect_error(YOKE_E_CHECKPOINT, {"no JSON"},
-                 [&] { SetIndex::read(R"({"x": )" + deep, kPath); });
+                 [&] { SetIndex::read(R"({"x": )" + deep, kIndexPath); });
 }
 
 TEST(SetIndex, ComesBackAsItWasWritten)
 {
     const std::string json = make_set_index({{"two \"2\"", {"c", "a\n"}}, {"one", {"b"}}},
                                             {{"format", "pt"}, {"k", "v"}}, 123);
-    const SetIndex found = SetIndex::read(json, kPath);
+    const SetIndex found = SetIndex::read(json, kIndexPath);
     ASSERT_EQ(found.entries().size(), 3u);
     EXPECT_EQ(found.name(found.entries()[0]), "a\n");
     EXPECT_EQ(found.file(found.entries()[0].file), "two \"2\"");

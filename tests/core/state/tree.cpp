@@ -27,8 +27,8 @@ Tensor tensor(std::vector<int64_t> shape)
     return make_tensor(open_device("cpu"), YOKE_F32, shape, kCall);
 }
 
-Ref<State> read(std::string_view json,
-                const std::vector<std::pair<std::string, Tensor>> &known = {})
+Ref<State> read_tree_text(std::string_view json,
+                          const std::vector<std::pair<std::string, Tensor>> &known = {})
 {
     return read_tree(
         json,
@@ -195,7 +195,7 @@ TEST(TreeText, AllComesBackAsItWas)
     root->put(std::string("-1"), State::make(int64_t{2}), kCall);
     const TreeText text = tree_text(*root, kCall);
     EXPECT_FALSE(text.is_flat);
-    const Ref<State> back = read(text.json);
+    const Ref<State> back = read_tree_text(text.json);
     EXPECT_TRUE(same(*root, *back)) << text.json;
 }
 
@@ -213,7 +213,7 @@ TEST(TreeText, ATensorInTwoPlacesIsOne)
     const TreeText text = tree_text(*root, kCall);
     ASSERT_EQ(text.tensors.size(), 5u) << text.json;
     EXPECT_EQ(text.tensors[0].first, "net.x");
-    const Ref<State> back = read(text.json, text.tensors);
+    const Ref<State> back = read_tree_text(text.json, text.tensors);
     EXPECT_EQ(back->at("net/x", kCall).get_if<Tensor>()->get(),
               back->at("net/alias", kCall).get_if<Tensor>()->get());
 }
@@ -263,8 +263,8 @@ TEST(TreeText, WhatCannotBeWrittenIsRefusedByItsPath)
 TEST(TreeText, BrokenTextsAreRefused)
 {
     const auto refused = [](const std::string &json, std::initializer_list<const char *> parts) {
-        expect_error(YOKE_E_CHECKPOINT, parts, [&] { read(json); });
-        expect_error(YOKE_E_CHECKPOINT, {"a.safetensors"}, [&] { read(json); });
+        expect_error(YOKE_E_CHECKPOINT, parts, [&] { read_tree_text(json); });
+        expect_error(YOKE_E_CHECKPOINT, {"a.safetensors"}, [&] { read_tree_text(json); });
     };
     refused("", {"JSON"});
     refused("{", {"JSON"});
