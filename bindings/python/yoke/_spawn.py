@@ -87,8 +87,6 @@ def _be_rank() -> None:
 
 def _cause(error: BaseException) -> str:
     """Returns what the caller is told of a rank's end: a traceback, the text of sys.exit(text), or nothing."""
-    if isinstance(error, KeyboardInterrupt):
-        return ""
     if isinstance(error, SystemExit):
         return "" if error.code is None or isinstance(error.code, int) else str(error.code)
     return traceback.format_exc()
