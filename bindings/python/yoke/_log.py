@@ -34,5 +34,5 @@ def emit(level: int, message: str) -> None:
     elif sys.stderr is not None:  # which a program without a console lacks
         try:
             print(f"yoke: {message}", file=sys.stderr, flush=True)
-        except Exception:  # closed, or without a reader: no op fails for a line of the log
+        except (OSError, ValueError):  # closed, or without a reader: no op fails for a line of the log
             pass
