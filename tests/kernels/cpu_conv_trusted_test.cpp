@@ -1,4 +1,4 @@
-// Which convolutions oneDNN is trusted with: the processor has no say in it.
+// Tests of the guard that keeps convolutions from oneDNN. The guard is the same on every processor.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/conv_trusted.h"

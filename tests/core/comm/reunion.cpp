@@ -57,6 +57,15 @@ public:
         return std::make_unique<StoreServer>(ports_[static_cast<size_t>(rank)].listening(),
                                              options);
     }
+    // Returns what rank 0 serves with, of a process that goes on without the others.
+    PeerOptions options_of_rank_0() const
+    {
+        PeerOptions options;
+        options.cookie = "shrink " + secret();
+        options.size = static_cast<int32_t>(arrivals_.size());
+        options.about = "host a, process 1";
+        return options;
+    }
     const std::string &secret() const { return ports_[0].secret(); }
     std::string about(int32_t rank) const
     {
@@ -188,10 +197,7 @@ TEST(Reunion, WhoHasMetOthersThatGoOnComesTooLate)
 {
     in_fresh_process([] {
         const Ranks ranks(2);
-        PeerOptions options;
-        options.cookie = "shrink " + ranks.secret();
-        options.size = 2;
-        options.about = "host a, process 1";
+        const PeerOptions options = ranks.options_of_rank_0();
         const auto former = ranks.serve(0, options);
         StoreConnection met = ranks.greet(1, 0, ranks.about(1));
         former->close_to_newcomers();
@@ -288,10 +294,7 @@ TEST(Reunion, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
 {
     in_fresh_process([] {
         const Ranks ranks(3);
-        PeerOptions options;
-        options.cookie = "shrink " + ranks.secret();
-        options.size = 3;
-        options.about = "host a, process 1";
+        const PeerOptions options = ranks.options_of_rank_0();
         std::promise<void> come;
         PeerOptions leading = options;
         leading.rank = 1;
