@@ -153,8 +153,20 @@ except yoke.TimeoutError:
 
 
 def test_who_leaves_init_is_told_to_the_others():
-    common = {**os.environ, "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    program = "import os, signal, yoke\n" + RINGING + """
+    port = free_port()
+    common = {**os.environ, "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    # Rank 1 rings only once it has a connection: rank 0 hears nothing of a rank that leaves before the store is there.
+    program = "import os, signal, yoke\n" + RINGING + f"""
+def connected():
+    rows = [line.split() for line in open("/proc/self/net/tcp").readlines()[1:]]
+    return any(row[2].endswith(":{port:04X}") and row[3] == "01" for row in rows)
+def ring_once_connected(*_):
+    if connected():
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise Rang()
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+signal.signal(signal.SIGALRM, ring_once_connected)
+""" + """
 if os.environ["RANK"] == "1":
     rung(yoke.comm.init)
 else:
