@@ -16,10 +16,22 @@ from test_comm_device import emulated, on_device, together
 
 # ---- Failures -------------------------------------------------------------------------------------------------------
 
-def failing(group, count):
+def barrier():
+    return threading.Barrier(2, timeout=60)
+
+
+def failing(group, issued):
     """Works that fail, since rank 1 calls another one, when all of them have ended."""
-    ts = [yoke.ones(4, device=DEVICE) for _ in range(count)]
-    works = [group.all_reduce(t, "sum" if group.rank == 0 else "max", async_op=True) for t in ts]
+    def call(op):
+        return group.all_reduce(yoke.ones(4, device=DEVICE), op, async_op=True)
+
+    # Rank 1 calls last, and once: a call of a group that has failed raises at once.
+    if group.rank == 0:
+        works = [call("sum") for _ in range(3)]
+        issued.wait()
+    else:
+        issued.wait()
+        works = [call("max")]
     while not all(work.done() for work in works):
         time.sleep(0.001)
     return works
@@ -28,7 +40,7 @@ def failing(group, count):
 @on_device
 def test_a_failure_that_nobody_was_told_of_is_told_by_the_next_wait_for_the_device():
     def body(group):
-        works = failing(group, 3)
+        works = failing(group, issued)
         ended.wait()
         if group.rank == 0:
             told = []
@@ -45,7 +57,7 @@ def test_a_failure_that_nobody_was_told_of_is_told_by_the_next_wait_for_the_devi
         with pytest.raises(yoke.CollectiveError):
             works[0].wait()
 
-    ended = threading.Barrier(2)
+    issued, ended = barrier(), barrier()
     told = together(body)[0]
     assert len(told) == 1 and "the reduction" in told[0] and "rank 1" in told[0]
     yoke.synchronize(DEVICE)
@@ -54,10 +66,11 @@ def test_a_failure_that_nobody_was_told_of_is_told_by_the_next_wait_for_the_devi
 @on_device
 def test_a_failure_that_was_told_is_not_told_again():
     def body(group):
-        works = failing(group, 3)
+        works = failing(group, issued)
         with pytest.raises(yoke.CollectiveError):
-            works[1].wait()
+            works[-1].wait()
 
+    issued = barrier()
     together(body)
     yoke.synchronize(DEVICE)
     assert yoke.ones(2, device=DEVICE).tolist() == [1., 1.]
