@@ -7,22 +7,6 @@
 using namespace yoke;
 using namespace yoke::capi;
 
-namespace {
-
-Ref<CheckpointManager> need_manager(yoke_checkpoint_manager *handle, const char *call)
-{
-    if (!handle) fail_null(call, "manager");
-    return Ref<CheckpointManager>::share(object_of(handle, call, "manager"));
-}
-
-const State &need_state(yoke_state *handle, const char *call, const char *argument)
-{
-    if (!handle) fail_null(call, argument);
-    return *object_of(handle, call, argument);
-}
-
-}  // namespace
-
 yoke_status yoke_checkpoint_manager_open(const char *folder, int64_t keep,
                                          yoke_checkpoint_manager **out)
 {
@@ -51,12 +35,11 @@ yoke_status yoke_checkpoint_manager_save(yoke_checkpoint_manager *manager, int64
     constexpr const char *call = "yoke_checkpoint_manager_save";
     return guard(call, [&] {
         if (out) *out = nullptr;
-        const Ref<CheckpointManager> held = need_manager(manager, call);
+        const Ref<CheckpointManager> held = hold(manager, call, "manager");
         SaveOptions options;
         options.is_blocking = blocking != 0;
-        if (metadata) options.metadata = &need_state(metadata, call, "metadata");
-        Ref<Work> work =
-            held->save(step, need_state(state, call, "state"), options, short_name(call));
+        if (metadata) options.metadata = &need(metadata, call, "metadata");
+        Ref<Work> work = held->save(step, need(state, call, "state"), options, short_name(call));
         if (out) *out = hand_out<yoke_work>(std::move(work));
     });
 }
@@ -66,7 +49,7 @@ yoke_status yoke_checkpoint_manager_latest(yoke_checkpoint_manager *manager, int
     constexpr const char *call = "yoke_checkpoint_manager_latest";
     return guard(call, [&] {
         int64_t &place = need(step, call, "step");
-        place = need_manager(manager, call)->latest(short_name(call)).value_or(-1);
+        place = hold(manager, call, "manager")->latest(short_name(call)).value_or(-1);
     });
 }
 
@@ -76,7 +59,7 @@ yoke_status yoke_checkpoint_manager_steps(yoke_checkpoint_manager *manager, yoke
     return guard(call, [&] {
         yoke_state *&place = need_out(out, call);
         StateList list;
-        for (const int64_t step : need_manager(manager, call)->steps(short_name(call)))
+        for (const int64_t step : hold(manager, call, "manager")->steps(short_name(call)))
             list.items.push_back(State::make(step));
         place = hand_out<yoke_state>(State::make(std::move(list)));
     });
@@ -89,12 +72,12 @@ yoke_status yoke_checkpoint_manager_load(yoke_checkpoint_manager *manager, int64
     constexpr const char *call = "yoke_checkpoint_manager_load";
     return guard(call, [&] {
         yoke_state *&place = need_out(out, call);
-        const Ref<CheckpointManager> held = need_manager(manager, call);
+        const Ref<CheckpointManager> held = hold(manager, call, "manager");
         ManagerLoad options;
         if (step != -1) options.step = step;
         if (device) options.device = object_of(device, call, "device");
         options.verify = verify != 0;
-        const State *destination = into ? &need_state(into, call, "into") : nullptr;
+        const State *destination = into ? &need(into, call, "into") : nullptr;
         Ref<State> state = held->load(options, short_name(call));
         if (destination) copy_state(*state, *destination, short_name(call));
         place = hand_out<yoke_state>(std::move(state));
@@ -105,8 +88,7 @@ yoke_status yoke_state_copy_into(yoke_state *state, yoke_state *into)
 {
     constexpr const char *call = "yoke_state_copy_into";
     return guard(call, [&] {
-        copy_state(need_state(state, call, "state"), need_state(into, call, "into"),
-                   short_name(call));
+        copy_state(need(state, call, "state"), need(into, call, "into"), short_name(call));
     });
 }
 
@@ -116,8 +98,7 @@ yoke_status yoke_state_misfits(yoke_state *state, yoke_state *into, yoke_state *
     return guard(call, [&] {
         yoke_state *&place = need_out(out, call);
         StateList list;
-        for (std::string &line :
-             misfits(need_state(state, call, "state"), need_state(into, call, "into")))
+        for (std::string &line : misfits(need(state, call, "state"), need(into, call, "into")))
             list.items.push_back(State::make(std::move(line)));
         place = hand_out<yoke_state>(State::make(std::move(list)));
     });

@@ -18,12 +18,6 @@ using namespace yoke::capi;
 
 namespace {
 
-Ref<Group> need_group(yoke_group *handle, const char *call)
-{
-    if (!handle) fail_null(call, "group");
-    return Ref<Group>::share(object_of(handle, call, "group"));
-}
-
 Tensor optional_tensor(yoke_tensor *handle, const char *call, const char *argument)
 {
     return handle ? Tensor::share(object_of(handle, call, argument)) : Tensor();
@@ -36,7 +30,7 @@ yoke_status collective(const char *call, yoke_group *group, yoke_work **work, co
 {
     return guard(call, [&] {
         if (work) *work = nullptr;
-        const Ref<Group> held = need_group(group, call);
+        const Ref<Group> held = hold(group, call, "group");
         Collective given = held->or_refuse(make, what);
         std::optional<Interruptible> waits;  // what it waits for goes on
         if (!work) waits.emplace(said_name(call));
@@ -138,19 +132,19 @@ void yoke_group_release(yoke_group *group)
 int32_t yoke_group_rank(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_rank";
-    return guard_value(call, int32_t{-1}, [&] { return need_group(group, call)->rank(); });
+    return guard_value(call, int32_t{-1}, [&] { return hold(group, call, "group")->rank(); });
 }
 
 int32_t yoke_group_size(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_size";
-    return guard_value(call, int32_t{-1}, [&] { return need_group(group, call)->size(); });
+    return guard_value(call, int32_t{-1}, [&] { return hold(group, call, "group")->size(); });
 }
 
 int32_t yoke_group_local_rank(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_local_rank";
-    return guard_value(call, int32_t{-1}, [&] { return need_group(group, call)->local_rank(); });
+    return guard_value(call, int32_t{-1}, [&] { return hold(group, call, "group")->local_rank(); });
 }
 
 const char *yoke_group_describe(yoke_group *group)
@@ -158,7 +152,7 @@ const char *yoke_group_describe(yoke_group *group)
     constexpr const char *call = "yoke_group_describe";
     return guard_value(call, "", [&] {
         thread_local std::string text;
-        text = need_group(group, call)->describe();
+        text = hold(group, call, "group")->describe();
         return text.c_str();
     });
 }
@@ -169,7 +163,7 @@ yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key, yoke
     return guard(call, [&] {
         yoke_group *&place = need_out(out, call);
         const Interruptible waits(short_name(call));
-        Ref<Group> part = waits.finished(need_group(group, call)->split(color, key));
+        Ref<Group> part = waits.finished(hold(group, call, "group")->split(color, key));
         if (part.present()) place = hand_out<yoke_group>(std::move(part));
     });
 }
@@ -180,8 +174,8 @@ yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **ou
     return guard(call, [&] {
         yoke_group *&place = need_out(out, call);
         const Interruptible waits(short_name(call));
-        place =
-            hand_out<yoke_group>(waits.finished(shrink_group(*need_group(group, call), timeout)));
+        place = hand_out<yoke_group>(
+            waits.finished(shrink_group(*hold(group, call, "group"), timeout)));
     });
 }
 
@@ -191,7 +185,7 @@ yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t nd
     constexpr const char *call = "yoke_group_empty";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        const Ref<Group> held = need_group(group, call);
+        const Ref<Group> held = hold(group, call, "group");
         const IntList sizes = held->or_refuse([&] {
             check_dtype(dtype, said_name(call));
             return need_shape(shape, ndim, call);
@@ -210,14 +204,14 @@ yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const c
                              : named == "monitored_barrier"     ? Refused::kBarrier
                              : named == "shrink"                ? Refused::kShrink
                                                                 : Refused::kCollective;
-        need_group(group, self)->note_refused(&need(why, self, "why"), what);
+        hold(group, self, "group")->note_refused(&need(why, self, "why"), what);
     });
 }
 
 yoke_status yoke_group_abort(yoke_group *group, const char *reason)
 {
     constexpr const char *call = "yoke_group_abort";
-    return guard(call, [&] { need_group(group, call)->abort(reason ? reason : ""); });
+    return guard(call, [&] { hold(group, call, "group")->abort(reason ? reason : ""); });
 }
 
 // ---- Collectives ------------------------------------------------------------------------------------------------
@@ -290,7 +284,7 @@ yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout)
     constexpr const char *call = "yoke_group_monitored_barrier";
     return guard(call, [&] {
         const Interruptible waits(said_name(call));
-        need_group(group, call)->monitored_barrier(timeout);
+        hold(group, call, "group")->monitored_barrier(timeout);
         waits.check();
     });
 }
@@ -320,7 +314,7 @@ yoke_status yoke_comm_coalesce_drop(void)
 yoke_status yoke_group_dump(yoke_group *group, const char *path)
 {
     constexpr const char *call = "yoke_group_dump";
-    return guard(call, [&] { need_group(group, call)->dump(&need(path, call, "path")); });
+    return guard(call, [&] { hold(group, call, "group")->dump(&need(path, call, "path")); });
 }
 
 yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state **out)

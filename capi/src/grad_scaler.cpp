@@ -21,11 +21,6 @@ InTurn<yoke_grad_scaler> need_scaler(yoke_grad_scaler *scaler, const char *call)
     return {need(scaler, call, "scaler"), call, "grad scaler"};
 }
 
-InTurn<yoke_optimizer> need_optimizer(yoke_optimizer *optimizer, const char *call)
-{
-    return {need(optimizer, call, "optimizer"), call, "optimizer"};
-}
-
 }  // namespace
 
 yoke_status yoke_grad_scaler_create(const yoke_grad_scaler_options *options, yoke_grad_scaler **out)
@@ -55,14 +50,15 @@ yoke_status yoke_grad_scaler_scale(yoke_grad_scaler *scaler, yoke_tensor *x, yok
 yoke_status yoke_grad_scaler_unscale(yoke_grad_scaler *scaler, yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_grad_scaler_unscale";
-    return guard(call,
-                 [&] { need_scaler(scaler, call)->unscale(*need_optimizer(optimizer, call)); });
+    return guard(
+        call, [&] { need_scaler(scaler, call)->unscale(*in_turn(optimizer, call, "optimizer")); });
 }
 
 yoke_status yoke_grad_scaler_step(yoke_grad_scaler *scaler, yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_grad_scaler_step";
-    return guard(call, [&] { need_scaler(scaler, call)->step(*need_optimizer(optimizer, call)); });
+    return guard(call,
+                 [&] { need_scaler(scaler, call)->step(*in_turn(optimizer, call, "optimizer")); });
 }
 
 yoke_status yoke_grad_scaler_update(yoke_grad_scaler *scaler)

@@ -79,9 +79,9 @@ inline const char *said_name(const char *call)
 
 [[noreturn]] __attribute__((cold, noinline)) void fail_null(const char *call, const char *argument);
 
-// A handle or pointer that must be there.
+// Returns what a pointer points to, or a handle's object. Raises YOKE_E_VALUE for NULL.
 template <class T>
-T &need(T *pointer, const char *call, const char *argument)
+auto &need(T *pointer, const char *call, const char *argument)
 {
     if (!pointer) [[unlikely]]
         fail_null(call, argument);
@@ -89,6 +89,20 @@ T &need(T *pointer, const char *call, const char *argument)
         return *object_of(pointer, call, argument);
     else
         return *pointer;
+}
+
+// Returns a handle's object with a reference, so that the object outlives the call. Raises YOKE_E_VALUE for NULL.
+template <class Handle>
+auto hold(Handle *handle, const char *call, const char *argument)
+{
+    return Ref<typename HandleOf<Handle>::Object>::share(&need(handle, call, argument));
+}
+
+// Returns an object in this thread's turn. Raises YOKE_E_VALUE for NULL.
+template <class Handle>
+InTurn<Handle> in_turn(Handle *handle, const char *call, const char *argument)
+{
+    return {need(handle, call, argument), call, argument};
 }
 
 // An output: must be there, and is NULL until the call has succeeded.

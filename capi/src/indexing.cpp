@@ -223,8 +223,8 @@ void Selection::add_mask(const yoke_tensor &mask)
             fail(
                 YOKE_E_INDEX,
                 "%s: a mask of shape %s stands for axes %d to %d of shape %s; they differ at axis %d",
-                call_, to_string(mask.shape()).c_str(), at_, at_ + mask.ndim - 1,
-                to_string(base->shape()).c_str(), at_ + i);
+                call_, yoke::to_string(mask.shape()).c_str(), at_, at_ + mask.ndim - 1,
+                yoke::to_string(base->shape()).c_str(), at_ + i);
     for (Tensor &column : ops::unbind(ops::nonzero(mask), 1)) add_index(std::move(column));
 }
 
@@ -262,7 +262,7 @@ void Selection::broadcast_indices()
             const int64_t b = i <= own.size() ? own[own.size() - i] : 1;
             if (a != b && a != 1 && b != 1)
                 fail(YOKE_E_INDEX, "%s: indices of shapes %s and %s do not broadcast together",
-                     call_, to_string(before).c_str(), to_string(own).c_str());
+                     call_, yoke::to_string(before).c_str(), yoke::to_string(own).c_str());
             shape[axes - i] = a == 1 ? b : a;
         }
     }

@@ -46,11 +46,6 @@ yoke_adam_options to_public(const AdamOptions &o)
         sizeof(yoke_adam_options), o.master_weights, o.lr, o.beta1, o.beta2, o.eps, o.weight_decay};
 }
 
-InTurn<yoke_optimizer> need_optimizer(yoke_optimizer *optimizer, const char *call)
-{
-    return {need(optimizer, call, "optimizer"), call, "optimizer"};
-}
-
 template <class Kind>
 InTurn<Kind> need_kind(yoke_optimizer *optimizer, const char *call)
 {
@@ -179,19 +174,19 @@ void yoke_optimizer_release(yoke_optimizer *optimizer)
 yoke_status yoke_optimizer_step(yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_optimizer_step";
-    return guard(call, [&] { need_optimizer(optimizer, call)->step(); });
+    return guard(call, [&] { in_turn(optimizer, call, "optimizer")->step(); });
 }
 
 yoke_status yoke_optimizer_zero_grad(yoke_optimizer *optimizer, int32_t set_to_none)
 {
     constexpr const char *call = "yoke_optimizer_zero_grad";
-    return guard(call, [&] { need_optimizer(optimizer, call)->zero_grad(set_to_none != 0); });
+    return guard(call, [&] { in_turn(optimizer, call, "optimizer")->zero_grad(set_to_none != 0); });
 }
 
 yoke_status yoke_optimizer_note_schedule(yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_optimizer_note_schedule";
-    return guard(call, [&] { need_optimizer(optimizer, call)->note_schedule_step(); });
+    return guard(call, [&] { in_turn(optimizer, call, "optimizer")->note_schedule_step(); });
 }
 
 yoke_status yoke_optimizer_get_lr(yoke_optimizer *optimizer, int64_t group, double *lr)
@@ -199,21 +194,21 @@ yoke_status yoke_optimizer_get_lr(yoke_optimizer *optimizer, int64_t group, doub
     constexpr const char *call = "yoke_optimizer_get_lr";
     return guard(call, [&] {
         need(lr, call, "lr");
-        *lr = need_optimizer(optimizer, call)->lr(group);
+        *lr = in_turn(optimizer, call, "optimizer")->lr(group);
     });
 }
 
 yoke_status yoke_optimizer_set_lr(yoke_optimizer *optimizer, int64_t group, double lr)
 {
     constexpr const char *call = "yoke_optimizer_set_lr";
-    return guard(call, [&] { need_optimizer(optimizer, call)->set_lr(group, lr); });
+    return guard(call, [&] { in_turn(optimizer, call, "optimizer")->set_lr(group, lr); });
 }
 
 int64_t yoke_optimizer_group_count(yoke_optimizer *optimizer)
 {
     constexpr const char *call = "yoke_optimizer_group_count";
     return guard_value(call, int64_t{-1}, [&] {
-        return static_cast<int64_t>(need_optimizer(optimizer, call)->group_count());
+        return static_cast<int64_t>(in_turn(optimizer, call, "optimizer")->group_count());
     });
 }
 
@@ -222,7 +217,7 @@ yoke_status yoke_optimizer_param_count(yoke_optimizer *optimizer, int64_t group,
     constexpr const char *call = "yoke_optimizer_param_count";
     return guard(call, [&] {
         need(count, call, "count");
-        *count = static_cast<int64_t>(need_optimizer(optimizer, call)->params(group).size());
+        *count = static_cast<int64_t>(in_turn(optimizer, call, "optimizer")->params(group).size());
     });
 }
 
@@ -232,7 +227,7 @@ yoke_status yoke_optimizer_param(yoke_optimizer *optimizer, int64_t group, int64
     constexpr const char *call = "yoke_optimizer_param";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        const auto turn = need_optimizer(optimizer, call);
+        const auto turn = in_turn(optimizer, call, "optimizer");
         const auto &params = turn->params(group);
         if (index < 0 || static_cast<size_t>(index) >= params.size())
             fail(YOKE_E_INDEX, "%s: argument 'index' is %lld; group %lld has %zu parameters",
@@ -261,7 +256,7 @@ yoke_status yoke_optimizer_get_state(yoke_optimizer *optimizer, int64_t group, i
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
         place = hand_out(
-            need_optimizer(optimizer, call)->state(group, index, &need(name, call, "name")));
+            in_turn(optimizer, call, "optimizer")->state(group, index, &need(name, call, "name")));
     });
 }
 
@@ -270,7 +265,7 @@ yoke_status yoke_optimizer_set_state(yoke_optimizer *optimizer, int64_t group, i
 {
     constexpr const char *call = "yoke_optimizer_set_state";
     return guard(call, [&] {
-        need_optimizer(optimizer, call)
+        in_turn(optimizer, call, "optimizer")
             ->set_state(group, index, &need(name, call, "name"), object_of(value, call, "value"));
     });
 }

@@ -104,12 +104,6 @@ std::shared_ptr<Reducer> need_reducer(yoke_reducer *reducer, const char *call)
     return need(reducer, call, "reducer").core();
 }
 
-Ref<Group> need_group(yoke_group *group, const char *call)
-{
-    if (!group) fail_null(call, "group");
-    return Ref<Group>::share(object_of(group, call, "group"));
-}
-
 // What ranks hand each other may be nothing; who gives something wants something.
 Ref<State> given_state(yoke_state *mine, yoke_state **out, const char *call)
 {
@@ -140,7 +134,7 @@ yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,
     constexpr const char *call = "yoke_reducer_create";
     return guard(call, [&] {
         yoke_reducer *&place = need_out(out, call);
-        const Ref<Group> held = need_group(group, call);
+        const Ref<Group> held = hold(group, call, "group");
         std::vector<Reducer::Named> of_params = named_tensors(params, names, count, call, "params");
         std::vector<Reducer::Named> of_buffers =
             named_tensors(buffers, buffer_names, buffer_count, call, "buffers");
@@ -178,7 +172,7 @@ yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double n)
 yoke_status yoke_group_join_begin(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_join_begin";
-    return guard(call, [&] { Reducer::of(*need_group(group, call), "join")->begin_join(); });
+    return guard(call, [&] { Reducer::of(*hold(group, call, "group"), "join")->begin_join(); });
 }
 
 yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state **last)
@@ -186,7 +180,7 @@ yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state 
     constexpr const char *call = "yoke_group_join_end";
     return guard(call, [&] {
         const Ref<State> given = given_state(mine, last, call);
-        const Ref<Group> held = need_group(group, call);
+        const Ref<Group> held = hold(group, call, "group");
         const Interruptible waits("join");
         hand_out_state(last, Reducer::end_join_of(*held, given));
     });
@@ -199,7 +193,7 @@ yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group, yoke_
     return guard(call, [&] {
         const Ref<State> given = given_state(mine, furthest, call);
         const std::shared_ptr<Reducer> before = need_reducer(reducer, call);
-        Ref<Group> held = need_group(group, call);
+        Ref<Group> held = hold(group, call, "group");
         const Interruptible waits("regroup");
         Reducer::Regrouped made = before->regroup(held, given);
         reducer->replace(std::move(made.reducer));
@@ -332,7 +326,7 @@ yoke_status yoke_sampler_regroup(yoke_sampler *sampler, yoke_group *group)
     constexpr const char *call = "yoke_sampler_regroup";
     return guard(call, [&] {
         yoke_sampler &regrouped = need(sampler, call, "sampler");
-        const Ref<Group> held = need_group(group, call);
+        const Ref<Group> held = hold(group, call, "group");
         const Interruptible waits("regroup");
         regrouped.regroup(*held);
     });

@@ -9,12 +9,6 @@ using namespace yoke::capi;
 
 namespace {
 
-const State &need_state(yoke_state *handle, const char *call, const char *argument)
-{
-    if (!handle) fail_null(call, argument);
-    return *object_of(handle, call, argument);
-}
-
 // Objects that one thread at a time may use.
 template <class T>
 yoke_status give_state(T *object, const char *argument, yoke_state **out, const char *call)
@@ -31,7 +25,7 @@ yoke_status take_state(T *object, const char *argument, yoke_state *state, const
 {
     return guard(call, [&] {
         const InTurn<T> turn(need(object, call, argument), call, argument);
-        load_state(*turn, need_state(state, call, "state"));
+        load_state(*turn, need(state, call, "state"));
     });
 }
 
@@ -79,23 +73,21 @@ yoke_status yoke_rng_state(yoke_state **out)
 yoke_status yoke_rng_load_state(yoke_state *state)
 {
     constexpr const char *call = "yoke_rng_load_state";
-    return guard(call,
-                 [&] { set_random_state(random_state_of(need_state(state, call, "state"))); });
+    return guard(call, [&] { set_random_state(random_state_of(need(state, call, "state"))); });
 }
 
 yoke_status yoke_schedule_check(yoke_state *schedule, int64_t groups)
 {
     constexpr const char *call = "yoke_schedule_check";
-    return guard(call, [&] { check_schedule(need_state(schedule, call, "schedule"), groups); });
+    return guard(call, [&] { check_schedule(need(schedule, call, "schedule"), groups); });
 }
 
 yoke_status yoke_schedule_apply(yoke_state *schedule, yoke_optimizer *optimizer, int64_t step)
 {
     constexpr const char *call = "yoke_schedule_apply";
     return guard(call, [&] {
-        if (!schedule) fail_null(call, "schedule");
-        const Ref<State> node = Ref<State>::share(object_of(schedule, call, "schedule"));
-        const InTurn<yoke_optimizer> turn(need(optimizer, call, "optimizer"), call, "optimizer");
+        const Ref<State> node = hold(schedule, call, "schedule");
+        const InTurn<yoke_optimizer> turn = in_turn(optimizer, call, "optimizer");
         const size_t groups = turn->group_count();
         check_schedule(*node, static_cast<int64_t>(groups));
         if (step < 0)

@@ -129,7 +129,7 @@ constexpr Key kKeys[] = {
 };
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 
-struct Entry {
+struct Setting {
     const char *value = nullptr;  // set by the host, or the variable's at first use
     const char *origin = "";      // that variable
     bool set = false;             // by the host
@@ -137,9 +137,9 @@ struct Entry {
     bool warned = false;
 };
 
-struct State {
+struct Settings {
     Mutex mutex{LockRank::kConfig};
-    Entry entries[kKeyCount];
+    Setting entries[kKeyCount];
     std::deque<std::string> kept;  // every text ever handed out, once
     const char *keep(std::string_view text)
     {
@@ -148,7 +148,7 @@ struct State {
         return kept.emplace_back(text).c_str();
     }
 };
-State &state = immortal<State>();
+Settings &known_settings = immortal<Settings>();
 
 size_t index_of(std::string_view key) noexcept
 {
@@ -206,11 +206,11 @@ Found find_variable(size_t i)
 }
 
 // Without `strict` an unreadable value counts as absent and stays unused.
-const char *read(size_t i, bool use, bool strict = true)
+const char *read_setting(size_t i, bool use, bool strict = true)
 {
-    State &all = state;
+    Settings &all = known_settings;
     const std::lock_guard lock(all.mutex);
-    Entry &entry = all.entries[i];
+    Setting &entry = all.entries[i];
     if (entry.used || entry.set) {
         entry.used |= use;
         return entry.value;
@@ -231,19 +231,19 @@ const char *read(size_t i, bool use, bool strict = true)
 
 const char *config(std::string_view key)
 {
-    return read(known_index(key), true);
+    return read_setting(known_index(key), true);
 }
 
 const char *peek_config(std::string_view key)
 {
-    return read(known_index(key), false);
+    return read_setting(known_index(key), false);
 }
 
 std::string config_origin(std::string_view key)
 {
     const size_t i = known_index(key);
-    const std::lock_guard lock(state.mutex);
-    const Entry &entry = state.entries[i];
+    const std::lock_guard lock(known_settings.mutex);
+    const Setting &entry = known_settings.entries[i];
     if (entry.set) return entry.value ? "the program" : "";
     return entry.used ? entry.origin : find_variable(i).name;
 }
@@ -251,16 +251,16 @@ std::string config_origin(std::string_view key)
 const char *config_or_null(std::string_view key)
 {
     const size_t i = index_of(key);
-    return i < kKeyCount ? read(i, true, false) : nullptr;
+    return i < kKeyCount ? read_setting(i, true, false) : nullptr;
 }
 
 void set_config(std::string_view key, std::string_view value)
 {
     const size_t i = known_index(key);
     if (!value.empty()) check_value(i, value);
-    State &all = state;
+    Settings &all = known_settings;
     const std::lock_guard lock(all.mutex);
-    Entry &entry = all.entries[i];
+    Setting &entry = all.entries[i];
     if (entry.used)
         fail(YOKE_E_STATE, "%s cannot become '%s': it was used already, as %s%s%s; set it earlier",
              kKeys[i].name, std::string(value).c_str(), entry.value ? "'" : "",
@@ -271,7 +271,7 @@ void set_config(std::string_view key, std::string_view value)
 
 static void check_key(size_t i)
 {
-    const char *text = read(i, false);
+    const char *text = read_setting(i, false);
     if (text && readers[i]) readers[i](text);
 }
 
@@ -343,8 +343,8 @@ void warn_of_late_changes()
         const Found now = find_variable(i);
         std::string was;
         {
-            const std::lock_guard lock(state.mutex);
-            Entry &entry = state.entries[i];
+            const std::lock_guard lock(known_settings.mutex);
+            Setting &entry = known_settings.entries[i];
             const bool same = now.value == (entry.value ? entry.value : "");
             if (!entry.used || entry.set || entry.warned || same) continue;
             entry.warned = true;

@@ -108,7 +108,7 @@ void tell_setting(const Row &row, ForeignVariable &out)
     }
 }
 
-ForeignVariable told(std::string_view name, std::string_view text)
+ForeignVariable translated(std::string_view name, std::string_view text)
 {
     ForeignVariable out{std::string(name), std::string(text), ForeignVariable::kUnknown, "", ""};
     const Row *row = row_of(name);
@@ -164,7 +164,7 @@ std::vector<ForeignVariable> foreign_variables()
             set.emplace(text.substr(0, equals), text.substr(equals + 1));
     }
     std::vector<ForeignVariable> all;
-    for (const auto &[name, text] : set) all.push_back(told(name, text));
+    for (const auto &[name, text] : set) all.push_back(translated(name, text));
     return all;
 }
 

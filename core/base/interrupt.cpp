@@ -12,7 +12,7 @@ namespace {
 
 HostHook<InterruptFn> &hook = immortal<HostHook<InterruptFn>>();
 
-constexpr std::chrono::milliseconds kPause{100};  // between two looks
+constexpr std::chrono::milliseconds kBetweenLooks{100};  // between two looks
 
 thread_local Interruptible *here = nullptr;
 
@@ -30,7 +30,7 @@ void set_interrupt_hook(InterruptFn fn, void *user, yoke_drop_fn drop)
 }
 
 Interruptible::Interruptible(const char *call) noexcept
-    : call_(call), outer_(std::exchange(here, this)), next_(Deadline::Clock::now() + kPause)
+    : call_(call), outer_(std::exchange(here, this)), next_(Deadline::Clock::now() + kBetweenLooks)
 {
 }
 
@@ -74,7 +74,7 @@ bool is_interrupted() noexcept
         const Undisturbed host;  // a handler may call the library
         asked->is_heard_ = hook.ask() != 0;
     }
-    asked->next_ = Deadline::Clock::now() + kPause;
+    asked->next_ = Deadline::Clock::now() + kBetweenLooks;
     return asked->is_heard_;
 }
 

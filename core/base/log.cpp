@@ -47,12 +47,12 @@ struct Sinks final : public RefCounted {
 
 constexpr int64_t kHostProgram = 0;  // the number of the one that set_log_callback replaces
 
-struct State {
+struct Log {
     Mutex mutex{LockRank::kLog};
     Ref<Sinks> sinks;
     std::atomic<int64_t> last_id{kHostProgram};
 };
-State &state = immortal<State>();
+Log &the_log = immortal<Log>();
 
 // So that a library that nobody listens to takes no lock.
 std::atomic<bool> listened{false};
@@ -87,23 +87,23 @@ bool exchange(int64_t id, const Ref<Sink> &fresh, Ref<Sinks> *old)
 {
     Ref<Sinks> next = Ref<Sinks>::adopt(new Sinks);
     bool found = false;
-    if (state.sinks.present()) {
-        for (const Ref<Sink> &sink : state.sinks->all) {
+    if (the_log.sinks.present()) {
+        for (const Ref<Sink> &sink : the_log.sinks->all) {
             found |= sink->id() == id;
             if (sink->id() != id) next->all.push_back(sink);
         }
     }
     if (fresh.present()) next->all.push_back(fresh);
     listened.store(!next->all.empty());
-    *old = std::exchange(state.sinks, std::move(next));
+    *old = std::exchange(the_log.sinks, std::move(next));
     return found;
 }
 
 // They are called outside the lock, which a callback may ask for again.
 Ref<Sinks> present_sinks()
 {
-    const std::lock_guard lock(state.mutex);
-    return state.sinks;
+    const std::lock_guard lock(the_log.mutex);
+    return the_log.sinks;
 }
 
 }  // namespace
@@ -113,16 +113,16 @@ void set_log_callback(LogFn fn, void *user, yoke_drop_fn drop)
     Ref<Sink> sink;
     if (fn || drop) sink = Ref<Sink>::adopt(new Sink(kHostProgram, fn, user));
     Ref<Sinks> old;
-    const std::lock_guard lock(state.mutex);
+    const std::lock_guard lock(the_log.mutex);
     exchange(kHostProgram, sink, &old);
     if (sink.present()) sink->own(drop);
 }
 
 int64_t add_log_callback(LogFn fn, void *user, yoke_drop_fn drop)
 {
-    const Ref<Sink> sink = Ref<Sink>::adopt(new Sink(++state.last_id, fn, user));
+    const Ref<Sink> sink = Ref<Sink>::adopt(new Sink(++the_log.last_id, fn, user));
     Ref<Sinks> old;
-    const std::lock_guard lock(state.mutex);
+    const std::lock_guard lock(the_log.mutex);
     exchange(sink->id(), sink, &old);
     sink->own(drop);
     return sink->id();
@@ -131,7 +131,7 @@ int64_t add_log_callback(LogFn fn, void *user, yoke_drop_fn drop)
 bool remove_log_callback(int64_t id)
 {
     Ref<Sinks> old;
-    const std::lock_guard lock(state.mutex);
+    const std::lock_guard lock(the_log.mutex);
     return id != kHostProgram && exchange(id, nullptr, &old);
 }
 

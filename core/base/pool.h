@@ -28,6 +28,12 @@ inline constexpr bool kPoolKeeps = true;
 #endif
 }  // namespace detail
 
+// Rounds a part of a block up, so that the next part is aligned as the block is.
+constexpr size_t pool_aligned(size_t bytes)
+{
+    return (bytes + 15) & ~size_t{15};
+}
+
 // Uninitialised memory of at least `bytes` (not 0), aligned to 16. Raises YOKE_E_OOM.
 inline void *pool_alloc(size_t bytes)
 {

@@ -36,27 +36,27 @@ constexpr Name kServing[] = {
 constexpr std::string_view kUncatchable[] = {"KILL", "STOP"};
 constexpr std::string_view kFaults[] = {"SEGV", "BUS", "FPE", "ILL", "ABRT", "TRAP", "SYS"};
 
-struct Watch {
+struct SignalWatch {
     int64_t id;
     SignalSet signals;
     SignalSet told = 0;  // came, and is not answered yet
     int current = 0;     // the one of those that was told last
 };
 
-struct State {
+struct Preemption {
     Mutex mutex{LockRank::kOther};
-    std::vector<Watch> watches;
+    std::vector<SignalWatch> watches;
     int64_t last_id = kProgramWatch;
     SignalSet resumed = 0;  // an answer asked to give it on
     std::array<struct sigaction, 8 * sizeof(SignalSet) + 1> former{};  // as it was found
 };
-State &state = immortal<State>();
+Preemption &preemption = immortal<Preemption>();
 
 // What the handler reads and writes.
 std::atomic<SignalSet> watched{0};
 std::atomic<SignalSet> came{0};    // noted, and handed to nobody yet
 std::atomic<SignalSet> giving{0};  // is being given on
-std::atomic<SignalSet> early{0};   // came to a forked child before forget_in_child
+std::atomic<SignalSet> early{0};   // came to a forked child before forget_signals_in_child
 std::atomic<pid_t> owner{0};       // the process that watches
 static_assert(std::atomic<SignalSet>::is_always_lock_free &&
               std::atomic<pid_t>::is_always_lock_free);
@@ -123,7 +123,7 @@ extern "C" void note_signal(int signal)
         came.fetch_or(bit);
         // Nobody watches any more, while a handler above this one calls it. Either this or end_watch takes the note.
         if (!(watched.load() & bit) && (came.fetch_and(~bit) & bit))
-            give_on(signal, state.former[static_cast<size_t>(signal)]);
+            give_on(signal, preemption.former[static_cast<size_t>(signal)]);
     }
     errno = kept;
 }
@@ -135,7 +135,7 @@ void take_over(int signal)
     struct sigaction present, ours = {};
     sigaction(signal, nullptr, &present);
     if (is_ours(present)) return;
-    state.former[static_cast<size_t>(signal)] = present;
+    preemption.former[static_cast<size_t>(signal)] = present;
     ours.sa_handler = note_signal;
     // SA_ONSTACK: hosts such as Go have threads whose stacks are too small for a handler.
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -148,29 +148,30 @@ void put_back(int signal)
 {
     struct sigaction present;
     sigaction(signal, nullptr, &present);
-    if (is_ours(present)) sigaction(signal, &state.former[static_cast<size_t>(signal)], nullptr);
+    if (is_ours(present))
+        sigaction(signal, &preemption.former[static_cast<size_t>(signal)], nullptr);
 }
 
 // Signals that came in the child itself, while it had the parent's handlers, are raised again.
-void forget_in_child()
+void forget_signals_in_child()
 {
     for_each(watched.exchange(0), put_back);
     owner.store(getpid());
-    state.watches.clear();
-    state.resumed = 0;
+    preemption.watches.clear();
+    preemption.resumed = 0;
     came.store(0);
     open.store(0);
     giving.store(0);
     for_each(early.exchange(0), raise_now);
 }
-// Made after `state`, so that the child runs it when the locks of the core are free.
-const int forks_are_heard = pthread_atfork(nullptr, nullptr, forget_in_child);
+// Made after `preemption`, so that the child runs it when the locks of the core are free.
+const int forks_are_heard = pthread_atfork(nullptr, nullptr, forget_signals_in_child);
 
-Watch *find_watch(int64_t id)
+SignalWatch *find_watch(int64_t id)
 {
-    const auto found = std::find_if(state.watches.begin(), state.watches.end(),
-                                    [id](const Watch &each) { return each.id == id; });
-    return found == state.watches.end() ? nullptr : &*found;
+    const auto found = std::find_if(preemption.watches.begin(), preemption.watches.end(),
+                                    [id](const SignalWatch &each) { return each.id == id; });
+    return found == preemption.watches.end() ? nullptr : &*found;
 }
 
 void watch(SignalSet signals)
@@ -184,18 +185,18 @@ void watch(SignalSet signals)
 void hand_out()
 {
     const SignalSet fresh = came.exchange(0) & ~open.load();
-    for (Watch &watch : state.watches) watch.told |= fresh & watch.signals;
+    for (SignalWatch &watch : preemption.watches) watch.told |= fresh & watch.signals;
     open.fetch_or(fresh);
 }
 
 // Of signals that a watch has answered: those that are to be given on, now that all have.
 SignalSet close_answered(SignalSet answered)
 {
-    for (const Watch &watch : state.watches) answered &= ~watch.told;
+    for (const SignalWatch &watch : preemption.watches) answered &= ~watch.told;
     open.fetch_and(~answered);
     came.fetch_and(~answered);
-    const SignalSet due = answered & state.resumed;
-    state.resumed &= ~answered;
+    const SignalSet due = answered & preemption.resumed;
+    preemption.resumed &= ~answered;
     return due;
 }
 
@@ -205,12 +206,12 @@ void give_all_on(SignalSet due)
     for_each(due, [](int signal) {
         struct sigaction former;
         {
-            const std::lock_guard lock(state.mutex);
-            former = state.former[static_cast<size_t>(signal)];
+            const std::lock_guard lock(preemption.mutex);
+            former = preemption.former[static_cast<size_t>(signal)];
         }
         const struct sigaction after = give_on(signal, former);
-        const std::lock_guard lock(state.mutex);
-        if (!is_ours(after)) state.former[static_cast<size_t>(signal)] = after;
+        const std::lock_guard lock(preemption.mutex);
+        if (!is_ours(after)) preemption.former[static_cast<size_t>(signal)] = after;
     });
 }
 
@@ -246,29 +247,29 @@ int signal_number(const char *name, const char *call)
 void watch_for_program(SignalSet signals)
 {
     check_forks();
-    const std::lock_guard lock(state.mutex);
-    if (Watch *own = find_watch(kProgramWatch))
+    const std::lock_guard lock(preemption.mutex);
+    if (SignalWatch *own = find_watch(kProgramWatch))
         own->signals |= signals;
     else
-        state.watches.push_back({.id = kProgramWatch, .signals = signals});
+        preemption.watches.push_back({.id = kProgramWatch, .signals = signals});
     watch(signals);
 }
 
 int64_t add_watch(SignalSet signals)
 {
     check_forks();
-    const std::lock_guard lock(state.mutex);
-    state.watches.push_back({.id = state.last_id + 1, .signals = signals});
+    const std::lock_guard lock(preemption.mutex);
+    preemption.watches.push_back({.id = preemption.last_id + 1, .signals = signals});
     watch(signals);
-    return ++state.last_id;
+    return ++preemption.last_id;
 }
 
 int told_signal(int64_t id)
 {
     if (!(came.load() | open.load())) return 0;
-    const std::lock_guard lock(state.mutex);
+    const std::lock_guard lock(preemption.mutex);
     hand_out();
-    Watch *found = find_watch(id);
+    SignalWatch *found = find_watch(id);
     if (!found) return 0;
     if (!found->current && found->told) found->current = std::countr_zero(found->told) + 1;
     return found->current;
@@ -278,14 +279,14 @@ bool answer_signal(int64_t id, Answer answer)
 {
     SignalSet due = 0;
     {
-        const std::lock_guard lock(state.mutex);
-        Watch *found = find_watch(id);
+        const std::lock_guard lock(preemption.mutex);
+        SignalWatch *found = find_watch(id);
         if (!found) return false;
         if (found->current) {
             const SignalSet answered = set_of(found->current);
             found->told &= ~answered;
             found->current = 0;
-            if (answer == Answer::kResume) state.resumed |= answered;
+            if (answer == Answer::kResume) preemption.resumed |= answered;
             due = close_answered(answered);
         }
     }
@@ -297,17 +298,17 @@ bool end_watch(int64_t id)
 {
     SignalSet due = 0;
     {
-        const std::lock_guard lock(state.mutex);
+        const std::lock_guard lock(preemption.mutex);
         hand_out();
-        Watch *found = find_watch(id);
+        SignalWatch *found = find_watch(id);
         if (!found) return false;
-        const Watch ended = *found;
-        state.watches.erase(state.watches.begin() + (found - state.watches.data()));
+        const SignalWatch ended = *found;
+        preemption.watches.erase(preemption.watches.begin() + (found - preemption.watches.data()));
         SignalSet gone = ended.signals;
-        for (const Watch &other : state.watches) gone &= ~other.signals;
+        for (const SignalWatch &other : preemption.watches) gone &= ~other.signals;
         watched.fetch_and(~gone);
         for_each(gone, put_back);
-        state.resumed |= ended.told;
+        preemption.resumed |= ended.told;
         due = close_answered(ended.told);
         due |= came.fetch_and(~gone) & gone;  // after hand_out
     }

@@ -13,7 +13,7 @@ namespace yoke {
 
 namespace {
 
-HostHook<StackFn> &told = immortal<HostHook<StackFn>>();
+HostHook<StackFn> &stack_provider = immortal<HostHook<StackFn>>();
 
 struct Place {
     std::string_view file, function;
@@ -52,7 +52,7 @@ struct Same {
     }
 };
 
-// A script that makes code as it runs has no end of places: those behind the first ones are not told.
+// A script that makes code as it runs has no end of places: those behind the first ones are not stack_provider.
 constexpr size_t kMostPlaces = 65536;
 constexpr size_t kLongestFile = 4096, kLongestFunction = 256;
 
@@ -93,14 +93,14 @@ std::string_view cut(const char *text, size_t most) noexcept
 
 void set_stack_provider(StackFn fn, void *user, yoke_drop_fn drop)
 {
-    told.set(fn, user, drop);
+    stack_provider.set(fn, user, drop);
 }
 
 const ScriptLine *script_line() noexcept
 try {
     const char *file = nullptr, *function = nullptr;
     int32_t line = 0;
-    if (!told.ask(&file, &line, &function)) return nullptr;
+    if (!stack_provider.ask(&file, &line, &function)) return nullptr;
     return find({cut(file, kLongestFile), cut(function, kLongestFunction), line});
 } catch (const std::bad_alloc &) {
     return nullptr;

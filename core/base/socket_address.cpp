@@ -29,7 +29,7 @@ const sockaddr_in6 &v6(const SocketAddress &address)
 }
 
 // What the resolver says, once it does; whoever asked may have gone by then.
-struct Answer {
+struct Lookup {
     std::mutex mutex;
     std::condition_variable came;
     bool is_there = false;
@@ -53,7 +53,7 @@ int look_up(const std::string &host, const std::string &port, int flags,
     return 0;
 }
 
-void ask(const std::shared_ptr<Answer> &answer, const std::string &host, const std::string &port)
+void ask(const std::shared_ptr<Lookup> &answer, const std::string &host, const std::string &port)
 {
     std::vector<SocketAddress> addresses;
     const int failure = look_up(host, port, 0, addresses);
@@ -122,7 +122,7 @@ std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadl
     const std::string service = std::to_string(port);
     std::vector<SocketAddress> numbers;
     if (!look_up(host, service, AI_NUMERICHOST, numbers)) return numbers;
-    const auto answer = std::make_shared<Answer>();
+    const auto answer = std::make_shared<Lookup>();
     try {
         const HostSignalsBlocked blocked;
         std::thread([answer, host, service] { ask(answer, host, service); }).detach();

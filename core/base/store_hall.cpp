@@ -18,7 +18,7 @@ namespace yoke {
 namespace {
 
 // Often enough to tell a silence in time, and to let strangers go.
-double tick_of(const PeerOptions &options)
+double hall_tick(const PeerOptions &options)
 {
     constexpr double kShortest = 0.02, kLongest = 0.5, kTicksPerSilence = 8;
     if (options.silence_s <= 0) return kLongest;
@@ -39,7 +39,7 @@ void StoreHall::open()
 {
     Socket spare = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
     try {
-        watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN, tick_of(options_));
+        watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN, hall_tick(options_));
     } catch (const std::exception &error) {
         turn_away({listening_.fd(), {}}, options_.size - 1, options_, error.what());
         throw;

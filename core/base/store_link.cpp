@@ -13,7 +13,7 @@ namespace {
 
 using wire::Kind;
 
-double tick_of(const PeerOptions &options)
+double link_tick(const PeerOptions &options)
 {
     constexpr double kShortest = 0.02, kLongest = 5, kTicksPerSilence = 8;
     if (options.silence_s <= 0) return 0;
@@ -41,7 +41,7 @@ ClientStore::Link::Link(Socket socket, PeerOptions options)
 
 void ClientStore::Link::start()
 {
-    channel_.start(shared_from_this(), tick_of(options_));
+    channel_.start(shared_from_this(), link_tick(options_));
 }
 
 void ClientStore::Link::leave(const char *why) noexcept

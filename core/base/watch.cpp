@@ -239,7 +239,7 @@ void Watch::run()
 std::atomic<Watch *> current{nullptr};
 
 // What the parent watched stays where it is: its locks may be held by threads that the child does not have.
-void forget_in_child()
+void forget_watch_in_child()
 {
     current.store(nullptr);
 }
@@ -247,7 +247,7 @@ void forget_in_child()
 Watch &the_watch()
 {
     if (Watch *known = current.load(std::memory_order_acquire)) return *known;
-    on_fork_child(forget_in_child);
+    on_fork_child(forget_watch_in_child);
     return make_once(current, [] { return new Watch; });
 }
 

@@ -53,7 +53,7 @@ Missing Missing::decode(std::string_view text)
 
 namespace {
 
-const char *name(const Doing &doing)
+const char *name_of_doing(const Doing &doing)
 {
     if (doing.making) return doing.making;
     return collective_name(doing.from < 0 ? doing.signature.op : YOKE_COMM_RECV);
@@ -74,13 +74,13 @@ std::string mismatch(const yoke_comm_fault &fault, const Doing &doing, const Arr
     if (!doing.before.empty())
         return format(
             "%s: ranks do not agree on the order of their calls in coalesce: %s called %s before %s, and from %s there came first %s; all ranks make the same calls in the same order",
-            name(doing), describe(self).c_str(), told_as(doing).c_str(), doing.before.c_str(),
-            describe(other).c_str(), describe(fault.theirs).c_str());
+            name_of_doing(doing), describe(self).c_str(), told_as(doing).c_str(),
+            doing.before.c_str(), describe(other).c_str(), describe(fault.theirs).c_str());
     return format(
         "%s: ranks do not agree on %s: %s called %s, and %s called %s (%s); all ranks make the same calls in the same order",
-        name(doing), difference(doing.signature, fault.theirs).c_str(), describe(self).c_str(),
-        told_as(doing).c_str(), describe(other).c_str(), describe(fault.theirs).c_str(),
-        number_of(doing).c_str());
+        name_of_doing(doing), difference(doing.signature, fault.theirs).c_str(),
+        describe(self).c_str(), told_as(doing).c_str(), describe(other).c_str(),
+        describe(fault.theirs).c_str(), number_of(doing).c_str());
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
 {
     const bool is_known = fault.rank >= 0 && fault.rank < std::ssize(ranks);
     const Arrival &other = is_known ? ranks[static_cast<size_t>(fault.rank)] : self;
-    const char *call = name(doing);
+    const char *call = name_of_doing(doing);
     if (is_known && fault.kind == YOKE_COMM_FAULT_MISMATCH)
         return {YOKE_E_COMM, mismatch(fault, doing, self, other)};
     if (is_known && fault.kind == YOKE_COMM_FAULT_DIED)
@@ -127,7 +127,7 @@ Cause cause_of_ring(const Doing &doing, const Suspects &ring, const std::vector<
         YOKE_E_TIMEOUT,
         format(
             "%s: %zu ranks waited in a ring until the deadline, each for the next one: %s; change the order of their calls, or make them together in coalesce",
-            name(doing), ring.ranks.size(), text.c_str())};
+            name_of_doing(doing), ring.ranks.size(), text.c_str())};
 }
 
 }  // namespace
@@ -142,31 +142,31 @@ Cause cause_of_lateness(const Doing &doing, const Suspects &suspects,
             YOKE_E_TIMEOUT,
             format(
                 "%s: all ranks came to %s, and it was not done in time: they wait for each other, or the time is too short for so much",
-                name(doing), call.c_str())};
+                name_of_doing(doing), call.c_str())};
     if (!suspects.refused.empty())
         return {
             YOKE_E_TIMEOUT,
             format(
                 "%s: %s did not come in time to %s; the call that it made in its place was refused: %s; if that was caught there, it is stopped since, is stuck, or never made another one",
-                name(doing), who.c_str(), call.c_str(), suspects.refused.c_str())};
+                name_of_doing(doing), who.c_str(), call.c_str(), suspects.refused.c_str())};
     if (suspects.ranks.size() == 1)
         return {
             YOKE_E_TIMEOUT,
             format(
                 "%s: %s did not come in time to %s; it is stopped, is stuck, or never made the call; see whether it raised an error there",
-                name(doing), who.c_str(), call.c_str())};
+                name_of_doing(doing), who.c_str(), call.c_str())};
     return {
         YOKE_E_TIMEOUT,
         format(
             "%s: one of these did not come in time to %s, or did not go on with it, and nobody can tell which: %s; it is stopped, or is stuck",
-            name(doing), call.c_str(), who.c_str())};
+            name_of_doing(doing), call.c_str(), who.c_str())};
 }
 
 Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why)
 {
     constexpr const char *kPlain = "it let it go, or its script came to its end";
     return {YOKE_E_COMM, format("%s: %s has left the group: %s, while others waited for it in %s",
-                                name(doing), describe(left).c_str(),
+                                name_of_doing(doing), describe(left).c_str(),
                                 why.empty() ? kPlain : why.c_str(), told_as(doing).c_str())};
 }
 
@@ -177,7 +177,7 @@ Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
         YOKE_E_COMM,
         format(
             "%s: %s, by which ranks tell each other why they fail, %s, and then the connection to %s ended while this rank waited for it in %s: it gave the group up, or died",
-            name(doing), describe(server).c_str(), has_left ? "has left" : "died",
+            name_of_doing(doing), describe(server).c_str(), has_left ? "has left" : "died",
             describe(other).c_str(), told_as(doing).c_str())};
 }
 

@@ -14,6 +14,8 @@
 
 namespace yoke {
 
+inline constexpr const char *kDdpCall = "DistributedDataParallel";  // as errors name the call
+
 // What a compression goes on with in another process: tensors by names, and the steps so far.
 struct CompressionState {
     int64_t steps = 0;

@@ -38,7 +38,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json known(bool is_known, ordered_json value)
+ordered_json value_if(bool is_known, ordered_json value)
 {
     return is_known ? std::move(value) : ordered_json();
 }
@@ -53,15 +53,15 @@ ordered_json json_of(const DumpedCall &each)
             {"op", collective_name(call.op)},
             {"dtype", has_dtype ? ordered_json(name(signature.dtype)) : ordered_json()},
             {"count", signature.count},
-            {"reduction", known(signature.reduction >= 0, reduction_name(signature.reduction))},
-            {"peer", known(call.peer >= 0, call.peer)},
+            {"reduction", value_if(signature.reduction >= 0, reduction_name(signature.reduction))},
+            {"peer", value_if(call.peer >= 0, call.peer)},
             {"state", kStates[call.state]},
             {"queued", call.queued_s},
-            {"began", known(call.began_s > 0, call.began_s)},
-            {"ended", known(call.ended_s > 0, call.ended_s)},
-            {"file", known(!each.file.empty(), each.file)},
-            {"line", known(each.line > 0, each.line)},
-            {"function", known(!each.function.empty(), each.function)}};
+            {"began", value_if(call.began_s > 0, call.began_s)},
+            {"ended", value_if(call.ended_s > 0, call.ended_s)},
+            {"file", value_if(!each.file.empty(), each.file)},
+            {"line", value_if(each.line > 0, each.line)},
+            {"function", value_if(!each.function.empty(), each.function)}};
 }
 
 ordered_json ranks_json(const Dump &dump)
@@ -76,9 +76,9 @@ ordered_json json_of(const DumpedMeeting &meeting)
 {
     return {{"call", meeting.call},
             {"since", meeting.since_s},
-            {"file", known(!meeting.file.empty(), meeting.file)},
-            {"line", known(meeting.line > 0, meeting.line)},
-            {"function", known(!meeting.function.empty(), meeting.function)}};
+            {"file", value_if(!meeting.file.empty(), meeting.file)},
+            {"line", value_if(meeting.line > 0, meeting.line)},
+            {"function", value_if(!meeting.function.empty(), meeting.function)}};
 }
 
 ordered_json json_of(const Cause &cause)
@@ -97,7 +97,7 @@ ordered_json head_of(const Dump &dump)
             {"now", dump.now_s},
             {"timeout", dump.timeout_s},
             {"cause", dump.cause ? json_of(*dump.cause) : ordered_json()},
-            {"failed", known(dump.cause.has_value(), dump.failed_s)},
+            {"failed", value_if(dump.cause.has_value(), dump.failed_s)},
             {"ranks", ranks_json(dump)},
             {"meeting", dump.meeting ? json_of(*dump.meeting) : ordered_json()},
             {"calls", dump.calls},

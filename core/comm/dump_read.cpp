@@ -119,7 +119,7 @@ constexpr const char *kStates[] = {"queued", "running", "done", "failed"};
 
 DumpedCall call_of(const Object &at, const Dump &dump)
 {
-    constexpr int32_t kReductions = YOKE_REDUCE_AVG + 1;
+    constexpr int32_t kReductionCount = YOKE_REDUCE_AVG + 1;
     DumpedCall made;
     CallRecord &call = made.call;
     yoke_comm_signature &signature = call.signature;
@@ -133,7 +133,7 @@ DumpedCall call_of(const Object &at, const Dump &dump)
     signature.op = is_between ? YOKE_COMM_SEND : call.op;
     signature.dtype = dtype_of(at);
     signature.reduction =
-        at.has("reduction") ? at.word("reduction", kReductions, reduction_name) : -1;
+        at.has("reduction") ? at.word("reduction", kReductionCount, reduction_name) : -1;
     signature.root = call.op == YOKE_COMM_RECV ? dump.rank : call.peer;
     call.state = static_cast<CallRecord::State>(
         at.word("state", std::ssize(kStates), [](int32_t i) { return kStates[i]; }));

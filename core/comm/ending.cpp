@@ -20,20 +20,20 @@ struct Ending {
     int exit_code = 0;
     pid_t process = 0;  // the rank itself, no forked child of it
 };
-Ending &known = immortal<Ending>();
+Ending &the_ending = immortal<Ending>();
 
 // With the lock held.
 std::string as_raised()
 {
-    return std::string("its script raised ") + known.raised;
+    return std::string("its script raised ") + the_ending.raised;
 }
 
 #ifdef __GLIBC__
 void note_exit_code(int code) noexcept
 {
-    const std::lock_guard lock(known.mutex);
-    known.exit_code = code;
-    if (code == 0) *known.raised = '\0';  // whoever was told of an error went on
+    const std::lock_guard lock(the_ending.mutex);
+    the_ending.exit_code = code;
+    if (code == 0) *the_ending.raised = '\0';  // whoever was told of an error went on
 }
 #endif
 
@@ -44,11 +44,11 @@ void note_raised(std::string_view what)
     std::string cause;
     bool was_raised = false, is_rank = false;
     {
-        const std::lock_guard lock(known.mutex);
-        was_raised = *known.raised;
-        is_rank = known.process == getpid();
-        put(known.raised, cut(what, sizeof known.raised - 1));
-        if (*known.raised) cause = as_raised();
+        const std::lock_guard lock(the_ending.mutex);
+        was_raised = *the_ending.raised;
+        is_rank = the_ending.process == getpid();
+        put(the_ending.raised, cut(what, sizeof the_ending.raised - 1));
+        if (*the_ending.raised) cause = as_raised();
     }
     if (is_rank && !cause.empty()) tell_launcher_of_end(cause);
     if (is_rank && cause.empty() && was_raised) take_back_told();
@@ -56,17 +56,17 @@ void note_raised(std::string_view what)
 
 std::string ending()
 {
-    const std::lock_guard lock(known.mutex);
-    if (*known.raised) return as_raised();
-    if (known.exit_code == 0) return "";
-    return "its process ended with exit code " + std::to_string(known.exit_code);
+    const std::lock_guard lock(the_ending.mutex);
+    if (*the_ending.raised) return as_raised();
+    if (the_ending.exit_code == 0) return "";
+    return "its process ended with exit code " + std::to_string(the_ending.exit_code);
 }
 
 void leave_at_exit(void (*leave)())
 {
     {
-        const std::lock_guard lock(known.mutex);
-        known.process = getpid();
+        const std::lock_guard lock(the_ending.mutex);
+        the_ending.process = getpid();
     }
 #ifdef __GLIBC__
     const auto told = [](int code, void *argument) {

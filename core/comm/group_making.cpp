@@ -141,7 +141,7 @@ void Group::listen()
 
 namespace {
 
-constexpr const char *kMade = "made";  // how many are; not there once all are
+constexpr const char *kMadeKey = "made";  // how many are; not there once all are
 
 std::string making_key(int gathered)
 {
@@ -154,7 +154,7 @@ std::string making_key(int gathered)
 bool Group::is_half_made() const noexcept
 try {
     constexpr double kPatience = 0.1;
-    return members_.store->try_get(kMade, Deadline::after(kPatience)).has_value();
+    return members_.store->try_get(kMadeKey, Deadline::after(kPatience)).has_value();
 } catch (const std::exception &) {
     return false;
 }
@@ -166,8 +166,8 @@ void Group::forget_making(int gathered) noexcept
     constexpr double kPatience = 0.1;
     const Deadline deadline = Deadline::after(kPatience);
     try {
-        if (members_.store->add(kMade, 1, deadline) != size()) return;
-        Store::Keys all{kMade};
+        if (members_.store->add(kMadeKey, 1, deadline) != size()) return;
+        Store::Keys all{kMadeKey};
         for (int each = 0; each < gathered; ++each)
             std::ranges::copy(gather_keys(making_key(each), size()), std::back_inserter(all));
         members_.store->remove_all(all, deadline);

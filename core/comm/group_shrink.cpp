@@ -19,9 +19,9 @@ namespace yoke {
 namespace {
 
 // Acts after some time, unless its scope ends before; at once where the system gives no thread for it.
-class Later {
+class DelayedCall {
 public:
-    Later(double seconds, const std::function<void()> &act)
+    DelayedCall(double seconds, const std::function<void()> &act)
     {
         const auto wait = [this, seconds, act] {
             std::unique_lock lock(mutex_);
@@ -35,7 +35,7 @@ public:
             act();
         }
     }
-    ~Later()
+    ~DelayedCall()
     {
         {
             const std::lock_guard lock(mutex_);
@@ -44,8 +44,8 @@ public:
         }
         if (thread_.joinable()) thread_.join();
     }
-    Later(const Later &) = delete;
-    Later &operator=(const Later &) = delete;
+    DelayedCall(const DelayedCall &) = delete;
+    DelayedCall &operator=(const DelayedCall &) = delete;
 
 private:
     std::mutex mutex_;
@@ -140,7 +140,7 @@ Members Group::reunite(Deadline deadline)
     // for this one.
     constexpr double kMost = 1;
     const double seconds = deadline.given_s();
-    const Later later(std::min(kMost, seconds / 4), [&] { end_by_shrink(seconds); });
+    const DelayedCall later(std::min(kMost, seconds / 4), [&] { end_by_shrink(seconds); });
     try {
         if (ports_.present()) return reunite_processes(members_, ports_, there, deadline);
         return reunite_threads(members_, ++shrinks_, there);

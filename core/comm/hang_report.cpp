@@ -94,11 +94,11 @@ Ref<State> node(State::Value value)
 {
     return State::make(std::move(value));
 }
-Ref<State> number(int64_t value)
+Ref<State> number_node(int64_t value)
 {
     return node(value);
 }
-Ref<State> text(std::string value)
+Ref<State> text_node(std::string value)
 {
     return node(std::move(value));
 }
@@ -117,7 +117,7 @@ Ref<State> list(const Range &range, const Make &make)
 }
 Ref<State> rank_list(const std::vector<int32_t> &ranks)
 {
-    return list(ranks, number);
+    return list(ranks, number_node);
 }
 
 Ref<State> call_node(const Whereabouts &place)
@@ -125,14 +125,14 @@ Ref<State> call_node(const Whereabouts &place)
     if (!place.call) return node({});
     const DumpedCall &each = *place.call;
     const CallRecord &call = each.call;
-    return dict(
-        {{"op", text(collective_name(call.op))},
-         {"sequence", number(static_cast<int64_t>(call.signature.sequence))},
-         {"count", number(call.signature.count)},
-         {"dtype", is_dtype(call.signature.dtype) ? text(name(call.signature.dtype)) : node({})},
-         {"reduction", text(reduction_name(call.signature.reduction))},
-         {"peer", call.peer < 0 ? node({}) : number(call.peer)},
-         {"line", text(describe_line(each.file, each.line, each.function))}});
+    return dict({{"op", text_node(collective_name(call.op))},
+                 {"sequence", number_node(static_cast<int64_t>(call.signature.sequence))},
+                 {"count", number_node(call.signature.count)},
+                 {"dtype", is_dtype(call.signature.dtype) ? text_node(name(call.signature.dtype))
+                                                          : node({})},
+                 {"reduction", text_node(reduction_name(call.signature.reduction))},
+                 {"peer", call.peer < 0 ? node({}) : number_node(call.peer)},
+                 {"line", text_node(describe_line(each.file, each.line, each.function))}});
 }
 
 // "in" a call or a "meeting", "behind" its last call, "none" made yet.
@@ -147,12 +147,12 @@ Ref<State> rank_node(const GroupReport &group, size_t rank)
 {
     const Arrival &who = group.ranks[rank];
     const Whereabouts &place = group.places[rank];
-    return dict({{"rank", number(static_cast<int64_t>(rank))},
-                 {"host", text(who.host)},
-                 {"process", number(who.process)},
-                 {"dump", place.dump ? text(place.dump->path) : node({})},
-                 {"time", place.dump ? text(place.dump->time) : node({})},
-                 {"state", text(state_word(place))},
+    return dict({{"rank", number_node(static_cast<int64_t>(rank))},
+                 {"host", text_node(who.host)},
+                 {"process", number_node(who.process)},
+                 {"dump", place.dump ? text_node(place.dump->path) : node({})},
+                 {"time", place.dump ? text_node(place.dump->time) : node({})},
+                 {"state", text_node(state_word(place))},
                  {"seconds", node(place.since_s)},
                  {"call", call_node(place)}});
 }
@@ -163,18 +163,19 @@ Ref<State> group_node(const GroupReport &group)
     for (size_t rank = 0; rank < group.ranks.size(); ++rank)
         ranks.items.push_back(rank_node(group, rank));
     const auto finding = [](const Finding &each) {
-        return dict({{"kind", text(finding_name(each.kind))},
+        return dict({{"kind", text_node(finding_name(each.kind))},
                      {"ranks", rank_list(each.ranks)},
-                     {"text", text(each.text)}});
+                     {"text", text_node(each.text)}});
     };
-    return dict({{"group", text(format("0x%llx", static_cast<unsigned long long>(group.group)))},
-                 {"size", number(std::ssize(group.ranks))},
-                 {"hangs", node(group.hangs)},
-                 {"blamed", rank_list(group.blamed)},
-                 {"finished", number(static_cast<int64_t>(group.finished))},
-                 {"findings", list(group.findings, finding)},
-                 {"ranks", node(std::move(ranks))},
-                 {"older", list(group.older, text)}});
+    return dict(
+        {{"group", text_node(format("0x%llx", static_cast<unsigned long long>(group.group)))},
+         {"size", number_node(std::ssize(group.ranks))},
+         {"hangs", node(group.hangs)},
+         {"blamed", rank_list(group.blamed)},
+         {"finished", number_node(static_cast<int64_t>(group.finished))},
+         {"findings", list(group.findings, finding)},
+         {"ranks", node(std::move(ranks))},
+         {"older", list(group.older, text_node)}});
 }
 
 }  // namespace
@@ -184,7 +185,7 @@ Ref<State> hang_report(const std::vector<std::string> &paths, const char *call)
     const Found found = read_all(paths, call);
     const std::vector<GroupReport> groups = find_hangs(found.dumps, runs_here);
     const auto problem = [](const Problem &each) {
-        return dict({{"path", text(each.path)}, {"text", text(each.text)}});
+        return dict({{"path", text_node(each.path)}, {"text", text_node(each.text)}});
     };
     return dict({{"hangs", node(std::ranges::any_of(groups, &GroupReport::hangs))},
                  {"groups", list(groups, group_node)},

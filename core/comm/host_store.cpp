@@ -34,12 +34,12 @@ std::vector<std::string> own_addresses()
 }
 
 // "yoke 1 PORT SECRET HOST HOST": where rank 0 is.
-struct Whereabouts {
+struct StoreAddress {
     uint16_t port = 0;
     std::string secret;
     std::vector<std::string> hosts;
 
-    static std::optional<Whereabouts> decode(std::string_view text)
+    static std::optional<StoreAddress> decode(std::string_view text)
     {
         if (text.substr(0, kMark.size()) != kMark) return std::nullopt;
         text.remove_prefix(kMark.size());
@@ -51,7 +51,7 @@ struct Whereabouts {
         }
         const auto port = words.size() < 2 ? std::nullopt : parsed<uint16_t>(words[0]);
         if (!port) return std::nullopt;
-        return Whereabouts{*port, words[1], {words.begin() + 2, words.end()}};
+        return StoreAddress{*port, words[1], {words.begin() + 2, words.end()}};
     }
 };
 
@@ -70,11 +70,11 @@ struct Whereabouts {
         self.rank, self.about.c_str(), deadline.given_s());
 }
 
-Whereabouts read(HostStore &store, const std::string &key, const PeerOptions &self,
-                 Deadline deadline)
+StoreAddress read(HostStore &store, const std::string &key, const PeerOptions &self,
+                  Deadline deadline)
 try {
     const std::string text = store.get(key, deadline);
-    if (std::optional<Whereabouts> found = Whereabouts::decode(text)) {
+    if (std::optional<StoreAddress> found = StoreAddress::decode(text)) {
         if (found->hosts.empty()) fail_without_network();
         return *found;
     }
@@ -107,7 +107,7 @@ struct Past {
 };
 Past &past = immortal<Past>();
 
-[[noreturn]] void fail_unreached(const Whereabouts &found, const PeerOptions &self,
+[[noreturn]] void fail_unreached(const StoreAddress &found, const PeerOptions &self,
                                  Deadline deadline)
 {
     fail(
@@ -117,7 +117,7 @@ Past &past = immortal<Past>();
 }
 
 // Null where nobody is there within that time.
-std::shared_ptr<ClientStore> try_to_reach(const Whereabouts &found, PeerOptions self,
+std::shared_ptr<ClientStore> try_to_reach(const StoreAddress &found, PeerOptions self,
                                           Deadline deadline)
 try {
     Environment there;
@@ -154,7 +154,7 @@ std::shared_ptr<ClientStore> find_rank_0(HostStore &store, const std::string &ke
     // Behind each attempt rank 0 may have come, and told another place.
     constexpr double kFirst = 0.05, kLongest = 2;
     for (double attempt = kFirst;; attempt = std::min(2 * attempt, kLongest)) {
-        const Whereabouts found = read(store, key, self, deadline);
+        const StoreAddress found = read(store, key, self, deadline);
         const Deadline until = deadline.within(attempt);
         if (past.has(found.secret, self.rank)) {
             sleep_until(until);

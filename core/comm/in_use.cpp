@@ -19,7 +19,7 @@ struct Registry {
     InUse::Writing *writing = nullptr;
     int waiting = 0;  // for one of those
 };
-Registry &known = immortal<Registry>();
+Registry &registry = immortal<Registry>();
 
 uint32_t version_now(const Storage &storage) noexcept
 {
@@ -39,26 +39,27 @@ void begin(InUse::Entry::Use &use, const Tensor &tensor) noexcept
 InUse::InUse(const Tensor &in, const Tensor &out, const void *order)
 {
     if (!in.present() && !out.present()) return;
-    const std::lock_guard lock(known.mutex);
-    if (known.spare.empty()) known.spare.emplace_front();
-    entry_ = known.spare.begin();
+    const std::lock_guard lock(registry.mutex);
+    if (registry.spare.empty()) registry.spare.emplace_front();
+    entry_ = registry.spare.begin();
     Entry &entry = **entry_;
     entry.order = order;
     begin(entry.uses[0], in);
     begin(entry.uses[1], in.get() == out.get() ? Tensor() : out);
-    known.live.splice(known.live.begin(), known.spare, *entry_);
+    registry.live.splice(registry.live.begin(), registry.spare, *entry_);
 }
 
 void InUse::end() noexcept
 {
     if (!entry_) return;
-    const std::lock_guard lock(known.mutex);
-    known.spare.splice(known.spare.begin(), known.live, *std::exchange(entry_, std::nullopt));
+    const std::lock_guard lock(registry.mutex);
+    registry.spare.splice(registry.spare.begin(), registry.live,
+                          *std::exchange(entry_, std::nullopt));
 }
 
 bool InUse::Writing::is_amid(const Storage &storage) noexcept
 {
-    for (const Writing *each = known.writing; each; each = each->next_)
+    for (const Writing *each = registry.writing; each; each = each->next_)
         if (&each->storage_ == &storage) return true;
     return false;
 }
@@ -68,11 +69,11 @@ namespace {
 // Until no call is amid writing another part of it.
 void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
 {
-    if (!known.writing) [[likely]]
+    if (!registry.writing) [[likely]]
         return;
-    ++known.waiting;
-    known.changed.wait(lock, [&] { return !InUse::Writing::is_amid(storage); });
-    --known.waiting;
+    ++registry.waiting;
+    registry.changed.wait(lock, [&] { return !InUse::Writing::is_amid(storage); });
+    --registry.waiting;
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
 void InUse::carry(const Storage &storage, const Footprint &footprint, const void *order,
                   uint32_t before) noexcept
 {
-    for (Entry &entry : known.live)
+    for (Entry &entry : registry.live)
         for (Entry::Use &use : entry.uses) {
             const bool is_behind = order && entry.order == order;
             if (use.storage == &storage && use.version == before &&
@@ -92,13 +93,14 @@ void InUse::carry(const Storage &storage, const Footprint &footprint, const void
 
 void InUse::end_written(const yoke_tensor &tensor, const void *order, const char *call) noexcept
 {
-    std::unique_lock lock(known.mutex);
+    std::unique_lock lock(registry.mutex);
     await_turn(lock, *tensor.storage);
     if (entry_)
-        known.spare.splice(known.spare.begin(), known.live, *std::exchange(entry_, std::nullopt));
+        registry.spare.splice(registry.spare.begin(), registry.live,
+                              *std::exchange(entry_, std::nullopt));
     const uint32_t before = version_now(*tensor.storage);
     tensor.storage->note_written(call);
-    if (!known.live.empty()) carry(*tensor.storage, Footprint(tensor), order, before);
+    if (!registry.live.empty()) carry(*tensor.storage, Footprint(tensor), order, before);
 }
 
 // Where another call is about to write elsewhere in the storage it is that one's turn first.
@@ -108,7 +110,7 @@ bool InUse::is_untouched(const Entry::Use &use)
         return version_now(*use.storage) == use.version.load(std::memory_order_relaxed);
     };
     if (!use.storage || is_as_known()) return true;
-    std::unique_lock lock(known.mutex);
+    std::unique_lock lock(registry.mutex);
     await_turn(lock, *use.storage);
     return is_as_known();
 }
@@ -129,19 +131,19 @@ void InUse::check(const char *call) const
 InUse::Writing::Writing(const yoke_tensor &tensor, const void *order)
     : storage_(*tensor.storage), footprint_(tensor), order_(order)
 {
-    std::unique_lock lock(known.mutex);
+    std::unique_lock lock(registry.mutex);
     await_turn(lock, storage_);
     before_ = version_now(storage_);
-    next_ = std::exchange(known.writing, this);
+    next_ = std::exchange(registry.writing, this);
 }
 
 InUse::Writing::~Writing()
 {
-    const std::lock_guard lock(known.mutex);
-    Writing **at = &known.writing;
+    const std::lock_guard lock(registry.mutex);
+    Writing **at = &registry.writing;
     while (*at != this) at = &(*at)->next_;
     *at = next_;
-    if (known.waiting) known.changed.notify_all();
+    if (registry.waiting) registry.changed.notify_all();
     if (version_now(storage_) != before_) carry(storage_, footprint_, order_, before_);
 }
 

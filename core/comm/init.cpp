@@ -35,7 +35,7 @@ struct Default {
     Mutex mutex{LockRank::kOther};
     Ref<Group> group;
 };
-Default &known = immortal<Default>();
+Default &the_default = immortal<Default>();
 
 void check_seconds(double seconds, const char *argument, const char *call)
 {
@@ -84,9 +84,9 @@ void leave_all_at_exit()
 // Whether the default group has failed; nothing where there is none.
 std::optional<bool> has_default_failed()
 {
-    const std::lock_guard lock(known.mutex);
-    if (!known.group.present() || !known.group->is_here()) return {};
-    return known.group->is_failed();
+    const std::lock_guard lock(the_default.mutex);
+    if (!the_default.group.present() || !the_default.group->is_here()) return {};
+    return the_default.group->is_failed();
 }
 
 // Whoever has changed the variables since means another job.
@@ -222,9 +222,10 @@ try {
     Ref<Group> group = met_group(options, call);
     take_back_told();
     Ref<Group> former;  // its end takes locks
-    const std::lock_guard lock(known.mutex);
-    if (!known.group.present() || !known.group->is_here() || known.group->is_failed())
-        former = std::exchange(known.group, group);
+    const std::lock_guard lock(the_default.mutex);
+    if (!the_default.group.present() || !the_default.group->is_here() ||
+        the_default.group->is_failed())
+        former = std::exchange(the_default.group, group);
     return group;
 } catch (const Interrupted &error) {
     tell_launcher(error.what());
@@ -298,35 +299,36 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
 Ref<Group> shrink_group(Group &group, double seconds)
 {
     Ref<Group> made = group.shrink(seconds), former;
-    const std::lock_guard lock(known.mutex);
-    if (known.group.get() == &group) {
-        former = std::move(known.group);
-        known.group = made;
+    const std::lock_guard lock(the_default.mutex);
+    if (the_default.group.get() == &group) {
+        former = std::move(the_default.group);
+        the_default.group = made;
     }
     return made;
 }
 
 Ref<Group> default_group(const char *call)
 {
-    const std::lock_guard lock(known.mutex);
-    if (!known.group.present())
+    const std::lock_guard lock(the_default.mutex);
+    if (!the_default.group.present())
         fail(YOKE_E_STATE, "%s: this process has no group yet; call init first", call);
-    return known.group;
+    return the_default.group;
 }
 
 std::optional<int32_t> local_rank_in_default_group()
 {
-    const std::lock_guard lock(known.mutex);
-    if (!known.group.present() || !known.group->is_here()) return {};
-    const Arrival &self = known.group->ranks()[static_cast<size_t>(known.group->rank())];
+    const std::lock_guard lock(the_default.mutex);
+    if (!the_default.group.present() || !the_default.group->is_here()) return {};
+    const Arrival &self =
+        the_default.group->ranks()[static_cast<size_t>(the_default.group->rank())];
     return self.local_size > 1 ? std::optional(self.local_rank) : std::nullopt;
 }
 
 void finalize_groups() noexcept
 {
     Ref<Group> last;
-    const std::lock_guard lock(known.mutex);
-    std::swap(last, known.group);
+    const std::lock_guard lock(the_default.mutex);
+    std::swap(last, the_default.group);
 }
 
 }  // namespace yoke

@@ -32,17 +32,17 @@ struct KnownMeetings {
     pid_t meeting_in = 0;                // a child has none of these threads
     std::vector<InitArguments> meeting;  // whose threads are at it now
 };
-KnownMeetings &known = immortal<KnownMeetings>();
+KnownMeetings &known_meetings = immortal<KnownMeetings>();
 
 // Those that match, which the caller drops behind the lock: their end takes one that forks take first.
 template <class F>
 std::vector<KnownMeeting> taken_out(const F &matches)
 {
     std::vector<KnownMeeting> taken;
-    for (auto each = known.all.begin(); each != known.all.end();)
+    for (auto each = known_meetings.all.begin(); each != known_meetings.all.end();)
         if (matches(*each)) {
             taken.push_back(std::move(*each));
-            each = known.all.erase(each);
+            each = known_meetings.all.erase(each);
         } else {
             ++each;
         }
@@ -76,19 +76,19 @@ Members members_at(const JobMeeting &meeting, int number)
 void remember(const JobMeeting &meeting)
 {
     std::vector<KnownMeeting> dropped;
-    const std::lock_guard lock(known.mutex);
+    const std::lock_guard lock(known_meetings.mutex);
     dropped = taken_out([&](const KnownMeeting &each) {
         return each.met.expired() || each.process != getpid() ||
                each.arguments == meeting.arguments;
     });
-    known.all.push_back({getpid(), meeting.arguments, meeting.met, meeting.watcher});
+    known_meetings.all.push_back({getpid(), meeting.arguments, meeting.met, meeting.watcher});
 }
 
 std::optional<JobMeeting> known_meeting(const InitArguments &arguments)
 {
     std::shared_ptr<const Rendezvous> met;  // it may end here, which takes time and locks
-    const std::lock_guard lock(known.mutex);
-    for (const KnownMeeting &each : known.all) {
+    const std::lock_guard lock(known_meetings.mutex);
+    for (const KnownMeeting &each : known_meetings.all) {
         if (each.process != getpid() || !(each.arguments == arguments)) continue;
         met = each.met.lock();
         if (met) return JobMeeting{arguments, std::move(met), each.watcher};
@@ -100,7 +100,7 @@ void give_up(const JobMeeting &meeting)
 {
     {
         std::vector<KnownMeeting> dropped;
-        const std::lock_guard lock(known.mutex);
+        const std::lock_guard lock(known_meetings.mutex);
         dropped = taken_out([&](const KnownMeeting &each) {
             return !each.met.owner_before(meeting.met) && !meeting.met.owner_before(each.met);
         });
@@ -111,29 +111,30 @@ void give_up(const JobMeeting &meeting)
 MeetingTurn::MeetingTurn(const InitArguments &arguments, Deadline deadline, const char *call)
     : arguments_(arguments)
 {
-    std::unique_lock lock(known.mutex);
-    if (std::exchange(known.meeting_in, getpid()) != getpid()) known.meeting.clear();
-    while (std::ranges::count(known.meeting, arguments)) {
+    std::unique_lock lock(known_meetings.mutex);
+    if (std::exchange(known_meetings.meeting_in, getpid()) != getpid())
+        known_meetings.meeting.clear();
+    while (std::ranges::count(known_meetings.meeting, arguments)) {
         has_waited_ = true;
         if (deadline.has_passed())
             fail(
                 YOKE_E_TIMEOUT,
                 "%s: another thread of this process was within it, with the same arguments, for all of the %g s; call it in one thread, and share its group",
                 call, deadline.given_s());
-        known.turn.wait_for(lock, std::chrono::milliseconds(50));
+        known_meetings.turn.wait_for(lock, std::chrono::milliseconds(50));
         lock.unlock();
         Interruptible::check_here();
         lock.lock();
     }
-    known.meeting.push_back(arguments);
+    known_meetings.meeting.push_back(arguments);
 }
 
 MeetingTurn::~MeetingTurn()
 {
-    const std::lock_guard lock(known.mutex);
-    const auto mine = std::ranges::find(known.meeting, arguments_);
-    if (mine != known.meeting.end()) known.meeting.erase(mine);
-    known.turn.notify_all();
+    const std::lock_guard lock(known_meetings.mutex);
+    const auto mine = std::ranges::find(known_meetings.meeting, arguments_);
+    if (mine != known_meetings.meeting.end()) known_meetings.meeting.erase(mine);
+    known_meetings.turn.notify_all();
 }
 
 Members members_of(const JobMeeting &meeting)

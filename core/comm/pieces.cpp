@@ -18,14 +18,14 @@ Tensor part_of(const yoke_tensor &x, int64_t from, int64_t count)
                      from * x.strides()[0]);
 }
 
-void cut(const Tensor &x, std::vector<Tensor> &pieces)
+void cut_up(const Tensor &x, std::vector<Tensor> &pieces)
 {
     constexpr uint64_t kMost = 1 << 20;
     if (x->nbytes() <= kMost) return pieces.push_back(x);
     const int64_t rows = x->shape()[0];
     const auto fit = static_cast<int64_t>(kMost / (x->nbytes() / static_cast<uint64_t>(rows)));
     for (int64_t i = 0; i < rows; i += std::max<int64_t>(fit, 1))
-        cut(part_of(*x, i, std::min(fit, rows - i)), pieces);
+        cut_up(part_of(*x, i, std::min(fit, rows - i)), pieces);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ void cut(const Tensor &x, std::vector<Tensor> &pieces)
 std::vector<Tensor> pieces_of(const yoke_tensor &x)
 {
     std::vector<Tensor> pieces;
-    cut(alias(x), pieces);
+    cut_up(alias(x), pieces);
     return pieces;
 }
 

@@ -14,8 +14,6 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "DistributedDataParallel";
-
 // As many matrices as lie behind each other in a bucket, all of one shape.
 struct Batch {
     size_t first;  // the number, in the bucket, of the first
@@ -169,7 +167,7 @@ void PowerSgd::draw(const Bucket &bucket, Batch &batch) const
     const yoke_tensor &first = *bucket.views[batch.first];
     const int64_t columns = first.numel / first.shape()[0];
     const int64_t all[] = {batch.count, columns, rank_of(first)}, one[] = {columns, rank_of(first)};
-    batch.fresh = make_tensor(*first.device, first.dtype, all, kCall);
+    batch.fresh = make_tensor(*first.device, first.dtype, all, kDdpCall);
     for (int64_t k = 0; k < batch.count; ++k)
         ops::copy_(*make_view(*batch.fresh, one, nullptr, k * batch.fresh->strides()[0]),
                    *normal_numbers(*first.device, first.dtype, {columns, rank_of(first)},

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/comm/compression.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,8 +13,6 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "DistributedDataParallel";
-
 int64_t whole(const std::string &text, const char *key, int64_t least, const std::string &all)
 {
     const auto value = parsed<int64_t>(text);
@@ -21,7 +20,7 @@ int64_t whole(const std::string &text, const char *key, int64_t least, const std
         fail(
             YOKE_E_VALUE,
             "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a whole number of %lld or more",
-            kCall, key, text.c_str(), all.c_str(), static_cast<long long>(least));
+            kDdpCall, key, text.c_str(), all.c_str(), static_cast<long long>(least));
     return *value;
 }
 
@@ -31,7 +30,7 @@ double number(const std::string &text, const char *key, const std::string &all)
     if (!(value > 0) || std::isinf(value))
         fail(YOKE_E_VALUE,
              "%s: argument 'compression' has %s=%s in 'powersgd:%s'; it takes a number above 0",
-             kCall, key, text.c_str(), all.c_str());
+             kDdpCall, key, text.c_str(), all.c_str());
     return value;
 }
 
@@ -50,7 +49,7 @@ void take(PowerSgdOptions &options, const std::string &key, const std::string &v
         fail(
             YOKE_E_VALUE,
             "%s: argument 'compression' has the key '%s' in 'powersgd:%s'; there are rank, start and rate",
-            kCall, key.c_str(), all.c_str());
+            kDdpCall, key.c_str(), all.c_str());
 }
 
 }  // namespace
@@ -71,7 +70,7 @@ PowerSgdOptions read_powersgd_options(const std::string &text)
             fail(
                 YOKE_E_VALUE,
                 "%s: argument 'compression' has the key '%s' twice in 'powersgd:%s'; give each once",
-                kCall, key.c_str(), text.c_str());
+                kDdpCall, key.c_str(), text.c_str());
         at = end + 1;
     }
     return options;

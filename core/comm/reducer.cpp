@@ -13,8 +13,6 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "DistributedDataParallel";
-
 }  // namespace
 
 // ---- Making and leaving -----------------------------------------------------------------------------------------
@@ -37,7 +35,7 @@ std::vector<Ref<LeafNode>> leaves_of(const std::vector<Reducer::Named> &params)
     return leaves;
 }
 
-std::atomic<uint64_t> made{0};
+std::atomic<uint64_t> reducers_made{0};
 
 }  // namespace
 
@@ -48,7 +46,7 @@ Reducer::Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Na
       params_(trained(all_params_)),
       buffers_(std::move(buffers)),
       options_(options),
-      order_(++made),
+      order_(++reducers_made),
       leaves_(of_former ? *of_former : leaves_of(params_)),
       compression_(options.hook ? make_hook(options.hook, group_)
                                 : make_compression(options.compression, group_)),
@@ -115,7 +113,7 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
         throw;
     } catch (...) {
         made->detach();
-        tell_raised(*group, kCall);
+        tell_raised(*group, kDdpCall);
         throw;
     }
     return made;
@@ -124,7 +122,7 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
 std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<Named> params,
                                           std::vector<Named> buffers, const ReducerOptions &options)
 {
-    group->or_refuse([] { Coalescing::check_closed(kCall); });
+    group->or_refuse([] { Coalescing::check_closed(kDdpCall); });
     std::shared_ptr<Reducer> made;
     try {
         for (Named &each : params) each.is_frozen = !each.tensor->requires_grad();
@@ -135,7 +133,7 @@ std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<N
         tell_refused(*group, error);
         throw;
     }
-    group->or_refuse([&] { made->check_unwatched(kCall); });
+    group->or_refuse([&] { made->check_unwatched(kDdpCall); });
     return made;
 }
 

@@ -16,8 +16,6 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "DistributedDataParallel";
-
 using Numbers = std::vector<int64_t>;
 
 bool are_alike(const Numbers &all, size_t each)
@@ -101,7 +99,7 @@ int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
     int64_t hash = 0;
     for (const Reducer::Named &each : tensors)
         for (const Tensor &piece : pieces_of(*each.tensor))
-            hash = hash_of(bytes_of(*piece, kCall).append(std::to_string(hash)));
+            hash = hash_of(bytes_of(*piece, kDdpCall).append(std::to_string(hash)));
     return hash;
 }
 
@@ -117,7 +115,8 @@ struct About {
 
 std::vector<About> all_about(Group &group, const About &mine)
 {
-    const Numbers told = gathered(group, {mine.hash, mine.length, mine.former, mine.module}, kCall);
+    const Numbers told =
+        gathered(group, {mine.hash, mine.length, mine.former, mine.module}, kDdpCall);
     std::vector<About> all;
     for (size_t i = 0; i < told.size(); i += 4)
         all.push_back({told[i], told[i + 1], told[i + 2], told[i + 3]});
@@ -139,7 +138,7 @@ void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
         YOKE_E_STATE,
         format(
             "%s: %s regroups a module, and %s wraps one; who comes anew wraps its module in a group of one, such as init_all gives of size 1, and then regroups as the others do",
-            kCall, name_of(group, static_cast<size_t>(regroups - all.begin())).c_str(),
+            kDdpCall, name_of(group, static_cast<size_t>(regroups - all.begin())).c_str(),
             name_of(group, static_cast<size_t>(wraps - all.begin())).c_str()));
 }
 
@@ -165,9 +164,9 @@ try {
     if (group.size() == 1) return;
     const NoGrad no_grad;
     all_about(group, {static_cast<int64_t>(why.status()), kNoModel});
-    gathered(group, packed(why.what(), kLength), kCall);
+    gathered(group, packed(why.what(), kLength), kDdpCall);
 } catch (const Error &error) {
-    log(LogLevel::kInfo, "%s: the others were not told what was wrong: %s", kCall, error.what());
+    log(LogLevel::kInfo, "%s: the others were not told what was wrong: %s", kDdpCall, error.what());
 }
 
 namespace {
@@ -178,9 +177,9 @@ void check_all_have_models(Group &group, const std::vector<About> &all)
     const auto refused = std::ranges::find(all, kNoModel, &About::length);
     if (refused == all.end()) return;
     const auto rank = static_cast<int32_t>(refused - all.begin());
-    const std::string why = told_by(gathered(group, packed("", kLength), kCall), rank);
+    const std::string why = told_by(gathered(group, packed("", kLength), kDdpCall), rank);
     throw UnlikeModels(static_cast<yoke_status>(refused->hash),
-                       format("%s: what %s gives was refused there: %s", kCall,
+                       format("%s: what %s gives was refused there: %s", kDdpCall,
                               name_of(group, static_cast<size_t>(rank)).c_str(), why.c_str()));
 }
 
@@ -189,7 +188,7 @@ void check_one_order(Group &group, const std::vector<About> &all, const std::str
 {
     const auto unlike = first_unlike(all);
     if (!unlike) return;
-    const Numbers names = gathered(group, packed(name, kLength), kCall);
+    const Numbers names = gathered(group, packed(name, kLength), kDdpCall);
     const auto shown = [&](size_t rank) {
         return format("on %s module %lld, whose first parameter is '%s'",
                       name_of(group, rank).c_str(), static_cast<long long>(all[rank].module),
@@ -227,9 +226,9 @@ void Reducer::compare_models(const Reducer *former) const
 void Reducer::tell_difference(const std::string &mine, int64_t length_of_first) const
 {
     const auto length = static_cast<size_t>(length_of_first) / sizeof(int64_t) + 1;
-    const Numbers first = from_rank(*group_, 0, packed(mine, length), kCall);
+    const Numbers first = from_rank(*group_, 0, packed(mine, length), kDdpCall);
     const std::string difference = first_difference(mine, unpacked(first.data(), length));
-    const Numbers differences = gathered(*group_, packed(difference, kLength), kCall);
+    const Numbers differences = gathered(*group_, packed(difference, kLength), kDdpCall);
     for (int32_t rank = 0; rank < group_->size(); ++rank) {
         const std::string told = told_by(differences, rank);
         if (told.empty()) continue;
@@ -237,7 +236,7 @@ void Reducer::tell_difference(const std::string &mine, int64_t length_of_first) 
             YOKE_E_VALUE,
             format(
                 "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
-                kCall, told.c_str(), name_of(*group_, static_cast<size_t>(rank)).c_str()));
+                kDdpCall, told.c_str(), name_of(*group_, static_cast<size_t>(rank)).c_str()));
     }
 }
 
@@ -250,12 +249,12 @@ void Reducer::take_values(int32_t root)
 void Reducer::take_values_of_rank_0()
 {
     const Numbers hashes =
-        gathered(*group_, {hash_of_values(all_params_), hash_of_values(buffers_)}, kCall);
+        gathered(*group_, {hash_of_values(all_params_), hash_of_values(buffers_)}, kDdpCall);
     if (are_alike(hashes, 2)) return;
     take_values(0);
     if (group_->rank() == 0)
         log(LogLevel::kWarn,
-            "%s: the ranks began with unlike values, and all have taken those of %s", kCall,
+            "%s: the ranks began with unlike values, and all have taken those of %s", kDdpCall,
             describe(group_->ranks()[0]).c_str());
 }
 

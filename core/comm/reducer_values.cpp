@@ -9,13 +9,11 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "DistributedDataParallel";
-
 // To the bit.
 bool are_equal(const yoke_tensor &x, const yoke_tensor &y)
 {
     return std::ranges::equal(pieces_of(x), pieces_of(y), [](const Tensor &a, const Tensor &b) {
-        return bytes_of(*a, kCall) == bytes_of(*b, kCall);
+        return bytes_of(*a, kDdpCall) == bytes_of(*b, kDdpCall);
     });
 }
 

@@ -78,7 +78,7 @@ private:
 };
 
 constexpr const char *kRank0 = "rank0";
-constexpr std::string_view kCall = "comm.init: ";
+constexpr std::string_view kInitCall = "comm.init: ";
 
 // One rank on its way from its environment to the job.
 class Meeting {
@@ -285,8 +285,8 @@ bool is_of_all(const Error &error)
 // "comm.init: rank 1 (host a, process 7): " in front, in place of the call alone.
 std::string Meeting::named(std::string_view text) const
 {
-    if (text.starts_with(kCall)) text.remove_prefix(kCall.size());
-    return std::string(kCall) + describe(self_) + ": " + std::string(text);
+    if (text.starts_with(kInitCall)) text.remove_prefix(kInitCall.size());
+    return std::string(kInitCall) + describe(self_) + ": " + std::string(text);
 }
 
 // What is wrong with this rank alone, and would leave the others waiting.

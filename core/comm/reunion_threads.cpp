@@ -11,7 +11,7 @@ namespace yoke {
 namespace {
 
 // The word of the group that its ranks have made: there is no other one of theirs.
-constexpr const char *kMade = "shrink/made";
+constexpr const char *kShrinkMadeKey = "shrink/made";
 
 // Who tries again where others have gone on finds their store, and in it why theirs has failed on him.
 Members made_by(const Members &of, const Word &word)
@@ -48,7 +48,7 @@ try {
 Members reunite_threads(const Members &of, int attempt, Deadline deadline)
 {
     const Deadline at_once = Deadline::after(0);
-    if (const auto gone_on = of.store->try_get(kMade, at_once))
+    if (const auto gone_on = of.store->try_get(kShrinkMadeKey, at_once))
         return made_by(of, Word::decode(*gone_on));
     PrefixStore store = keys_of(of, attempt);
     store.set(here(of.rank), "", at_once);
@@ -79,7 +79,8 @@ void go_on_as_threads(const Members &of, const Members &made)
     Word word;
     word.number = made.number;
     word.ranks = made.met_as;
-    const std::string stands = of.store->set_once(kMade, word.encode(), Deadline::after(0));
+    const std::string stands =
+        of.store->set_once(kShrinkMadeKey, word.encode(), Deadline::after(0));
     (void)members_of(of, Word::decode(stands));
 }
 

@@ -16,7 +16,7 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "DistributedSampler";
+constexpr const char *kSampler = "DistributedSampler";
 constexpr int64_t kMostExamples = int64_t{1} << 62;  // so that places with padding fit as well
 
 uint64_t hashed(uint64_t value)
@@ -28,33 +28,33 @@ void check_shares(const SamplerOptions &options)
 {
     if (std::ssize(options.shares) != options.size)
         fail(YOKE_E_VALUE, "%s: argument 'shares' has %zu numbers for %d ranks; give one for each",
-             kCall, options.shares.size(), options.size);
+             kSampler, options.shares.size(), options.size);
     double sum = 0;
     for (const double each : options.shares) {
         if (!(each > 0))
             fail(YOKE_E_VALUE, "%s: argument 'shares' has %g; a share is above 0, and all make 1",
-                 kCall, each);
+                 kSampler, each);
         sum += each;
     }
     constexpr double kRounding = 1e-6;
     if (!(std::abs(sum - 1) < kRounding))
-        fail(YOKE_E_VALUE, "%s: argument 'shares' makes %g in all; it must make 1", kCall, sum);
+        fail(YOKE_E_VALUE, "%s: argument 'shares' makes %g in all; it must make 1", kSampler, sum);
     if (options.drops_last)
         fail(
             YOKE_E_VALUE,
             "%s: arguments 'drop_last' and 'shares' are both given; with shares each example goes to one rank, and none is left out",
-            kCall);
+            kSampler);
 }
 
 SamplerOptions checked(SamplerOptions options)
 {
     if (options.count < 0 || options.count > kMostExamples)
-        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 to %lld examples", kCall,
+        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 to %lld examples", kSampler,
              static_cast<long long>(options.count), static_cast<long long>(kMostExamples));
     if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
         fail(YOKE_E_VALUE,
              "%s: rank %d of %d is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1",
-             kCall, options.rank, options.size);
+             kSampler, options.rank, options.size);
     if (options.shares.empty()) return options;
     check_shares(options);
     options.is_padded = false;
@@ -235,7 +235,7 @@ void yoke_sampler::load(SamplerState state)
         fail(
             YOKE_E_VALUE,
             "%s: the state says that %lld examples of epoch %lld are consumed; the data set has %lld",
-            kCall, static_cast<long long>(state.consumed), static_cast<long long>(state.epoch),
+            kSampler, static_cast<long long>(state.consumed), static_cast<long long>(state.epoch),
             static_cast<long long>(options_.count));
     const std::lock_guard lock(mutex_);
     epoch_ = state.epoch;
@@ -252,7 +252,7 @@ void yoke_sampler::regroup(Group &group)
         options_.shares.empty() ? 0 : options_.shares[static_cast<size_t>(options_.rank)];
     constexpr size_t kEach = 4;
     const std::vector<int64_t> told = gathered(
-        group, {std::bit_cast<int64_t>(own), now.epoch, now.consumed, options_.count}, kCall);
+        group, {std::bit_cast<int64_t>(own), now.epoch, now.consumed, options_.count}, kSampler);
     std::vector<double> shares;
     std::pair<int64_t, int64_t> furthest;
     for (size_t i = 0; i < told.size(); i += kEach) {
@@ -262,14 +262,14 @@ void yoke_sampler::regroup(Group &group)
             fail(
                 YOKE_E_VALUE,
                 "%s: regroup: the data set has %lld examples on rank 0 and %lld on rank %zu; give all the same",
-                kCall, static_cast<long long>(told[3]), static_cast<long long>(told[i + 3]),
+                kSampler, static_cast<long long>(told[3]), static_cast<long long>(told[i + 3]),
                 i / kEach);
     }
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.);
     if (sum > 0 && std::ranges::count(shares, 0.))
         fail(YOKE_E_VALUE,
              "%s: regroup: %lld of %d ranks have no shares and the others do; give them to all",
-             kCall, static_cast<long long>(std::ranges::count(shares, 0.)), group.size());
+             kSampler, static_cast<long long>(std::ranges::count(shares, 0.)), group.size());
     for (double &each : shares) each /= sum;
     const std::lock_guard lock(mutex_);
     options_.rank = group.rank();

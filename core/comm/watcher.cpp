@@ -66,9 +66,9 @@ void listen_from(uint64_t number, const std::weak_ptr<Watcher> &watcher,
 }
 
 // Acts at its first tick, which may come before it knows its number.
-class Later final : public Watched {
+class LaterCall final : public Watched {
 public:
-    Later(std::weak_ptr<GroupLink> link, std::function<void(Group &)> act)
+    LaterCall(std::weak_ptr<GroupLink> link, std::function<void(Group &)> act)
         : link_(std::move(link)), act_(std::move(act))
     {
     }
@@ -128,7 +128,7 @@ void Watcher::tell_others(const PeerEvent &event) noexcept
 void act_later(const std::shared_ptr<GroupLink> &link, double seconds,
                std::function<void(Group &)> act)
 {
-    const auto later = std::make_shared<Later>(link, std::move(act));
+    const auto later = std::make_shared<LaterCall>(link, std::move(act));
     later->number = watch(later, -1, 0, seconds);
 }
 

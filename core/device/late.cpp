@@ -17,12 +17,12 @@ struct Failure {
     yoke_status status;
     std::string text;
 };
-struct Kept {
+struct LateFailures {
     Mutex mutex{LockRank::kOther};
     std::map<const Device *, Failure> failures;
     std::atomic<int> count{0};  // so that a call with nothing to tell takes no lock
 };
-Kept &kept = immortal<Kept>();
+LateFailures &late_failures = immortal<LateFailures>();
 
 }  // namespace
 
@@ -57,31 +57,32 @@ void keep_late_failure(const Device &device, yoke_status status, const std::stri
 void keep_failed_work(const Device &device, yoke_status status, const std::string &text) noexcept
 {
     try {
-        const std::lock_guard lock(kept.mutex);
-        if (kept.failures.emplace(&device, Failure{status, text}).second) kept.count.fetch_add(1);
+        const std::lock_guard lock(late_failures.mutex);
+        if (late_failures.failures.emplace(&device, Failure{status, text}).second)
+            late_failures.count.fetch_add(1);
     } catch (...) {  // no memory for it: the log, or the work, tells it
     }
 }
 
 void forget_late_failure(const std::string &text) noexcept
 {
-    const std::lock_guard lock(kept.mutex);
-    const size_t told =
-        std::erase_if(kept.failures, [&](const auto &each) { return each.second.text == text; });
-    kept.count.fetch_sub(static_cast<int>(told));
+    const std::lock_guard lock(late_failures.mutex);
+    const size_t told = std::erase_if(late_failures.failures,
+                                      [&](const auto &each) { return each.second.text == text; });
+    late_failures.count.fetch_sub(static_cast<int>(told));
 }
 
 void tell_late_failure(const Device &device)
 {
-    if (kept.count.load(std::memory_order_acquire) == 0) return;
+    if (late_failures.count.load(std::memory_order_acquire) == 0) return;
     Failure failure{YOKE_OK, ""};
     {
-        const std::lock_guard lock(kept.mutex);
-        const auto found = kept.failures.find(&device);
-        if (found == kept.failures.end()) return;
+        const std::lock_guard lock(late_failures.mutex);
+        const auto found = late_failures.failures.find(&device);
+        if (found == late_failures.failures.end()) return;
         failure = std::move(found->second);
-        kept.failures.erase(found);
-        kept.count.fetch_sub(1);
+        late_failures.failures.erase(found);
+        late_failures.count.fetch_sub(1);
     }
     throw Error(failure.status, failure.text);
 }

@@ -12,17 +12,17 @@ namespace yoke::doctor {
 
 namespace {
 
-constexpr const char *kNames[] = {"cuda",
-                                  "cudart",
-                                  "cublas",
-                                  "cublasLt",
-                                  "cudnn",
-                                  "cudnn_graph",
-                                  "cudnn_heuristic",
-                                  "cudnn_engines_precompiled",
-                                  "cudnn_engines_runtime_compiled",
-                                  "nvrtc",
-                                  "nccl"};
+constexpr const char *kLibraryNames[] = {"cuda",
+                                         "cudart",
+                                         "cublas",
+                                         "cublasLt",
+                                         "cudnn",
+                                         "cudnn_graph",
+                                         "cudnn_heuristic",
+                                         "cudnn_engines_precompiled",
+                                         "cudnn_engines_runtime_compiled",
+                                         "nvrtc",
+                                         "nccl"};
 
 // "libcublasLt.so.13.0.0.19" -> name "cublasLt", version "13.0.0.19".
 bool split_name(const std::string &file, LibraryCopy &copy)
@@ -30,7 +30,7 @@ bool split_name(const std::string &file, LibraryCopy &copy)
     const size_t dot = file.find(".so");
     if (file.compare(0, 3, "lib") != 0 || dot == file.npos) return false;
     const std::string name = file.substr(3, dot - 3);
-    for (const char *known : kNames)
+    for (const char *known : kLibraryNames)
         if (name == known) {
             copy.name = name;
             copy.version = file.size() > dot + 4 ? file.substr(dot + 4) : "";
@@ -98,7 +98,7 @@ std::vector<std::string> search_folders(RecordedRoot &root, const Facts &facts)
     std::vector<std::string> folders = split_folders(facts.variable("YOKE_CUDA_LIB_PATH"));
     for (const std::string &folder : split_folders(facts.variable("LD_LIBRARY_PATH")))
         folders.push_back(folder);
-    const std::string own = folder_of_code(kNames);
+    const std::string own = folder_of_code(kLibraryNames);
     const size_t site = own.find("-packages");
     for (const char *part : {"cublas", "cudnn", "nccl", "cuda_nvrtc", "cuda_runtime", "cu13"})
         if (site != own.npos && !RecordedRoot::is_foreign())
@@ -123,7 +123,7 @@ void read_found(RecordedRoot &root, Facts &facts)
 
 void read_build(RecordedRoot &root, Facts &facts)
 {
-    const std::string folder = RecordedRoot::is_foreign() ? "/yoke" : folder_of_code(kNames);
+    const std::string folder = RecordedRoot::is_foreign() ? "/yoke" : folder_of_code(kLibraryNames);
     const std::string mark = root.text_behind(folder + "/libyoke_cuda.so", kBuildMark, 256);
     facts.build = build_of_mark(mark);
     if (!facts.build.present) return;

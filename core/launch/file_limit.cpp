@@ -9,18 +9,18 @@ namespace yoke {
 
 namespace {
 
-struct State {
+struct FilesNeeded {
     Mutex mutex{LockRank::kOther};
     rlim_t ranks = 0;         // of all runs
     struct rlimit before {};  // when the first of them came
 };
-State &state = immortal<State>();
+FilesNeeded &files_needed = immortal<FilesNeeded>();
 
 void make_room()
 {
     constexpr rlim_t kEach = 3, kOthers = 256;
-    struct rlimit now = state.before;
-    const rlim_t wanted = state.ranks == 0 ? 0 : kEach * state.ranks + kOthers;
+    struct rlimit now = files_needed.before;
+    const rlim_t wanted = files_needed.ranks == 0 ? 0 : kEach * files_needed.ranks + kOthers;
     now.rlim_cur = std::min(std::max(wanted, now.rlim_cur), now.rlim_max);
     setrlimit(RLIMIT_NOFILE, &now);
 }
@@ -29,17 +29,17 @@ void make_room()
 
 FileLimit::FileLimit(int32_t ranks) : ranks_(ranks)
 {
-    const std::lock_guard lock(state.mutex);
-    if (state.ranks == 0) getrlimit(RLIMIT_NOFILE, &state.before);
-    state.ranks += static_cast<rlim_t>(ranks_);
-    before_ = state.before.rlim_cur;
+    const std::lock_guard lock(files_needed.mutex);
+    if (files_needed.ranks == 0) getrlimit(RLIMIT_NOFILE, &files_needed.before);
+    files_needed.ranks += static_cast<rlim_t>(ranks_);
+    before_ = files_needed.before.rlim_cur;
     make_room();
 }
 
 FileLimit::~FileLimit()
 {
-    const std::lock_guard lock(state.mutex);
-    state.ranks -= static_cast<rlim_t>(ranks_);
+    const std::lock_guard lock(files_needed.mutex);
+    files_needed.ranks -= static_cast<rlim_t>(ranks_);
     make_room();
 }
 

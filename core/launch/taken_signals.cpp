@@ -17,14 +17,14 @@ constexpr size_t kCount = std::size(kTakenSignals);
 
 std::atomic<uint32_t> came[kCount];
 
-struct State {
+struct TakenState {
     Mutex mutex{LockRank::kOther};
     int users = 0;
     struct sigaction former[kCount];
     bool is_taken[kCount];
     uint32_t at_first[kCount];  // of `came`, when the first user came
 };
-State &state = immortal<State>();
+TakenState &taken = immortal<TakenState>();
 
 extern "C" void count_signal(int signal)
 {
@@ -35,11 +35,11 @@ extern "C" void count_signal(int signal)
 void take_all()
 {
     for (size_t i = 0; i < kCount; ++i) {
-        state.at_first[i] = came[i].load();
-        sigaction(kTakenSignals[i], nullptr, &state.former[i]);
-        const bool has_info = state.former[i].sa_flags & SA_SIGINFO;
-        state.is_taken[i] = has_info || state.former[i].sa_handler != SIG_IGN;
-        if (!state.is_taken[i]) continue;
+        taken.at_first[i] = came[i].load();
+        sigaction(kTakenSignals[i], nullptr, &taken.former[i]);
+        const bool has_info = taken.former[i].sa_flags & SA_SIGINFO;
+        taken.is_taken[i] = has_info || taken.former[i].sa_handler != SIG_IGN;
+        if (!taken.is_taken[i]) continue;
         struct sigaction ours = {};
         ours.sa_handler = count_signal;  // waits end at once: no SA_RESTART
         ours.sa_flags = SA_ONSTACK;      // hosts may have threads with small stacks
@@ -57,9 +57,9 @@ bool is_raised_anew(int signal)
 void give_back_all()
 {
     for (size_t i = 0; i < kCount; ++i)
-        if (state.is_taken[i]) sigaction(kTakenSignals[i], &state.former[i], nullptr);
+        if (taken.is_taken[i]) sigaction(kTakenSignals[i], &taken.former[i], nullptr);
     for (size_t i = 0; i < kCount; ++i)
-        if (came[i].load() != state.at_first[i] && is_raised_anew(kTakenSignals[i]))
+        if (came[i].load() != taken.at_first[i] && is_raised_anew(kTakenSignals[i]))
             kill(getpid(), kTakenSignals[i]);
 }
 
@@ -84,16 +84,16 @@ TakenSignals::TakenSignals() : had_pipe_signal_(is_pipe_signal_pending())
 {
     const sigset_t broken = pipe_signal();
     pthread_sigmask(SIG_BLOCK, &broken, &before_);
-    const std::lock_guard lock(state.mutex);
-    if (state.users++ == 0) take_all();
+    const std::lock_guard lock(taken.mutex);
+    if (taken.users++ == 0) take_all();
     for (size_t i = 0; i < kCount; ++i) seen_[i] = came[i].load();
 }
 
 TakenSignals::~TakenSignals()
 {
     {
-        const std::lock_guard lock(state.mutex);
-        if (--state.users == 0) give_back_all();
+        const std::lock_guard lock(taken.mutex);
+        if (--taken.users == 0) give_back_all();
     }
     const sigset_t broken = pipe_signal();
     const timespec at_once{};

@@ -13,7 +13,7 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "scaled_dot_product_attention";
+constexpr const char *kAttention = "scaled_dot_product_attention";
 
 Tensor share(const yoke_tensor &x)
 {
@@ -27,13 +27,13 @@ long long size_of(const yoke_tensor &x, int from_last)
 
 void check_operand(const yoke_tensor &x, const yoke_tensor &query, const char *arg)
 {
-    check_floating(x, kCall, arg);
+    check_floating(x, kAttention, arg);
     if (x.dtype != query.dtype)
-        fail(YOKE_E_TYPE, "%s: 'query' is %s and '%s' is %s; cast one of them first", kCall,
+        fail(YOKE_E_TYPE, "%s: 'query' is %s and '%s' is %s; cast one of them first", kAttention,
              name(query.dtype), arg, name(x.dtype));
     if (x.ndim < 2)
-        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; it must be [..., length, width]", kCall, arg,
-             to_string(x.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: '%s' has shape %s; it must be [..., length, width]", kAttention,
+             arg, to_string(x.shape()).c_str());
 }
 
 void check_operands(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value)
@@ -43,10 +43,10 @@ void check_operands(const yoke_tensor &query, const yoke_tensor &key, const yoke
     check_operand(value, query, "value");
     if (size_of(query, 1) != size_of(key, 1))
         fail(YOKE_E_VALUE, "%s: 'query' has a width of %lld and 'key' of %lld; they must agree",
-             kCall, size_of(query, 1), size_of(key, 1));
+             kAttention, size_of(query, 1), size_of(key, 1));
     if (size_of(key, 2) != size_of(value, 2))
         fail(YOKE_E_VALUE, "%s: 'key' has a length of %lld and 'value' of %lld; they must agree",
-             kCall, size_of(key, 2), size_of(value, 2));
+             kAttention, size_of(key, 2), size_of(value, 2));
 }
 
 void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_tensor &value)
@@ -55,14 +55,14 @@ void check_groups(const yoke_tensor &query, const yoke_tensor &key, const yoke_t
         fail(
             YOKE_E_VALUE,
             "%s: 'query' has shape %s, 'key' %s and 'value' %s; with enable_gqa they must be [..., heads, length, width]",
-            kCall, to_string(query.shape()).c_str(), to_string(key.shape()).c_str(),
+            kAttention, to_string(query.shape()).c_str(), to_string(key.shape()).c_str(),
             to_string(value.shape()).c_str());
     if (size_of(key, 3) != size_of(value, 3))
-        fail(YOKE_E_VALUE, "%s: 'key' has %lld heads and 'value' %lld; they must agree", kCall,
+        fail(YOKE_E_VALUE, "%s: 'key' has %lld heads and 'value' %lld; they must agree", kAttention,
              size_of(key, 3), size_of(value, 3));
     if (size_of(key, 3) == 0 || size_of(query, 3) % size_of(key, 3))
         fail(YOKE_E_VALUE, "%s: the %lld heads of 'query' do not divide among the %lld of 'key'",
-             kCall, size_of(query, 3), size_of(key, 3));
+             kAttention, size_of(query, 3), size_of(key, 3));
 }
 
 // [..., heads, a, b] as [..., groups, heads / groups, a, b].
@@ -100,7 +100,7 @@ void check_lead(const yoke_tensor &query, const yoke_tensor &other, const char *
         fail(
             YOKE_E_VALUE,
             "%s: 'query' has shape %s and '%s' %s; the sizes %lld and %lld before the last two axes do not broadcast%s",
-            kCall, to_string(query.shape()).c_str(), arg, to_string(other.shape()).c_str(),
+            kAttention, to_string(query.shape()).c_str(), arg, to_string(other.shape()).c_str(),
             static_cast<long long>(x), static_cast<long long>(y),
             i == 0 ? "; enable_gqa shares heads of key and value" : "");
     }
@@ -131,7 +131,7 @@ Attention::Attention(ScaledDotProductAttentionArgs a)
     check_operands(*query, *key, *value);
     if (!(dropout >= 0 && dropout <= 1))
         fail(YOKE_E_VALUE, "%s: argument 'dropout_p' is %g; it is a probability between 0 and 1",
-             kCall, dropout);
+             kAttention, dropout);
     const double width = static_cast<double>(size_of(*query, 1));
     scale = a.scale() ? scalar_f64(*a.scale()) : 1 / std::sqrt(std::max(width, 1.0));
     if (a.mask()) mask = share(*a.mask());
@@ -151,7 +151,8 @@ Attention::Attention(ScaledDotProductAttentionArgs a)
 // The leading axes of query, key and value, broadcast.
 Dims Attention::common_lead() const
 {
-    return broadcast(broadcast(leading(*query), leading(*key), kCall), leading(*value), kCall);
+    return broadcast(broadcast(leading(*query), leading(*key), kAttention), leading(*value),
+                     kAttention);
 }
 
 // Those of the scores, where the heads are still the query's.
@@ -163,8 +164,8 @@ Dims Attention::scores_lead() const
         lead[lead.size() - 1] = 1;
         return lead;
     };
-    return broadcast(broadcast(leading(*query), without_heads(*key), kCall), without_heads(*value),
-                     kCall);
+    return broadcast(broadcast(leading(*query), without_heads(*key), kAttention),
+                     without_heads(*value), kAttention);
 }
 
 void Attention::check_mask(const yoke_tensor &given) const
@@ -172,8 +173,8 @@ void Attention::check_mask(const yoke_tensor &given) const
     if (causal)
         fail(YOKE_E_VALUE,
              "%s: 'mask' is given and 'is_causal' is true; put the causal part into the mask",
-             kCall);
-    if (given.dtype != YOKE_BOOL) check_floating(given, kCall, "mask");
+             kAttention);
+    if (given.dtype != YOKE_BOOL) check_floating(given, kAttention, "mask");
     Dims scores = scores_lead();
     scores.push_back(query->shape_[query->ndim - 2]);
     scores.push_back(key->shape_[key->ndim - 2]);
@@ -181,10 +182,10 @@ void Attention::check_mask(const yoke_tensor &given) const
         fail(
             YOKE_E_VALUE,
             "%s: 'mask' has shape %s; it takes two axes or more, queries and keys last, as the scores' %s have them; unsqueeze(0) makes one row for all queries",
-            kCall, to_string(given.shape()).c_str(), to_string(scores).c_str());
+            kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
     if (!broadcasts_to(given.shape(), scores))
-        fail(YOKE_E_VALUE, "%s: 'mask' of shape %s does not broadcast to the scores' %s", kCall,
-             to_string(given.shape()).c_str(), to_string(scores).c_str());
+        fail(YOKE_E_VALUE, "%s: 'mask' of shape %s does not broadcast to the scores' %s",
+             kAttention, to_string(given.shape()).c_str(), to_string(scores).c_str());
 }
 
 void Attention::share_heads()

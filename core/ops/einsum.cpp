@@ -83,7 +83,7 @@ void sum_rest(Term &term, const Labels &wanted)
 // ---- Two tensors -----------------------------------------------------------------------------------------
 
 // Both terms, each with the axes [batch..., own..., shared...] and single elements stretched to their label's size.
-struct Pair {
+struct TermPair {
     Labels batch, first, second, shared;
     Tensor a, b;
 };
@@ -102,9 +102,9 @@ Tensor stretched(const Term &term, const Labels &order, const Sizes &sizes)
     return same(x->shape(), shape) ? x : ops::expand(x, shape);
 }
 
-Pair pair_up(const Term &x, const Term &y, const Labels &wanted, const Sizes &sizes)
+TermPair pair_up(const Term &x, const Term &y, const Labels &wanted, const Sizes &sizes)
 {
-    Pair pair;
+    TermPair pair;
     for (const Label label : x.labels)
         (!has(y.labels, label) ? pair.first
          : has(wanted, label)  ? pair.batch
@@ -136,7 +136,7 @@ Tensor as_matrix(const Tensor &x, size_t batch, const Labels &own, const Labels 
 }
 
 // Where nothing is summed, a product of elements: each tensor with a single element where only the other has an axis.
-Tensor multiply(const Pair &p)
+Tensor multiply(const TermPair &p)
 {
     const size_t batch = p.batch.size();
     Dims a{p.a->shape()}, b{p.b->shape().first(batch)};
@@ -148,7 +148,7 @@ Tensor multiply(const Pair &p)
 
 Term contract(const Term &x, const Term &y, const Labels &wanted, const Sizes &sizes)
 {
-    Pair p = pair_up(x, y, wanted, sizes);
+    TermPair p = pair_up(x, y, wanted, sizes);
     if (p.a->dtype != p.b->dtype) {  // one of them is a sum of integers
         p.a = ops::cast(p.a, YOKE_I64);
         p.b = ops::cast(p.b, YOKE_I64);

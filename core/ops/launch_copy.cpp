@@ -1,4 +1,5 @@
 #include "core/ops/launch_copy.h"
+#include "core/base/pool.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,11 +7,6 @@
 namespace yoke {
 
 namespace {
-
-size_t aligned(size_t bytes)
-{
-    return (bytes + 15) & ~size_t{15};
-}
 
 // Where the parts of a copy lie.
 struct Layout {
@@ -26,11 +22,12 @@ struct Layout {
             if (p.kind == YOKE_ARG_INTS) number_count += static_cast<size_t>(p.count);
             if (p.kind == YOKE_ARG_STRING) string_bytes += strlen(p.v.string) + 1;
         }
-        operands = aligned(sizeof(yoke_launch));
-        params = operands + aligned(sizeof(yoke_operand) * static_cast<size_t>(from.operand_count));
-        numbers = params + aligned(sizeof(yoke_arg) * static_cast<size_t>(from.param_count));
+        operands = pool_aligned(sizeof(yoke_launch));
+        params =
+            operands + pool_aligned(sizeof(yoke_operand) * static_cast<size_t>(from.operand_count));
+        numbers = params + pool_aligned(sizeof(yoke_arg) * static_cast<size_t>(from.param_count));
         strings = numbers + sizeof(int64_t) * number_count;
-        bytes = aligned(strings + string_bytes);
+        bytes = pool_aligned(strings + string_bytes);
     }
 };
 

@@ -5,11 +5,6 @@ namespace yoke {
 
 namespace {
 
-bool is_half(yoke_dtype dtype)
-{
-    return dtype == YOKE_F16 || dtype == YOKE_BF16;
-}
-
 }  // namespace
 
 // ---- of every normalisation ----------------------------------------------------------------------------

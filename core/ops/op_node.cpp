@@ -1,6 +1,7 @@
 #include "core/ops/op_node.h"
 
 #include "core/autograd/backward.h"
+#include "core/base/pool.h"
 #include "core/ops/args.h"
 #include "core/ops/ops.h"
 #include "core/ops/replay.h"
@@ -34,11 +35,6 @@ Tensor ones(const yoke_tensor &x)
 }
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
-
-size_t aligned(size_t bytes)
-{
-    return (bytes + 15) & ~size_t{15};
-}
 
 void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&dims)
 {
@@ -77,10 +73,10 @@ struct NodeLayout {
             int_count += a[i].kind == YOKE_ARG_INTS ? static_cast<size_t>(a[i].count) : 0;
             string_bytes += a[i].kind == YOKE_ARG_STRING ? strlen(a[i].v.string) + 1 : 0;
         }
-        args = aligned(sizeof(OpNode));
-        edges = args + aligned(sizeof(yoke_arg) * static_cast<size_t>(op.arg_count));
-        remembered = edges + aligned(sizeof(Edge) * tensors.size());
-        dims = remembered + aligned(sizeof(Remembered) * (tensors.size() + results.size()));
+        args = pool_aligned(sizeof(OpNode));
+        edges = args + pool_aligned(sizeof(yoke_arg) * static_cast<size_t>(op.arg_count));
+        remembered = edges + pool_aligned(sizeof(Edge) * tensors.size());
+        dims = remembered + pool_aligned(sizeof(Remembered) * (tensors.size() + results.size()));
         ints = dims + sizeof(int64_t) * dim_count;
         strings = ints + sizeof(int64_t) * int_count;
         bytes = strings + string_bytes;

@@ -9,11 +9,6 @@ namespace yoke {
 
 namespace {
 
-bool is_half(yoke_dtype dtype)
-{
-    return dtype == YOKE_F16 || dtype == YOKE_BF16;
-}
-
 // What x is computed in.
 yoke_dtype wide(const yoke_tensor &x)
 {

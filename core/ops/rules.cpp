@@ -129,7 +129,7 @@ yoke_dtype cast_to_wanted(Plan &plan, int arg, const yoke_tensor &x, yoke_dtype 
     if (!is_floating(wanted) && wanted != YOKE_I64)
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; it takes floating dtypes and int64",
              plan.name(), name(wanted));
-    const bool widens_half = (natural == YOKE_F16 || natural == YOKE_BF16) && wanted == YOKE_F32;
+    const bool widens_half = is_half(natural) && wanted == YOKE_F32;
     if (wanted != natural && !widens_half) plan.cast(arg, wanted);
     return wanted;
 }

@@ -7,23 +7,23 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kCall = "scaled_mm";
+constexpr const char *kScaledMm = "scaled_mm";
 
 void check_matrices(const yoke_tensor &x, const yoke_tensor &y)
 {
-    check_floating(x, kCall, "x");
-    check_floating(y, kCall, "y");
+    check_floating(x, kScaledMm, "x");
+    check_floating(y, kScaledMm, "y");
     if (x.ndim != 2 || y.ndim != 2 || x.shape_[1] != y.shape_[0])
-        fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'y' %s; they must be [m, k] and [k, n]", kCall,
-             to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
+        fail(YOKE_E_VALUE, "%s: 'x' has shape %s and 'y' %s; they must be [m, k] and [k, n]",
+             kScaledMm, to_string(x.shape()).c_str(), to_string(y.shape()).c_str());
 }
 
 void check_scale(const yoke_tensor &scale, const char *arg)
 {
-    check_floating(scale, kCall, arg);
+    check_floating(scale, kScaledMm, arg);
     if (scale.numel != 1)
         fail(YOKE_E_VALUE, "%s: '%s' has shape %s; a scale is one number for the whole matrix",
-             kCall, arg, to_string(scale.shape()).c_str());
+             kScaledMm, arg, to_string(scale.shape()).c_str());
 }
 
 bool is_float8(yoke_dtype dtype)
@@ -41,7 +41,7 @@ yoke_dtype result_dtype(const yoke_tensor &x, yoke_dtype asked)
 {
     if (asked == YOKE_NONE) return is_float8(x.dtype) ? YOKE_BF16 : x.dtype;
     if (!is_floating(asked))
-        fail(YOKE_E_TYPE, "%s: argument 'out_dtype' is %s; it takes a floating dtype", kCall,
+        fail(YOKE_E_TYPE, "%s: argument 'out_dtype' is %s; it takes a floating dtype", kScaledMm,
              name(asked));
     return asked;
 }

@@ -6,14 +6,14 @@ namespace yoke {
 
 namespace {
 
-enum Slot { kExpAvg, kExpAvgSq, kStep, kMaster, kSlots };
-constexpr const char *kNames[kSlots] = {"exp_avg", "exp_avg_sq", "step", "master"};
+enum AdamSlot { kExpAvg, kExpAvgSq, kStep, kAdamMaster, kAdamSlotCount };
+constexpr const char *kAdamSlots[kAdamSlotCount] = {"exp_avg", "exp_avg_sq", "step", "master"};
 
 }  // namespace
 
 std::span<const char *const> Adam::state_names() const noexcept
 {
-    return kNames;
+    return kAdamSlots;
 }
 
 void Adam::check(const AdamOptions &options) const
@@ -37,8 +37,8 @@ void Adam::launch(const Batch &batch)
     const AdamOptions &o = options_[batch.group];
     const auto step = decoupled_ ? ops::adamw : ops::adam;
     step(batch.params, batch.grads, batch.states[kExpAvg], batch.states[kExpAvgSq],
-         batch.states[kStep], batch.states[kMaster], batch.found_inf, o.lr, o.beta1, o.beta2, o.eps,
-         o.weight_decay);
+         batch.states[kStep], batch.states[kAdamMaster], batch.found_inf, o.lr, o.beta1, o.beta2,
+         o.eps, o.weight_decay);
 }
 
 }  // namespace yoke

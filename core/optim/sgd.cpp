@@ -6,14 +6,14 @@ namespace yoke {
 
 namespace {
 
-enum Slot { kMomentum, kMaster, kSlots };
-constexpr const char *kNames[kSlots] = {"momentum", "master"};
+enum SgdSlot { kSgdMomentum, kSgdMaster, kSgdSlotCount };
+constexpr const char *kSgdSlots[kSgdSlotCount] = {"momentum", "master"};
 
 }  // namespace
 
 std::span<const char *const> Sgd::state_names() const noexcept
 {
-    return kNames;
+    return kSgdSlots;
 }
 
 void Sgd::check(const SgdOptions &options) const
@@ -34,7 +34,7 @@ Sgd::Sgd(const SgdOptions &defaults) : OptimizerOf(defaults)
 void Sgd::launch(const Batch &batch)
 {
     const SgdOptions &o = options_[batch.group];
-    ops::sgd(batch.params, batch.grads, batch.states[kMomentum], batch.states[kMaster],
+    ops::sgd(batch.params, batch.grads, batch.states[kSgdMomentum], batch.states[kSgdMaster],
              batch.found_inf, o.lr, o.momentum, o.weight_decay, o.nesterov);
 }
 

@@ -33,7 +33,7 @@ std::atomic<bool> warned{false};
 
 // 0 if the folder is there, a folder, and files can be made in it; else the error's number. One that was named may be a
 // link and anybody's; one that lies where all may write must not let a stranger take away the files in it.
-int check_usable(const std::string &folder, bool is_named)
+int error_of_folder(const std::string &folder, bool is_named)
 {
     struct stat found {};
     if ((is_named ? stat : lstat)(folder.c_str(), &found) != 0) return errno;
@@ -49,7 +49,7 @@ int check_usable(const std::string &folder, bool is_named)
     }
 }
 
-int make_usable(const std::string &folder, bool is_named)
+int error_of_made_folder(const std::string &folder, bool is_named)
 {
     if (mkdir(folder.c_str(), 0777) == 0) {
         // The umask took bits away; who makes the folder makes it for all.
@@ -57,7 +57,7 @@ int make_usable(const std::string &folder, bool is_named)
     } else if (errno != EEXIST) {
         return errno;
     }
-    return check_usable(folder, is_named);
+    return error_of_folder(folder, is_named);
 }
 
 bool is_for_all(const std::string &folder, bool &exists)
@@ -119,7 +119,7 @@ std::string find_lease_folder(bool make)
 {
     const char *named = config("YOKE_LEASE_DIR");
     const std::string folder = named ? named : detail::usual_lease_folder();
-    const int number = (make ? make_usable : check_usable)(folder, named != nullptr);
+    const int number = (make ? error_of_made_folder : error_of_folder)(folder, named != nullptr);
     if (number == ENOENT && !make) return "";
     if (number)
         fail_folder(folder, named ? "(YOKE_LEASE_DIR) cannot be used" : "cannot be used", number);

@@ -45,7 +45,7 @@ struct Known {
     Mutex mutex{LockRank::kOther};
     std::map<dev_t, Lacking> by_device;
 };
-Known &known = immortal<Known>();
+Known &known_lacks = immortal<Known>();
 
 std::string place_of_file(const Descriptor &file)
 {
@@ -84,8 +84,8 @@ void note_lack(Lack lack, const Descriptor &file, int error) noexcept
         struct stat status {};
         if (retried([&] { return file_calls().file_status(file.get(), &status); }) != 0) return;
         std::string place = place_of_file(file);
-        const std::lock_guard lock(known.mutex);
-        Lacking &lacking = known.by_device[status.st_dev];
+        const std::lock_guard lock(known_lacks.mutex);
+        Lacking &lacking = known_lacks.by_device[status.st_dev];
         lacking.errors[static_cast<size_t>(lack)] = error;
         if (lacking.place.empty()) lacking.place = std::move(place);
     } catch (const std::bad_alloc &) {  // the next save notes it
@@ -97,8 +97,8 @@ void tell_lacks(const char *call) noexcept
     try {
         std::vector<std::pair<std::string, std::string>> lines;
         {
-            const std::lock_guard lock(known.mutex);
-            for (auto &[device, lacking] : known.by_device)
+            const std::lock_guard lock(known_lacks.mutex);
+            for (auto &[device, lacking] : known_lacks.by_device)
                 if (std::string text = untold(lacking); !text.empty())
                     lines.emplace_back(lacking.place, std::move(text));
         }
@@ -112,8 +112,8 @@ void tell_lacks(const char *call) noexcept
 
 void forget_lacks() noexcept
 {
-    const std::lock_guard lock(known.mutex);
-    known.by_device.clear();
+    const std::lock_guard lock(known_lacks.mutex);
+    known_lacks.by_device.clear();
 }
 
 }  // namespace yoke

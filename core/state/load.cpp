@@ -20,9 +20,9 @@ namespace yoke {
 namespace {
 
 // Tensors out of the files of a state.
-class Loader {
+class TensorLoader {
 public:
-    Loader(const Stored &from, Device &cpu, const LoadOptions &options, const char *call)
+    TensorLoader(const Stored &from, Device &cpu, const LoadOptions &options, const char *call)
         : from_(from), cpu_(cpu), options_(options), call_(call), maps_(from.files().size())
     {
     }
@@ -58,7 +58,7 @@ private:
     mutable ReadTeam team_;
 };
 
-void Loader::check(const Stored::Place &place) const
+void TensorLoader::check(const Stored::Place &place) const
 {
     const StoredTensors::Tensor &stored = *place.tensor;
     const std::string name = shown_name(from_.name(place));
@@ -77,7 +77,7 @@ void Loader::check(const Stored::Place &place) const
              from_.file(place).path(), name.c_str(), to_string(shape).c_str());
 }
 
-const Loader::Map &Loader::map_of(const Stored::Place &place) const
+const TensorLoader::Map &TensorLoader::map_of(const Stored::Place &place) const
 {
     Map &known = maps_[place.file];
     if (known.is_known) return known;
@@ -90,7 +90,7 @@ const Loader::Map &Loader::map_of(const Stored::Place &place) const
     return known;
 }
 
-Tensor Loader::mapped(const Stored::Place &place, const Map &map, uint64_t offset) const
+Tensor TensorLoader::mapped(const Stored::Place &place, const Map &map, uint64_t offset) const
 {
     auto held = std::make_unique<std::shared_ptr<MappedFile>>(map.map);
     Tensor made = from_memory(
@@ -101,7 +101,7 @@ Tensor Loader::mapped(const Stored::Place &place, const Map &map, uint64_t offse
     return made;
 }
 
-Tensor Loader::as_stored(const Stored::Place &place) const
+Tensor TensorLoader::as_stored(const Stored::Place &place) const
 {
     const StoredFile &file = from_.file(place);
     const uint64_t offset = file.data_begin() + place.tensor->begin;
@@ -115,7 +115,8 @@ Tensor Loader::as_stored(const Stored::Place &place) const
 }
 
 // Where there was no address space for the map, there may be none for the tensor either: the file is named then.
-Tensor Loader::read_unmapped(const Stored::Place &place, const Map &map, uint64_t offset) const
+Tensor TensorLoader::read_unmapped(const Stored::Place &place, const Map &map,
+                                   uint64_t offset) const
 {
     try {
         return read(place, offset);
@@ -125,14 +126,14 @@ Tensor Loader::read_unmapped(const Stored::Place &place, const Map &map, uint64_
     }
 }
 
-Tensor Loader::read(const Stored::Place &place, uint64_t offset) const
+Tensor TensorLoader::read(const Stored::Place &place, uint64_t offset) const
 {
     Tensor made = make_tensor(cpu_, place.tensor->dtype->dtype, shape(place), call_);
     if (made->numel > 0) team_.read(from_.file(place).file(), offset, made);
     return made;
 }
 
-Tensor Loader::on_device(const Stored::Place &place, uint64_t offset) const
+Tensor TensorLoader::on_device(const Stored::Place &place, uint64_t offset) const
 {
     Tensor made = make_tensor(*options_.device, place.tensor->dtype->dtype, shape(place), call_);
     const uint64_t bytes = made->nbytes();
@@ -148,7 +149,7 @@ Tensor Loader::on_device(const Stored::Place &place, uint64_t offset) const
     return made;
 }
 
-Tensor Loader::load(const Stored::Place &place) const
+Tensor TensorLoader::load(const Stored::Place &place) const
 {
     check(place);
     Tensor found = as_stored(place);
@@ -159,7 +160,7 @@ Tensor Loader::load(const Stored::Place &place) const
     return ops::cast(*found, options_.dtype);
 }
 
-Ref<State> load_flat(const Stored &from, const Loader &loader, const LoadOptions &options,
+Ref<State> load_flat(const Stored &from, const TensorLoader &loader, const LoadOptions &options,
                      const char *call)
 {
     Ref<State> dict = State::make(StateDict());
@@ -172,7 +173,7 @@ Ref<State> load_flat(const Stored &from, const Loader &loader, const LoadOptions
     return dict;
 }
 
-Ref<State> load_tree(const Stored &from, const Loader &loader, std::string_view json)
+Ref<State> load_tree(const Stored &from, const TensorLoader &loader, std::string_view json)
 {
     const char *path = from.path();
     const std::string format(from.metadata(kFormatKey));
@@ -207,7 +208,7 @@ Ref<State> load_state(const std::string &path, const LoadOptions &options, const
         fail(YOKE_E_TYPE, "%s: argument 'dtype' is %s; what floats is cast to a dtype that floats",
              call, info(options.dtype).name);
     const Stored from = Stored::open(path, options.check, call);
-    const Loader loader(from, open_device("cpu"), options, call);
+    const TensorLoader loader(from, open_device("cpu"), options, call);
     const std::string_view tree = from.metadata(kTreeKey);
     if (options.wanted || tree.empty()) return load_flat(from, loader, options, call);
     return load_tree(from, loader, tree);

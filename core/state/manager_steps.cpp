@@ -14,7 +14,7 @@ namespace yoke {
 namespace {
 
 constexpr std::string_view kStep = "step-";
-constexpr uint64_t kMostManifest = uint64_t{1} << 20, kPart = uint64_t{1} << 20;
+constexpr uint64_t kMostManifest = uint64_t{1} << 20, kHashPart = uint64_t{1} << 20;
 
 enum class Found { kFile, kNothing, kOther };
 
@@ -154,7 +154,7 @@ void check_file(const ReadFile &file, const StepFile &stored, const std::string 
 {
     check_size(file.size(), stored, path);
     // Read, not mapped: what a disk cannot give is an error then, and no end of the process.
-    std::string part(std::min(stored.bytes, kPart), '\0');
+    std::string part(std::min(stored.bytes, kHashPart), '\0');
     Hash128 hash;
     for (uint64_t done = 0; done < stored.bytes; done += part.size()) {
         const uint64_t bytes = std::min<uint64_t>(part.size(), stored.bytes - done);

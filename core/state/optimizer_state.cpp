@@ -155,7 +155,6 @@ public:
     std::vector<Tensor> read(const Fields &state) const;
 
 private:
-    static bool is_half(yoke_dtype dtype) { return dtype == YOKE_F16 || dtype == YOKE_BF16; }
     void check_known(const Fields &state) const;
     Tensor tensor(const Fields &state, const char *name) const;
 
@@ -212,9 +211,9 @@ std::vector<Tensor> ParamState::read(const Fields &state) const
 
 // Of an optimizer whose options are of that type.
 template <class Options>
-class Loader {
+class OptimizerLoader {
 public:
-    Loader(OptimizerOf<Options> &optimizer, const State &state)
+    OptimizerLoader(OptimizerOf<Options> &optimizer, const State &state)
         : optimizer_(optimizer),
           whole_(state, "argument 'state_dict'", {"param_groups", "state"}),
           groups_(whole_.list("param_groups")),
@@ -271,7 +270,7 @@ private:
 };
 
 template <class Options>
-void Loader<Options>::check_counts() const
+void OptimizerLoader<Options>::check_counts() const
 {
     std::string given, own;
     int64_t count = 0;
@@ -298,7 +297,7 @@ void Loader<Options>::check_counts() const
 }
 
 template <class Options>
-std::vector<std::vector<std::vector<Tensor>>> Loader<Options>::read_states(
+std::vector<std::vector<std::vector<Tensor>>> OptimizerLoader<Options>::read_states(
     const std::vector<Options> &options) const
 {
     std::vector<std::vector<std::vector<Tensor>>> all(options.size());
@@ -356,8 +355,9 @@ Ref<State> state_of(const yoke_optimizer &optimizer)
 void load_state(yoke_optimizer &optimizer, const State &state)
 {
     const NoGrad no_grad;
-    if (auto *sgd = dynamic_cast<Sgd *>(&optimizer)) return Loader<SgdOptions>(*sgd, state).load();
-    Loader<AdamOptions>(dynamic_cast<Adam &>(optimizer), state).load();
+    if (auto *sgd = dynamic_cast<Sgd *>(&optimizer))
+        return OptimizerLoader<SgdOptions>(*sgd, state).load();
+    OptimizerLoader<AdamOptions>(dynamic_cast<Adam &>(optimizer), state).load();
 }
 
 }  // namespace yoke

@@ -13,7 +13,7 @@ namespace {
 
 // A thread that has read so much has earned its start. Tensors up to this size have one reader, whose huge pages no
 // other one clears.
-constexpr size_t kPart = size_t{8} << 20;
+constexpr size_t kReadPart = size_t{8} << 20;
 constexpr size_t kMostReaders = 8;  // they saturate memory well before
 
 }  // namespace
@@ -34,8 +34,9 @@ void ReadTeam::read(const ReadFile &file, uint64_t from, const Tensor &to)
     const std::lock_guard lock(mutex_);
     char *const data = static_cast<char *>(to->data);
     const size_t bytes = static_cast<size_t>(to->numel) * item_size(to->dtype);
-    for (size_t begin = 0; begin < bytes; begin += kPart)
-        parts_.push_back({&file, from + begin, to, data + begin, std::min(kPart, bytes - begin)});
+    for (size_t begin = 0; begin < bytes; begin += kReadPart)
+        parts_.push_back(
+            {&file, from + begin, to, data + begin, std::min(kReadPart, bytes - begin)});
     bytes_ += bytes;
     recruit();
     changed_.notify_all();
@@ -44,10 +45,10 @@ void ReadTeam::read(const ReadFile &file, uint64_t from, const Tensor &to)
 void ReadTeam::recruit()
 {
     const size_t most = std::min(static_cast<size_t>(num_threads()), kMostReaders) - 1;
-    if (threads_.size() >= std::min(most, bytes_ / kPart)) return;
+    if (threads_.size() >= std::min(most, bytes_ / kReadPart)) return;
     try {
         const HostSignalsBlocked blocked;
-        while (threads_.size() < std::min(most, bytes_ / kPart))
+        while (threads_.size() < std::min(most, bytes_ / kReadPart))
             threads_.emplace_back([this] {
                 std::unique_lock lock(mutex_);
                 while (!is_over_) {

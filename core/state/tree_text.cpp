@@ -69,9 +69,9 @@ bool is_plain(const StateDict &dict)
 }
 
 // A tree as it is gone through, from the root down.
-class Writer {
+class TreeWriter {
 public:
-    explicit Writer(const char *call) : call_(call) {}
+    explicit TreeWriter(const char *call) : call_(call) {}
 
     void put(const State &node, const std::string &path, int depth);
 
@@ -95,14 +95,14 @@ private:
 };
 
 // Of dicts the name of a tensor is the keys themselves, as other readers of the file would have them.
-std::string Writer::below(const std::string &path, const StateKey &key) const
+std::string TreeWriter::below(const std::string &path, const StateKey &key) const
 {
     const auto *text = std::get_if<std::string>(&key);
     const std::string part = text ? *text : std::to_string(std::get<int64_t>(key));
     return path.empty() ? part : path + "." + part;
 }
 
-void Writer::put(const State &node, const std::string &path, int depth)
+void TreeWriter::put(const State &node, const std::string &path, int depth)
 {
     const bool is_floor = node.kind() == StateKind::kList || node.kind() == StateKind::kDict;
     if (is_floor && depth >= State::kDeepest)
@@ -136,7 +136,7 @@ void Writer::put(const State &node, const std::string &path, int depth)
     }
 }
 
-void Writer::put_string(const std::string &text, const std::string &path)
+void TreeWriter::put_string(const std::string &text, const std::string &path)
 {
     if (!is_utf8(text))
         fail(YOKE_E_VALUE,
@@ -145,7 +145,7 @@ void Writer::put_string(const std::string &text, const std::string &path)
     put_json_text(done.json, text);
 }
 
-void Writer::put_list(const StateList &list, const std::string &path, int depth)
+void TreeWriter::put_list(const StateList &list, const std::string &path, int depth)
 {
     if (list.is_tuple) done.json += R"({"$tuple":)";
     done.json += '[';
@@ -156,7 +156,7 @@ void Writer::put_list(const StateList &list, const std::string &path, int depth)
     done.json += list.is_tuple ? "]}" : "]";
 }
 
-void Writer::put_dict(const StateDict &dict, const std::string &path, int depth)
+void TreeWriter::put_dict(const StateDict &dict, const std::string &path, int depth)
 {
     const bool plain = is_plain(dict);
     done.json += plain ? "{" : R"({"$dict":[)";
@@ -175,7 +175,7 @@ void Writer::put_dict(const StateDict &dict, const std::string &path, int depth)
     done.json += plain ? "}" : "]}";
 }
 
-std::string Writer::name_of(const Tensor &tensor, const std::string &path)
+std::string TreeWriter::name_of(const Tensor &tensor, const std::string &path)
 {
     const IntList shape = tensor->shape(), strides = tensor->strides();
     // Tensors without elements may lie at one address and be two.
@@ -196,7 +196,7 @@ std::string Writer::name_of(const Tensor &tensor, const std::string &path)
     return name;
 }
 
-void Writer::put_tensor(const Tensor &tensor, const std::string &path)
+void TreeWriter::put_tensor(const Tensor &tensor, const std::string &path)
 {
     if (!stored_dtype(tensor->dtype))
         fail(YOKE_E_TYPE, "%s: the tensor at '%s' is %s, which files have no name for; cast it",
@@ -223,7 +223,7 @@ bool is_flat(const State &root, const std::vector<std::pair<std::string, Tensor>
 
 TreeText tree_text(const State &root, const char *call)
 {
-    Writer writer(call);
+    TreeWriter writer(call);
     writer.put(root, "", 0);
     writer.done.is_flat = is_flat(root, writer.done.tensors);
     return std::move(writer.done);

@@ -20,13 +20,13 @@ namespace yoke {
 namespace {
 
 // The save that was begun last, until its end is told.
-struct Writer {
+struct BackgroundWriter {
     Mutex mutex{LockRank::kOther};
     Ref<Work> work;
     std::thread thread;
     pid_t process = 0;  // a forked child has no part in it
 };
-Writer &writer = immortal<Writer>();
+BackgroundWriter &background_writer = immortal<BackgroundWriter>();
 
 struct Save {
     std::unique_ptr<SaveTarget> target;
@@ -74,9 +74,9 @@ void Save::run() noexcept
 
 Ref<Work> current_save()
 {
-    const std::lock_guard lock(writer.mutex);
-    if (writer.process != getpid()) return nullptr;
-    return writer.work;
+    const std::lock_guard lock(background_writer.mutex);
+    if (background_writer.process != getpid()) return nullptr;
+    return background_writer.work;
 }
 
 // It has ended: its thread goes, and the next one may begin.
@@ -84,10 +84,10 @@ void retire(const Ref<Work> &work)
 {
     std::thread thread;
     {
-        const std::lock_guard lock(writer.mutex);
-        if (writer.work.get() != work.get()) return;
-        thread = std::move(writer.thread);
-        writer.work = {};
+        const std::lock_guard lock(background_writer.mutex);
+        if (background_writer.work.get() != work.get()) return;
+        thread = std::move(background_writer.thread);
+        background_writer.work = {};
     }
     if (thread.joinable()) thread.join();
 }
@@ -122,14 +122,14 @@ void log_failure(const std::exception_ptr &failure)
 // Puts the save in the place that the former has left; false while another goes on.
 bool take_place(const Ref<Work> &work)
 {
-    const std::lock_guard lock(writer.mutex);
-    if (writer.process != getpid()) {
-        new (&writer.thread) std::thread;  // which is in the parent alone
-        new (&writer.work) Ref<Work>;
-        writer.process = getpid();
+    const std::lock_guard lock(background_writer.mutex);
+    if (background_writer.process != getpid()) {
+        new (&background_writer.thread) std::thread;  // which is in the parent alone
+        new (&background_writer.work) Ref<Work>;
+        background_writer.process = getpid();
     }
-    if (writer.work.present()) return false;
-    writer.work = work;
+    if (background_writer.work.present()) return false;
+    background_writer.work = work;
     return true;
 }
 
@@ -195,9 +195,9 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
             error.what());
         save->run();
     }
-    const std::lock_guard lock(writer.mutex);
-    if (writer.work.get() == work.get())
-        writer.thread = std::move(thread);
+    const std::lock_guard lock(background_writer.mutex);
+    if (background_writer.work.get() == work.get())
+        background_writer.thread = std::move(thread);
     else if (thread.joinable())
         thread.detach();  // another thread has seen its end already
     return work;

@@ -119,6 +119,14 @@ inline const char *need_text(py::handle value, const char *call, const char *arg
     return text;
 }
 
+// A kind of devices. Raises TypeError for anything that is no text.
+inline const char *need_kind(const py::object &kind, const char *call)
+{
+    const char *text = need_text(kind, call, "kind");
+    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
+    return text;
+}
+
 // Puts the arguments of a call into `values`, which hold the defaults before; TypeError names a keyword that is not
 // there and the nearest one, which pybind11's own error does not.
 void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,

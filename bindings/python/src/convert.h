@@ -36,6 +36,13 @@ bool to_device(PyObject *value, const Place &place, yoke_device **out);
 // The same where null will not do: None becomes the current device.
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
 
+// A function as the field of a PyType_Slot.
+template <class Function>
+void *slot(Function *function)
+{
+    return reinterpret_cast<void *>(function);
+}
+
 // A tuple of ints.
 PyObject *int_tuple(const int64_t *values, int64_t count);
 

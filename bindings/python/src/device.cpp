@@ -120,13 +120,6 @@ py::list devices(const py::object &kind)
     return found;
 }
 
-const char *need_kind(const py::object &kind, const char *call)
-{
-    const char *text = need_text(kind, call, "kind");
-    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
-    return text;
-}
-
 // The device of set_device: 0 means an accelerator, which to_device leaves to the kind that is current.
 yoke_device *accelerator_or_device(const py::object &value)
 {

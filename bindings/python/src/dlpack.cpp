@@ -50,14 +50,15 @@ struct Names {
     const char *fresh;
     const char *used;
 };
-constexpr Names kNames[] = {{"dltensor", "used_dltensor"},
-                            {"dltensor_versioned", "used_dltensor_versioned"}};
+constexpr Names kCapsuleNames[] = {{"dltensor", "used_dltensor"},
+                                   {"dltensor_versioned", "used_dltensor_versioned"}};
 
 template <class Managed, int kVersioned>
 void free_capsule(PyObject *capsule)
 {
     const char *name = PyCapsule_GetName(capsule);
-    if (!name || std::strcmp(name, kNames[kVersioned].fresh) != 0) return;  // the consumer has it
+    if (!name || std::strcmp(name, kCapsuleNames[kVersioned].fresh) != 0)
+        return;  // the consumer has it
     auto *managed = static_cast<Managed *>(PyCapsule_GetPointer(capsule, name));
     if (managed->deleter) managed->deleter(managed);
 }
@@ -149,7 +150,7 @@ PyObject *export_tensor(yoke_tensor *tensor, const Request &request)
     if (request.versioned && (request.copy || request.to_cpu))
         static_cast<DlManagedVersioned *>(managed)->flags |= kIsCopied;
     PyObject *capsule = PyCapsule_New(
-        managed, kNames[request.versioned].fresh,
+        managed, kCapsuleNames[request.versioned].fresh,
         request.versioned ? free_capsule<DlManagedVersioned, 1> : free_capsule<DlManaged, 0>);
     if (capsule) return capsule;
     if (request.versioned)
@@ -230,14 +231,14 @@ PyObject *ask_for_capsule(PyObject *source)
 PyObject *consume(PyObject *capsule)
 {
     for (int versioned = 1; versioned >= 0; versioned--) {
-        if (!PyCapsule_IsValid(capsule, kNames[versioned].fresh)) continue;
-        void *managed = PyCapsule_GetPointer(capsule, kNames[versioned].fresh);
+        if (!PyCapsule_IsValid(capsule, kCapsuleNames[versioned].fresh)) continue;
+        void *managed = PyCapsule_GetPointer(capsule, kCapsuleNames[versioned].fresh);
         yoke_tensor *out = nullptr;
         if (yoke_tensor_from_dlpack(managed, versioned, &out)) return raise_last_error();
-        PyCapsule_SetName(capsule, kNames[versioned].used);
+        PyCapsule_SetName(capsule, kCapsuleNames[versioned].used);
         return wrap_tensor(out);
     }
-    for (const Names &names : kNames)
+    for (const Names &names : kCapsuleNames)
         if (PyCapsule_IsValid(capsule, names.used))
             return raise_error(
                 YOKE_E_STATE, "from_dlpack",

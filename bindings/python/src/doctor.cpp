@@ -46,7 +46,7 @@ py::tuple examine(const py::object &probe, const py::object &redact, const py::o
     return py::make_tuple(checks, yoke_report_exit_code(report.handle));
 }
 
-void record(const py::object &folder, const py::object &probe, const py::object &redact)
+void record_system(const py::object &folder, const py::object &probe, const py::object &redact)
 {
     constexpr const char *call = "doctor_record";
     const std::string place = need_path(folder, call, "folder");
@@ -65,7 +65,8 @@ void record(const py::object &folder, const py::object &probe, const py::object 
 void bind_doctor(py::module_ &module)
 {
     module.def("_doctor", examine, py::arg("probe"), py::arg("redact"), py::arg("deadline"));
-    module.def("_doctor_record", record, py::arg("folder"), py::arg("probe"), py::arg("redact"));
+    module.def("_doctor_record", record_system, py::arg("folder"), py::arg("probe"),
+               py::arg("redact"));
 }
 
 }  // namespace yoke_python

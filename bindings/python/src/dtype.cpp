@@ -24,17 +24,17 @@ DtypeObject *as_dtype(PyObject *object)
     return reinterpret_cast<DtypeObject *>(object);
 }
 
-PyObject *represent(PyObject *self)
+PyObject *represent_dtype(PyObject *self)
 {
     return PyUnicode_FromFormat("yoke.%s", as_dtype(self)->name);
 }
 
-PyObject *reduce(PyObject *self, PyObject *)
+PyObject *reduce_dtype(PyObject *self, PyObject *)
 {
     return Py_BuildValue("(O(s))", dtype_type, as_dtype(self)->name);
 }
 
-PyObject *create(PyTypeObject *, PyObject *args, PyObject *keywords)
+PyObject *find_dtype(PyTypeObject *, PyObject *args, PyObject *keywords)
 {
     yoke_dtype number = YOKE_NONE;
     if ((keywords && PyDict_GET_SIZE(keywords)) || PyTuple_GET_SIZE(args) != 1)
@@ -50,7 +50,7 @@ PyObject *is_floating_point(PyObject *self, void *)
     return PyBool_FromLong(is_floating(as_dtype(self)->number));
 }
 
-PyMemberDef members[] = {
+PyMemberDef dtype_members[] = {
     {"name", T_STRING, offsetof(DtypeObject, name), READONLY, "The name, \"float32\"."},
     {"number", T_INT, offsetof(DtypeObject, number), READONLY, "The number in the C API."},
     {"itemsize", T_PYSSIZET, offsetof(DtypeObject, itemsize), READONLY, "Bytes of one element."},
@@ -63,19 +63,13 @@ PyGetSetDef attributes[] = {
     {},
 };
 
-PyMethodDef methods[] = {
-    {"__reduce__", reduce, METH_NOARGS, "Pickles by name."},
+PyMethodDef dtype_methods[] = {
+    {"__reduce__", reduce_dtype, METH_NOARGS, "Pickles by name."},
     {},
 };
 
-const char kDoc[] =
+const char kDtypeDoc[] =
     "dtype(name)\n--\n\nAn element type, such as yoke.float32: one object for each.";
-
-template <class Function>
-void *slot(Function *function)
-{
-    return reinterpret_cast<void *>(function);
-}
 
 PyObject *make(yoke_dtype number)
 {
@@ -92,12 +86,12 @@ PyObject *make(yoke_dtype number)
 bool init_dtypes(PyObject *module)
 {
     PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char *>(kDoc)},
-        {Py_tp_new, slot(create)},
-        {Py_tp_repr, slot(represent)},
-        {Py_tp_members, members},
+        {Py_tp_doc, const_cast<char *>(kDtypeDoc)},
+        {Py_tp_new, slot(find_dtype)},
+        {Py_tp_repr, slot(represent_dtype)},
+        {Py_tp_members, dtype_members},
         {Py_tp_getset, attributes},
-        {Py_tp_methods, methods},
+        {Py_tp_methods, dtype_methods},
         {0, nullptr},
     };
     PyType_Spec spec = {"yoke.dtype", sizeof(DtypeObject), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -9,7 +9,7 @@ namespace yoke_python {
 namespace {
 
 template <class T>
-T load(const void *at)
+T load_element(const void *at)
 {
     T value;
     std::memcpy(&value, at, sizeof value);
@@ -65,8 +65,8 @@ uint64_t bits_at(const void *at, int bits)
 
 double float_at(const void *at, const DtypeFacts &facts)
 {
-    return facts.bits == 64   ? load<double>(at)
-           : facts.bits == 32 ? load<float>(at)
+    return facts.bits == 64   ? load_element<double>(at)
+           : facts.bits == 32 ? load_element<float>(at)
                               : from_narrow(static_cast<unsigned>(bits_at(at, facts.bits)), facts);
 }
 
@@ -96,7 +96,7 @@ PyObject *read_element(yoke_dtype dtype, const void *at)
         case 'u':
             return PyLong_FromUnsignedLongLong(bits_at(at, facts.bits));
         case 'b':
-            return PyBool_FromLong(load<uint8_t>(at));
+            return PyBool_FromLong(load_element<uint8_t>(at));
         default:
             return raise_error(YOKE_E_UNSUPPORTED, "tolist", "dtype %d has no Python number",
                                dtype);

@@ -11,7 +11,7 @@ namespace yoke_python {
 
 namespace {
 
-thread_local Waiting *waiting = nullptr;
+thread_local Waiting *innermost = nullptr;
 
 constexpr const char *kNoText = "an error whose text cannot be made";
 
@@ -59,11 +59,11 @@ int raise_pending(void *raised)
 
 }  // namespace
 
-Waiting::Waiting() : state_(PyThreadState_Get()), outer_(std::exchange(waiting, this)) {}
+Waiting::Waiting() : state_(PyThreadState_Get()), outer_(std::exchange(innermost, this)) {}
 
 Waiting::~Waiting()
 {
-    waiting = outer_;
+    innermost = outer_;
     Py_XDECREF(kind_);
     Py_XDECREF(error_);
     Py_XDECREF(trace_);
@@ -100,11 +100,11 @@ void Waiting::raise_as_cause()
 void Waiting::remember(const py::error_already_set &error) noexcept
 {
     PyObject *const value = error.value().ptr();
-    if (!waiting || !value ||
-        (waiting->kept_ && (!is_exception(waiting->kept_) || is_exception(value))))
+    if (!innermost || !value ||
+        (innermost->kept_ && (!is_exception(innermost->kept_) || is_exception(value))))
         return;
     if (error.trace()) PyException_SetTraceback(value, error.trace().ptr());
-    Py_XDECREF(std::exchange(waiting->kept_, new_reference(value)));
+    Py_XDECREF(std::exchange(innermost->kept_, new_reference(value)));
 }
 
 std::string Waiting::keep(const std::exception &error) noexcept
@@ -132,7 +132,7 @@ void Waiting::run_handlers()
 
 int32_t Waiting::hear(void *)
 {
-    Waiting *const here = waiting;
+    Waiting *const here = innermost;
     if (!here || is_other_thread()) return 0;
     if (!here->kind_) here->run_handlers();
     return here->kind_ != nullptr;

@@ -220,13 +220,13 @@ PyCFunction as_c_function(Function function)
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-PyMethodDef functions[] = {
+PyMethodDef op_functions[] = {
 #define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_function<kOp_##name>), kKeywords, doc},
 #include "ops.inc"
 #undef YOKE_PY_OP
 };
 
-const PyMethodDef methods[] = {
+const PyMethodDef op_method_table[] = {
 #define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_method<kOp_##name>), kKeywords, doc},
 #include "ops.inc"
 #undef YOKE_PY_OP
@@ -239,8 +239,8 @@ bool add_op_functions(PyObject *module)
     PyObject *package = PyUnicode_InternFromString("yoke");
     bool ok = package != nullptr;
     for (int i = 0; ok && i < kOpCount; i++) {
-        PyObject *function = PyCFunction_NewEx(&functions[i], nullptr, package);
-        ok = function && PyModule_AddObject(module, functions[i].ml_name, function) == 0;
+        PyObject *function = PyCFunction_NewEx(&op_functions[i], nullptr, package);
+        ok = function && PyModule_AddObject(module, op_functions[i].ml_name, function) == 0;
     }
     Py_XDECREF(package);
     return ok;
@@ -253,9 +253,9 @@ int op_methods(PyMethodDef *out)
     for (int i = 0; i < kOpCount; i++) {
         if (!op_specs[i].method) continue;
         // "relu(x)" becomes "relu($self)", which is how CPython marks the object itself.
-        docs[i] = methods[i].ml_doc;
+        docs[i] = op_method_table[i].ml_doc;
         docs[i].replace(docs[i].find('(') + 1, std::strlen(op_specs[i].args[0].text), "$self");
-        out[count] = methods[i];
+        out[count] = op_method_table[i];
         out[count++].ml_doc = docs[i].c_str();
     }
     return count;

@@ -72,9 +72,9 @@ PyObject *number_at(PyObject *value, const Path &path)
     return nullptr;
 }
 
-class Reader {
+class ListReader {
 public:
-    explicit Reader(const char *call) { path_.call = call; }
+    explicit ListReader(const char *call) { path_.call = call; }
 
     // The first pass: shape and kind.
     bool measure(PyObject *data);
@@ -101,7 +101,7 @@ PyObject *items_of(PyObject *data)
     return PySequence_Fast(data, "a sequence of numbers is needed");
 }
 
-bool Reader::check_length(int64_t length, bool first)
+bool ListReader::check_length(int64_t length, bool first)
 {
     const auto depth = static_cast<size_t>(path_.depth);
     if (first) {
@@ -124,7 +124,7 @@ bool Reader::check_length(int64_t length, bool first)
     return same;
 }
 
-bool Reader::measure_number(PyObject *data)
+bool ListReader::measure_number(PyObject *data)
 {
     if (static_cast<size_t>(path_.depth) < shape.size())
         return complain(YOKE_E_VALUE, path_,
@@ -142,7 +142,7 @@ bool Reader::measure_number(PyObject *data)
 }
 
 // `first`: this way of first items is the one that sets the shape.
-bool Reader::measure_nest(PyObject *data, bool first)
+bool ListReader::measure_nest(PyObject *data, bool first)
 {
     if (!is_nest(data)) return measure_number(data);
     PyObject *items = items_of(data);
@@ -159,7 +159,7 @@ bool Reader::measure_nest(PyObject *data, bool first)
     return ok;
 }
 
-bool Reader::measure(PyObject *data)
+bool ListReader::measure(PyObject *data)
 {
     return measure_nest(data, true);
 }
@@ -191,7 +191,7 @@ bool fits(PyObject *number, T *out)
 }
 
 template <class T>
-bool Reader::write_number(PyObject *data, std::vector<T> *out)
+bool ListReader::write_number(PyObject *data, std::vector<T> *out)
 {
     PyObject *number = number_at(data, path_);
     T value{};
@@ -213,7 +213,7 @@ bool Reader::write_number(PyObject *data, std::vector<T> *out)
 }
 
 template <class T>
-bool Reader::write(PyObject *data, std::vector<T> *out)
+bool ListReader::write(PyObject *data, std::vector<T> *out)
 {
     if (!is_nest(data)) return write_number(data, out);
     if (path_.depth == static_cast<int>(shape.size()))
@@ -232,7 +232,7 @@ bool Reader::write(PyObject *data, std::vector<T> *out)
 }
 
 template <class T>
-yoke_tensor *build(Reader &reader, PyObject *data, yoke_dtype dtype, const MakeOptions &options,
+yoke_tensor *build(ListReader &reader, PyObject *data, yoke_dtype dtype, const MakeOptions &options,
                    yoke_device *device)
 {
     std::vector<T> elements;
@@ -255,7 +255,7 @@ yoke_tensor *build(Reader &reader, PyObject *data, yoke_dtype dtype, const MakeO
 }
 
 // float64 has every Python float, so a half is rounded from it once.
-yoke_tensor *build_half(Reader &reader, PyObject *data, yoke_dtype dtype,
+yoke_tensor *build_half(ListReader &reader, PyObject *data, yoke_dtype dtype,
                         const MakeOptions &options, yoke_device *device)
 {
     yoke_tensor *wide = build<double>(reader, data, YOKE_F64, options, device);
@@ -275,7 +275,7 @@ yoke_dtype natural_dtype(Kind kind)
 
 yoke_tensor *tensor_from_numbers(PyObject *data, const MakeOptions &options, yoke_device *device)
 {
-    Reader reader(options.call);
+    ListReader reader(options.call);
     if (!reader.measure(data)) return nullptr;
     const yoke_dtype dtype = options.dtype ? options.dtype : natural_dtype(reader.kind);
     switch (dtype) {

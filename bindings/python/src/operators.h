@@ -4,17 +4,12 @@
 // array, the other class is asked, as Python's rules say; == and != then fall back to identity.
 #pragma once
 
+#include "convert.h"
 #include "invoke.h"
 
 namespace yoke_python {
 
 constexpr int kOperatorCount = 20;
 extern const PyType_Slot operator_slots[kOperatorCount];
-
-template <class Function>
-void *slot(Function *function)
-{
-    return reinterpret_cast<void *>(function);
-}
 
 }  // namespace yoke_python

@@ -154,13 +154,6 @@ int32_t lease_holder(const py::object &uuid)
     return pid;
 }
 
-const char *need_kind(const py::object &kind, const char *call)
-{
-    const char *text = need_text(kind, call, "kind");
-    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
-    return text;
-}
-
 void disable(const py::object &kind)
 {
     const char *text = need_kind(kind, "disable");

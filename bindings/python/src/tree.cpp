@@ -20,9 +20,9 @@ StateRef make_node()
 }
 
 // Goes through a value. What it has met is held until it ends, so that no address comes twice.
-class Reader {
+class TreeReader {
 public:
-    Reader(const char *call, const char *argument) : call_(call), path_(argument) {}
+    TreeReader(const char *call, const char *argument) : call_(call), path_(argument) {}
 
     StateRef read(py::handle value);
 
@@ -36,7 +36,7 @@ private:
     // "state['net'][0]": puts a key behind the path for as long as it lives.
     class Below {
     public:
-        Below(Reader &reader, py::handle key) : path_(reader.path_), length_(path_.size())
+        Below(TreeReader &reader, py::handle key) : path_(reader.path_), length_(path_.size())
         {
             path_ += '[';
             const py::object shown = taken(PyObject_Repr(key.ptr()));
@@ -78,7 +78,7 @@ bool is_container(py::handle value)
     return PyDict_Check(value.ptr()) || PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
 }
 
-StateRef Reader::read(py::handle value)
+StateRef TreeReader::read(py::handle value)
 {
     if (is_container(value)) {
         if (const auto known = met_.find(value.ptr()); known != met_.end())
@@ -106,7 +106,7 @@ StateRef Reader::read(py::handle value)
     return read(state);
 }
 
-void Reader::read_int(yoke_state *node, py::handle value)
+void TreeReader::read_int(yoke_state *node, py::handle value)
 {
     const py::object number = taken(PyNumber_Index(value.ptr()));
     int overflow = 0;
@@ -120,7 +120,7 @@ void Reader::read_int(yoke_state *node, py::handle value)
     check(yoke_state_set_int(node, "", found));
 }
 
-void Reader::read_text(yoke_state *node, py::handle value)
+void TreeReader::read_text(yoke_state *node, py::handle value)
 {
     Py_ssize_t length = 0;
     const char *text = PyUnicode_AsUTF8AndSize(value.ptr(), &length);
@@ -132,7 +132,7 @@ void Reader::read_text(yoke_state *node, py::handle value)
 }
 
 // Null for what is no plain value.
-StateRef Reader::read_plain(py::handle value)
+StateRef TreeReader::read_plain(py::handle value)
 {
     PyObject *object = value.ptr();
     StateRef node = make_node();
@@ -154,7 +154,7 @@ StateRef Reader::read_plain(py::handle value)
     return node;
 }
 
-StateRef Reader::read_list(py::handle value, bool is_tuple)
+StateRef TreeReader::read_list(py::handle value, bool is_tuple)
 {
     StateRef node = make_node();
     check(yoke_state_set_list(node.get(), "", is_tuple));
@@ -168,7 +168,7 @@ StateRef Reader::read_list(py::handle value, bool is_tuple)
     return node;
 }
 
-yoke_state_key Reader::key_of(py::handle key)
+yoke_state_key TreeReader::key_of(py::handle key)
 {
     yoke_state_key found{};
     found.struct_size = sizeof found;
@@ -189,7 +189,7 @@ yoke_state_key Reader::key_of(py::handle key)
     return found;
 }
 
-StateRef Reader::read_dict(py::handle value)
+StateRef TreeReader::read_dict(py::handle value)
 {
     StateRef node = make_node();
     check(yoke_state_set_dict(node.get(), ""));
@@ -299,7 +299,7 @@ py::object Maker::make(yoke_state *node)
 
 StateRef state_of(py::handle value, const char *call, const char *argument)
 {
-    return Reader(call, argument).read(value);
+    return TreeReader(call, argument).read(value);
 }
 
 py::object value_of(yoke_state *state)
