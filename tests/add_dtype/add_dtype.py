@@ -41,7 +41,7 @@ def main(source, finished, work, lua, python, driver=""):
         reuse.compile_files(source, finished, tree, folder, READERS, options=["-O0", "-fsyntax-only"])
         print(f"two dtypes, by {len(edited)} file, compile where tables of dtypes are read")
         return
-    reuse.build(source, finished, tree, folder, edited, bool(driver), options=["-O0", "-g0"])
+    reuse.build(source, finished, tree, folder, edited, bool(driver), whole=True)
     where = use_everywhere(HERE, tree, folder, lua, python, driver)
     print(f"two dtypes, by {len(edited)} file, were used from C, Python and Lua on {where}")
 

@@ -67,12 +67,18 @@ class Tree:
 
 
 def commands(source, finished):
-    """{object: (file, arguments)} of a finished build, paths of files relative to the tree."""
+    """{object: (files, arguments)} of a finished build, paths of files relative to the tree; a batch has several files."""
     found = {}
     for entry in json.loads((finished / "compile_commands.json").read_text()):
-        arguments = shlex.split(entry["command"])
-        found[arguments[arguments.index("-o") + 1]] = (str(pathlib.Path(entry["file"]).relative_to(source)), arguments)
+        arguments, file = shlex.split(entry["command"]), pathlib.Path(entry["file"])
+        files = re.findall(r'#include "(.+)"', file.read_text()) if is_batch(file) else [str(file.relative_to(source))]
+        found[arguments[arguments.index("-o") + 1]] = (files, arguments)
     return found
+
+
+def is_batch(file):
+    """Whether cmake/YokeTogether.cmake made this source."""
+    return "together" in pathlib.Path(file).parts
 
 
 def link_of(finished, target):
@@ -85,20 +91,29 @@ def link_of(finished, target):
 def compile_files(source, finished, tree, folder, files, options):
     """Compiles some files of the copy as the finished build compiles them, the kernels at the base level alone."""
     known = commands(source, finished)
-    chosen = [part for part, (file, _) in known.items() if file in files and not is_other_level(part)]
-    missing = set(files) - {known[part][0] for part in chosen}
+    chosen = [(part, file) for part, (given, _) in known.items() for file in given if file in files and not is_other_level(part)]
+    missing = set(files) - {file for _, file in chosen}
     if missing:
         raise SystemExit(f"the build of {finished} compiles no {', '.join(sorted(missing))}")
     compile_parts(chosen, source, finished, tree, folder, options)
 
 
 def compile_parts(parts, source, finished, tree, folder, options):
+    """Compiles (object, file) pairs; without a file the object's own source, which may be a batch."""
     cache, known = [shutil.which("ccache")] if shutil.which("ccache") else [], commands(source, finished)
     environment = {**os.environ, "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(tree)}
 
-    def compile_one(part):
+    def compile_one(pair):
+        part, file = pair
         (folder / part).parent.mkdir(parents=True, exist_ok=True)
         arguments = [moved(argument, source, finished, tree, folder) for argument in known[part][1]]
+        given = arguments.index("-c") + 1
+        if file:
+            arguments[given] = str(tree / file)
+        elif is_batch(arguments[given]):
+            batch = pathlib.Path(arguments[given])
+            batch.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(known[part][1][given], batch)
         run([*cache, *arguments, *options, "-UYOKE_HAS_V3", "-UYOKE_HAS_V4"], cwd=folder, env=environment)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -115,15 +130,16 @@ def is_other_level(path):
     return re.search(r"yoke_cpu_v\d+\.dir/", path)
 
 
-def build(source, finished, tree, folder, edited, emulated, options=()):
-    """`options` are for the compiler; with them nothing of the finished build is used."""
+def build(source, finished, tree, folder, edited, emulated, whole=False):
+    """Builds in `folder`, without optimizing; with `whole` nothing of the finished build is used."""
     libraries = LIBRARIES | (EMULATED if emulated else {})
     shutil.rmtree(folder, ignore_errors=True)
     changed, known = Tree(source, tree, edited), commands(source, finished)
     links = {target: link_of(finished, target) for target in libraries}
     linked = {part for link in links.values() for part in link if part.endswith(".o") and not is_other_level(part)}
-    anew = sorted(part for part in linked if options or known[part][0].endswith(OF_THE_BUILD) or changed.changes(known[part][0]))
-    compile_parts(anew, source, finished, tree, folder, options)
+    anew = sorted(part for part in linked
+                  if whole or any(file.endswith(OF_THE_BUILD) or changed.changes(file) for file in known[part][0]))
+    compile_parts([(part, None) for part in anew], source, finished, tree, folder, ["-O0", "-g0"])
     for target, place in libraries.items():
         arguments = [part if part.endswith(".o") else moved(part, source, finished, tree, folder) for part in links[target]]
         link(folder, finished, arguments, place, anew)

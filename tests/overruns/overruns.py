@@ -68,8 +68,12 @@ def plant_in(plant, build, folder):
     source.write_text(text.replace(plant.right, plant.wrong))
     target, place = library_of(plant)
     link = reuse.link_of(build, target)
-    part, arguments = next((part, arguments) for part, (file, arguments) in reuse.commands(ROOT, build).items()
-                           if file == plant.file and part in link)
+    part, files, arguments = next((part, files, arguments) for part, (files, arguments) in reuse.commands(ROOT, build).items()
+                                  if plant.file in files and part in link)
+    if len(files) > 1:  # compiled together with others
+        batch = folder / "source/batch.cpp"
+        batch.write_text("".join(f'#include "{source if file == plant.file else ROOT / file}"\n' for file in files))
+        source = batch
     arguments[arguments.index("-o") + 1] = str(folder / "planted.o")
     arguments[arguments.index("-c") + 1] = str(source)
     # What it includes from its own folder is looked for there.

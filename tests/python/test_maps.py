@@ -36,7 +36,7 @@ OPERANDS = {
 
 
 def bits(x):
-    return x.to(dtype=yoke.float64).tolist() if x.dtype not in (yoke.int64, yoke.bool) else x.tolist()
+    return (x.to(dtype=yoke.float64) if x.dtype not in (yoke.int64, yoke.bool) else x).numpy().tobytes()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
