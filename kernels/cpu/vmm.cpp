@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 
+#include "kernels/common/ranges.h"
 #include "kernels/cpu/device.h"
 
 namespace yoke::cpu {
@@ -13,29 +14,92 @@ namespace yoke::cpu {
 constexpr uint64_t kGranularity = 2u << 20;  // a huge page
 
 struct Chunk {
-    uint64_t mark;
-    uint64_t bytes;
-    char *place;  // where its pages are now
+    kernels::Range id;     // one number
+    kernels::Range place;  // where its pages are now
     bool mapped;
-    Chunk *next;  // of the mapped ones
+    Chunk *next;   // of all chunks
+    Chunk **link;  // what points to this one there
 };
 
-constexpr uint64_t kChunkMark = 0x6b6e7568632e7970u;
-
+// All chunks by their ids, the mapped ones by their places, and the lock of both.
 static std::mutex g_mutex;
-static Chunk *g_mapped = nullptr;
+static kernels::Ranges g_chunks, g_mapped;
+static Chunk *g_first = nullptr;
+static uint64_t g_last_id = 0;
 
-// The thread that held the lock at the fork does not exist in the child.
+// Makes the lock and the sets anew in a forked child: another thread of the parent may have been changing both. The
+// list of chunks is whole at any instant, since one store changes it.
 void vmm_after_fork()
 {
     new (&g_mutex) std::mutex;
+    g_chunks = {};
+    g_mapped = {};
+    for (Chunk *chunk = g_first; chunk; chunk = chunk->next) {
+        g_chunks.insert(&chunk->id);
+        if (chunk->mapped) g_mapped.insert(&chunk->place);
+    }
 }
 
-static void *reserve_pages(void *address, uint64_t bytes)
+static bool enlist(Chunk *chunk)
 {
-    int fixed = address ? MAP_FIXED : 0;
-    return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1,
-                0);
+    chunk->id = {++g_last_id, 1, chunk};
+    if (!g_chunks.insert(&chunk->id)) return false;
+    chunk->next = g_first;
+    chunk->link = &g_first;
+    if (g_first) g_first->link = &chunk->next;
+    g_first = chunk;
+    return true;
+}
+
+static void strike_off(Chunk *chunk)
+{
+    g_chunks.erase(&chunk->id);
+    *chunk->link = chunk->next;
+    if (chunk->next) chunk->next->link = chunk->link;
+}
+
+static char *pages_of(const Chunk *chunk)
+{
+    return reinterpret_cast<char *>(chunk->place.begin);
+}
+
+static Chunk *chunk_of(const kernels::Range *range)
+{
+    return range ? static_cast<Chunk *>(range->owner) : nullptr;
+}
+
+static Chunk *find_chunk(uint64_t id)
+{
+    return chunk_of(g_chunks.find(id, 1));
+}
+
+// A chunk that is mapped inside [begin, begin + bytes).
+static Chunk *find_mapped(const void *begin, uint64_t bytes)
+{
+    return chunk_of(g_mapped.find(reinterpret_cast<uintptr_t>(begin), bytes));
+}
+
+static void *new_pages(void *address, uint64_t bytes, int access)
+{
+    int flags =
+        MAP_PRIVATE | MAP_ANONYMOUS | (access ? 0 : MAP_NORESERVE) | (address ? MAP_FIXED : 0);
+    return mmap(address, bytes, access, flags, -1, 0);
+}
+
+// Makes pages at an address that is a multiple of the granularity. Otherwise chunks could not have huge pages: Linux
+// aligns large anonymous maps itself from 6.7 on only.
+static void *new_aligned_pages(uint64_t bytes, int access)
+{
+    // Beside the pages that were made last, which most often is aligned.
+    void *found = new_pages(nullptr, bytes, access);
+    if (found == MAP_FAILED || reinterpret_cast<uintptr_t>(found) % kGranularity == 0) return found;
+    munmap(found, bytes);
+    char *start = static_cast<char *>(new_pages(nullptr, bytes + kGranularity, access));
+    if (start == MAP_FAILED) return MAP_FAILED;
+    const uint64_t before = -reinterpret_cast<uintptr_t>(start) % kGranularity;
+    if (before) munmap(start, before);
+    munmap(start + before + bytes, kGranularity - before);
+    return start + before;
 }
 
 static yoke_status check_size(void *device, uint64_t bytes, const char *call)
@@ -44,20 +108,6 @@ static yoke_status check_size(void *device, uint64_t bytes, const char *call)
         return fail(YOKE_E_VALUE, "cpu: %s got %llu bytes; use a multiple of %llu", call,
                     (unsigned long long)bytes, (unsigned long long)kGranularity);
     return check_device(device, call);
-}
-
-// Whether a chunk is mapped anywhere in the range.
-static bool is_taken(const char *begin, uint64_t bytes)
-{
-    for (const Chunk *chunk = g_mapped; chunk; chunk = chunk->next)
-        if (chunk->place < begin + bytes && begin < chunk->place + chunk->bytes) return true;
-    return false;
-}
-
-static Chunk *find_chunk(uint64_t handle)
-{
-    Chunk *chunk = reinterpret_cast<Chunk *>(handle);
-    return chunk && chunk->mark == kChunkMark ? chunk : nullptr;
 }
 
 yoke_status vmm_granularity(void *device, uint64_t *bytes)
@@ -70,7 +120,7 @@ yoke_status vmm_granularity(void *device, uint64_t *bytes)
 yoke_status vmm_reserve(void *device, uint64_t bytes, void **address)
 {
     if (yoke_status status = check_size(device, bytes, "vmm_reserve")) return status;
-    void *start = reserve_pages(nullptr, bytes);
+    void *start = new_aligned_pages(bytes, PROT_NONE);
     if (start == MAP_FAILED) return fail_errno(YOKE_E_OOM, "cpu: reserving addresses", bytes);
     *address = start;
     return YOKE_OK;
@@ -80,7 +130,7 @@ yoke_status vmm_release(void *device, void *address, uint64_t bytes)
 {
     if (yoke_status status = check_size(device, bytes, "vmm_release")) return status;
     std::lock_guard<std::mutex> lock(g_mutex);
-    if (is_taken(static_cast<char *>(address), bytes))
+    if (find_mapped(address, bytes))
         return fail(YOKE_E_STATE, "cpu: a chunk is still mapped in the range to release");
     if (munmap(address, bytes)) return fail_errno(YOKE_E_VALUE, "cpu: releasing addresses", bytes);
     return YOKE_OK;
@@ -89,15 +139,21 @@ yoke_status vmm_release(void *device, void *address, uint64_t bytes)
 yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *handle)
 {
     if (yoke_status status = check_size(device, bytes, "vmm_create")) return status;
-    void *pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *pages = new_aligned_pages(bytes, PROT_READ | PROT_WRITE);
     if (pages == MAP_FAILED) return fail_errno(YOKE_E_OOM, "cpu: a chunk of memory", bytes);
     Chunk *chunk = new (std::nothrow) Chunk;
     if (!chunk) {
         munmap(pages, bytes);
         return fail(YOKE_E_OOM, "cpu: no host memory for a chunk's record");
     }
-    *chunk = {kChunkMark, bytes, static_cast<char *>(pages), false, nullptr};
-    *handle = reinterpret_cast<uint64_t>(chunk);
+    *chunk = {{}, {reinterpret_cast<uintptr_t>(pages), bytes, chunk}, false, nullptr, nullptr};
+    std::lock_guard<std::mutex> lock(g_mutex);
+    if (!enlist(chunk)) {
+        munmap(pages, bytes);
+        delete chunk;
+        return fail(YOKE_E_OOM, "cpu: no host memory to note a chunk");
+    }
+    *handle = chunk->id.begin;
     return YOKE_OK;
 }
 
@@ -108,9 +164,9 @@ yoke_status vmm_destroy(void *device, uint64_t handle)
     Chunk *chunk = find_chunk(handle);
     if (!chunk) return fail(YOKE_E_CLOSED, "cpu: vmm_destroy was given no live chunk");
     if (chunk->mapped) return fail(YOKE_E_STATE, "cpu: the chunk is still mapped; unmap it first");
-    if (munmap(chunk->place, chunk->bytes))
-        return fail_errno(YOKE_E_INTERNAL, "cpu: giving back a chunk", chunk->bytes);
-    chunk->mark = 0;
+    if (munmap(pages_of(chunk), chunk->place.bytes))
+        return fail_errno(YOKE_E_INTERNAL, "cpu: giving back a chunk", chunk->place.bytes);
+    strike_off(chunk);
     delete chunk;
     return YOKE_OK;
 }
@@ -122,18 +178,25 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t handle
     Chunk *chunk = find_chunk(handle);
     if (!chunk) return fail(YOKE_E_CLOSED, "cpu: vmm_map was given no live chunk");
     if (chunk->mapped) return fail(YOKE_E_STATE, "cpu: the chunk is already mapped elsewhere");
-    if (is_taken(static_cast<char *>(address), bytes))
+    if (find_mapped(address, bytes))
         return fail(YOKE_E_STATE, "cpu: another chunk is mapped in that range; unmap it first");
-    if (chunk->bytes != bytes)
+    if (chunk->place.bytes != bytes)
         return fail(YOKE_E_VALUE, "cpu: vmm_map of %llu bytes, but the chunk has %llu",
-                    (unsigned long long)bytes, (unsigned long long)chunk->bytes);
-    if (mremap(chunk->place, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) == MAP_FAILED)
-        return fail_errno(YOKE_E_OOM, "cpu: mapping a chunk", bytes);
+                    (unsigned long long)bytes, (unsigned long long)chunk->place.bytes);
+    char *home = pages_of(chunk);
+    chunk->place.begin = reinterpret_cast<uintptr_t>(address);
+    if (!g_mapped.insert(&chunk->place)) {
+        chunk->place.begin = reinterpret_cast<uintptr_t>(home);
+        return fail(YOKE_E_OOM, "cpu: no host memory to note where a chunk is mapped");
+    }
+    if (mremap(home, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) == MAP_FAILED) {
+        yoke_status status = fail_errno(YOKE_E_OOM, "cpu: mapping a chunk", bytes);
+        g_mapped.erase(&chunk->place);
+        chunk->place.begin = reinterpret_cast<uintptr_t>(home);
+        return status;
+    }
     madvise(address, bytes, MADV_HUGEPAGE);
-    chunk->place = static_cast<char *>(address);
     chunk->mapped = true;
-    chunk->next = g_mapped;
-    g_mapped = chunk;
     return YOKE_OK;
 }
 
@@ -141,22 +204,29 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t handle
 // (DONTUNMAP, Linux 5.7), so that no other thread's mmap can slip in before it is made inaccessible.
 static yoke_status move_away(Chunk *chunk)
 {
-    void *home = reserve_pages(nullptr, chunk->bytes);
-    if (home == MAP_FAILED) return fail_errno(YOKE_E_OOM, "cpu: unmapping a chunk", chunk->bytes);
+    char *place = pages_of(chunk);
+    const uint64_t bytes = chunk->place.bytes;
+    void *home = new_aligned_pages(bytes, PROT_NONE);
+    if (home == MAP_FAILED) return fail_errno(YOKE_E_OOM, "cpu: unmapping a chunk", bytes);
     int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
     void *moved = MAP_FAILED;
 #ifdef MREMAP_DONTUNMAP
-    moved = mremap(chunk->place, chunk->bytes, chunk->bytes, flags | MREMAP_DONTUNMAP, home);
+    moved = mremap(place, bytes, bytes, flags | MREMAP_DONTUNMAP, home);
 #endif
-    if (moved == MAP_FAILED) moved = mremap(chunk->place, chunk->bytes, chunk->bytes, flags, home);
+    if (moved == MAP_FAILED) moved = mremap(place, bytes, bytes, flags, home);
     if (moved == MAP_FAILED) {
-        yoke_status status = fail_errno(YOKE_E_OOM, "cpu: unmapping a chunk", chunk->bytes);
-        munmap(home, chunk->bytes);
+        yoke_status status = fail_errno(YOKE_E_OOM, "cpu: unmapping a chunk", bytes);
+        munmap(home, bytes);
         return status;
     }
-    void *hole = reserve_pages(chunk->place, chunk->bytes);
-    chunk->place = static_cast<char *>(home);
-    if (hole == MAP_FAILED) return fail_errno(YOKE_E_OOM, "cpu: unmapping a chunk", chunk->bytes);
+    if (new_pages(place, bytes, PROT_NONE) == MAP_FAILED) {
+        yoke_status status = fail_errno(YOKE_E_OOM, "cpu: unmapping a chunk", bytes);
+        mremap(home, bytes, bytes, flags, place);  // the chunk stays mapped
+        return status;
+    }
+    g_mapped.erase(&chunk->place);
+    chunk->place.begin = reinterpret_cast<uintptr_t>(home);
+    chunk->mapped = false;
     return YOKE_OK;
 }
 
@@ -164,16 +234,11 @@ yoke_status vmm_unmap(void *device, void *address, uint64_t bytes)
 {
     if (yoke_status status = check_size(device, bytes, "vmm_unmap")) return status;
     std::lock_guard<std::mutex> lock(g_mutex);
-    for (Chunk **link = &g_mapped; *link; link = &(*link)->next) {
-        Chunk *chunk = *link;
-        if (chunk->place != address || chunk->bytes != bytes) continue;
-        if (yoke_status status = move_away(chunk)) return status;
-        *link = chunk->next;
-        chunk->mapped = false;
-        return YOKE_OK;
-    }
-    return fail(YOKE_E_VALUE, "cpu: vmm_unmap of %llu bytes at a place where no such chunk is",
-                (unsigned long long)bytes);
+    Chunk *chunk = find_mapped(address, bytes);
+    if (!chunk || pages_of(chunk) != address || chunk->place.bytes != bytes)
+        return fail(YOKE_E_VALUE, "cpu: vmm_unmap of %llu bytes at a place where no such chunk is",
+                    (unsigned long long)bytes);
+    return move_away(chunk);
 }
 
 }  // namespace yoke::cpu

@@ -1,6 +1,8 @@
 // Virtual memory: reserved addresses, chunks, and the maps between them.
 #include "contract.h"
 
+#include <algorithm>
+#include <random>
 #include <thread>
 
 namespace yoke::test {
@@ -88,6 +90,49 @@ TEST_P(VirtualMemory, ACopyMayCrossFromOneChunkIntoTheNext)
         EXPECT_DONE(table_->vmm_destroy(device_, chunks[i]));
     }
     EXPECT_DONE(table_->vmm_release(device_, range, 2 * page_));
+}
+
+TEST_P(VirtualMemory, RangesBeginAtAMultipleOfTheGranularity)
+{
+    std::vector<char *> ranges;
+    for (uint64_t pages = 1; pages <= 16; ++pages) {
+        ranges.push_back(reserve(pages * page_));
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(ranges.back()) % page_, 0u) << pages;
+    }
+    for (uint64_t pages = 1; pages <= 16; ++pages)
+        EXPECT_DONE(table_->vmm_release(device_, ranges[pages - 1], pages * page_));
+}
+
+// An arena of a large GPU has tens of thousands of chunks, more than a process has files.
+TEST_P(VirtualMemory, ManyChunksAreMappedInAnyOrder)
+{
+    constexpr uint64_t kChunks = 2000;
+    void *address = nullptr;
+    ASSERT_DONE(table_->vmm_reserve(device_, kChunks * page_, &address));
+    char *range = static_cast<char *>(address);
+    std::vector<uint64_t> chunks, order(kChunks);
+    for (uint64_t i = 0; i < kChunks; ++i) {
+        uint64_t chunk = 0;
+        const yoke_status status = table_->vmm_create(device_, page_, &chunk);
+        if (status == YOKE_E_OOM) {  // a device that is smaller
+            expect_failure(status, "vmm_create");
+            break;
+        }
+        ASSERT_DONE(status);
+        chunks.push_back(chunk);
+        order[i] = i;
+    }
+    ASSERT_GE(chunks.size(), 256u);
+    order.resize(chunks.size());
+    std::shuffle(order.begin(), order.end(), std::mt19937(7));
+    for (const uint64_t i : order)
+        ASSERT_DONE(table_->vmm_map(device_, range + i * page_, page_, chunks[i]));
+    expect_failure(table_->vmm_unmap(device_, range, 2 * page_), "vmm_unmap of two chunks at once");
+    std::shuffle(order.begin(), order.end(), std::mt19937(8));
+    for (const uint64_t i : order)
+        ASSERT_DONE(table_->vmm_unmap(device_, range + i * page_, page_));
+    for (const uint64_t chunk : chunks) EXPECT_DONE(table_->vmm_destroy(device_, chunk));
+    EXPECT_DONE(table_->vmm_release(device_, range, kChunks * page_));
 }
 
 TEST_P(VirtualMemory, SizesThatAreNoMultipleOfTheGranularityAreRefused)

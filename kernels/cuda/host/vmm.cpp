@@ -3,6 +3,7 @@
 #include <mutex>
 #include <new>
 
+#include "kernels/common/ranges.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"
@@ -13,32 +14,32 @@ namespace yoke::cuda {
 namespace {
 
 struct Chunk {
+    kernels::Range id;     // one number
+    kernels::Range place;  // its bytes say how large it is; begin is 0 where it is not mapped
     CUmemGenericAllocationHandle handle;
-    uint64_t bytes;
-    CUdeviceptr place;  // 0: not mapped
-    Chunk *next;
 };
 
-// All chunks, and the lock of every change of a map.
+// All chunks by their ids, the mapped ones by their places, and the lock of both.
 std::mutex g_mutex;
-Chunk *g_chunks = nullptr;
+kernels::Ranges g_chunks, g_mapped;
+uint64_t g_last_id = 0;
 
 using Count = unsigned long long;
 
-Chunk *find_chunk(uint64_t id)
+Chunk *chunk_of(const kernels::Range *range)
 {
-    for (Chunk *chunk = g_chunks; chunk; chunk = chunk->next)
-        if (reinterpret_cast<uint64_t>(chunk) == id) return chunk;
-    return nullptr;
+    return range ? static_cast<Chunk *>(range->owner) : nullptr;
 }
 
-// The first chunk mapped inside [begin, begin + bytes).
+Chunk *find_chunk(uint64_t id)
+{
+    return chunk_of(g_chunks.find(id, 1));
+}
+
+// A chunk that is mapped inside [begin, begin + bytes).
 Chunk *find_mapped(CUdeviceptr begin, uint64_t bytes)
 {
-    for (Chunk *chunk = g_chunks; chunk; chunk = chunk->next)
-        if (chunk->place && chunk->place < begin + bytes && begin < chunk->place + chunk->bytes)
-            return chunk;
-    return nullptr;
+    return chunk_of(g_mapped.find(begin, bytes));
 }
 
 CUmemAllocationProp properties(const Device &device)
@@ -111,8 +112,9 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk)
 {
     const RelaxedScope scope(device, "vmm_create");
     if (const yoke_status status = check_size(scope, bytes, "vmm_create")) return status;
-    Chunk *made = new (std::nothrow) Chunk{0, bytes, 0, nullptr};
+    Chunk *made = new (std::nothrow) Chunk{{0, 1, nullptr}, {0, bytes, nullptr}, 0};
     if (!made) return scope.refuse(YOKE_E_OOM, "no host memory for a chunk's record");
+    made->id.owner = made->place.owner = made;
     const CUmemAllocationProp prop = properties(scope.device());
     if (const yoke_status status =
             scope.check(driver().call.cuMemCreate(&made->handle, bytes, &prop, 0),
@@ -121,9 +123,14 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk)
         return status;
     }
     const std::lock_guard<std::mutex> lock(g_mutex);
-    made->next = g_chunks;
-    g_chunks = made;
-    *chunk = reinterpret_cast<uint64_t>(made);
+    made->id.begin = ++g_last_id;
+    if (!g_chunks.insert(&made->id)) {
+        log_failure(scope.device(), driver().call.cuMemRelease(made->handle),
+                    "vmm_create: cuMemRelease");
+        delete made;
+        return scope.refuse(YOKE_E_OOM, "no host memory to note a chunk");
+    }
+    *chunk = made->id.begin;
     return YOKE_OK;
 }
 
@@ -134,15 +141,13 @@ yoke_status vmm_destroy(void *device, uint64_t id)
     const std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_chunk(id);
     if (!chunk) return scope.refuse(YOKE_E_CLOSED, "vmm_destroy was given no live chunk");
-    if (chunk->place)
+    if (chunk->place.begin)
         return scope.refuse(YOKE_E_STATE, "the chunk to destroy is still mapped; unmap it first");
     if (const yoke_status status =
             scope.check(driver().call.cuMemRelease(chunk->handle), "cuMemRelease of %llu bytes",
-                        static_cast<Count>(chunk->bytes)))
+                        static_cast<Count>(chunk->place.bytes)))
         return status;
-    Chunk **link = &g_chunks;
-    while (*link != chunk) link = &(*link)->next;
-    *link = chunk->next;
+    g_chunks.erase(&chunk->id);
     delete chunk;
     return YOKE_OK;
 }
@@ -152,10 +157,11 @@ static yoke_status check_map(const Scope &scope, const Chunk *chunk, CUdeviceptr
                              uint64_t bytes)
 {
     if (!chunk) return scope.refuse(YOKE_E_CLOSED, "vmm_map was given no live chunk");
-    if (chunk->place) return scope.refuse(YOKE_E_STATE, "the chunk is already mapped elsewhere");
-    if (chunk->bytes != bytes)
+    if (chunk->place.begin)
+        return scope.refuse(YOKE_E_STATE, "the chunk is already mapped elsewhere");
+    if (chunk->place.bytes != bytes)
         return scope.refuse(YOKE_E_VALUE, "vmm_map of %llu bytes, but the chunk has %llu",
-                            static_cast<Count>(bytes), static_cast<Count>(chunk->bytes));
+                            static_cast<Count>(bytes), static_cast<Count>(chunk->place.bytes));
     if (find_mapped(start, bytes))
         return scope.refuse(YOKE_E_STATE, "another chunk is mapped there; unmap it first");
     return YOKE_OK;
@@ -170,9 +176,21 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t id)
     const std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_chunk(id);
     if (const yoke_status status = check_map(scope, chunk, start, bytes)) return status;
-    if (const yoke_status status = scope.check(call.cuMemMap(start, bytes, 0, chunk->handle, 0),
-                                               "cuMemMap of %llu bytes", static_cast<Count>(bytes)))
+    chunk->place.begin = start;
+    const auto forget = [chunk] {
+        g_mapped.erase(&chunk->place);
+        chunk->place.begin = 0;
+    };
+    if (!g_mapped.insert(&chunk->place)) {
+        chunk->place.begin = 0;
+        return scope.refuse(YOKE_E_OOM, "no host memory to note where a chunk is mapped");
+    }
+    if (const yoke_status status =
+            scope.check(call.cuMemMap(start, bytes, 0, chunk->handle, 0), "cuMemMap of %llu bytes",
+                        static_cast<Count>(bytes))) {
+        forget();
         return status;
+    }
     const CUmemAccessDesc access = {properties(scope.device()).location,
                                     CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     if (const yoke_status status =
@@ -180,10 +198,9 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t id)
                         "cuMemSetAccess of %llu bytes", static_cast<Count>(bytes))) {
         const CUresult error = call.cuMemUnmap(start, bytes);
         log_failure(scope.device(), error, "vmm_map: cuMemUnmap");
-        if (error) chunk->place = start;  // for vmm_unmap to try again
+        if (!error) forget();  // else vmm_unmap may try again
         return status;
     }
-    chunk->place = start;
     return YOKE_OK;
 }
 
@@ -194,7 +211,7 @@ yoke_status vmm_unmap(void *device, void *address, uint64_t bytes)
     const auto start = reinterpret_cast<CUdeviceptr>(address);
     const std::lock_guard<std::mutex> lock(g_mutex);
     Chunk *chunk = find_mapped(start, bytes);
-    if (!chunk || chunk->place != start || chunk->bytes != bytes)
+    if (!chunk || chunk->place.begin != start || chunk->place.bytes != bytes)
         return scope.refuse(YOKE_E_VALUE,
                             "vmm_unmap of %llu bytes at a place where no such chunk is mapped",
                             static_cast<Count>(bytes));
@@ -202,7 +219,8 @@ yoke_status vmm_unmap(void *device, void *address, uint64_t bytes)
             scope.check(driver().call.cuMemUnmap(start, bytes), "cuMemUnmap of %llu bytes",
                         static_cast<Count>(bytes)))
         return status;
-    chunk->place = 0;
+    g_mapped.erase(&chunk->place);
+    chunk->place.begin = 0;
     return YOKE_OK;
 }
 

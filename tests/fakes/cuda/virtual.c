@@ -1,9 +1,12 @@
-/* Virtual memory of the fake driver: a chunk is a memory file, mapping it maps the file. Its pages are charged to the
- * device from cuMemCreate until it is both released and unmapped. See fake.h. */
+/* Virtual memory of the fake driver: a chunk is a part of one memory file, mapping it maps that part. Its pages are
+ * charged to the device from cuMemCreate until it is both released and unmapped. See fake.h. */
 #define _GNU_SOURCE
 #include "driver.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <search.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,21 +14,24 @@
 #include "fake.h"
 #include "machine.h"
 
-#define MAX_MAPS 64
 #define GRANULARITY ((size_t)2 << 20)
 
 struct chunk {
-    int file, device, maps, released;
+    int device, maps, released;
     size_t bytes;
-    struct chunk *next;
+    off_t offset;
 };
-static struct chunk *chunks;
-static size_t charged[FAKE_MAX_DEVICES];
-static struct {
+struct map {
     CUdeviceptr place;
     size_t bytes;
     struct chunk *chunk;
-} maps[MAX_MAPS];
+};
+/* Trees of tsearch(3): chunks by their addresses, which are their handles, and maps by their places. */
+static void *chunks, *maps;
+/* Behind the last chunk there ever was: parts of the file are not used again, and a hole takes no memory. */
+static off_t file_end;
+static int file = -1;
+static size_t charged[FAKE_MAX_DEVICES];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* Ends a call that is to fail. */
@@ -53,32 +59,41 @@ static size_t left_of(int device)
     return used < fake_memory() ? fake_memory() - used : 0;
 }
 
+static int by_address(const void *a, const void *b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const CUdeviceptr left = ((const struct map *)a)->place, right = ((const struct map *)b)->place;
+    return left < right ? -1 : left > right;
+}
+
 /* The chunk of a handle that was not released. */
 static struct chunk *find_chunk(CUmemGenericAllocationHandle handle)
 {
-    struct chunk *chunk = chunks;
-    while (chunk && (chunk != (struct chunk *)handle || chunk->released)) chunk = chunk->next;
-    return chunk;
+    struct chunk **found = tfind((const void *)handle, &chunks, by_address);
+    return found && !(*found)->released ? *found : NULL;
+}
+
+/* The map that begins at a place. */
+static struct map *find_map(CUdeviceptr place)
+{
+    const struct map wanted = {.place = place};
+    struct map **found = tfind(&wanted, &maps, by_place);
+    return found ? *found : NULL;
 }
 
 /* Gives memory back that nobody holds any more: neither the handle nor a map. */
 static void drop(struct chunk *chunk)
 {
-    struct chunk **link = &chunks;
     if (!chunk->released || chunk->maps) return;
-    while (*link != chunk) link = &(*link)->next;
-    *link = chunk->next;
+    tdelete(chunk, &chunks, by_address);
     charge(chunk->device, -chunk->bytes);
-    close(chunk->file);
+    (void)!fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, chunk->offset,
+                     (off_t)chunk->bytes);
     free(chunk);
-}
-
-/* The map that begins at a place; of place 0, a free one. */
-static int find_map(CUdeviceptr place)
-{
-    int i = 0;
-    while (i < MAX_MAPS && maps[i].place != place) ++i;
-    return i;
 }
 
 EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
@@ -103,9 +118,12 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *place, size_t bytes, size_t ali
     ENTER_ALIVE("cuMemAddressReserve");
     (void)hint;
     if (alignment || flags || bytes % GRANULARITY) return CUDA_ERROR_INVALID_VALUE;
-    void *start = reserve(NULL, bytes);
-    if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    *place = (CUdeviceptr)start;
+    char *const found = reserve(NULL, bytes + GRANULARITY);
+    if (found == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    const size_t before = -(uintptr_t)found % GRANULARITY;
+    if (before) munmap(found, before);
+    munmap(found + before + bytes, GRANULARITY - before);
+    *place = (CUdeviceptr)(found + before);
     fake_hold(FAKE_RANGES, 1);
     return CUDA_SUCCESS;
 }
@@ -122,16 +140,17 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr place, size_t bytes)
 static CUresult make(struct chunk **chunk, size_t bytes, int device)
 {
     if (bytes > left_of(device)) return CUDA_ERROR_OUT_OF_MEMORY;
-    const int file = memfd_create("a chunk of a fake GPU", MFD_CLOEXEC);
+    if (file < 0) file = memfd_create("chunks of fake GPUs", MFD_CLOEXEC);
     struct chunk *const made = calloc(1, sizeof *made);
-    if (file < 0 || !made || ftruncate(file, (off_t)bytes)) {
-        if (file >= 0) close(file);
+    if (file < 0 || !made || ftruncate(file, file_end + (off_t)bytes) ||
+        !tsearch(made, &chunks, by_address)) {
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *made = (struct chunk){.file = file, .device = device, .bytes = bytes, .next = chunks};
+    *made = (struct chunk){.device = device, .bytes = bytes, .offset = file_end};
+    file_end += (off_t)bytes;
     charge(device, bytes);
-    *chunk = chunks = made;
+    *chunk = made;
     return CUDA_SUCCESS;
 }
 
@@ -176,16 +195,20 @@ EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&mutex);
     struct chunk *const chunk = find_chunk(handle);
-    const int map = find_map(0);
-    if (chunk && bytes <= chunk->bytes && map < MAX_MAPS && find_map(place) == MAX_MAPS &&
-        mmap((void *)place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, chunk->file, 0) !=
-            MAP_FAILED) {
-        maps[map].place = place;
-        maps[map].bytes = bytes;
-        maps[map].chunk = chunk;
-        ++chunk->maps;
-        fake_hold(FAKE_MAPS, 1);
-        result = CUDA_SUCCESS;
+    struct map *const map =
+        chunk && bytes <= chunk->bytes && !find_map(place) ? malloc(sizeof *map) : NULL;
+    if (map) {
+        *map = (struct map){.place = place, .bytes = bytes, .chunk = chunk};
+        if (mmap((void *)place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, chunk->offset) !=
+                MAP_FAILED &&
+            tsearch(map, &maps, by_place)) {
+            ++chunk->maps;
+            fake_hold(FAKE_MAPS, 1);
+            result = CUDA_SUCCESS;
+        } else {
+            free(map);
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        }
     }
     pthread_mutex_unlock(&mutex);
     return result;
@@ -196,11 +219,12 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr place, size_t bytes)
     ENTER_ALIVE("cuMemUnmap");
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&mutex);
-    const int map = find_map(place);
-    if (map < MAX_MAPS && maps[map].bytes == bytes && reserve((void *)place, bytes) != MAP_FAILED) {
-        maps[map].place = 0;
-        --maps[map].chunk->maps;
-        drop(maps[map].chunk);
+    struct map *const map = find_map(place);
+    if (map && map->bytes == bytes && reserve((void *)place, bytes) != MAP_FAILED) {
+        tdelete(map, &maps, by_place);
+        --map->chunk->maps;
+        drop(map->chunk);
+        free(map);
         fake_hold(FAKE_MAPS, -1);
         result = CUDA_SUCCESS;
     }

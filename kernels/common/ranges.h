@@ -1,0 +1,43 @@
+// ranges.h: disjoint ranges of addresses or numbers, found by any address in them in logarithmic time. Nothing here
+// raises: an insertion that finds no host memory says so.
+#pragma once
+
+#include <search.h>
+
+#include <cstdint>
+
+namespace yoke::kernels {
+
+struct Range {
+    uintptr_t begin;
+    uint64_t bytes;
+    void *owner;  // what the range belongs to
+};
+
+// A set of ranges that belong to the caller. The tree is the C library's, tsearch(3).
+class Ranges {
+public:
+    // Finds a range that overlaps [begin, begin + bytes); null if there is none.
+    const Range *find(uintptr_t begin, uint64_t bytes) const
+    {
+        const Range wanted{begin, bytes, nullptr};
+        void *const found = tfind(&wanted, &root_, compare);
+        return found ? *static_cast<const Range **>(found) : nullptr;
+    }
+    // Adds a range that overlaps no other one; false without host memory.
+    bool insert(const Range *range) { return tsearch(range, &root_, compare) != nullptr; }
+    void erase(const Range *range) { tdelete(range, &root_, compare); }
+
+private:
+    // Ranges that overlap count as the same one.
+    static int compare(const void *a, const void *b)
+    {
+        const Range &left = *static_cast<const Range *>(a), &right = *static_cast<const Range *>(b);
+        if (left.begin + left.bytes <= right.begin) return -1;
+        return right.begin + right.bytes <= left.begin ? 1 : 0;
+    }
+
+    void *root_ = nullptr;
+};
+
+}  // namespace yoke::kernels
