@@ -1,0 +1,98 @@
+// hollow.h: a device without memory: a backend table whose blocks, chunks and streams are bookkeeping alone.
+//
+// Benchmarks and tests of the allocator run over a hollow device: its addresses go up to a capacity that no machine
+// needs to have, streams and events run in the order that a test says, and any entry fails at the call that a test
+// names. No byte behind an address may be touched.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "core/memory/hollow_memory.h"
+#include "core/memory/hollow_work.h"
+
+#include <array>
+#include <mutex>
+
+namespace yoke {
+
+// Entries that are counted and can be made to fail.
+#define YOKE_HOLLOW_ENTRIES(X)                                                                     \
+    X(device_synchronize)                                                                          \
+    X(alloc) X(free) X(mem_info) X(host_alloc) X(host_free) X(vmm_granularity) X(vmm_reserve)      \
+        X(vmm_release) X(vmm_create) X(vmm_destroy) X(vmm_map) X(vmm_unmap) X(stream_create)       \
+            X(stream_destroy) X(stream_synchronize) X(stream_query) X(event_create)                \
+                X(event_destroy) X(event_record) X(event_wait) X(event_query) X(event_synchronize) \
+                    X(copy) X(fill)
+
+enum class HollowEntry {
+#define YOKE_HOLLOW_NAME(name) name,
+    YOKE_HOLLOW_ENTRIES(YOKE_HOLLOW_NAME)
+#undef YOKE_HOLLOW_NAME
+        count
+};
+
+// What happens on a hollow device, told in its order and under its lock.
+class HollowWatcher {
+public:
+    virtual ~HollowWatcher() = default;
+    // Bytes may be used from now on, or no longer: work that used them has ended, or should have.
+    virtual void on_backed(uint64_t, uint64_t) {}
+    virtual void on_gone(uint64_t, uint64_t) {}
+    virtual void on_use(const void * /*stream*/, uint64_t /*address*/, uint64_t /*bytes*/) {}
+    virtual void on_record(const void * /*event*/, const void * /*stream*/) {}
+    virtual void on_wait(const void * /*event*/, const void * /*stream*/) {}
+    // The host has seen that work has ended.
+    virtual void on_seen_event(const void *) {}
+    virtual void on_seen_stream(const void *) {}
+    virtual void on_seen_device() {}
+};
+
+struct HollowOptions {
+    uint64_t capacity = uint64_t{16} << 30;
+    uint64_t unit = uint64_t{2} << 20;  // the granularity of virtual memory
+    uint32_t alignment = 512;
+    bool has_virtual_memory = true;
+    bool runs_at_once =
+        true;  // else work waits for HollowWork's run_step, or for a wait of the host
+};
+
+class Hollow {
+public:
+    explicit Hollow(const HollowOptions &options = {});
+    Hollow(const Hollow &) = delete;
+    Hollow &operator=(const Hollow &) = delete;
+
+    // The backend's table and its one device; both live as long as this object.
+    const yoke_backend &table() const { return table_; }
+    void *handle() { return this; }
+
+    void watch(HollowWatcher *watcher) { watcher_ = watcher; }  // null: nobody
+    // Work of a stream on some bytes, as a kernel's.
+    void use(void *stream, uint64_t address, uint64_t bytes);
+
+    // Lets the entry fail at its nth call from now on, 1 the next; the calls behind that succeed again.
+    void fail_at(HollowEntry entry, int64_t nth, yoke_status status);
+    int64_t calls(HollowEntry entry) const { return calls_[static_cast<size_t>(entry)]; }
+    int64_t calls() const;  // of all entries
+
+    // Not to be used while another thread calls an entry.
+    HollowMemory &memory() { return memory_; }
+    HollowWork &work() { return work_; }
+
+private:
+    friend struct HollowEntries;
+    struct Failure {
+        int64_t calls_left = 0;  // 0: none is planned
+        yoke_status status = YOKE_OK;
+    };
+
+    const HollowOptions options_;
+    yoke_backend table_{};
+    std::mutex mutex_;
+    HollowMemory memory_;
+    HollowWork work_;
+    HollowWatcher *watcher_ = nullptr;
+    std::array<int64_t, static_cast<size_t>(HollowEntry::count)> calls_{};
+    std::array<Failure, static_cast<size_t>(HollowEntry::count)> failures_{};
+};
+
+}  // namespace yoke

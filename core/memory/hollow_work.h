@@ -1,0 +1,71 @@
+// hollow_work.h: streams and events of a hollow device. Work is a number of steps that somebody lets run: a benchmark
+// all at once, a test in the order that it wants to try.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace yoke {
+
+class HollowWork {
+public:
+    // Names of streams and events: addresses, as a backend gives them. The default stream is nullptr.
+    void *make_stream();
+    void *make_event();
+    // False for a handle that is not alive.
+    bool drop_stream(void *stream);
+    bool drop_event(void *event);
+    bool has_stream(const void *stream) const;
+    bool has_event(const void *event) const;
+
+    // One step of work behind what the stream was given before.
+    void give(void *stream);
+    void record(void *event, void *stream);
+    void wait(void *event, void *stream);
+
+    bool is_idle(const void *stream) const;
+    bool is_idle() const;
+    // An event that was never recorded counts as reached.
+    bool is_reached(const void *event) const;
+
+    // Lets the next step of a stream run; false if there is none, or it waits for an event.
+    bool run_step(void *stream);
+    // Lets run what has to be done for a stream to be idle, for an event to be reached, for all to be idle.
+    void finish_stream(void *stream);
+    void finish_event(const void *event);
+    void finish();
+
+    // Every stream that is alive, the default one first.
+    std::vector<void *> streams() const;
+
+private:
+    // One record of an event; waits name it, since an event may be recorded again.
+    struct Mark {
+        bool is_reached = false;
+    };
+    using MarkRef = std::shared_ptr<Mark>;
+    struct Event {
+        MarkRef last;  // null: never recorded
+    };
+    struct Step {
+        enum Kind { kWork, kRecord, kWait } kind;
+        MarkRef mark;
+    };
+    struct Stream {
+        std::deque<Step> steps;
+    };
+    Stream *find_stream(const void *stream);
+    const Stream *find_stream(const void *stream) const;
+    Event *find_event(const void *event);
+    const Event *find_event(const void *event) const;
+    bool run_step_of(Stream &stream);
+    bool run_round();
+
+    Stream default_;
+    std::vector<std::unique_ptr<Stream>> streams_;
+    std::vector<std::unique_ptr<Event>> events_;
+};
+
+}  // namespace yoke
