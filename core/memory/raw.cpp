@@ -12,7 +12,7 @@ namespace yoke {
 
 namespace {
 
-struct Block {
+struct RawBlock {
     Device *device;
     uint64_t capacity;
     uint8_t lane;
@@ -23,7 +23,7 @@ class LiveBlocks {
 public:
     void *alloc(Device &device, uint64_t bytes, uint8_t lane)
     {
-        Block block{&device, 0, lane};
+        RawBlock block{&device, 0, lane};
         void *pointer = allocate_block(device, bytes, block.lane, &block.capacity);
         try {
             const std::lock_guard lock(mutex_);
@@ -37,7 +37,7 @@ public:
     // False if there is no such block.
     bool free(void *pointer) noexcept
     {
-        Block block;
+        RawBlock block;
         {
             const std::lock_guard lock(mutex_);
             const auto found = blocks_.find(pointer);
@@ -51,7 +51,7 @@ public:
 
 private:
     Mutex mutex_{LockRank::kBlocks};
-    std::unordered_map<void *, Block> blocks_;
+    std::unordered_map<void *, RawBlock> blocks_;
 };
 
 LiveBlocks &raw_blocks = immortal<LiveBlocks>();

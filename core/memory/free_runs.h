@@ -1,0 +1,70 @@
+// free_runs.h: free blocks by size: a good fit in constant time, the lowest address first.
+//
+// Sixteen bins for each power of two, with a bitmap of the powers that have any and one of the bins of each (two-level
+// segregated fit). A bin is a pairing heap by address: low addresses are taken first, so that high ones come to be free
+// in long runs.
+#pragma once
+
+#include "core/memory/block.h"
+
+#include <bit>
+
+namespace yoke {
+
+class FreeRuns {
+public:
+    // A block of at least `size` bytes, or null; it stays here. A block of the same bin may fit and not be seen: then
+    // one of the next larger bin is given.
+    Block *find(uint64_t size) const noexcept;
+    // The block of the greatest bin, or null.
+    Block *largest() const noexcept;
+    void insert(Block *block) noexcept;
+    void erase(Block *block) noexcept;
+    uint64_t bytes() const noexcept { return bytes_; }
+    bool empty() const noexcept { return powers_ == 0; }
+
+    // f(block) for each block of at least `size` bytes, as long as f returns true; f changes no block.
+    template <class F>
+    void each(uint64_t size, const F &f) const
+    {
+        for (int bin = bin_of(size); bin < kBins; ++bin)
+            for (Block *block = heaps_[bin]; block; block = next_of(block))
+                if (block->size >= size && !f(*block)) return;
+    }
+
+private:
+    static constexpr int kStepBits = 4, kSteps = 1 << kStepBits;
+    static constexpr int kBins = 64 * kSteps;
+
+    // The bin of blocks of that size. Sizes below kSteps have a bin each.
+    static int bin_of(uint64_t size) noexcept
+    {
+        if (size < kSteps) return static_cast<int>(size);
+        const int power = std::bit_width(size) - 1;
+        return ((power - kStepBits + 1) << kStepBits) +
+               static_cast<int>((size >> (power - kStepBits)) & (kSteps - 1));
+    }
+    // The first bin from `bin` on that has a block, or -1.
+    int next_bin(int bin) const noexcept;
+    static Block *meld(Block *a, Block *b) noexcept;
+    static Block *meld_siblings(Block *first) noexcept;
+    // The block behind this one in its heap, parents before children. A heap may be as deep as it has blocks.
+    static Block *next_of(Block *block) noexcept
+    {
+        if (block->child) return block->child;
+        while (!block->sibling) {
+            while (block->back && block->back->child != block)
+                block = block->back;  // to the first of its siblings
+            block = block->back;
+            if (!block) return nullptr;
+        }
+        return block->sibling;
+    }
+
+    uint64_t powers_ = 0;
+    uint16_t steps_[64] = {};
+    Block *heaps_[kBins] = {};
+    uint64_t bytes_ = 0;
+};
+
+}  // namespace yoke

@@ -1,0 +1,176 @@
+#include "core/memory/space.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+Block *Space::split(Block *block, uint64_t size) noexcept
+{
+    Block *const rest = slab_.take();
+    rest->address = block->address + size;
+    rest->size = block->size - size;
+    rest->extent = block->extent;
+    rest->state = block->state;
+    rest->before = block;
+    rest->behind = block->behind;
+    (rest->behind ? rest->behind->before : rest->extent->last) = rest;
+    block->behind = rest;
+    block->size = size;
+    return rest;
+}
+
+void Space::absorb_behind(Block *block) noexcept
+{
+    Block *const gone = block->behind;
+    block->size += gone->size;
+    block->behind = gone->behind;
+    (block->behind ? block->behind->before : block->extent->last) = block;
+    slab_.give(gone);
+}
+
+void Space::settle(Block *block, BlockState state) noexcept
+{
+    used_bytes_ -= block->size;
+    FreeRuns &runs = runs_of(state);
+    if (Block *const behind = block->behind; behind && behind->state == state) {
+        runs.erase(behind);
+        absorb_behind(block);
+    }
+    if (Block *const before = block->before; before && before->state == state) {
+        runs.erase(before);
+        absorb_behind(before);
+        block = before;
+    }
+    block->state = state;
+    runs.insert(block);
+}
+
+void Space::claim(Block *block) noexcept
+{
+    runs_of(block->state).erase(block);
+    block->state = BlockState::kUsed;
+    used_bytes_ += block->size;
+}
+
+Block *Space::take(uint64_t size) noexcept
+{
+    Block *const block = free_.find(size);
+    if (!block) return nullptr;
+    claim(block);
+    if (block->size > size) give(split(block, size));
+    return block;
+}
+
+void Space::give(Block *block) noexcept
+{
+    settle(block, BlockState::kFree);
+}
+
+void Space::make_hole(Block *block) noexcept
+{
+    settle(block, BlockState::kHole);
+}
+
+Block *Space::cut_free(Block *block, uint64_t address, uint64_t bytes) noexcept
+{
+    claim(block);
+    Block *cut = block;
+    if (address > block->address) {
+        cut = split(block, address - block->address);
+        give(block);
+    }
+    if (cut->size > bytes) give(split(cut, bytes));
+    return cut;
+}
+
+Extent &Space::add(uint64_t address, uint64_t bytes, bool is_range)
+{
+    if (!slab_.reserve(kMostTaken)) throw std::bad_alloc();
+    auto extent = std::make_unique<Extent>(Extent{address, bytes, is_range, nullptr, nullptr});
+    const auto place = std::ranges::lower_bound(extents_, address, {},
+                                                [](const auto &each) { return each->address; });
+    Extent &added = **extents_.insert(place, std::move(extent));
+    Block *const block = slab_.take();
+    block->address = address;
+    block->size = bytes;
+    block->extent = &added;
+    added.first = added.last = block;
+    used_bytes_ += bytes;
+    settle(block, is_range ? BlockState::kHole : BlockState::kFree);
+    return added;
+}
+
+bool Space::is_idle(const Extent &extent) const noexcept
+{
+    const Block *const first = extent.first;
+    return !first->behind &&
+           first->state == (extent.is_range ? BlockState::kHole : BlockState::kFree);
+}
+
+void Space::remove(Extent &extent) noexcept
+{
+    runs_of(extent.first->state).erase(extent.first);
+    slab_.give(extent.first);
+    std::erase_if(extents_, [&extent](const auto &each) { return each.get() == &extent; });
+}
+
+Space::Growth Space::begin_growth(uint64_t size, uint64_t unit) noexcept
+{
+    constexpr int kMostLooks =
+        256;  // at holes that chunks have left; what they are filled for is seldom
+    Block *best = nullptr;
+    uint64_t least = ~uint64_t{0};
+    int looks = 0;
+    const auto free_size = [](const Block *block) {
+        return block && block->state == BlockState::kFree ? block->size : 0;
+    };
+    const auto look = [&](const Block &hole) {
+        const uint64_t before = free_size(hole.before);
+        if (before >= size) return true;  // find() did not see it; no growth for what is there
+        uint64_t gap = (size - before + unit - 1) / unit * unit;
+        if (gap > hole.size) {
+            if (before + hole.size + free_size(hole.behind) < size) return true;
+            gap = hole.size;
+        }
+        if (gap < least) {
+            least = gap;
+            best = const_cast<Block *>(&hole);
+        }
+        return ++looks < kMostLooks;
+    };
+    holes_.each(unit, look);
+    for (const auto &extent : extents_)
+        if (extent->last->state == BlockState::kHole) look(*extent->last);
+    if (!best) return {};
+    Growth growth;
+    claim(best);
+    growth.gap = best;
+    if (best->size > least) make_hole(split(best, least));
+    if (free_size(best->before)) claim(growth.before = best->before);
+    const uint64_t has = least + (growth.before ? growth.before->size : 0);
+    if (has < size) claim(growth.behind = best->behind);
+    return growth;
+}
+
+Block *Space::end_growth(const Growth &growth, uint64_t mapped, uint64_t size) noexcept
+{
+    Block *const gap = growth.gap;
+    if (mapped < gap->size) {
+        if (mapped == 0) {
+            make_hole(gap);
+        } else {
+            make_hole(split(gap, mapped));
+            give(gap);
+        }
+        if (growth.before) give(growth.before);
+        if (growth.behind) give(growth.behind);
+        return nullptr;
+    }
+    Block *const block = growth.before ? growth.before : gap;
+    if (growth.before) absorb_behind(block);
+    if (growth.behind) absorb_behind(block);
+    if (block->size > size) give(split(block, size));
+    return block;
+}
+
+}  // namespace yoke

@@ -1,0 +1,89 @@
+// space.h: the addresses of one arena: which are used, which are free, which have no memory. Bookkeeping alone: it asks
+// no backend and takes no lock.
+//
+// An extent is a segment, a block of the backend's that has memory everywhere, or a range of virtual addresses, where
+// chunks are mapped. Neighbours that are free are one block, and so are neighbours that are holes.
+#pragma once
+
+#include "core/memory/free_runs.h"
+
+#include <memory>
+#include <vector>
+
+namespace yoke {
+
+struct Extent {
+    uint64_t address = 0, bytes = 0;
+    bool is_range = false;
+    Block *first = nullptr, *last = nullptr;
+    uint64_t end() const { return address + bytes; }
+};
+
+class Space {
+public:
+    Space() = default;
+    Space(const Space &) = delete;
+    Space &operator=(const Space &) = delete;
+
+    // Each of the functions below may want descriptors: reserve() is called before, without a lock of a hot path.
+    static constexpr size_t kMostTaken = 4;
+    bool reserve() noexcept { return slab_.reserve(kMostTaken); }
+
+    // ---- requests ----
+    // A used block of exactly `size` bytes, or null if no free block was found for it.
+    Block *take(uint64_t size) noexcept;
+    // Makes a used block free.
+    void give(Block *block) noexcept;
+
+    // ---- extents ----
+    // A segment is one free block at first, a range one hole. Raises std::bad_alloc.
+    Extent &add(uint64_t address, uint64_t bytes, bool is_range);
+    // Takes a segment that has no used block, or a range without memory, out of the space; the caller gives it back.
+    bool is_idle(const Extent &extent) const noexcept;
+    void remove(Extent &extent) noexcept;
+    const std::vector<std::unique_ptr<Extent>> &extents() const { return extents_; }
+
+    // ---- growth of ranges ----
+    // Neighbours in a range, taken for one block that is to come. All are used blocks meanwhile.
+    struct Growth {
+        Block *before = nullptr;  // was free, or null
+        Block *gap = nullptr;  // has no memory yet, whole units; null: no range has the addresses
+        Block *behind = nullptr;  // was free, or null
+    };
+    // Chooses where a block of `size` bytes wants the least memory.
+    Growth begin_growth(uint64_t size, uint64_t unit) noexcept;
+    // The first `mapped` bytes of the gap have memory now. If all have, gives the used block of `size` bytes; else
+    // null, and what has memory is free.
+    Block *end_growth(const Growth &growth, uint64_t mapped, uint64_t size) noexcept;
+
+    // ---- memory of free blocks, to be used elsewhere ----
+    // Cuts [address, address + bytes) out of a free block: a used block of just these addresses.
+    Block *cut_free(Block *block, uint64_t address, uint64_t bytes) noexcept;
+    // Makes a used block, whose memory is gone, a hole.
+    void make_hole(Block *block) noexcept;
+
+    const FreeRuns &free() const noexcept { return free_; }
+    uint64_t used_bytes() const noexcept { return used_bytes_; }
+    uint64_t hole_bytes() const noexcept { return holes_.bytes(); }
+
+private:
+    // Splits a block, which is in no FreeRuns: it keeps its first `size` bytes; gives the rest, in the same state.
+    Block *split(Block *block, uint64_t size) noexcept;
+    // Makes `block` and the one behind it one block; both are in no FreeRuns.
+    void absorb_behind(Block *block) noexcept;
+    FreeRuns &runs_of(BlockState state) noexcept
+    {
+        return state == BlockState::kFree ? free_ : holes_;
+    }
+    // Makes a used block free or a hole, one with neighbours of its kind.
+    void settle(Block *block, BlockState state) noexcept;
+    // Makes a free block or a hole used.
+    void claim(Block *block) noexcept;
+
+    BlockSlab slab_;
+    FreeRuns free_, holes_;
+    uint64_t used_bytes_ = 0;
+    std::vector<std::unique_ptr<Extent>> extents_;
+};
+
+}  // namespace yoke
