@@ -2,6 +2,7 @@
 // value, and factors of a product.
 #pragma once
 
+#include "kernels/common/scaled_product.h"
 #include "kernels/common/vector_norm.h"
 
 YOKE_KERNELS_BEGIN
@@ -32,12 +33,29 @@ struct ShareOfMagnitude {
     }
 };
 
-// The product of all elements but one, x: from the product of those that are not 0, and the number of those that are.
-// With one 0 it is not 0 for that alone, with two for none.
-YOKE_HD double product_of_others(double product, int64_t zeros, double x)
-{
-    if (x == 0) return zeros == 1 ? product : 0.0;
-    return zeros ? 0.0 : product / x;
-}
+// The product of the elements that are not 0, and the number of those that are: from these follows the product of all
+// but one. With one 0 it is not 0 for that alone, with two for none.
+struct Factors {
+    ScaledProduct product;
+    int32_t zeros;  // 2: two or more
+
+    YOKE_HD static Factors none() { return {{1, 0}, 0}; }
+    YOKE_HD Factors with(double x) const
+    {
+        return x == 0 ? joined({{1, 0}, 1}) : Factors{product.times(ScaledProduct::of(x)), zeros};
+    }
+    YOKE_HD Factors joined(Factors other) const
+    {
+        int32_t both = zeros + other.zeros;
+        return {product.times(other.product), both > 2 ? 2 : both};
+    }
+    // `share` times the product of all elements but x.
+    YOKE_HD double others(double share, double x) const
+    {
+        if (zeros > (x == 0 ? 1 : 0)) return share * 0.0;
+        ScaledProduct rest = x == 0 ? product : product.over(ScaledProduct::of(x));
+        return rest.times(ScaledProduct::of(share)).value();
+    }
+};
 
 YOKE_KERNELS_END

@@ -37,8 +37,9 @@ YOKE_KERNEL(prod)
     yoke_dtype dtype = launch->operands[1].dtype;
     if (dtype_size(dtype) == 0) return bad_dtype(launch, "the result", dtype);
     return for_any(launch, "x", launch->operands[0].dtype, [&]<class T>() {
-        return reduce<T>(launch, kernels::Prod<compute_type<T>>(),
-                         [=](char *out, kernels::sum_type<T> state) { put_as(dtype, out, state); });
+        const kernels::Prod<compute_type<T>> op;
+        return reduce<T>(launch, op,
+                         [=](char *out, auto state) { put_as(dtype, out, op.project(state, 0)); });
     });
 }
 

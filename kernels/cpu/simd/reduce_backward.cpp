@@ -147,21 +147,14 @@ YOKE_KERNEL(_norm_backward)
     });
 }
 
-// g times the product of all other elements. The product is taken in double, where no product of a few halves or
-// floats leaves the range.
+// g times the product of all other elements.
 template <class T>
 static void spread_product(const Loop<2> &row, double g)
 {
     using C = compute_type<T>;
-    int64_t zeros = 0;
-    double product = 1;
-    for_elements<T>(row, [&](T &, C x) {
-        zeros += x == 0;
-        product *= x == 0 ? 1.0 : (double)x;
-    });
-    for_elements<T>(row, [&](T &out, C x) {
-        out = convert<T>(g * kernels::product_of_others(product, zeros, (double)x));
-    });
+    kernels::Factors all = kernels::Factors::none();
+    for_elements<T>(row, [&](T &, C x) { all = all.with((double)x); });
+    for_elements<T>(row, [&](T &out, C x) { out = convert<T>(all.others(g, (double)x)); });
 }
 
 YOKE_KERNEL(_prod_backward)

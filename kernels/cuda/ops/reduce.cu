@@ -6,7 +6,8 @@ YOKE_CUDA_BEGIN
 
 // ---- sums, products and extremes ------------------------------------------------------------------------------------
 
-// The kinds of a total but for sums of floats, which have kernels of their own; a kernel is told which one it is.
+// The kinds of a total but for sums and products of floats, which have kernels of their own; a kernel is told which one
+// it is.
 enum class Kind { kSum, kProduct, kExtreme };
 
 // A sum of integers, a product, or the largest or smallest element.
@@ -19,18 +20,18 @@ struct Total {
     Ordered<C> order;
 
     __device__ bool adds() const { return !is_float<C> && kind == Kind::kSum; }
+    __device__ bool multiplies() const { return !is_float<C> && kind == Kind::kProduct; }
     __device__ Element element(C x) const { return order.turned(x); }
     __device__ State init() const
     {
         if (adds()) return (C)0;
-        return kind == Kind::kProduct ? kernels::Prod<C>().init() : kernels::Amax<C>().init();
+        return multiplies() ? (C)1 : kernels::Amax<C>().init();
     }
     __device__ State reduce(State s, Element x, int64_t) const { return combine(s, x); }
     __device__ State combine(State a, State b) const
     {
         if (adds()) return kernels::Add()(a, b);
-        return kind == Kind::kProduct ? kernels::Prod<C>().combine(a, b)
-                                      : kernels::Amax<C>().combine(a, b);
+        return multiplies() ? kernels::Mul()(a, b) : kernels::Amax<C>().combine(a, b);
     }
     __device__ void put(char *out, State state) const
     {
@@ -48,14 +49,24 @@ struct FloatTotal : OfValues<C, kernels::FloatSum<C>> {
     }
 };
 
+template <class In, class C = typename In::Value>
+struct FloatProduct : OfValues<C, kernels::FloatProd<C>> {
+    __device__ void put(char *out, kernels::ScaledProduct state) const
+    {
+        put_one<In>(this->dtype, out, this->project(state, 0));
+    }
+};
+
 static yoke_status reduce_by_kind(const yoke_launch *launch, Kind kind, bool smallest,
                                   double divisor = 1)
 {
     const yoke_dtype from = launch->operands[0].dtype, to = launch->operands[1].dtype;
     return for_any_format(launch, "x", from, [&]<class In>() {
         using C = typename In::Value;
-        if constexpr (is_float<C>)
+        if constexpr (is_float<C>) {
             if (kind == Kind::kSum) return reduce<In>(launch, FloatTotal<In>{{{}, to}, divisor});
+            if (kind == Kind::kProduct) return reduce<In>(launch, FloatProduct<In>{{{}, to}});
+        }
         return reduce<In>(launch, Total<In>{kind, to, Ordered<C>(smallest)});
     });
 }

@@ -239,35 +239,22 @@ YOKE_KERNEL(_norm_backward)
     return share_among_ties(launch, true);
 }
 
-// The product of what is not 0, and how many are 0. In double, where no product of a few halves or floats leaves the
-// range.
-struct ProductAndZeros {
-    double product;
-    int64_t zeros;
-};
-
 template <class C>
-struct Factors {
+struct AllFactors {
     using Element = C;
-    using State = ProductAndZeros;
+    using State = kernels::Factors;
     __device__ Element element(C x) const { return x; }
-    __device__ State init() const { return {1, 0}; }
-    __device__ State reduce(State s, Element x, int64_t) const
-    {
-        return {s.product * (x == 0 ? 1.0 : (double)x), s.zeros + (x == 0)};
-    }
-    __device__ State combine(State a, State b) const
-    {
-        return {a.product * b.product, a.zeros + b.zeros};
-    }
+    __device__ State init() const { return State::none(); }
+    __device__ State reduce(State s, Element x, int64_t) const { return s.with((double)x); }
+    __device__ State combine(State a, State b) const { return a.joined(b); }
     __device__ void put(char *out, State s) const { *(State *)out = s; }
 };
 
 template <class C>
 struct SpreadProduct {
-    __device__ double operator()(C g, C x, ProductAndZeros all) const
+    __device__ double operator()(C g, C x, kernels::Factors all) const
     {
-        return (double)g * kernels::product_of_others(all.product, all.zeros, (double)x);
+        return all.others((double)g, (double)x);
     }
 };
 
@@ -279,11 +266,11 @@ YOKE_KERNEL(_prod_backward)
     return for_float_format(launch, "x", x.dtype, [&]<class In>() {
         using C = typename In::Value;
         PerResult products(launch);
-        if (yoke_status status = products.reserve<ProductAndZeros>(grad)) return status;
+        if (yoke_status status = products.reserve<kernels::Factors>(grad)) return status;
         const ReduceAxes axes = axes_beside(grad, x, products.operand);
-        if (yoke_status status = reduce<In>(launch, axes, Factors<C>())) return status;
-        return spread<In, C, ProductAndZeros>(launch, out, SpreadProduct<C>(), grad, x,
-                                              products.operand);
+        if (yoke_status status = reduce<In>(launch, axes, AllFactors<C>())) return status;
+        return spread<In, C, kernels::Factors>(launch, out, SpreadProduct<C>(), grad, x,
+                                               products.operand);
     });
 }
 
