@@ -31,10 +31,10 @@ Reading whole_names(std::string_view text)
     return {"=" + std::string(text)};
 }
 
-Reading flag(std::string_view text)
+// PyTorch's switches that any value turns on.
+Reading any_value(std::string_view text)
 {
-    if (text == "0" || text == "1") return {std::string(text)};
-    return {std::nullopt, "0 or 1"};
+    return {text == "0" ? "0" : "1"};
 }
 
 Reading denied_flag(std::string_view text)

@@ -15,16 +15,32 @@
 namespace yoke {
 
 // Entries that are counted and can be made to fail.
-#define YOKE_HOLLOW_ENTRIES(X)                                                                 \
-    X(device_synchronize)                                                                      \
-    X(alloc)                                                                                   \
-    X(free)                                                                                    \
-    X(mem_info)                                                                                \
-    X(host_alloc)                                                                              \
-    X(host_free) X(vmm_granularity) X(vmm_reserve) X(vmm_release) X(vmm_create) X(vmm_destroy) \
-        X(vmm_map) X(vmm_unmap) X(stream_create) X(stream_destroy) X(stream_synchronize)       \
-            X(stream_query) X(event_create) X(event_destroy) X(event_record) X(event_wait)     \
-                X(event_query) X(event_synchronize) X(copy) X(fill)
+#define YOKE_HOLLOW_ENTRIES(X) \
+    X(device_synchronize)      \
+    X(alloc)                   \
+    X(free)                    \
+    X(mem_info)                \
+    X(host_alloc)              \
+    X(host_free)               \
+    X(vmm_granularity)         \
+    X(vmm_reserve)             \
+    X(vmm_release)             \
+    X(vmm_create)              \
+    X(vmm_destroy)             \
+    X(vmm_map)                 \
+    X(vmm_unmap)               \
+    X(stream_create)           \
+    X(stream_destroy)          \
+    X(stream_synchronize)      \
+    X(stream_query)            \
+    X(event_create)            \
+    X(event_destroy)           \
+    X(event_record)            \
+    X(event_wait)              \
+    X(event_query)             \
+    X(event_synchronize)       \
+    X(copy)                    \
+    X(fill)
 
 enum class HollowEntry {
 #define YOKE_HOLLOW_NAME(name) name,

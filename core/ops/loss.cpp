@@ -150,8 +150,9 @@ void infer_cross_entropy(CrossEntropyArgs a, Plan &plan)
              plan.name(), a.label_smoothing());
     const yoke_dtype accumulated = accumulated_dtype(x.dtype);
     plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
-    plan.result(target.shape(), accumulated);  // log-sum-exp of each row
-    plan.result({}, accumulated);              // how many rows count
+    // Of each row the maximum, and the logarithm of the sum beside it; then how many rows count.
+    plan.result(Dims{target.shape_[0], 2}, accumulated);
+    plan.result({}, accumulated);
 }
 
 void vjp_cross_entropy(CrossEntropyArgs a, Backward &b)

@@ -2221,15 +2221,15 @@ struct LogSoftmaxBackwardArgs : Args {
 // _cross_entropy_backward: The gradient of cross_entropy with respect to the logits.
 struct CrossEntropyBackwardArgs : Args {
     using Args::Args;
-    enum : int { kGrad, kX, kTarget, kLse, kDenominator, kReduction, kIgnoreIndex, kLabelSmoothing };
+    enum : int { kGrad, kX, kTarget, kNorms, kDenominator, kReduction, kIgnoreIndex, kLabelSmoothing };
     const yoke_tensor &grad() const { return Args::tensor(kGrad); }
     void set_grad(const yoke_tensor &v) { Args::set_tensor(kGrad, v); }
     const yoke_tensor &x() const { return Args::tensor(kX); }
     void set_x(const yoke_tensor &v) { Args::set_tensor(kX, v); }
     const yoke_tensor &target() const { return Args::tensor(kTarget); }
     void set_target(const yoke_tensor &v) { Args::set_tensor(kTarget, v); }
-    const yoke_tensor &lse() const { return Args::tensor(kLse); }
-    void set_lse(const yoke_tensor &v) { Args::set_tensor(kLse, v); }
+    const yoke_tensor &norms() const { return Args::tensor(kNorms); }
+    void set_norms(const yoke_tensor &v) { Args::set_tensor(kNorms, v); }
     const yoke_tensor &denominator() const { return Args::tensor(kDenominator); }
     void set_denominator(const yoke_tensor &v) { Args::set_tensor(kDenominator, v); }
     std::string_view reduction() const { return Args::string(kReduction); }
@@ -3112,7 +3112,7 @@ Tensor norm_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_t
 Tensor logsumexp_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &out);
 Tensor softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
 Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int64_t axis);
-Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
+Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &norms, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing);
 Tensor nll_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index);
 Tensor pair_loss(const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, bool reduce, double divisor);
 Tensor pair_loss_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const char *kind, double beta, double divisor, bool of_target);

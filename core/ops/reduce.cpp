@@ -216,12 +216,16 @@ void vjp_std(StdArgs a, Backward &b)
     const Tensor share = ops::div(grad, divisor_of(a, grad));
     const Tensor deviation = ops::view(b.out(2), grad->shape());
     // Where all elements are equal, the root has no slope; 0 is as good as any, and does no harm.
-    const Tensor inverse = ops::where(ops::eq(deviation, 0.0), 0.0, ops::div(1.0, deviation));
-    // In float64 the product of both may leave the range where the gradient does not.
-    if (a.x().dtype == YOKE_F64)
-        b.set(a.kX, ops::mul(deviations(a, b, inverse), share));
-    else
-        b.set(a.kX, deviations(a, b, ops::mul(share, inverse)));
+    const auto inverse_of = [&](const Tensor &size) {
+        return ops::where(ops::eq(deviation, 0.0), 0.0, ops::div(1.0, size));
+    };
+    if (a.x().dtype != YOKE_F64)
+        return b.set(a.kX, deviations(a, b, ops::mul(share, inverse_of(deviation))));
+    // In float64 products and the inverse may leave the range where the gradient does not.
+    const Tensor is_tiny = ops::cast(ops::lt(deviation, 1e-290), YOKE_F64);
+    const Tensor scale = ops::add(ops::mul(is_tiny, 0x1p200), 1.0);
+    const Tensor slope = ops::mul(deviations(a, b, scale), inverse_of(ops::mul(deviation, scale)));
+    b.set(a.kX, ops::mul(slope, share));
 }
 
 void infer_norm(NormArgs a, Plan &plan)
@@ -241,8 +245,13 @@ void vjp_norm(NormArgs a, Backward &b)
 
 void vjp_logsumexp(LogsumexpArgs a, Backward &b)
 {
-    const Tensor grad = beside(b.grad(), a.x(), *a.axis());
-    b.set(a.kX, ops::logsumexp_backward(grad, a.x(), beside(b.out(), a.x(), *a.axis())));
+    const Tensor grad = beside(b.grad(), a.x(), *a.axis()), out = beside(b.out(), a.x(), *a.axis());
+    // The result is rounded: of a large one exp(x - out) is off by far more than a rounding, for all elements alike.
+    const Tensor weights = ops::logsumexp_backward(ops::ones_like(grad), a.x(), out);
+    const Tensor total = ops::sum(weights, *a.axis(), true, grad->dtype);
+    // Where a result is infinite there is no such total.
+    const Tensor share = ops::where(ops::gt(total, 0.0), ops::div(grad, total), grad);
+    b.set(a.kX, ops::logsumexp_backward(share, a.x(), out));
 }
 
 void infer_cumsum(CumsumArgs a, Plan &plan)

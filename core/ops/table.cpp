@@ -944,7 +944,7 @@ const ArgSpec kCrossEntropyBackwardArgs[] = {
     {"grad", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"x", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"target", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
-    {"lse", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
+    {"norms", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"denominator", ArgType::kTensor, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"reduction", ArgType::kString, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
     {"ignore_index", ArgType::kInt, ArgRole::kNone, false, false, {YOKE_ARG_NONE, 0, {}}},
@@ -5423,7 +5423,7 @@ const OpDef kOps[YOKE_OP_COUNT] = {
     },
     {
         .name = "_cross_entropy_backward",
-        .signature = "_cross_entropy_backward(grad: tensor, x: tensor, target: tensor, lse: tensor, denominator: tensor, reduction: str, ignore_index: int, label_smoothing: float) -> plain",
+        .signature = "_cross_entropy_backward(grad: tensor, x: tensor, target: tensor, norms: tensor, denominator: tensor, reduction: str, ignore_index: int, label_smoothing: float) -> plain",
         .doc = "The gradient of cross_entropy with respect to the logits.",
         .family = "loss",
         .args = kCrossEntropyBackwardArgs,
@@ -7552,9 +7552,9 @@ Tensor log_softmax_backward(const yoke_tensor &grad, const yoke_tensor &out, int
     return run_one(YOKE_OP__LOG_SOFTMAX_BACKWARD, args);
 }
 
-Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &lse, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing)
+Tensor cross_entropy_backward(const yoke_tensor &grad, const yoke_tensor &x, const yoke_tensor &target, const yoke_tensor &norms, const yoke_tensor &denominator, const char *reduction, int64_t ignore_index, double label_smoothing)
 {
-    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_tensor(lse), arg_tensor(denominator), arg_string(reduction), arg_int(ignore_index), arg_float(label_smoothing)};
+    yoke_arg args[] = {arg_tensor(grad), arg_tensor(x), arg_tensor(target), arg_tensor(norms), arg_tensor(denominator), arg_string(reduction), arg_int(ignore_index), arg_float(label_smoothing)};
     return run_one(YOKE_OP__CROSS_ENTROPY_BACKWARD, args);
 }
 

@@ -269,11 +269,11 @@ TEST(CpuLoss, CrossEntropyAndItsGradientAgreeWithTheFormula)
                         for (double loss : losses) total += loss * scale;
                         Array target(YOKE_I64, {rows}, targets),
                             loss(dtype, none ? std::vector<int64_t>{rows} : std::vector<int64_t>{});
-                        Array lse(wide, {rows}), count(wide, {}), out(dtype, {rows, classes});
+                        Array norms(wide, {rows, 2}), count(wide, {}), out(dtype, {rows, classes});
                         std::vector<yoke_arg> params = {text(reduction), integer(-100),
                                                         number(smoothing)};
                         ASSERT_EQ(launch(level, YOKE_OP_CROSS_ENTROPY,
-                                         {x, target, loss, lse, count}, 2, params),
+                                         {x, target, loss, norms, count}, 2, params),
                                   YOKE_OK);
                         std::string what = level.name + reduction + std::to_string(dtype);
                         expect_near(loss.values(), none ? losses : std::vector<double>{total},
@@ -281,7 +281,7 @@ TEST(CpuLoss, CrossEntropyAndItsGradientAgreeWithTheFormula)
                         EXPECT_EQ(count.at(0), used);
                         Array grad(dtype, loss.shape, std::vector<double>(loss.numel(), 2));
                         ASSERT_EQ(launch(level, YOKE_OP__CROSS_ENTROPY_BACKWARD,
-                                         {grad, x, target, lse, count, out}, 5, params),
+                                         {grad, x, target, norms, count, out}, 5, params),
                                   YOKE_OK);
                         expect_near(out.values(), dx, 2 * tolerance(dtype), what + " backward");
                     }
@@ -291,9 +291,9 @@ TEST(CpuLoss, ATargetThatIsNoClassIsRefusedByPlaceAndValue)
 {
     for (const Level &level : levels()) {
         Array x(YOKE_F32, {3, 4}, ramp(12)), target(YOKE_I32, {3}, {0, 4, 1}), loss(YOKE_F32, {}),
-            lse(YOKE_F32, {3}), count(YOKE_F32, {});
+            norms(YOKE_F32, {3, 2}), count(YOKE_F32, {});
         std::vector<yoke_arg> params = {text("mean"), integer(-100), number(0)};
-        EXPECT_EQ(launch(level, YOKE_OP_CROSS_ENTROPY, {x, target, loss, lse, count}, 2, params),
+        EXPECT_EQ(launch(level, YOKE_OP_CROSS_ENTROPY, {x, target, loss, norms, count}, 2, params),
                   YOKE_E_INDEX);
         std::string error = take_error();
         EXPECT_NE(error.find("target[1] is 4"), std::string::npos) << error;

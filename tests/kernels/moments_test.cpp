@@ -1,5 +1,6 @@
 // Variance, logsumexp, norms, extremes and truth against plain loops in double; keys against the order of sorting.
 #include "kernels/common/moments.h"
+#include "kernels/common/prod.h"
 #include "kernels/common/sort_key.h"
 #include "kernels/common/vector_norm.h"
 

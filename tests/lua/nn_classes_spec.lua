@@ -54,6 +54,11 @@ describe("each class of nn", function()
         function Net:init(width) self.width = width end
         fails("type", { "Net", "argument 2 is 3; it takes at most 1" }, Net, 2, 3)
         fails("type", { "Bare", "argument 1 is 'x'; it takes at most 0" }, Bare, "x")
+        local x = yoke.ones { 1, 4, 4 }
+        fails("type", { "Linear:forward", "argument 2 is", "it takes at most 1" }, yoke.nn.Linear(4, 2), x, x)
+        fails("type", { "MultiheadAttention:forward", "argument 3 is", "it takes at most 2" }, yoke.nn.MultiheadAttention(4, 2), x, x, x)
+        fails("type", { "ModuleList", "no argument 'nonsense'" }, yoke.nn.ModuleList, { nonsense = 1 })
+        fails("type", { "ModuleList", "no argument '5'" }, yoke.nn.ModuleList, { yoke.nn.ReLU(), [5] = yoke.nn.ReLU() })
         assert.equal(2, Net(2, nil).width)
     end)
 

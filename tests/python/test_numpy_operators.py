@@ -3,6 +3,7 @@
 import operator
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -230,6 +231,20 @@ def test_a_class_that_asks_numpy_for_its_operators_is_asked():
             return "mine"
 
     assert yoke.ones(1) + Units() == "mine" and (yoke.ones(1) == Units()) == "mine"
+
+
+@pytest.mark.parametrize("kind", ["bool_", "int8", "uint8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"])
+def test_a_numpy_scalar_is_a_number_on_either_side(kind):
+    t, one = yoke.tensor([1., 2.]), getattr(np, kind)(1)
+    tenth = yoke.tensor([0.1])
+    assert (np.float64(0.1) == tenth).tolist() == (tenth == np.float64(0.1)).tolist() == [True], "a number is rounded to the tensor's dtype"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for operate in (each for each in OPERATORS.values() if each is not operator.matmul):
+            for ours, plain in ((operate(one, t), operate(1, t)), (operate(t, one), operate(t, 1))):
+                assert ours.tolist() == plain.tolist() and ours.dtype == plain.dtype, operate
+    with pytest.raises(yoke.TypeError, match=r"write x\.real"):
+        np.complex64(1) == t
 
 
 def test_an_op_says_how_an_array_becomes_a_tensor():

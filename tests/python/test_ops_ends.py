@@ -15,7 +15,7 @@ from test_ops_grad import gradients
 # Ops that do not hold this: of which variants, and why.
 EXCEPTIONS = {
     "binary_cross_entropy": ("", "it holds logarithms above -100, and the slope's divisor above 1e-12, as PyTorch defines it"),
-    "scaled_dot_product_attention": (r"e\+(?!.* in input [23])|near max(?!.* in input 3)", "its scores are products of two inputs; where one is infinite the row is NaN, as in softmax"),
+    "scaled_dot_product_attention": (r"e\+(?!.* in input [23])|near max(?!.* in input 3)", "its scores are products of two inputs; where one is infinite the row is NaN, as in softmax. Values are added up over the keys before the division by their weights, so that those near the largest number overflow"),
     "layer_norm": ("near max, of one sign", "the gradient adds up grad times weight over a row, which overflows for weights near the largest number"),
     "rms_norm": ("near max, of one sign", "the same sum"),
     "group_norm": ("near max, of one sign in input 1", "weight over deviation is formed once a channel, and overflows for weights near the largest number"),

@@ -197,7 +197,8 @@ except yoke.CollectiveError as error:
 @pytest.mark.parametrize("joins", [False, True])
 @pytest.mark.parametrize("raises, words", [("raise Outcome('reason 4711')", "Outcome: reason 4711"),
                                            ("raise KeyboardInterrupt('reason %d' % 4711)", "KeyboardInterrupt: reason 4711"),
-                                           ("raise RuntimeError('reason %d \\ud800' % 4711)", r"RuntimeError: reason 4711 \ud800")])
+                                           ("raise RuntimeError('reason %d \\ud800' % 4711)", r"RuntimeError: reason 4711 \ud800"),
+                                           ("raise ValueError('reason \\0 %d' % 4711)", r"ValueError: reason \x00 4711")])
 def test_whatever_a_rank_raises_comes_with_its_traceback(tmp_path, joins, raises, words):
     out, err, code = run(tmp_path, f"""
 class Outcome(BaseException): pass

@@ -46,6 +46,14 @@ _INSTEAD = {"f": 'x.astype("float64")', "i": 'x.astype("int64")', "u": 'x.astype
             "M": 'x.astype("int64")', "V": 'x["field"]'}
 
 
+def plain(name: str, value: Any) -> Any:
+    """A NumPy scalar as Python's number, which has no dtype beside a tensor; any other value as it is. NumPy's comparisons
+    make arrays without axes of their scalars."""
+    numpy = sys.modules["numpy"]
+    kinds = (numpy.generic, numpy.ndarray) if name in _COMPARISONS else numpy.generic
+    return value.item() if isinstance(value, kinds) and value.ndim == 0 and value.dtype.kind in "biuf" and value.dtype.itemsize <= 8 else value
+
+
 def operand(call: str, value: Any, other: Tensor) -> Tensor:
     """`value`, a NumPy array, as the tensor that an operator computes with beside `other`; TypeError for any other array."""
     numpy = sys.modules.get("numpy")  # of an array, the module is there
@@ -75,13 +83,16 @@ _OPERATORS = {
 }
 
 
+_COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+
+
 def ufunc(function: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
     """An operator of NumPy's of which one side is a tensor, with `out` also in place; TypeError for another function."""
     name = function.__name__
     if name not in _OPERATORS or method != "__call__" or options or not any(isinstance(x, Tensor) for x in inputs):
         ours = f"yoke.{name}, or " if hasattr(_yoke, name) else ""
         raise _yoke.TypeError(f"numpy.{name}(): NumPy's functions do not take tensors; write {ours}numpy.{name} of x.numpy()")
-    x, y = inputs
+    x, y = (plain(name, each) for each in inputs)
     forward, reflected = _OPERATORS[name]
     result = getattr(Tensor, forward)(x, y) if isinstance(x, Tensor) else getattr(Tensor, reflected)(y, x)
     if result is NotImplemented:

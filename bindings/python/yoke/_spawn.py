@@ -89,4 +89,4 @@ def _cause(error: BaseException) -> str:
     """Returns what the caller is told of a rank's end: a traceback, the text of sys.exit(text), or nothing."""
     if isinstance(error, SystemExit):
         return "" if error.code is None or isinstance(error.code, int) else str(error.code)
-    return traceback.format_exc()
+    return traceback.format_exc().replace("\0", "\\x00")  # the text becomes a string of C

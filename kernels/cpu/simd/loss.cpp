@@ -58,15 +58,16 @@ struct Classes {
     }
 };
 
-// One row's loss, and the logarithm of its sum of exp.
+// One row's loss; its norms are its maximum and the logarithm of its sum of exp beside that.
 template <class T>
 static compute_type<T> row_loss(const Classes &classes, const T *x, int64_t index,
-                                compute_type<T> *lse)
+                                compute_type<T> *norms)
 {
     using C = compute_type<T>;
     int64_t stride = classes.x.strides[1];
     auto state = kernels::softmax_state(x, stride, classes.count);
-    *lse = state.max + kernels::log(state.sum);
+    norms[0] = state.max;
+    norms[1] = kernels::log(state.sum);
     if (index == classes.ignored) return (C)0;
     C loss = state.cross_entropy(load<T>(x[index * stride]));
     if (classes.smoothing == 0) return loss;
@@ -83,12 +84,12 @@ static yoke_status mean_loss(const yoke_launch *launch, const Classes &classes, 
     const yoke_operand &loss = launch->operands[2];
     Scratch scratch(launch);
     if (yoke_status status = scratch.reserve((uint64_t)classes.rows * sizeof(C))) return status;
-    C *losses = static_cast<C *>(scratch.data()), *lse = data_of<C>(launch->operands[3]);
+    C *losses = static_cast<C *>(scratch.data()), *norms = data_of<C>(launch->operands[3]);
     int64_t grain = max(1, kGrain / 8 / max(1, classes.count));
     parallel_range(classes.rows, grain, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; row++)
             losses[row] = row_loss<T>(classes, data_of<T>(classes.x) + row * classes.x.strides[0],
-                                      classes.at(row), &lse[row]);
+                                      classes.at(row), &norms[2 * row]);
     });
     *data_of<C>(launch->operands[4]) = (C)used;
     if (classes.reduction.none) {
@@ -118,21 +119,24 @@ YOKE_KERNEL(cross_entropy)
 
 // g (p_j - smoothing / classes), and at the target another -g (1 - smoothing).
 template <class T>
-static void row_gradient(const Classes &classes, const T *x, compute_type<T> lse, int64_t index,
-                         compute_type<T> g, T *dx, int64_t dx_stride)
+static void row_gradient(const Classes &classes, const T *x, const compute_type<T> *norms,
+                         int64_t index, compute_type<T> g, T *dx, int64_t dx_stride)
 {
     using C = compute_type<T>;
     int64_t n = classes.count, stride = classes.x.strides[1];
+    const C most = norms[0],
+            log_sum = norms[1];  // their sum would be off by a rounding of the greater
     C share = (C)(classes.smoothing / (double)n), rest = (C)(1 - classes.smoothing);
     if (stride == 1 && dx_stride == 1) {
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
-            dx[j] = store<T>(g * (kernels::exp(load<T>(x[j]) - lse) - share));
+            dx[j] = store<T>(g * (kernels::exp((load<T>(x[j]) - most) - log_sum) - share));
     } else {
         for (int64_t j = 0; j < n; j++)
-            dx[j * dx_stride] = store<T>(g * (kernels::exp(load<T>(x[j * stride]) - lse) - share));
+            dx[j * dx_stride] =
+                store<T>(g * (kernels::exp((load<T>(x[j * stride]) - most) - log_sum) - share));
     }
-    C p = kernels::exp(load<T>(x[index * stride]) - lse) - share;
+    C p = kernels::exp((load<T>(x[index * stride]) - most) - log_sum) - share;
     dx[index * dx_stride] = store<T>(g * (p - rest));
 }
 
@@ -141,9 +145,9 @@ static yoke_status logit_gradient(const yoke_launch *launch, const Classes &clas
 {
     using C = compute_type<T>;
     const yoke_operand *o = launch->operands;
-    const yoke_operand &grad = o[0], &lse = o[3], &dx = o[5];
+    const yoke_operand &grad = o[0], &norms = o[3], &dx = o[5];
     C divisor = classes.reduction.mean ? *data_of<C>(o[4]) : (C)1;
-    int64_t grad_step = grad.ndim ? grad.strides[0] : 0, lse_step = lse.ndim ? lse.strides[0] : 0;
+    int64_t grad_step = grad.ndim ? grad.strides[0] : 0;
     int64_t grain = max(1, kGrain / 8 / max(1, classes.count));
     parallel_range(classes.rows, grain, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; row++) {
@@ -155,7 +159,7 @@ static yoke_status logit_gradient(const yoke_launch *launch, const Classes &clas
             }
             C g = load<T>(data_of<T>(grad)[row * grad_step]) / divisor;
             row_gradient<T>(classes, data_of<T>(classes.x) + row * classes.x.strides[0],
-                            data_of<C>(lse)[row * lse_step], index, g, to, dx.strides[1]);
+                            data_of<C>(norms) + 2 * row, index, g, to, dx.strides[1]);
         }
     });
     return YOKE_OK;

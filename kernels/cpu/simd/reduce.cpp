@@ -1,5 +1,6 @@
 // sum, mean, prod, amax, amin, all and any over any set of axes.
 #include "kernels/cpu/simd/reduce.h"
+#include "kernels/common/prod.h"
 
 YOKE_SIMD_BEGIN
 

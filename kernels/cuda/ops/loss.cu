@@ -79,7 +79,7 @@ inline constexpr int kBlocksOf = sizeof(T) == 8 ? 1 : 0;
 template <class T>
 __global__ void __launch_bounds__(kMostThreads, kBlocksOf<T>)
     row_losses(ClassRows<T> x, Targets targets, compute_type<T> smoothing, LossPlace<T> to,
-               compute_type<T> *lse, int group)
+               compute_type<T> *norms, int group)
 {
     using C = compute_type<T>;
     const Member member(group);
@@ -92,7 +92,8 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksOf<T>)
         state.join(group, smooths);
         if (member.in_group > 0 || row >= targets.count) continue;
         const SoftmaxState<C> softmax = state.softmax;
-        lse[row] = softmax.max + kernels::log(softmax.sum);
+        norms[2 * row] = softmax.max;
+        norms[2 * row + 1] = kernels::log(softmax.sum);
         const int64_t index = targets.class_of(row, true);
         C loss = (C)0;
         if (index >= 0) loss = softmax.cross_entropy(x.at(row, index));
@@ -138,14 +139,16 @@ YOKE_KERNEL(cross_entropy)
 template <class T>
 struct LogitSlope {
     using C = compute_type<T>;
-    C lse, share, rest, g;
+    C most, log_sum;  // their sum would be off by a rounding of the greater
+    C share, rest, g;
     int64_t target;  // -1 where the row does not count
 
     template <int V>
     __device__ void apply(int64_t i, C (&x)[V]) const
     {
         YOKE_UNROLL
-        for (int k = 0; k < V; k++) x[k] = exp_as_stored<FormatOfStored<T>>(x[k] - lse) - share;
+        for (int k = 0; k < V; k++)
+            x[k] = exp_as_stored<FormatOfStored<T>>((x[k] - most) - log_sum) - share;
         if (target >= i && target < i + V) {
             YOKE_UNROLL
             for (int k = 0; k < V; k++)
@@ -159,8 +162,7 @@ struct LogitSlope {
 template <class T>
 __global__ void __launch_bounds__(kMostThreads, kBlocksOf<T>)
     logit_gradients(ClassRows<T> x, Targets targets, Upstream<T> upstream,
-                    const compute_type<T> *lse, int64_t lse_step, double smoothing, ClassRows<T> dx,
-                    int group)
+                    const compute_type<T> *norms, double smoothing, ClassRows<T> dx, int group)
 {
     using C = compute_type<T>;
     constexpr int V = kPackLength<T>, kPacks = 2;
@@ -170,8 +172,9 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksOf<T>)
     for (int64_t row = blockIdx.x * member.groups() + member.number(); row < targets.count;
          row += gridDim.x * member.groups()) {
         const int64_t index = targets.class_of(row, member.in_group == 0);
-        const LogitSlope<T> slope{lse[row * lse_step], share, rest,
-                                  index < 0 ? (C)0 : upstream.at(row), index};
+        const LogitSlope<T> slope{
+            norms[2 * row], norms[2 * row + 1], share, rest, index < 0 ? (C)0 : upstream.at(row),
+            index};
         const int skew = x.skew(row);
         const ClassRow<T> from(x, row, skew), to(dx, row, skew);
         for (int64_t i = member.in_group * V - skew; i < x.count; i += apart * kPacks) {
@@ -192,7 +195,7 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksOf<T>)
 YOKE_KERNEL(_cross_entropy_backward)
 {
     const yoke_operand *o = launch->operands;
-    const yoke_operand &grad = o[0], &x = o[1], &target = o[2], &lse = o[3], &dx = o[5];
+    const yoke_operand &grad = o[0], &x = o[1], &target = o[2], &norms = o[3], &dx = o[5];
     if (const yoke_status status = check_target(launch, target)) return status;
     if (grad.dtype != x.dtype) return bad_dtype(launch, "grad", grad.dtype);
     const Call call(launch, x, target, YOKE_OP_CROSS_ENTROPY);
@@ -201,8 +204,8 @@ YOKE_KERNEL(_cross_entropy_backward)
         const Sharing sharing = share_classes(x.shape[1], kPackLength<T>);
         return start(launch, logit_gradients<T>, row_grid(launch, x.shape[0], sharing),
                      ClassRows<T>(x), call.targets, Upstream<T>(grad, o[4], call.reduction.mean),
-                     data_of<const compute_type<T>>(lse), lse.ndim ? lse.strides[0] : (int64_t)0,
-                     float_param(launch->params[2]), ClassRows<T>(dx), sharing.group);
+                     data_of<const compute_type<T>>(norms), float_param(launch->params[2]),
+                     ClassRows<T>(dx), sharing.group);
     });
 }
 

@@ -1,4 +1,5 @@
 // sum, mean, prod, amax, amin, all and any over any set of axes.
+#include "kernels/common/prod.h"
 #include "kernels/cuda/ops/extreme.cuh"
 #include "kernels/cuda/ops/reduce.cuh"
 

@@ -37,6 +37,11 @@ function containers.ModuleList:init(modules)
         core.raise("type", "ModuleList", ("argument 'modules' is a %s; it takes a list of modules"):format(type(modules)))
     end
     for _, module in ipairs(modules or {}) do self:append(module) end
+    for key in pairs(modules or {}) do
+        if math.type(key) ~= "integer" or key < 1 or key > #self then
+            core.raise("type", "ModuleList", ("there is no argument '%s'; it takes modules alone: nn.ModuleList{a, b}"):format(key))
+        end
+    end
 end
 
 return containers

@@ -81,9 +81,9 @@ function Module:extend(class_name)
         __index = make_index(class),
         __newindex = newindex,
         __call = function(instance, ...)
-            local checkpoint = members[instance].checkpoint
-            if checkpoint then return core.checkpoint(checkpoint, instance.forward, instance, ...) end
-            return instance:forward(...)
+            options.refuse_more(instance.class_name .. ":forward", instance.forward, ...)
+            if not members[instance].checkpoint then return instance:forward(...) end
+            return core.checkpoint(members[instance].checkpoint, instance.forward, instance, ...)
         end,
         __tostring = self.describe,
         __len = self.length,
@@ -104,7 +104,7 @@ end
 
 function Module:init() end
 
-function Module:forward()
+function Module:forward(...)
     core.raise("unsupported", self.class_name, "it has no forward(); a module must define one")
 end
 
