@@ -13,17 +13,17 @@ namespace yoke {
 
 class FreeRuns {
 public:
-    // A block of at least `size` bytes, or null; it stays here. A block of the same bin may fit and not be seen: then
-    // one of the next larger bin is given.
+    // Returns a block of at least `size` bytes, or null. The block stays in the set. Of the bin that `size` falls into
+    // only the lowest block is looked at; if that block is too small, a larger bin serves.
     Block *find(uint64_t size) const noexcept;
-    // The block of the greatest bin, or null.
+    // Returns a block of the greatest bin, or null.
     Block *largest() const noexcept;
     void insert(Block *block) noexcept;
     void erase(Block *block) noexcept;
     uint64_t bytes() const noexcept { return bytes_; }
     bool empty() const noexcept { return powers_ == 0; }
 
-    // f(block) for each block of at least `size` bytes, as long as f returns true; f changes no block.
+    // Calls f(block) for each block of at least `size` bytes while f returns true. f must change no block.
     template <class F>
     void each(uint64_t size, const F &f) const
     {
@@ -36,7 +36,7 @@ private:
     static constexpr int kStepBits = 4, kSteps = 1 << kStepBits;
     static constexpr int kBins = 64 * kSteps;
 
-    // The bin of blocks of that size. Sizes below kSteps have a bin each.
+    // Returns the bin of blocks of that size. Sizes below kSteps have a bin each.
     static int bin_of(uint64_t size) noexcept
     {
         if (size < kSteps) return static_cast<int>(size);
@@ -44,11 +44,11 @@ private:
         return ((power - kStepBits + 1) << kStepBits) +
                static_cast<int>((size >> (power - kStepBits)) & (kSteps - 1));
     }
-    // The first bin from `bin` on that has a block, or -1.
+    // Returns the first bin from `bin` on that has a block, or -1.
     int next_bin(int bin) const noexcept;
     static Block *meld(Block *a, Block *b) noexcept;
     static Block *meld_siblings(Block *first) noexcept;
-    // The block behind this one in its heap, parents before children. A heap may be as deep as it has blocks.
+    // Returns the block behind this one in its heap, parents before children. A heap may be as deep as it has blocks.
     static Block *next_of(Block *block) noexcept
     {
         if (block->child) return block->child;

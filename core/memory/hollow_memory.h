@@ -1,5 +1,5 @@
 // hollow_memory.h: addresses of a hollow device: plain blocks, ranges, chunks and maps, and no byte behind any of them.
-// An address serves once: who uses one that was given back is found out.
+// Each address is given once, so that a use after free is found.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ public:
     // `unit` divides the sizes of ranges and chunks; `alignment` is that of plain blocks. Both are powers of two.
     HollowMemory(uint64_t capacity, uint64_t unit, uint64_t alignment);
 
-    // Each gives the reason of a refusal, or "". A shortage is told by `is_short` of the last call.
+    // Return the reason of a refusal, or "". After the last call is_short() says whether it was a shortage.
     std::string alloc(uint64_t bytes, uint64_t *address);
     std::string free(uint64_t address, uint64_t bytes);
     std::string reserve(uint64_t bytes, uint64_t *address);
@@ -33,7 +33,7 @@ public:
     size_t range_count() const { return ranges_.size(); }
     size_t chunk_count() const { return chunks_.size(); }
 
-    // Whether all of these bytes may be used: they lie in one plain block, or chunks are mapped there.
+    // Returns whether all of these bytes may be used: they lie in one plain block, or chunks are mapped there.
     bool is_backed(uint64_t address, uint64_t bytes) const;
 
 private:
@@ -45,7 +45,7 @@ private:
     std::string take(uint64_t bytes);
     std::string check_size(uint64_t bytes, const char *what) const;
     uint64_t new_address(uint64_t bytes, uint64_t alignment);
-    // The chunk mapped at the greatest address below `end`, if it reaches beyond `begin`.
+    // Returns the chunk mapped at the greatest address below `end` if the chunk reaches beyond `begin`, else null.
     const Chunk *mapped_in(uint64_t begin, uint64_t end) const;
 
     const uint64_t capacity_, unit_, alignment_;

@@ -11,33 +11,33 @@ namespace yoke {
 
 class HollowWork {
 public:
-    // Names of streams and events: addresses, as a backend gives them. The default stream is nullptr.
+    // Make a stream and an event, and return their handles. The default stream is nullptr.
     void *make_stream();
     void *make_event();
-    // False for a handle that is not alive.
+    // Return false for a handle that is not alive.
     bool drop_stream(void *stream);
     bool drop_event(void *event);
     bool has_stream(const void *stream) const;
     bool has_event(const void *event) const;
 
-    // One step of work behind what the stream was given before.
+    // Adds a step of work to the end of a stream.
     void give(void *stream);
     void record(void *event, void *stream);
     void wait(void *event, void *stream);
 
     bool is_idle(const void *stream) const;
     bool is_idle() const;
-    // An event that was never recorded counts as reached.
+    // Returns true for an event that was never recorded, too.
     bool is_reached(const void *event) const;
 
-    // Lets the next step of a stream run; false if there is none, or it waits for an event.
+    // Runs the next step of a stream. Returns false if there is none, or if the step waits for an event.
     bool run_step(void *stream);
-    // Lets run what has to be done for a stream to be idle, for an event to be reached, for all to be idle.
+    // Run the steps that must end before a stream is idle, an event is reached, or all streams are idle.
     void finish_stream(void *stream);
     void finish_event(const void *event);
     void finish();
 
-    // Every stream that is alive, the default one first.
+    // Returns every stream that is alive, the default stream first.
     std::vector<void *> streams() const;
 
 private:

@@ -30,13 +30,13 @@ public:
     bool reserve() noexcept { return slab_.reserve(kMostTaken); }
 
     // ---- requests ----
-    // A used block of exactly `size` bytes, or null if no free block was found for it.
+    // Returns a used block of exactly `size` bytes, or null if no free block serves.
     Block *take(uint64_t size) noexcept;
     // Makes a used block free.
     void give(Block *block) noexcept;
 
     // ---- extents ----
-    // A segment is one free block at first, a range one hole. Raises std::bad_alloc.
+    // Adds an extent. A segment is one free block at first, a range one hole. Raises std::bad_alloc.
     Extent &add(uint64_t address, uint64_t bytes, bool is_range);
     // Takes a segment that has no used block, or a range without memory, out of the space; the caller gives it back.
     bool is_idle(const Extent &extent) const noexcept;
@@ -52,14 +52,14 @@ public:
     };
     // Chooses where a block of `size` bytes wants the least memory.
     Growth begin_growth(uint64_t size, uint64_t unit) noexcept;
-    // The first `mapped` bytes of the gap have memory now. If all have, gives the used block of `size` bytes; else
-    // null, and what has memory is free.
+    // Ends a growth of which the first `mapped` bytes of the gap got memory. If the whole gap got memory, returns the
+    // used block of `size` bytes; else returns null, and the memory that came is free.
     Block *end_growth(const Growth &growth, uint64_t mapped, uint64_t size) noexcept;
 
     // ---- memory of free blocks, to be used elsewhere ----
-    // Cuts [address, address + bytes) out of a free block: a used block of just these addresses.
+    // Cuts [address, address + bytes) out of a free block, and returns a used block of just these addresses.
     Block *cut_free(Block *block, uint64_t address, uint64_t bytes) noexcept;
-    // Makes a used block, whose memory is gone, a hole.
+    // Makes a hole of a used block whose memory is gone.
     void make_hole(Block *block) noexcept;
 
     const FreeRuns &free() const noexcept { return free_; }
