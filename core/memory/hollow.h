@@ -49,7 +49,7 @@ enum class HollowEntry {
         count
 };
 
-// What happens on a hollow device, told in its order and under its lock.
+// Observer of a hollow device. The device calls it in the order of events, with the device's lock held.
 class HollowWatcher {
 public:
     virtual ~HollowWatcher() = default;

@@ -126,7 +126,7 @@ bool HollowWork::run_step(void *stream)
     return run_step_of(*find_stream(stream));
 }
 
-// One step of each stream that can go on. A wait names an earlier record, so some stream always can.
+// Runs one step of each stream that can go on. A wait names an earlier record, so some stream always can.
 bool HollowWork::run_round()
 {
     bool has_run = run_step_of(default_);

@@ -41,7 +41,7 @@ public:
     std::vector<void *> streams() const;
 
 private:
-    // One record of an event; waits name it, since an event may be recorded again.
+    // Record of an event. Waits name the record and not the event, since an event may be recorded again.
     struct Mark {
         bool is_reached = false;
     };

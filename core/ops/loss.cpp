@@ -150,7 +150,8 @@ void infer_cross_entropy(CrossEntropyArgs a, Plan &plan)
              plan.name(), a.label_smoothing());
     const yoke_dtype accumulated = accumulated_dtype(x.dtype);
     plan.result(a.reduction() == "none" ? Dims{x.shape_[0]} : Dims{}, x.dtype);
-    // Of each row the maximum, and the logarithm of the sum beside it; then how many rows count.
+    // Results beside the loss: per row the maximum and the logarithm of the sum beside it; the number of rows that
+    // count.
     plan.result(Dims{target.shape_[0], 2}, accumulated);
     plan.result({}, accumulated);
 }

@@ -8,8 +8,8 @@ YOKE_KERNELS_BEGIN
 // mantissa * 2^(400 * steps). A finite mantissa that is not 0 lies between 2^-200 and 2^200.
 struct ScaledProduct {
     static constexpr double kUp = 0x1p400, kDown = 0x1p-400, kMost = 0x1p200, kLeast = 0x1p-200;
-    static constexpr int32_t kMostSteps =
-        1 << 28;  // far beyond any dtype, and no sum of two overflows
+    // Far beyond any dtype, and the sum of two does not overflow.
+    static constexpr int32_t kMostSteps = 1 << 28;
 
     double mantissa;
     int32_t steps;

@@ -58,7 +58,7 @@ struct Classes {
     }
 };
 
-// One row's loss; its norms are its maximum and the logarithm of its sum of exp beside that.
+// Returns the loss of a row. Writes the row's maximum, and the logarithm of the sum of exp(x - maximum), into `norms`.
 template <class T>
 static compute_type<T> row_loss(const Classes &classes, const T *x, int64_t index,
                                 compute_type<T> *norms)
@@ -124,8 +124,8 @@ static void row_gradient(const Classes &classes, const T *x, const compute_type<
 {
     using C = compute_type<T>;
     int64_t n = classes.count, stride = classes.x.strides[1];
-    const C most = norms[0],
-            log_sum = norms[1];  // their sum would be off by a rounding of the greater
+    // Apart, since their sum would be off by a rounding of the greater.
+    const C most = norms[0], log_sum = norms[1];
     C share = (C)(classes.smoothing / (double)n), rest = (C)(1 - classes.smoothing);
     if (stride == 1 && dx_stride == 1) {
 #pragma omp simd

@@ -100,7 +100,7 @@ TEST_F(FreeBlocks, RandomOnesAreAsTheModelHasThem)
             const uint64_t size = 64 * (1 + random() % 4000);
             if (const Block *found = runs.find(size)) {
                 EXPECT_GE(found->size, size);
-                // None of the same bin has a lower address: that of the same size would do.
+                // A block of the same size at a lower address would have been the right one.
                 for (const auto &[address, each] : blocks) {
                     if (each->size == found->size) {
                         EXPECT_GE(address, found->address);

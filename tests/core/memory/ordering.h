@@ -35,7 +35,7 @@ private:
         const void *stream;
         uint64_t number;
     };
-    // What touched [address, end) since its last hand-out.
+    // Uses of [address, end) since its last hand-out.
     struct Span {
         uint64_t end;
         std::vector<Use> uses;
