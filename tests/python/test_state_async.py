@@ -238,6 +238,7 @@ def test_shutdown_waits(tmp_path):
 
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="a forked child has the CPU alone")
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer's allocator may be locked by the thread that saves, which the child does not have")
 def test_a_forked_child_is_told_and_saves_itself(tmp_path):
     run(tmp_path, """
 big = {f"t{i}": yoke.ones((1 << 20,)) for i in range(16)}

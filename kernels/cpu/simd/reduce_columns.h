@@ -21,8 +21,9 @@ constexpr bool kTwoPass = requires(const Op &op)
 };
 
 // Columns of a tile and rows of a block: states of a tile stay in the first cache, a block of two passes in the second.
+// States and parts of a tile lie on the stack, of which a small thread has 64 KiB: wide states get fewer columns.
 template <class Op>
-constexpr int64_t kTileColumns = kTwoPass<Op> ? 256 : 1024;
+constexpr int64_t kTileColumns = kTwoPass<Op> || sizeof(typename Op::State) > 8 ? 256 : 1024;
 template <class Op>
 constexpr int64_t kBlockRows = kTwoPass<Op> ? 64 : 128;
 
