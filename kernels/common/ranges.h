@@ -27,6 +27,16 @@ public:
     // Adds a range that overlaps no other one; false without host memory.
     bool insert(const Range *range) { return tsearch(range, &root_, compare) != nullptr; }
     void erase(const Range *range) { tdelete(range, &root_, compare); }
+    // Calls f(range) for each, in the order of addresses.
+    template <class F>
+    void each(const F &f) const
+    {
+        const auto visit = [](const void *node, VISIT when, void *function) {
+            if (when == postorder || when == leaf)
+                (*static_cast<const F *>(function))(**static_cast<const Range *const *>(node));
+        };
+        twalk_r(root_, visit, const_cast<F *>(&f));
+    }
 
 private:
     // Ranges that overlap count as the same one.

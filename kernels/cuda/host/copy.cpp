@@ -35,9 +35,17 @@ yoke_status copy(void *device, void *dst, const void *src, uint64_t bytes, int32
     if (!kind_of(direction, kind))
         return scope.refuse(YOKE_E_VALUE, "copy has no direction %d; they are 1 to 4", direction);
     if (bytes == 0) return YOKE_OK;
-    if (direction == YOKE_COPY_PEER) reach_peer(scope, src);
-    return scope.check(cudaMemcpyAsync(dst, src, bytes, kind, static_cast<cudaStream_t>(stream)),
-                       "cudaMemcpyAsync of %llu bytes", static_cast<unsigned long long>(bytes));
+    const auto on = static_cast<cudaStream_t>(stream);
+    if (direction == YOKE_COPY_PEER) {
+        // Where one device may not reach the other, this call alone takes mapped chunks through the host.
+        const int peer = reach_peer(scope, src);
+        if (peer >= 0)
+            return scope.check(
+                cudaMemcpyPeerAsync(dst, scope.device().number, src, peer, bytes, on),
+                "cudaMemcpyPeerAsync of %llu bytes", static_cast<unsigned long long>(bytes));
+    }
+    return scope.check(cudaMemcpyAsync(dst, src, bytes, kind, on), "cudaMemcpyAsync of %llu bytes",
+                       static_cast<unsigned long long>(bytes));
 }
 
 yoke_status fill(void *device, void *dst, uint8_t value, uint64_t bytes, void *stream)

@@ -5,6 +5,7 @@
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/relaxed.h"
+#include "kernels/cuda/host/vmm.h"
 
 namespace yoke::cuda {
 
@@ -45,22 +46,23 @@ void enable(const Device &device, int peer)
         cudaGetLastError();  // by another library in this process
     else
         log_failure(device, error, "cudaDeviceEnablePeerAccess");
+    if (!error || error == cudaErrorPeerAccessAlreadyEnabled) open_chunks(device, peer);
 }
 
 }  // namespace
 
 static_assert(kMaxDevices <= 64, "a device keeps a bit for each peer");
 
-void reach_peer(const Scope &scope, const void *place)
+int reach_peer(const Scope &scope, const void *place)
 {
-    if (is_left_out()) return;
     Device &device = scope.device();
     const int peer = owner_of(device, place);
-    if (peer < 0 || peer >= kMaxDevices || peer == device.number) return;
+    if (peer < 0 || peer >= kMaxDevices || peer == device.number || is_left_out()) return peer;
     // Whoever comes while the first one still asks has its copy taken through the host.
     const uint64_t known =
         std::atomic_ref(device.peers).fetch_or(bit_of(peer), std::memory_order_relaxed);
     if (!(known & bit_of(peer))) enable(device, peer);
+    return peer;
 }
 
 void forget_peers(Device &device)
@@ -70,6 +72,7 @@ void forget_peers(Device &device)
         std::atomic_ref(all.devices[i].peers)
             .fetch_and(~bit_of(device.number), std::memory_order_relaxed);
     std::atomic_ref(device.peers).store(0, std::memory_order_relaxed);
+    close_chunks(device);
 }
 
 }  // namespace yoke::cuda

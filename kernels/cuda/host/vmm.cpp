@@ -8,6 +8,7 @@
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/relaxed.h"
+#include "kernels/cuda/host/vmm.h"
 
 namespace yoke::cuda {
 
@@ -16,6 +17,7 @@ namespace {
 struct Chunk {
     kernels::Range id;     // one number
     kernels::Range place;  // its bytes say how large it is; begin is 0 where it is not mapped
+    int device;            // CUDA's number
     CUmemGenericAllocationHandle handle;
 };
 
@@ -23,6 +25,7 @@ struct Chunk {
 std::mutex g_mutex;
 kernels::Ranges g_chunks, g_mapped;
 uint64_t g_last_id = 0;
+uint64_t g_readers[kMaxDevices];  // of the chunks of each device, by CUDA's numbers: a bit for each
 
 using Count = unsigned long long;
 
@@ -63,6 +66,23 @@ yoke_status granularity(const Scope &scope, uint64_t *bytes)
     return YOKE_OK;
 }
 
+uint64_t bit_of(int number)
+{
+    return uint64_t{1} << number;
+}
+
+// Lets devices use a mapped chunk, a bit for each.
+CUresult open(const Chunk &chunk, uint64_t devices)
+{
+    CUmemAccessDesc access[kMaxDevices] = {};
+    size_t count = 0;
+    for (int number = 0; number < kMaxDevices; ++number)
+        if (devices & bit_of(number))
+            access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, number},
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return driver().call.cuMemSetAccess(chunk.place.begin, chunk.place.bytes, access, count);
+}
+
 yoke_status check_size(const Scope &scope, uint64_t bytes, const char *call)
 {
     if (scope.status()) return scope.status();
@@ -74,6 +94,27 @@ yoke_status check_size(const Scope &scope, uint64_t bytes, const char *call)
 }
 
 }  // namespace
+
+void open_chunks(const Device &reader, int owner)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    g_readers[owner] |= bit_of(reader.number);
+    CUresult failed = CUDA_SUCCESS;
+    g_mapped.each([&](const kernels::Range &place) {
+        const Chunk &chunk = *chunk_of(&place);
+        if (chunk.device != owner) return;
+        if (const CUresult error = open(chunk, bit_of(reader.number))) failed = error;
+    });
+    if (failed) g_readers[owner] &= ~bit_of(reader.number);
+    log_failure(reader, failed, "cuMemSetAccess for a peer");
+}
+
+void close_chunks(const Device &device)
+{
+    const std::lock_guard<std::mutex> lock(g_mutex);
+    g_readers[device.number] = 0;
+    for (uint64_t &readers : g_readers) readers &= ~bit_of(device.number);
+}
 
 yoke_status vmm_granularity(void *device, uint64_t *bytes)
 {
@@ -112,7 +153,8 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk)
 {
     const RelaxedScope scope(device, "vmm_create");
     if (const yoke_status status = check_size(scope, bytes, "vmm_create")) return status;
-    Chunk *made = new (std::nothrow) Chunk{{0, 1, nullptr}, {0, bytes, nullptr}, 0};
+    Chunk *made =
+        new (std::nothrow) Chunk{{0, 1, nullptr}, {0, bytes, nullptr}, scope.device().number, 0};
     if (!made) return scope.refuse(YOKE_E_OOM, "no host memory for a chunk's record");
     made->id.owner = made->place.owner = made;
     const CUmemAllocationProp prop = properties(scope.device());
@@ -191,16 +233,17 @@ yoke_status vmm_map(void *device, void *address, uint64_t bytes, uint64_t id)
         forget();
         return status;
     }
-    const CUmemAccessDesc access = {properties(scope.device()).location,
-                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     if (const yoke_status status =
-            scope.check(call.cuMemSetAccess(start, bytes, &access, 1),
-                        "cuMemSetAccess of %llu bytes", static_cast<Count>(bytes))) {
+            scope.check(open(*chunk, bit_of(chunk->device)), "cuMemSetAccess of %llu bytes",
+                        static_cast<Count>(bytes))) {
         const CUresult error = call.cuMemUnmap(start, bytes);
         log_failure(scope.device(), error, "vmm_map: cuMemUnmap");
         if (!error) forget();  // else vmm_unmap may try again
         return status;
     }
+    if (g_readers[chunk->device])
+        log_failure(scope.device(), open(*chunk, g_readers[chunk->device]),
+                    "cuMemSetAccess for peers");
     return YOKE_OK;
 }
 

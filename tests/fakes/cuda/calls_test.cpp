@@ -326,6 +326,45 @@ TEST(Peers, AreReachedAnewOnceADeviceWasClosed)
     });
 }
 
+namespace {
+
+// A chunk that is mapped on a device, and a copy of its first bytes to a block of another device.
+void copy_from_chunk(Pair &pair, int from)
+{
+    constexpr uint64_t kBytes = 2 << 20;
+    void *range = nullptr;
+    uint64_t chunk = 0;
+    ASSERT_EQ(pair.table->vmm_reserve(pair.devices[from], kBytes, &range), YOKE_OK);
+    ASSERT_EQ(pair.table->vmm_create(pair.devices[from], kBytes, &chunk), YOKE_OK);
+    ASSERT_EQ(pair.table->vmm_map(pair.devices[from], range, kBytes, chunk), YOKE_OK);
+    ASSERT_EQ(pair.table->fill(pair.devices[from], range, 7, 64, nullptr), YOKE_OK);
+    ASSERT_EQ(pair.table->device_synchronize(pair.devices[from]), YOKE_OK);
+    ASSERT_EQ(pair.table->copy(pair.devices[1 - from], pair.blocks[1 - from], range, 64,
+                               YOKE_COPY_PEER, nullptr),
+              YOKE_OK);
+    char bytes[64] = {};
+    ASSERT_EQ(pair.table->copy(pair.devices[1 - from], bytes, pair.blocks[1 - from], 64,
+                               YOKE_COPY_DEVICE_TO_HOST, nullptr),
+              YOKE_OK);
+    ASSERT_EQ(pair.table->device_synchronize(pair.devices[1 - from]), YOKE_OK);
+    EXPECT_EQ(bytes[0], 7);
+    EXPECT_EQ(bytes[63], 7);
+}
+
+}  // namespace
+
+TEST(Peers, ReadMappedChunksOfBeforeAndAfterTheyWereReached)
+{
+    for (const char *can : {"1", "0"})
+        in_fresh_process([can] {
+            setenv("FAKE_CUDA_PEERS", can, 1);
+            Pair pair;
+            copy_from_chunk(pair, 0);
+            copy_from_chunk(pair, 0);
+            copy_from_chunk(pair, 1);
+        });
+}
+
 TEST(Peers, ThatCannotOrShallNotBeReachedAreCopiedFromAllTheSame)
 {
     const std::pair<const char *, const char *> settings[] = {{"FAKE_CUDA_PEERS", "0"},

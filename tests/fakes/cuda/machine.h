@@ -10,6 +10,7 @@
 #define YOKE_TESTS_FAKES_CUDA_MACHINE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,8 @@ int fake_machine_version(void);
 int fake_machine_count(void);
 /* Exported by the fake driver, for the fake runtime. 0, or a CUresult where there is no such device. */
 int fake_machine_device(int ordinal, struct fake_device *out);
+/* The device whose chunk is mapped there, and to which devices it is open, a bit for each; -1 where none is. */
+int fake_chunk_at(const void *place, uint64_t *open);
 
 #ifdef __cplusplus
 }

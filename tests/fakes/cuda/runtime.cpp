@@ -1,5 +1,7 @@
 // The runtime calls that the CUDA module makes, linked into a copy of it in place of cudart: errors, devices, memory,
 // copies. See fake.h.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -84,9 +86,25 @@ cudaError_t give(const char *call, void *place, bool pinned)
     return cudaSuccess;
 }
 
+// The device whose chunk is mapped there, and to which devices it is open, a bit for each; -1 where none is.
+int chunk_at(const void *place, uint64_t *open)
+{
+    static const auto ask = [] {
+        void *const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        return reinterpret_cast<decltype(&fake_chunk_at)>(driver ? dlsym(driver, "fake_chunk_at")
+                                                                 : nullptr);
+    }();
+    return ask ? ask(place, open) : -1;
+}
+
 // Whether [place, place + bytes) lies in one block, if in any; tells the block.
 bool is_inside(const void *place, size_t bytes, std::vector<const void *> &uses, int &device)
 {
+    uint64_t open = 0;
+    if (const int owner = chunk_at(place, &open); owner >= 0) {
+        device = owner;
+        return true;
+    }
     const auto block = find_block(place);
     if (block == state().blocks.end()) return true;
     uses.push_back(block->first);
@@ -234,6 +252,13 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *told, const void *pl
     *told = {};
     told->type = cudaMemoryTypeUnregistered;
     told->device = -1;
+    uint64_t open = 0;
+    if (const int device = chunk_at(place, &open); device >= 0) {
+        told->type = cudaMemoryTypeDevice;
+        told->device = device;
+        told->devicePointer = const_cast<void *>(place);
+        return cudaSuccess;
+    }
     const auto block = find_block(place);
     if (block == state().blocks.end()) return cudaSuccess;
     const bool pinned = block->second.device == kHost;
@@ -243,12 +268,14 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *told, const void *pl
     return cudaSuccess;
 }
 
-// Pageable memory of the host is read at the call, and written before it returns; pinned memory when its turn comes.
-cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream)
+}  // extern "C"
+
+// Copies on a stream. Pageable memory of the host is read at the call, and written before it returns; pinned memory
+// when its turn comes. Chunks must be open to the stream's device, unless the copy goes through the host (`is_staged`).
+static cudaError_t copy_on(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
+                           cudaStream_t stream, bool is_staged)
 {
     constexpr int kUnknown = -2;
-    ENTER();
     if (kind == cudaMemcpyHostToHost) return end(cudaErrorInvalidMemcpyDirection);
     CUstream_st *const on = find_stream(stream);
     if (const cudaError_t problem = problem_of(on)) return end(problem);
@@ -261,6 +288,12 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
     if ((kind == cudaMemcpyHostToDevice && from >= 0) ||
         (kind == cudaMemcpyDeviceToHost && to >= 0))
         return end(cudaErrorInvalidMemcpyDirection);
+    uint64_t open = 0;
+    for (const void *place : {static_cast<const void *>(dst), src})
+        if (!is_staged && chunk_at(place, &open) >= 0 && !(open >> on->device & 1)) {
+            complain("cudaMemcpyAsync", "a chunk was not opened to the device that copies");
+            return end(cudaErrorInvalidValue);
+        }
     std::vector<char> staged;
     if (kind == cudaMemcpyHostToDevice && from == kUnknown && !on->capture)
         staged.assign(static_cast<const char *>(src), static_cast<const char *>(src) + bytes);
@@ -272,6 +305,24 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
     if (kind != cudaMemcpyDeviceToHost || to == kHost || on->capture) return cudaSuccess;
     finish(made);
     return take_error(on->device);
+}
+
+extern "C" {
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    ENTER();
+    return copy_on(dst, src, bytes, kind, stream, false);
+}
+
+// Goes through the host where one device cannot reach the other.
+cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t bytes,
+                                cudaStream_t stream)
+{
+    ENTER();
+    const bool is_staged = state().peers.count({to, from}) == 0;
+    return copy_on(dst, src, bytes, cudaMemcpyDefault, stream, is_staged);
 }
 
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t stream)

@@ -25,6 +25,7 @@ struct map {
     CUdeviceptr place;
     size_t bytes;
     struct chunk *chunk;
+    uint64_t open; /* to which devices, a bit for each */
 };
 /* Trees of tsearch(3): chunks by their addresses, which are their handles, and maps by their places. */
 static void *chunks, *maps;
@@ -64,10 +65,12 @@ static int by_address(const void *a, const void *b)
     return a < b ? -1 : a > b;
 }
 
+/* Maps that overlap count as the same one. */
 static int by_place(const void *a, const void *b)
 {
-    const CUdeviceptr left = ((const struct map *)a)->place, right = ((const struct map *)b)->place;
-    return left < right ? -1 : left > right;
+    const struct map *left = a, *right = b;
+    if (left->place + left->bytes <= right->place) return -1;
+    return right->place + right->bytes <= left->place;
 }
 
 /* The chunk of a handle that was not released. */
@@ -77,12 +80,22 @@ static struct chunk *find_chunk(CUmemGenericAllocationHandle handle)
     return found && !(*found)->released ? *found : NULL;
 }
 
-/* The map that begins at a place. */
-static struct map *find_map(CUdeviceptr place)
+/* A map that overlaps these bytes. */
+static struct map *find_map(CUdeviceptr place, size_t bytes)
 {
-    const struct map wanted = {.place = place};
+    const struct map wanted = {.place = place, .bytes = bytes};
     struct map **found = tfind(&wanted, &maps, by_place);
     return found ? *found : NULL;
+}
+
+EXPORT int fake_chunk_at(const void *place, uint64_t *open)
+{
+    pthread_mutex_lock(&mutex);
+    const struct map *const map = find_map((CUdeviceptr)place, 1);
+    const int device = map ? map->chunk->device : -1;
+    if (map) *open = map->open;
+    pthread_mutex_unlock(&mutex);
+    return device;
 }
 
 /* Gives memory back that nobody holds any more: neither the handle nor a map. */
@@ -196,7 +209,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr place, size_t bytes, size_t offset,
     pthread_mutex_lock(&mutex);
     struct chunk *const chunk = find_chunk(handle);
     struct map *const map =
-        chunk && bytes <= chunk->bytes && !find_map(place) ? malloc(sizeof *map) : NULL;
+        chunk && bytes <= chunk->bytes && !find_map(place, bytes) ? malloc(sizeof *map) : NULL;
     if (map) {
         *map = (struct map){.place = place, .bytes = bytes, .chunk = chunk};
         if (mmap((void *)place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, chunk->offset) !=
@@ -219,8 +232,9 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr place, size_t bytes)
     ENTER_ALIVE("cuMemUnmap");
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&mutex);
-    struct map *const map = find_map(place);
-    if (map && map->bytes == bytes && reserve((void *)place, bytes) != MAP_FAILED) {
+    struct map *const map = find_map(place, bytes);
+    if (map && map->place == place && map->bytes == bytes &&
+        reserve((void *)place, bytes) != MAP_FAILED) {
         tdelete(map, &maps, by_place);
         --map->chunk->maps;
         drop(map->chunk);
@@ -236,8 +250,21 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr place, size_t bytes, const CUmemAcces
                                size_t count)
 {
     ENTER_ALIVE("cuMemSetAccess");
-    if (count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-        return CUDA_ERROR_INVALID_VALUE;
-    return mprotect((void *)place, bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE
-                                                                  : CUDA_SUCCESS;
+    uint64_t open = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+        if (access[i].location.id < 0 || access[i].location.id >= fake_machine_count())
+            return CUDA_ERROR_INVALID_DEVICE;
+        open |= (uint64_t)1 << access[i].location.id;
+    }
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&mutex);
+    struct map *const map = count ? find_map(place, bytes) : NULL;
+    if (map && map->place == place && map->bytes == bytes &&
+        !mprotect((void *)place, bytes, PROT_READ | PROT_WRITE)) {
+        map->open |= open;
+        result = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
 }
