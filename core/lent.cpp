@@ -4,7 +4,6 @@
 #include "core/comm/local_rank.h"
 #include "core/comm/staging.h"
 #include "core/device/stream.h"
-#include "core/memory/blocks.h"
 #include "core/memory/memory.h"
 #include "core/ops/autocast.h"
 #include "core/ops/graph.h"

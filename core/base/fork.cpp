@@ -12,7 +12,7 @@ namespace {
 std::atomic<bool> process_used{false};
 std::atomic<bool> forked_child{false};
 
-constexpr int kMaxHooks = 8;
+constexpr int kMaxHooks = 16;
 std::atomic<void (*)()> child_hooks[kMaxHooks];
 
 // ---- the loader -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@
 namespace yoke {
 
 // A lock of higher rank may be taken while one of lower rank is held, never the other way round.
-enum class LockRank : int { kDevices, kMemory, kBlocks, kOther, kConfig, kLog };
+enum class LockRank : int { kGrowth, kDevices, kCaches, kMemory, kBlocks, kOther, kConfig, kLog };
 
 // A std::mutex that a fork takes along. Making and ending one takes a lock of its own: never do
 // either while holding a Mutex.
@@ -93,7 +93,7 @@ bool is_forked_child() noexcept;
 // From now on a fork of this process makes a forked child. Called when the first backend opens.
 void mark_process_used() noexcept;
 
-// Runs `hook` in every later child, after its locks are free. At most eight hooks.
+// Runs `hook` in every later child, after its locks are free. At most sixteen hooks.
 void on_fork_child(void (*hook)());
 
 }  // namespace yoke

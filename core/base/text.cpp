@@ -1,5 +1,7 @@
 #include "core/base/text.h"
 
+#include "core/base/error.h"
+
 #include <cctype>
 #include <cmath>
 #include <fstream>
@@ -20,6 +22,13 @@ ScaledBytes scaled_bytes(double bytes)
     size_t unit = 0;
     while (std::fabs(bytes) >= 1024 && unit + 1 < std::size(kUnits)) bytes /= 1024, ++unit;
     return {bytes, kUnits[unit]};
+}
+
+std::string human_bytes(uint64_t bytes)
+{
+    if (bytes < 1024) return std::to_string(bytes) + " bytes";
+    const auto [value, unit] = scaled_bytes(static_cast<double>(bytes));
+    return format("%.2f %s", value, unit);
 }
 
 bool read_number(std::string_view text, double *number, std::string *rest)

@@ -20,6 +20,8 @@ struct ScaledBytes {
     const char *unit;
 };
 ScaledBytes scaled_bytes(double bytes);
+// Returns "512 bytes", "1.50 MiB".
+std::string human_bytes(uint64_t bytes);
 
 struct Unit {
     const char *name;  // read in any case

@@ -12,12 +12,12 @@ struct yoke_stream;
 namespace yoke {
 
 class Autocast;      // core/ops/autocast.h
-class BlockOwner;    // core/memory/owner.h
 class Graph;         // core/ops/graph.h
+class GraphPool;     // core/memory/graph_pool.h
 class Replays;       // core/ops/replay.h
 class Scope;         // core/ops/recompute.h
 struct OpDef;        // core/ops/op_def.h
-struct ThreadCache;  // core/memory/blocks.h
+struct ThreadCache;  // core/memory/magazines.h
 
 struct ErrorRecord {
     yoke_error error;
@@ -37,15 +37,15 @@ inline constexpr int kStreamDevices = 64;
 
 struct ThreadState {
     // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
-    int32_t grad_disabled;    // 0: the tape records
-    int32_t fits_tf32;        // not 0: what is multiplied loses nothing in TF32 (core/ops/tf32.h)
-    Autocast *autocast;       // the region in force, one reference; null: none
-    yoke_device *device;      // null: the process default
-    Graph *graph;             // that is being captured, or null
-    BlockOwner *block_owner;  // whence its memory comes, or null
-    Scope *scope;             // the innermost open checkpoint scope, one reference; null: none
-    Scope *scope_aside;       // while a walk over the tape has set it aside
-    Replays *replays;         // what that walk has made again; null: no walk
+    int32_t grad_disabled;  // 0: the tape records
+    int32_t fits_tf32;      // not 0: what is multiplied loses nothing in TF32 (core/ops/tf32.h)
+    Autocast *autocast;     // the region in force, one reference; null: none
+    yoke_device *device;    // null: the process default
+    Graph *graph;           // that is being captured, or null
+    GraphPool *graph_pool;  // whence its memory comes, or null
+    Scope *scope;           // the innermost open checkpoint scope, one reference; null: none
+    Scope *scope_aside;     // while a walk over the tape has set it aside
+    Replays *replays;       // what that walk has made again; null: no walk
     const OpDef *
         composing;  // the op that the script called, while the ops run of which it is made, in a scope
     int32_t threads;     // that work of the host may use; 0: as many as any thread's

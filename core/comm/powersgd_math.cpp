@@ -17,7 +17,7 @@ namespace {
 constexpr const char *kName = "DistributedDataParallel";
 
 // Rows of one matrix, or all of a batch.
-struct Block {
+struct MatrixRows {
     int64_t first = 0, count = 0;  // matrices
     int64_t row = 0, rows = 0;
 
@@ -44,18 +44,18 @@ void by_blocks(const yoke_tensor &batch, const Visit &visit)
     const int64_t count = batch.shape()[0], rows = batch.shape()[1], columns = batch.shape()[2];
     const int64_t of_a_row = columns * static_cast<int64_t>(item_size(batch.dtype));
     if (!batch.device->host || count * rows * of_a_row <= most)
-        return visit(Block{0, count, 0, rows});
+        return visit(MatrixRows{0, count, 0, rows});
     const int64_t at_once = std::max<int64_t>(1, most / of_a_row);
     for (int64_t i = 0; i < count; ++i)
         for (int64_t row = 0; row < rows; row += at_once)
-            visit(Block{i, 1, row, std::min(at_once, rows - row)});
+            visit(MatrixRows{i, 1, row, std::min(at_once, rows - row)});
 }
 
 // Of the blocks of a batch the first `count`, which something has been done to that failed at a later one.
 template <class Undo>
 void undo_blocks(const yoke_tensor &batch, size_t count, const Undo &undo)
 {
-    by_blocks(batch, [&](const Block &block) {
+    by_blocks(batch, [&](const MatrixRows &block) {
         if (count == 0) return;
         --count;
         undo(block);
@@ -167,15 +167,16 @@ Tensor take_in(const Tensor &errors, const Tensor &matrices, const Tensor &q)
     const Tensor p = make_tensor(*matrices->device, matrices->dtype, thin, kName);
     size_t added = 0;
     try {
-        by_blocks(*matrices, [&](const Block &block) {
+        by_blocks(*matrices, [&](const MatrixRows &block) {
             const Tensor some = block.of(errors);
             ops::add_(*some, *block.of(matrices));
             ++added;
             ops::copy_(*block.of(p), *ops::matmul(*some, *block.all_rows_of(q)));
         });
     } catch (...) {
-        undo_blocks(*matrices, added,
-                    [&](const Block &block) { ops::sub_(*block.of(errors), *block.of(matrices)); });
+        undo_blocks(*matrices, added, [&](const MatrixRows &block) {
+            ops::sub_(*block.of(errors), *block.of(matrices));
+        });
         throw;
     }
     return p;
@@ -185,15 +186,16 @@ void put_out(const Tensor &errors, const Tensor &matrices, const Tensor &p, cons
 {
     size_t taken = 0;
     try {
-        by_blocks(*matrices, [&](const Block &block) {
+        by_blocks(*matrices, [&](const MatrixRows &block) {
             const Tensor some = block.of(matrices);
             ops::copy_(*some, *ops::matmul(*block.of(p), *transposed(block.all_rows_of(q))));
             ops::sub_(*block.of(errors), *some);
             ++taken;
         });
     } catch (...) {
-        undo_blocks(*matrices, taken,
-                    [&](const Block &block) { ops::add_(*block.of(errors), *block.of(matrices)); });
+        undo_blocks(*matrices, taken, [&](const MatrixRows &block) {
+            ops::add_(*block.of(errors), *block.of(matrices));
+        });
         throw;
     }
 }

@@ -5,7 +5,7 @@
 namespace yoke {
 
 struct BlockSlab::Page {
-    static constexpr size_t kBlocks = 170;  // with its link a little less than 16 KiB
+    static constexpr size_t kBlocks = 120;  // with its link a little less than 16 KiB
     Page *next;
     Block blocks[kBlocks];
 };

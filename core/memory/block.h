@@ -5,8 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+struct yoke_device;
+
 namespace yoke {
 
+class Arena;
+class Storage;
 struct Extent;
 
 enum class BlockState : uint8_t {
@@ -15,16 +19,33 @@ enum class BlockState : uint8_t {
     kHole,  // addresses of a range without memory; in FreeRuns of holes
 };
 
+enum class BlockUse : uint8_t { kOther, kRaw, kScratch };
+
 struct Block {
     uint64_t address = 0, size = 0;
     Extent *extent = nullptr;
     Block *before = nullptr, *behind = nullptr;  // neighbours in the extent, null at its ends
     BlockState state = BlockState::kUsed;
+
+    // The request that a used block serves. The block's owner alone reads and writes these.
+    BlockUse use = BlockUse::kOther;
+    bool is_kept = false;  // nobody has it, and a graph's launches name it
+    uint8_t lane = 0;  // the stream that it is ordered on, which may be another than its arena's
+    Arena *arena = nullptr;      // null: a backend block of its own, got without caching
+    uint64_t capacity = 0;       // the size that counts: a request's rounded one
+    Storage *storage = nullptr;  // whose memory it is, in a graph's pool
+    yoke_device *device =
+        nullptr;  // of a raw block or scratch, which is given back by its address alone
+
     // Places in the heap of a bin (free_runs.h): the first child, the next sibling, and the sibling before or the
-    // parent. A spare descriptor keeps the next spare one in `child`.
+    // parent. A spare descriptor keeps the next spare one in `child`, a block in a magazine the next one there.
     Block *child = nullptr, *sibling = nullptr, *back = nullptr;
 
+    // The last free of any of its bytes, by its arena's clock: work of before may still use them.
+    uint64_t freed_at = 0;
+
     uint64_t end() const { return address + size; }
+    void *data() const { return reinterpret_cast<void *>(address); }
 };
 
 // Descriptors of blocks, made many at a time, so that a request takes no host memory of its own. Its owner's lock

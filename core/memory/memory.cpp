@@ -1,136 +1,64 @@
 #include "core/memory/memory.h"
 
-#include "core/base/text.h"
-
 #include "core/base/config.h"
 #include "core/base/lent.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/base/thread_state.h"
 #include "core/device/kinds.h"
 #include "core/device/room.h"
-#include "core/memory/blocks.h"
-#include "core/memory/owner.h"
+#include "core/memory/graph_pool.h"
+#include "core/memory/ladder.h"
+#include "core/memory/magazines.h"
 #include "core/memory/pinned.h"
 #include "core/memory/poison.h"
 
-#include <algorithm>
-
 namespace yoke {
-
-// Reads and resets the counters of a device.
-struct MemoryStatistics {
-    static MemoryStats read(const DeviceMemory &memory)
-    {
-        MemoryStats stats;
-        stats.allocated = memory.allocated_.sum();
-        stats.reserved = memory.reserved_.load(std::memory_order_relaxed);
-        // Read after the present values, a peak may lag behind them for an instant.
-        stats.max_allocated = std::max(
-            {stats.allocated, memory.max_allocated_.load(), memory.past_max_allocated_.load()});
-        stats.max_reserved = std::max(stats.reserved, memory.max_reserved_.load());
-        return stats;
-    }
-    static void reset_peaks(DeviceMemory &memory)
-    {
-        memory.past_max_allocated_.store(0);
-        memory.max_allocated_.store(memory.allocated_.sum());
-        memory.max_reserved_.store(memory.reserved_.load());
-    }
-    static int64_t lap(DeviceMemory &memory)
-    {
-        const int64_t most = memory.max_allocated_.load();
-        DeviceMemory::raise_peak(memory.past_max_allocated_, most);
-        const int64_t now = memory.allocated_.sum();
-        memory.max_allocated_.store(now);
-        return std::max(most, now);
-    }
-};
 
 namespace {
 
 constinit Switch no_caching("YOKE_NO_CACHING");
 
-std::string human(uint64_t bytes)
+ThreadCache::Count *own_count(Device &device) noexcept
 {
-    if (bytes < 1024) return std::to_string(bytes) + " bytes";
-    const auto [value, unit] = scaled_bytes(static_cast<double>(bytes));
-    return format("%.2f %s", value, unit);
-}
-std::string human(int64_t bytes)
-{
-    return human(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+    ThreadCache *cache = ThreadCache::of_thread();
+    return cache ? cache->counted(device) : nullptr;
 }
 
-[[noreturn]] __attribute__((cold)) void fail_oom(DeviceMemory &memory, uint64_t bytes,
-                                                 const std::string &backend_message)
+// Returns a block of an arena: the graph's, or everybody's.
+Block *take_cached(DeviceMemory &memory, GraphPool *pool, uint64_t bytes, uint8_t lane)
 {
-    const Device &device = memory.device();
-    const MemoryStats stats = MemoryStatistics::read(memory);
-    Room room;
-    std::string left = "how much is free is not known", remedy;
-    if (room_on(device, &room) == YOKE_OK)
-        left = human(room.free) + " of " + human(room.total) + " are free" +
-               (room.limit.empty() ? "" : " within " + room.limit);
-    if (!room.limit.empty())
-        remedy = room.kills ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
-                            : "raise that limit (ulimit -v unlimited, or -d), ";
-    if (stats.allocated > 0) remedy += "drop tensors that are no longer needed, ";
-    throw Error(
-        YOKE_E_OOM,
-        format(
-            "no memory on %s: %s (%llu bytes) were asked for; this process has %s allocated and %s reserved there, %s; %suse a smaller batch, or let autocast keep activations in halves (%s)",
-            device.name.c_str(), human(bytes).c_str(), static_cast<unsigned long long>(bytes),
-            human(stats.allocated).c_str(), human(stats.reserved).c_str(), left.c_str(),
-            remedy.c_str(), backend_message.c_str()),
-        0, device.name);
-}
-
-// From the backend; when it has none left, what waits is given back and it is asked once more.
-__attribute__((noinline)) void *obtain(DeviceMemory &memory, uint64_t bytes, uint64_t size)
-{
-    void *block = nullptr;
-    const Device &device = memory.device();
-    yoke_status status = would_be_ended(device, size) ? YOKE_E_OOM : memory.obtain(size, &block);
-    if (status == YOKE_E_OOM) {
-        empty_cache(&memory.device());
-        if (would_be_ended(device, size))
-            fail_oom(memory, bytes, "the kernel would end the process that touches it");
-        status = memory.obtain(size, &block);
+    Device &device = memory.device();
+    const uint64_t size = rounded_size(bytes, device.info.alignment);
+    const bool is_small = size <= kMaxSmall;
+    Block *block = nullptr;
+    if (is_small && !pool)
+        if (ThreadCache *cache = ThreadCache::of_thread())
+            block = cache->take(device, class_index(size), size, lane);
+    if (!block) {
+        Arena &arena = pool ? pool->arena(is_small) : memory.arena(lane, is_small);
+        block = arena.take(size);
+        if (!block) block = Ladder(memory, &arena, bytes, size).climb();
     }
-    const std::string where = "alloc on " + memory.device().name;
-    if (status == YOKE_E_OOM) fail_oom(memory, bytes, take_backend_error(status, where.c_str()));
-    check_backend(status, where.c_str(), memory.device().name.c_str());
+    unpoison(device, block->data(), size);
     return block;
 }
 
-ThreadCache *thread_cache(const Device &device, uint64_t size) noexcept
-{
-    const bool kept = size <= kMaxSmall && device.ordinal < ThreadCache::kDevices;
-    return kept ? ThreadCache::of_thread() : nullptr;
-}
-
-// Whether a freed block is kept: with caching on, unless it is of no class since it was allocated with caching off.
-bool can_wait(const DeviceMemory &memory, uint64_t capacity) noexcept
-{
-    return no_caching.is_known_as(false) &&
-           class_size(capacity, memory.device().info.alignment) == capacity;
-}
-
-// Lets the block wait behind what other lanes were given so far; false where it cannot wait, or on a failure.
-__attribute__((noinline)) bool keep_behind_uses(DeviceMemory &memory, void *block,
-                                                uint64_t capacity, uint8_t lane,
+// Lets the block wait behind what other lanes were given so far; false on a failure.
+__attribute__((noinline)) bool keep_behind_uses(Device &device, Block *block,
                                                 uint16_t uses) noexcept
 {
-    if (!can_wait(memory, capacity)) return false;
-    Device &device = memory.device();
-    FencedBlock fenced{block, class_index(capacity), {}};
+    std::vector<Ref<Fence>> fences;
     try {
         each_lane(device, uses, [&](uint8_t each) {
-            if (each == lane) return;
+            if (each == block->arena->lane) return;
             if (Ref<Fence> fence = fence_behind(device, each); fence.present())
-                fenced.fences.push_back(std::move(fence));
+                fences.push_back(std::move(fence));
         });
-        memory.keep_fenced(std::move(fenced), lane);
+        if (fences.empty())
+            block->arena->give(block);
+        else
+            block->arena->give_behind(block, std::move(fences));
     } catch (const std::exception &error) {
         log(LogLevel::kDebug, "%s: a block is waited for: %s", device.name.c_str(), error.what());
         return false;
@@ -138,64 +66,79 @@ __attribute__((noinline)) bool keep_behind_uses(DeviceMemory &memory, void *bloc
     return true;
 }
 
+// Gives a block back to its arena. Without caching idle chunks and segments go on to the backend.
+__attribute__((noinline)) void give_to_arena(DeviceMemory &memory, Block *block,
+                                             uint16_t uses) noexcept
+{
+    Device &device = memory.device();
+    Arena &arena = *block->arena;
+    const uint8_t lane = block->lane;
+    if (lane != arena.lane) uses |= lane_bit(lane);
+    const bool keeps = no_caching.is_known_as(false);
+    if (uses && !keep_behind_uses(device, block, uses)) {
+        wait_for_uses(device, lane, uses);
+        arena.give(block);
+    } else if (!uses) {
+        arena.give(block);
+    }
+    if (!keeps) memory.give_back_idle();
+}
+
 }  // namespace
 
 void detail::drop_memory_cache(ThreadCache *cache) noexcept
 {
     cache->drain(nullptr);
-    cache->free_lists();
-    free(cache);
+    ThreadCache::drop(cache);
     if (no_caching.is_known_as(true)) empty_cache(nullptr);
 }
 
-void *allocate_block(Device &device, uint64_t bytes, uint8_t lane, uint64_t *capacity)
+Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
 {
-    *capacity = 0;
     if (bytes == 0) return nullptr;
     check_usable(device);
-    if (BlockOwner *owner = BlockOwner::of_thread(); owner && &owner->device() == &device)
-        [[unlikely]]
-        return owner->allocate(bytes, capacity);
     DeviceMemory &memory = memory_of(device);
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
-    // Of the very size without caching, so that tools that watch memory see the first byte behind it touched.
-    const bool caches = is_caching();
-    const uint64_t size = caches ? class_size(bytes, device.info.alignment) : bytes;
-    void *block = nullptr;
-    if (caches) {
-        const int index = class_index(size);
-        if (ThreadCache *cache = thread_cache(device, size))
-            block = cache->take(device, index, lane);
-        if (!block) block = memory.take(index, lane);
-        if (!block) block = memory.take_fenced(index, lane);
-        if (block) unpoison(device, block, size);
+    GraphPool *pool = GraphPool::of_thread();
+    if (pool && &pool->device() != &device) pool = nullptr;
+    Block *block = nullptr;
+    if (pool || is_caching()) {
+        block = take_cached(memory, pool, bytes, lane);
+        block->capacity = block->size;
+    } else {
+        // Tools that watch memory see the first byte behind a block of the very size touched.
+        block = Ladder(memory, nullptr, bytes, bytes).climb();
+        block->capacity = bytes;
     }
-    if (!block) block = obtain(memory, bytes, size);
-    memory.count_alloc(size);
-    *capacity = size;
+    block->lane = lane;
+    memory.counters().count_alloc(own_count(device), block->capacity);
     return block;
 }
 
-void free_block(Device &device, void *block, uint64_t capacity, uint8_t lane,
-                uint16_t uses) noexcept
+void free_block(Device &device, Block *block, uint16_t uses) noexcept
 {
     if (!block || (!device.host && is_forked_child())) return;
-    if (BlockOwner::is_marked(capacity)) [[unlikely]]
-        return BlockOwner::take_back(block, uses);
     DeviceMemory &memory = memory_of(device);
-    memory.count_free(capacity);
-    if (uses) [[unlikely]] {
-        if (keep_behind_uses(memory, block, capacity, lane, uses)) return;
-        wait_for_uses(device, lane, uses);
+    Arena *const arena = block->arena;
+    if (!arena) {
+        memory.counters().count_free(own_count(device), block->capacity);
+        wait_for_uses(device, block->lane, uses);
+        return memory.release_bare(block);
     }
-    if (can_wait(memory, capacity)) {
-        const int index = class_index(capacity);
-        poison(device, block, capacity);
-        ThreadCache *cache = thread_cache(device, capacity);
-        if (cache && cache->keep(device, block, index, lane)) return;
-        if (memory.keep(block, index, lane)) return;
+    if (arena->pool.present()) [[unlikely]] {
+        const uint64_t capacity = block->capacity;
+        if (arena->pool->take_back(block, uses))
+            memory.counters().count_free(own_count(device), capacity);
+        return;
     }
-    memory.give_back(block, capacity, lane);
+    memory.counters().count_free(own_count(device), block->capacity);
+    poison(device, block->data(), block->size);
+    // A block that was lent may be larger than any class, or of another stream.
+    if (arena->is_small && block->size <= kMaxSmall && !uses && block->lane == arena->lane &&
+        no_caching.is_known_as(false))
+        if (ThreadCache *cache = ThreadCache::of_thread())
+            if (cache->keep(device, block, class_index(block->size), arena->lane)) return;
+    give_to_arena(memory, block, uses);
 }
 
 void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept
@@ -215,36 +158,35 @@ int64_t detail::live_memory(Device &device, size_t most, std::vector<std::string
     if (!device.memory.load()) return 0;
     const int64_t bytes = memory_stats(device).allocated;
     if (bytes > 0 && most > 0)
-        names.push_back(human(bytes) + " of " + device.name +
+        names.push_back(human_bytes(static_cast<uint64_t>(bytes)) + " of " + device.name +
                         " (of a graph, kept for backward, or raw blocks)");
     return bytes > 0;
 }
 
 MemoryStats memory_stats(Device &device)
 {
-    return MemoryStatistics::read(memory_of(device));
+    return memory_of(device).counters().read();
 }
 
 void reset_peak_memory_stats(Device &device)
 {
-    MemoryStatistics::reset_peaks(memory_of(device));
+    memory_of(device).counters().reset_peaks();
 }
 
 void count_foreign(Device &device, int64_t bytes) noexcept
 {
-    memory_of(device).count_foreign(bytes);
+    memory_of(device).counters().count_foreign(bytes);
 }
 
 int64_t lap_peak(Device &device)
 {
-    return MemoryStatistics::lap(memory_of(device));
+    return memory_of(device).counters().lap();
 }
 
 bool would_be_ended(const Device &device, uint64_t bytes)
 {
-    constexpr uint64_t kWorthALook = uint64_t{16} << 20;
     Room room;
-    if (!device.host || bytes < kWorthALook || room_on(device, &room) != YOKE_OK) return false;
+    if (!device.host || room_on(device, &room) != YOKE_OK) return false;
     return room.kills && bytes > room.free;
 }
 
@@ -252,9 +194,9 @@ void empty_cache(Device *device)
 {
     empty_pinned_cache();
     lent.empty_snapshot_cache();
-    if (ThreadCache *cache = thread_state().memory_cache) cache->drain(device);
-    if (device) return memory_of(*device).flush();
-    for (Device *each : opened_devices()) memory_of(*each).flush();
+    ThreadCache::drain_all(device);
+    if (device) return memory_of(*device).give_back_idle();
+    for (Device *each : opened_devices()) memory_of(*each).give_back_idle();
 }
 
 void set_caching(bool enabled)

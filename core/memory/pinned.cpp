@@ -4,11 +4,12 @@
 #include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/device/late.h"
-#include "core/memory/blocks.h"
 #include "core/memory/memory.h"
+#include "core/memory/sizes.h"
 #include "core/select/select.h"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 
 namespace yoke {
@@ -84,7 +85,7 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
     if (bytes > kMaxBlock)
         fail(YOKE_E_OOM, "no host memory for %llu pinned bytes: no machine is that large",
              static_cast<unsigned long long>(bytes));
-    const uint64_t capacity = class_size(bytes, kPage);
+    const uint64_t capacity = rounded_to_class(bytes, kPage);
     if (PinnedBlock *known = take_waiting(device, capacity)) return known;
     auto block = std::make_unique<PinnedBlock>(&device, nullptr, capacity);
     yoke_status status = device.backend->host_alloc(device.handle, capacity, &block->data);

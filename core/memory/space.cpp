@@ -11,6 +11,7 @@ Block *Space::split(Block *block, uint64_t size) noexcept
     rest->size = block->size - size;
     rest->extent = block->extent;
     rest->state = block->state;
+    rest->freed_at = block->freed_at;
     rest->before = block;
     rest->behind = block->behind;
     (rest->behind ? rest->behind->before : rest->extent->last) = rest;
@@ -23,6 +24,7 @@ void Space::absorb_behind(Block *block) noexcept
 {
     Block *const gone = block->behind;
     block->size += gone->size;
+    block->freed_at = std::max(block->freed_at, gone->freed_at);
     block->behind = gone->behind;
     (block->behind ? block->behind->before : block->extent->last) = block;
     slab_.give(gone);
@@ -52,13 +54,32 @@ void Space::claim(Block *block) noexcept
     used_bytes_ += block->size;
 }
 
-Block *Space::take(uint64_t size) noexcept
+Block *Space::cut_front(Block *block, uint64_t size) noexcept
 {
-    Block *const block = free_.find(size);
-    if (!block) return nullptr;
     claim(block);
     if (block->size > size) give(split(block, size));
     return block;
+}
+
+Block *Space::take(uint64_t size) noexcept
+{
+    Block *const block = free_.find(size);
+    return block ? cut_front(block, size) : nullptr;
+}
+
+Block *Space::take_any(uint64_t size) noexcept
+{
+    Block *found = nullptr;
+    free_.each(size, [&found](Block &block) {
+        found = &block;
+        return false;
+    });
+    return found ? cut_front(found, size) : nullptr;
+}
+
+Block *Space::take_first(Extent &extent, uint64_t size) noexcept
+{
+    return cut_front(extent.first, size);
 }
 
 void Space::give(Block *block) noexcept

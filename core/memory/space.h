@@ -30,8 +30,12 @@ public:
     bool reserve() noexcept { return slab_.reserve(kMostTaken); }
 
     // ---- requests ----
-    // Returns a used block of exactly `size` bytes, or null if no free block serves.
+    // Returns a used block of exactly `size` bytes, or null if no free block serves. A block that is little larger than
+    // `size` may be missed: take_any() looks at all.
     Block *take(uint64_t size) noexcept;
+    Block *take_any(uint64_t size) noexcept;
+    // Returns a used block of the first `size` bytes of an idle extent.
+    Block *take_first(Extent &extent, uint64_t size) noexcept;
     // Makes a used block free.
     void give(Block *block) noexcept;
 
@@ -67,6 +71,8 @@ public:
     uint64_t hole_bytes() const noexcept { return holes_.bytes(); }
 
 private:
+    // Makes the first `size` bytes of a free block a used block.
+    Block *cut_front(Block *block, uint64_t size) noexcept;
     // Splits a block, which is in no FreeRuns: it keeps its first `size` bytes; gives the rest, in the same state.
     Block *split(Block *block, uint64_t size) noexcept;
     // Makes `block` and the one behind it one block; both are in no FreeRuns.

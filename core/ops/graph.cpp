@@ -98,8 +98,8 @@ void Graph::forget() noexcept
     for (Storage *storage : held_) storage->release();
     held_.clear();
     written_.clear();
-    if (blocks_.get()) blocks_->let_go();
-    blocks_ = {};
+    if (pool_.present()) pool_->let_go();
+    pool_ = {};
     state_.store(State::kEmpty, std::memory_order_release);
 }
 
@@ -118,9 +118,15 @@ void Graph::begin()
     check_usable(device_);
     if (is_native() && !random_base_.get()) random_base_ = ops::zeros({}, YOKE_I64, &device_);
     synchronize(device_);  // what was given before belongs to no graph
-    blocks_ = Ref<BlockOwner>::adopt(new BlockOwner(device_, memory_lane(device_)));
-    if (is_native()) begin_native();
-    blocks_->serve_thread();
+    pool_ = GraphPool::make(device_, memory_lane(device_));
+    try {
+        if (is_native()) begin_native();
+    } catch (...) {
+        pool_->let_go();
+        pool_ = {};
+        throw;
+    }
+    pool_->serve_thread();
     retain();  // the thread's, until leave_thread: it would capture into a graph that is gone
     thread_state().graph = this;
     random_before_ = random_state();
@@ -151,7 +157,7 @@ Ref<Graph> Graph::leave_thread() noexcept
     random_drawn_ = random_state().offset;
     thread_state().random = random_before_;
     thread_state().graph = nullptr;
-    blocks_->stop_serving_thread();
+    pool_->stop_serving_thread();
     forget_captured_casts(number_);
     return Ref<Graph>::adopt(this);
 }
@@ -199,7 +205,7 @@ void Graph::release_handle() noexcept
 void Graph::hold(Storage *storage, bool written)
 {
     if (!storage) return;
-    if (storage->is_graph_owned() && blocks_->owns(storage->data))
+    if (storage->is_graph_owned() && pool_->owns(*storage->block()))
         return;  // its memory stays, and may serve again within the capture; another graph's may go
     if (held_.insert(storage).second) storage->retain();
     if (written) written_.insert(storage);
@@ -225,16 +231,16 @@ bool Graph::take(const OpDef &op, yoke_launch &launch, yoke_kernel_fn kernel,
     return true;
 }
 
-Uncaptured::Uncaptured() : graph_(thread_state().graph), block_owner_(thread_state().block_owner)
+Uncaptured::Uncaptured() : graph_(thread_state().graph), graph_pool_(thread_state().graph_pool)
 {
     thread_state().graph = nullptr;
-    thread_state().block_owner = nullptr;
+    thread_state().graph_pool = nullptr;
 }
 
 Uncaptured::~Uncaptured()
 {
     thread_state().graph = graph_;
-    thread_state().block_owner = block_owner_;
+    thread_state().graph_pool = graph_pool_;
 }
 
 // ---- replay --------------------------------------------------------------------------------------------------------
@@ -244,7 +250,7 @@ void Graph::note_replay()
 {
     if (!device_.has_side_streams.load(std::memory_order_relaxed)) return;
     const uint8_t lane = memory_lane(device_);
-    blocks_->note_use(lane);
+    pool_->note_use(lane);
     for (Storage *storage : held_) storage->note_use(lane);
 }
 
@@ -252,7 +258,8 @@ void Graph::note_replay()
 void Graph::see_to_snapshots()
 {
     for (const Ref<Storage> &each : wanted_storages())
-        if (written_.contains(each.get()) || (each->is_graph_owned() && blocks_->owns(each->data)))
+        if (written_.contains(each.get()) ||
+            (each->is_graph_owned() && pool_->owns(*each->block())))
             before_write(*each);
 }
 
@@ -281,7 +288,7 @@ void Graph::replay()
     }
     for (const auto &recorded : launches_) recorded->run(device_, base);
     for (Storage *storage : written_) storage->note_written(storage->last_writer());
-    blocks_->each_storage([](Storage &storage) { storage.note_written("a replay of its graph"); });
+    pool_->each_storage([](Storage &storage) { storage.note_written("a replay of its graph"); });
 }
 
 }  // namespace yoke

@@ -11,7 +11,7 @@
 #include "core/base/random.h"
 #include "core/base/turn.h"
 #include "core/device/capture.h"
-#include "core/memory/owner.h"
+#include "core/memory/graph_pool.h"
 #include "core/ops/op_def.h"
 #include "core/tensor/tensor.h"
 
@@ -80,7 +80,7 @@ private:
     std::atomic<bool> is_left_{false};  // a leaf that it names has moved
     void *native_ = nullptr;
     std::unique_ptr<CaptureStream> stream_;  // while a native graph is captured
-    Ref<BlockOwner> blocks_;
+    Ref<GraphPool> pool_;
     std::vector<std::unique_ptr<RecordedLaunch>> launches_;
     std::unordered_set<Storage *> held_, written_;  // a reference to each that is held
     Tensor random_base_;  // int64, on the device; null: the backend reads it from the record
@@ -98,7 +98,7 @@ public:
 
 private:
     Graph *const graph_;
-    BlockOwner *const block_owner_;
+    GraphPool *const graph_pool_;
 };
 
 namespace detail {

@@ -85,18 +85,17 @@ Ref<Storage> Storage::allocate(Device &device, uint64_t bytes)
 {
     void *place =
         pool_alloc(sizeof(Storage));  // first: nothing may fail once there is a block to lose
-    uint64_t capacity = 0;
-    void *data = nullptr;
+    Block *block = nullptr;
     const uint8_t lane = memory_lane(device);
     try {
-        data = allocate_block(device, bytes, lane, &capacity);
+        block = allocate_block(device, bytes, lane);
     } catch (...) {
         pool_free(place, sizeof(Storage));
         throw;
     }
-    auto *storage = new (place) Storage(device, data, bytes, lane, capacity);
+    auto *storage = new (place) Storage(device, block, bytes, lane);
     if (storage->is_graph_owned()) [[unlikely]]
-        BlockOwner::of_thread()->note_storage(data, storage);
+        GraphPool::note_storage(*block, storage);
     return Ref<Storage>::adopt(storage);
 }
 
@@ -112,8 +111,7 @@ Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_dr
 void Storage::destroy() noexcept
 {
     if (!is_borrowed_) {
-        if (capacity_)
-            free_block(*device, data, capacity_, lane_, uses_.load(std::memory_order_relaxed));
+        free_block(*device, block_, uses_.load(std::memory_order_relaxed));
     } else {
         if (lender_->drop) {
             // Whoever lent it may use it again at once, so there our work must have come to its end.

@@ -12,7 +12,7 @@
 #include "core/base/shape.h"
 #include "core/device/device.h"
 #include "core/device/stream.h"
-#include "core/memory/owner.h"
+#include "core/memory/graph_pool.h"
 
 #include <atomic>
 
@@ -100,21 +100,29 @@ public:
     // What it takes of the device's memory.
     uint64_t capacity() const noexcept
     {
-        return is_borrowed_ || is_graph_owned() ? bytes : capacity_;
+        return is_borrowed_ || !block_ || is_graph_owned() ? bytes : block_->capacity;
     }
     // Made while a graph was captured: its memory belongs to the graph.
     bool is_graph_owned() const noexcept
     {
-        return !is_borrowed_ && BlockOwner::is_marked(capacity_);
+        return !is_borrowed_ && block_ && block_->arena && block_->arena->pool.present();
     }
+
+    // Of memory of our own; null where bytes is 0.
+    Block *block() const noexcept { return is_borrowed_ ? nullptr : block_; }
 
 private:
     struct Lender {
         yoke_drop_fn drop;
         void *user;
     };
-    Storage(Device &d, void *p, uint64_t n, uint8_t lane, uint64_t capacity) noexcept
-        : device(&d), data(p), bytes(n), is_borrowed_(false), lane_(lane), capacity_(capacity)
+    Storage(Device &d, Block *block, uint64_t n, uint8_t lane) noexcept
+        : device(&d),
+          data(block ? block->data() : nullptr),
+          bytes(n),
+          is_borrowed_(false),
+          lane_(lane),
+          block_(block)
     {
     }
     Storage(Device &d, void *p, uint64_t n, uint8_t lane, Lender *lender) noexcept
@@ -130,8 +138,8 @@ private:
     std::atomic<uint16_t> uses_{0};     // other lanes, as lane_bit() sets them
     std::atomic<uintptr_t> writer_{0};  // the name of the last writer, or an Origin that knows it
     union {
-        uint64_t capacity_;  // of our own block
-        Lender *lender_;     // of borrowed memory
+        Block *block_;    // our own, or null
+        Lender *lender_;  // of borrowed memory
     };
 };
 static_assert(sizeof(Storage) == 64);

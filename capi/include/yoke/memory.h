@@ -38,13 +38,13 @@ YOKE_API int64_t yoke_live_tensor_count(void);
 
 /* ---- The cache ------------------------------------------------------------------------------------- */
 
-/* Gives cached blocks back to the driver. Live blocks stay, and so do the small ones (up to 4 KiB, in
- * all up to 1 MiB a device) that another thread keeps for itself until it ends. Waits for the device.
+/* Gives cached memory back to the driver, whichever thread keeps it: chunks and segments without a live block. Waits
+ * for the device.
  * Errors: STATE while this thread captures a graph. [any-thread] */
 YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
 
 /* Caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved
- * equals allocated once other threads that keep small blocks have ended, and a device is asked for the
+ * equals allocated once the blocks of before are gone, and a device is asked for the
  * very size, so that tools that watch its memory see an overrun. YOKE_NO_CACHING=1 starts with it off, and so does
  * PYTORCH_NO_CUDA_MEMORY_CACHING=1 unless YOKE_NO_CACHING is set. [any-thread] */
 YOKE_API yoke_status yoke_set_caching(int32_t enabled);

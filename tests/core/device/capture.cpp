@@ -16,9 +16,8 @@ using Lines = std::vector<std::string>;
 TEST(DeviceCapture, TheCacheIsEmptiedWithoutAWaitForTheWholeDevice)
 {
     in_fresh_process_with_streams([](Device &device, Device &other) {
-        uint64_t capacity = 0;
-        void *block = allocate_block(device, 1 << 20, 0, &capacity);
-        free_block(device, block, capacity, 0);
+        Block *block = allocate_block(device, 1 << 20, 0);
+        free_block(device, block);
         const Ref<Stream> side = make_stream(device, 0);
         static_cast<void>(make_stream(device, 0));  // rests
         test::stream_entries::Thing native{77};
@@ -43,15 +42,14 @@ TEST(DeviceCapture, TheCacheIsEmptiedWithoutAWaitForTheWholeDevice)
 TEST(DeviceCapture, MemoryThatRunsOutIsGivenBackWithoutIt)
 {
     in_fresh_process_with_streams([](Device &device, Device &) {
-        uint64_t capacity = 0;
-        void *block = allocate_block(device, 1 << 20, 0, &capacity);
-        free_block(device, block, capacity, 0);
+        Block *block = allocate_block(device, 1 << 20, 0);
+        free_block(device, block);
         fake.capacity = 3 << 19;
         const CaptureStream capture(device);
         const int whole = fake.waits;
-        void *larger = allocate_block(device, 5 << 18, 0, &capacity);
+        Block *larger = allocate_block(device, 5 << 18, 0);
         EXPECT_EQ(fake.waits, whole);
-        free_block(device, larger, capacity, 0);
+        free_block(device, larger);
     });
 }
 

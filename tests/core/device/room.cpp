@@ -111,10 +111,7 @@ TEST(HostRoomHere, KnowsTheLimitsOfThisProcess)
             YOKE_E_OOM,
             {"of 2.00 GiB are free within RLIMIT_AS (ulimit -v); raise that limit (ulimit -v unlimited, or -d)",
              "autocast"},
-            [] {
-                uint64_t capacity = 0;
-                allocate_block(*devices_of("cpu").front(), uint64_t{4} << 30, 0, &capacity);
-            });
+            [] { allocate_block(*devices_of("cpu").front(), uint64_t{4} << 30, 0); });
     });
 }
 
@@ -132,14 +129,13 @@ TEST(HostRoomHere, WhatTheGroupHasNoRoomForIsAnErrorAndNotTheEndOfTheProcess)
         std::ofstream(folder / "memory.current") << 550 * kMiB << "\n";
         detail::groups_of_process = small_group;
         Device &cpu = *devices_of("cpu").front();
-        uint64_t capacity = 0;
         expect_error(YOKE_E_OOM,
                      {"50.00 MiB of 600.00 MiB are free within the control group's limit in ",
                       "memory.max", "the kernel would end the process"},
-                     [&] { allocate_block(cpu, 64 * kMiB, 0, &capacity); });
-        void *block = allocate_block(cpu, 32 * kMiB, 0, &capacity);
+                     [&] { allocate_block(cpu, 64 * kMiB, 0); });
+        Block *block = allocate_block(cpu, 32 * kMiB, 0);
         EXPECT_NE(block, nullptr);
-        free_block(cpu, block, capacity, 0, 0);
+        free_block(cpu, block);
         std::filesystem::remove_all(folder);
     });
 }

@@ -1,7 +1,7 @@
 // What goes before a request for memory is refused: core/memory/memory.cpp, core/memory/pinned.cpp.
 #include "core/base/lent.h"
-#include "core/memory/blocks.h"
-#include "core/memory/memory.h"
+#include "core/memory/device_memory.h"
+#include "core/memory/magazines.h"
 #include "core/memory/pinned.h"
 #include "tests/core/fake_backend.h"
 
@@ -26,7 +26,7 @@ TEST(MemoryPressure, WhatWaitsForTheNextSaveGoesBeforeARequestIsRefused)
     yoke_backend table = test::fake_table("fake");
     table.host_alloc = test::fake_entries::alloc;
     table.host_free = test::fake_entries::free_block;
-    Device device;
+    static Device device;  // which the thread remembers
     device.backend = &table;
     device.handle = &table;
     device.ordinal = 3;
@@ -34,11 +34,10 @@ TEST(MemoryPressure, WhatWaitsForTheNextSaveGoesBeforeARequestIsRefused)
     device.info.alignment = 64;
 
     fake.alloc_status = YOKE_E_OOM;
-    uint64_t capacity = 0;
-    void *block = allocate_block(device, 8192, 0, &capacity);
+    Block *block = allocate_block(device, 8192, 0);
     EXPECT_NE(block, nullptr);
     EXPECT_EQ(emptied, 1);
-    free_block(device, block, capacity, 0);
+    free_block(device, block);
 
     fake.alloc_status = YOKE_E_OOM;
     PinnedBlock *pinned = allocate_pinned(device, 100);
@@ -48,7 +47,7 @@ TEST(MemoryPressure, WhatWaitsForTheNextSaveGoesBeforeARequestIsRefused)
 
     empty_cache(&device);
     EXPECT_EQ(emptied, 3);
-    delete device.memory.load();
+    delete device.memory.exchange(nullptr);
     lent.empty_snapshot_cache = former;
 }
 

@@ -1,0 +1,290 @@
+#include "core/memory/arena.h"
+
+#include "core/memory/chunks.h"
+#include "core/memory/graph_pool.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+Arena::Arena(uint8_t lane_id, bool small, Ref<GraphPool> owner)
+    : lane(lane_id), is_small(small), pool(std::move(owner))
+{
+}
+
+Arena::~Arena() = default;
+
+static void relax()
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+Arena::Lock::Lock(Mutex &mutex) noexcept : mutex_(mutex)
+{
+    for (int i = 0; i < 200; ++i) {
+        if (mutex_.try_lock()) return;
+        relax();
+    }
+    mutex_.lock();
+}
+
+Block *Arena::take(uint64_t size) noexcept
+{
+    const Lock lock(mutex_);
+    if (!space_.reserve()) return nullptr;
+    Block *block = space_.take(size);
+    if (block) block->arena = this;
+    return block;
+}
+
+Block *Arena::take_any(uint64_t size) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    if (!space_.reserve()) return nullptr;
+    Block *block = space_.take_any(size);
+    if (block) block->arena = this;
+    return block;
+}
+
+Block *Arena::take_new(uint64_t address, uint64_t bytes, uint64_t size)
+{
+    const std::lock_guard lock(mutex_);
+    Extent &added = space_.add(address, bytes, false);
+    Block *block = nullptr;
+    if (space_.reserve()) {
+        block = space_.take_first(added, size);
+        block->arena = this;
+    }
+    mapped += bytes;
+    return block;
+}
+
+void Arena::settle(Block *block) noexcept
+{
+    block->freed_at = ++clock_;
+    space_.give(block);
+}
+
+void Arena::give(Block *block) noexcept
+{
+    const Lock lock(mutex_);
+    settle(block);
+}
+
+void Arena::give_behind(Block *block, std::vector<Ref<Fence>> &&fences)
+{
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({block, std::move(fences)});
+}
+
+// A fence that cannot be asked counts as not reached.
+static bool are_reached(std::vector<Ref<Fence>> &fences) noexcept
+{
+    std::erase_if(fences, [](const Ref<Fence> &fence) {
+        try {
+            return is_reached(*fence);
+        } catch (const std::exception &) {
+            return false;
+        }
+    });
+    return fences.empty();
+}
+
+size_t Arena::admit_reached() noexcept
+{
+    std::list<Waiting> asked, reached;
+    {
+        const std::lock_guard lock(mutex_);
+        asked.swap(waiting_);
+    }
+    for (auto each = asked.begin(); each != asked.end();) {
+        const auto next = std::next(each);
+        if (are_reached(each->fences)) reached.splice(reached.end(), asked, each);
+        each = next;
+    }
+    const std::lock_guard lock(mutex_);
+    for (const Waiting &each : reached) settle(each.block);
+    waiting_.splice(waiting_.begin(), asked);
+    return reached.size();
+}
+
+size_t Arena::admit_all(Device &device)
+{
+    std::list<Waiting> all;
+    {
+        const std::lock_guard lock(mutex_);
+        all.swap(waiting_);
+    }
+    // The last fence of a stream stands behind the others of that stream.
+    std::vector<Ref<Fence>> last;
+    try {
+        for (const Waiting &each : all)
+            for (const Ref<Fence> &fence : each.fences) {
+                const auto same = std::ranges::find_if(
+                    last, [&](const Ref<Fence> &known) { return known->is_behind(*fence); });
+                if (same == last.end())
+                    last.push_back(fence);
+                else
+                    *same = fence;
+            }
+        for (const Ref<Fence> &fence : last) wait_fence(device, lane, *fence);
+    } catch (...) {
+        const std::lock_guard lock(mutex_);
+        waiting_.splice(waiting_.begin(), all);
+        throw;
+    }
+    const std::lock_guard lock(mutex_);
+    for (const Waiting &each : all) settle(each.block);
+    return all.size();
+}
+
+template <class F>
+void Arena::each_user(Device &device, const F &f) const
+{
+    f(lane);
+    each_lane(device, uses_.load(std::memory_order_relaxed), [&](uint8_t each) {
+        if (each != lane) f(each);
+    });
+}
+
+void Arena::order_behind(Device &device, uint8_t waiting_lane)
+{
+    each_user(device, [&](uint8_t each) {
+        if (each == waiting_lane) return;
+        if (const Ref<Fence> fence = fence_behind(device, each); fence.present())
+            wait_fence(device, waiting_lane, *fence);
+    });
+}
+
+// Puts fences behind all work so far; false if the work is known to be done.
+bool Arena::take_fences(Device &device)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        asked_ = clock_;
+    }
+    each_user(device, [&](uint8_t each) {
+        if (Ref<Fence> fence = fence_behind(device, each); fence.present())
+            fences_.push_back(std::move(fence));
+    });
+    return !fences_.empty();
+}
+
+uint64_t Arena::settled_at(Device &device) noexcept
+{
+    if (device.host) return UINT64_MAX;
+    try {
+        for (int tries = 0; tries < 2; ++tries) {
+            if (!fences_.empty()) {
+                if (!are_reached(fences_)) break;
+                settled_ = std::max(settled_, asked_);
+            }
+            {
+                const std::lock_guard lock(mutex_);
+                if (settled_ >= clock_) break;
+            }
+            if (!take_fences(device)) settled_ = std::max(settled_, asked_);
+        }
+        if (!fences_.empty() && are_reached(fences_)) settled_ = std::max(settled_, asked_);
+    } catch (const std::exception &) {
+        fences_.clear();  // what cannot be asked is not settled
+    }
+    return settled_;
+}
+
+void Arena::mark_wait() noexcept
+{
+    const std::lock_guard lock(mutex_);
+    marked_ = clock_;
+}
+
+void Arena::note_waited() noexcept
+{
+    settled_ = std::max(settled_, marked_);
+}
+
+void Arena::forget_settled() noexcept
+{
+    settled_ = marked_ = 0;
+    fences_.clear();
+}
+
+// Makes room for one more; false without host memory.
+static bool make_room(std::vector<Block *> &blocks) noexcept
+{
+    if (blocks.size() < blocks.capacity()) return true;
+    try {
+        blocks.reserve(2 * blocks.size() + 8);
+        return true;
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+}
+
+std::vector<Block *> Arena::cut_chunks(const Chunks &chunks, uint64_t settled, uint64_t most,
+                                       uint64_t unit)
+{
+    std::vector<Block *> runs, cut;
+    const std::lock_guard lock(mutex_);
+    space_.free().each(unit, [&](Block &run) {
+        if (run.extent->is_range && run.freed_at <= settled) runs.push_back(&run);
+        return true;
+    });
+    std::ranges::sort(runs, std::greater(), &Block::address);
+    for (Block *run : runs) {
+        const uint64_t begin = run->address;
+        uint64_t end = run->end();
+        while (most >= unit) {
+            const Chunk *chunk = chunks.last_within(begin, end);
+            if (!chunk) break;
+            end = chunk->address;
+            if (chunk->bytes > most) continue;
+            if (!make_room(cut) || !space_.reserve()) return cut;
+            // The run keeps its descriptor, in front of what is cut.
+            Block *const piece = space_.cut_free(run, chunk->address, chunk->bytes);
+            piece->arena = this;
+            cut.push_back(piece);
+            most -= chunk->bytes;
+            if (piece == run) break;
+        }
+        if (most < unit) break;
+    }
+    return cut;
+}
+
+std::vector<Arena::Segment> Arena::cut_segments(uint64_t settled, uint64_t wanted)
+{
+    std::vector<Segment> cut;
+    std::vector<Extent *> idle;
+    const bool wants_all = wanted == kAll;
+    const std::lock_guard lock(mutex_);
+    for (const auto &extent : space_.extents())
+        if (!extent->is_range && space_.is_idle(*extent) && extent->first->freed_at <= settled &&
+            (wants_all || extent->bytes / 2 <= wanted))
+            idle.push_back(extent.get());
+    std::ranges::sort(idle, {}, [](const Extent *each) { return each->first->freed_at; });
+    uint64_t all = 0;
+    for (const Extent *extent : idle) all += extent->bytes;
+    if (!wants_all && all < wanted / 8) return cut;
+    cut.reserve(idle.size());
+    uint64_t sum = 0;
+    for (Extent *extent : idle) {
+        if (sum >= wanted) break;
+        sum += extent->bytes;
+        cut.push_back({extent->address, extent->bytes});
+        space_.remove(*extent);
+    }
+    return cut;
+}
+
+void Arena::make_hole(Block *block) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    space_.make_hole(block);
+}
+
+}  // namespace yoke

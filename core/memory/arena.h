@@ -1,0 +1,119 @@
+// arena.h: memory of one stream for requests of one kind: small or large, of everybody or of one graph. An arena keeps
+// its free memory for its own stream, whose order makes it safe to use again at once.
+//
+// The arena's lock covers bookkeeping alone: no entry of a backend, no question to a fence.
+#pragma once
+
+#include "core/base/fork.h"
+#include "core/device/stream.h"
+#include "core/memory/space.h"
+
+#include <list>
+#include <mutex>
+#include <vector>
+
+namespace yoke {
+
+class Chunks;
+class GraphPool;
+
+class Arena {
+public:
+    Arena(uint8_t lane, bool is_small, Ref<GraphPool> pool);
+    ~Arena();
+    Arena(const Arena &) = delete;
+    Arena &operator=(const Arena &) = delete;
+
+    const uint8_t lane;
+    const bool is_small;
+    const Ref<GraphPool> pool;  // null: of everybody
+
+    // ---- requests ----
+    // Returns a used block of exactly `size` bytes, or null. take_any() looks at every free block, which takes longer.
+    Block *take(uint64_t size) noexcept;
+    Block *take_any(uint64_t size) noexcept;
+    // Adds a segment and returns its first `size` bytes. Raises std::bad_alloc.
+    Block *take_new(uint64_t address, uint64_t bytes, uint64_t size);
+    void give(Block *block) noexcept;
+    // Keeps a block that other streams have used until the fences are reached. Raises std::bad_alloc.
+    void give_behind(Block *block, std::vector<Ref<Fence>> &&fences);
+
+    // ---- for Growth, whose lock is held ----
+    // Lets blocks serve whose fences are reached; returns how many.
+    size_t admit_reached() noexcept;
+    // Makes the arena's stream wait for all blocks that wait, and lets them serve; returns how many.
+    size_t admit_all(Device &device);
+    // Makes that stream wait for all work on what is free here.
+    void order_behind(Device &device, uint8_t waiting_lane);
+
+    // Returns the time of the last free whose bytes no work uses any more; asks fences and waits for none. Every free
+    // counts on the host, whose work is done when a call returns.
+    uint64_t settled_at(Device &device) noexcept;
+    // The whole device is about to be waited for; afterwards what was free at this moment is settled.
+    void mark_wait() noexcept;
+    void note_waited() noexcept;
+    // Nothing is settled any more: work that nobody was told of may use what is free.
+    void forget_settled() noexcept;
+    // Work of that stream, a replay's, uses the memory too.
+    void note_use(uint16_t uses) noexcept { uses_.fetch_or(uses, std::memory_order_relaxed); }
+
+    // Cuts whole chunks of free and settled bytes out of the space, at most `most` bytes, from high addresses down:
+    // each is a used block.
+    std::vector<Block *> cut_chunks(const Chunks &chunks, uint64_t settled, uint64_t most,
+                                    uint64_t unit);
+    static constexpr uint64_t kAll = ~uint64_t{0};
+    // Takes whole idle and settled segments out of the space, those first that were freed first, until they have
+    // `wanted` bytes. A segment of more than twice as much stays; if all have less than an eighth of it, all stay: a
+    // gain so small is not worth what the next request of their size would cut out of a large segment.
+    struct Segment {
+        uint64_t address, bytes;
+    };
+    std::vector<Segment> cut_segments(uint64_t settled, uint64_t wanted);
+    void make_hole(Block *block) noexcept;
+
+    // Runs f(space) with the arena locked.
+    template <class F>
+    auto with_space(const F &f)
+    {
+        const std::lock_guard lock(mutex_);
+        return f(space_);
+    }
+
+    uint64_t next_range = 0;  // bytes of the range that comes next
+    uint64_t mapped = 0;      // bytes of chunks and segments
+
+private:
+    friend class GraphPool;
+    struct Waiting {
+        Block *block;
+        std::vector<Ref<Fence>> fences;
+    };
+    // The arena's lock, for which a thread spins first: it is held for less time than a sleep takes.
+    class Lock {
+    public:
+        explicit Lock(Mutex &mutex) noexcept;
+        ~Lock() { mutex_.unlock(); }
+        Lock(const Lock &) = delete;
+        Lock &operator=(const Lock &) = delete;
+
+    private:
+        Mutex &mutex_;
+    };
+    void settle(Block *block) noexcept;
+    // f(lane) for each stream whose work may use what is free here.
+    template <class F>
+    void each_user(Device &device, const F &f) const;
+    bool take_fences(Device &device);
+
+    Mutex mutex_{LockRank::kMemory};
+    Space space_;
+    std::list<Waiting> waiting_;
+    uint64_t clock_ = 0;  // counts frees
+
+    // Guarded by Growth's lock.
+    uint64_t settled_ = 0, asked_ = 0, marked_ = 0;
+    std::vector<Ref<Fence>> fences_;  // behind the work of the frees up to asked_
+    std::atomic<uint16_t> uses_{0};
+};
+
+}  // namespace yoke

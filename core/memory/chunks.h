@@ -1,0 +1,56 @@
+// chunks.h: chunks of a device's memory: which are mapped, and where, and which wait without an address. Growth's lock
+// guards it, and is held over its calls of the backend.
+#pragma once
+
+#include "core/memory/counters.h"
+#include "core/memory/losses.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace yoke {
+
+struct Chunk {
+    uint64_t address, bytes, id;
+};
+
+class Chunks {
+public:
+    Chunks(Device &device, MemoryCounters &counters, Losses &losses)
+        : device_(device), counters_(counters), losses_(losses)
+    {
+    }
+    Chunks(const Chunks &) = delete;
+    Chunks &operator=(const Chunks &) = delete;
+
+    // The backend's granularity; 0 where the device has no virtual memory.
+    uint64_t unit() noexcept;
+
+    // Returns the last chunk that is mapped wholly within [begin, end), or null.
+    const Chunk *last_within(uint64_t begin, uint64_t end) const noexcept;
+
+    // Returns the bytes of `bytes` that spare chunks do not fill, taken as map_spare() takes them.
+    uint64_t lacking(uint64_t bytes) const noexcept;
+    // Makes a new spare chunk. Raises std::bad_alloc.
+    yoke_status create(uint64_t bytes);
+    // Maps the largest spare chunk of at most `most` bytes; *mapped receives its bytes, 0 if there is none. Raises
+    // std::bad_alloc.
+    yoke_status map_spare(uint64_t address, uint64_t most, uint64_t *mapped);
+    // Makes the chunk that is mapped there a spare one; false on a failure, which leaves it mapped.
+    bool unmap(uint64_t address) noexcept;
+    // Gives the spare chunks back to the backend.
+    void destroy_spare() noexcept;
+
+private:
+    using Spare = std::multimap<uint64_t, uint64_t>;  // ids by bytes
+
+    Device &device_;
+    MemoryCounters &counters_;
+    Losses &losses_;
+    uint64_t unit_ = ~uint64_t{0};      // not asked yet
+    std::map<uint64_t, Chunk> mapped_;  // by address
+    Spare spare_;
+};
+
+}  // namespace yoke

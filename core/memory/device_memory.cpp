@@ -1,0 +1,94 @@
+#include "core/memory/device_memory.h"
+
+#include "core/base/log.h"
+#include "core/device/capture.h"
+#include "core/device/late.h"
+#include "core/device/stream_table.h"
+#include "core/memory/graph_pool.h"
+
+namespace yoke {
+
+void tell_wait(const Device &device, yoke_status status) noexcept
+{
+    if (status == YOKE_OK) return;
+    try {
+        keep_late_failure(device, status, take_backend_error(status, "free"));
+    } catch (const std::bad_alloc &) {
+        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
+            status_name(status));
+    }
+}
+
+Arena &DeviceMemory::make_arena(uint8_t lane, bool is_small)
+{
+    auto made = std::make_unique<Arena>(lane, is_small, nullptr);
+    const Growth::Hold hold(growth_);
+    std::atomic<Arena *> &place = arenas_[is_small][lane];
+    if (Arena *known = place.load(std::memory_order_relaxed)) return *known;
+    Arena &arena = growth_.add(made);
+    place.store(&arena, std::memory_order_release);
+    return arena;
+}
+
+void DeviceMemory::wait_until_settled() noexcept
+{
+    {
+        const Growth::Hold hold(growth_);
+        growth_.mark_wait();
+    }
+    tell_wait(device_, wait_for_device(device_));
+    const Growth::Hold hold(growth_);
+    growth_.note_waited();
+}
+
+void DeviceMemory::give_back_idle() noexcept
+{
+    if (!device_.host && is_forked_child()) return;
+    const GraphPool *pool = GraphPool::of_thread();
+    if (!pool || &pool->device() != &device_) wait_until_settled();
+    std::vector<std::unique_ptr<Arena>> ended;
+    const Growth::Hold hold(growth_);
+    growth_.give_back_idle();
+    ended = growth_.take_ended();
+}
+
+void DeviceMemory::give_back(uint64_t address, uint64_t bytes) noexcept
+{
+    void *data = reinterpret_cast<void *>(address);
+    tell_loss_of(device_, device_.backend->free(device_.handle, data, bytes), "free", bytes);
+    counters_.count_reserved(-static_cast<int64_t>(bytes));
+}
+
+yoke_status DeviceMemory::obtain_bare(uint64_t bytes, Block **block) noexcept
+{
+    void *data = nullptr;
+    if (const yoke_status status = growth_.obtain(bytes, &data)) return status;
+    const auto address = reinterpret_cast<uint64_t>(data);
+    {
+        const std::lock_guard lock(bare_mutex_);
+        if (bare_.reserve(1)) *block = bare_.take();
+    }
+    if (!*block) {
+        give_back(address, bytes);
+        return set_backend_error(YOKE_E_OOM, 0, "no host memory to note a block");
+    }
+    (*block)->address = address;
+    (*block)->size = bytes;
+    return YOKE_OK;
+}
+
+void DeviceMemory::release_bare(Block *block) noexcept
+{
+    give_back(block->address, block->size);
+    const std::lock_guard lock(bare_mutex_);
+    bare_.give(block);
+}
+
+DeviceMemory &make_memory(Device &device)
+{
+    // Growth puts fences on streams, and no table of them may be made under its lock.
+    if (!device.host && device.backend->event_create) table_of(device);
+    return make_once(device.memory, [&] { return new DeviceMemory(device); });
+}
+
+}  // namespace yoke

@@ -1,0 +1,65 @@
+// device_memory.h: all that the allocator has of one device: its arenas, how they grow, its counters.
+#pragma once
+
+#include "core/memory/counters.h"
+#include "core/memory/growth.h"
+
+#include <atomic>
+
+namespace yoke {
+
+// What a wait before a free found, kept for who next waits for the device. The block is free either way, but a device
+// tells of a failure once, and this may have been the time.
+void tell_wait(const Device &device, yoke_status status) noexcept;
+
+class DeviceMemory {
+public:
+    explicit DeviceMemory(Device &device)
+        : device_(device), counters_(device), growth_(device, counters_)
+    {
+    }
+    DeviceMemory(const DeviceMemory &) = delete;
+    DeviceMemory &operator=(const DeviceMemory &) = delete;
+
+    Device &device() const noexcept { return device_; }
+    MemoryCounters &counters() noexcept { return counters_; }
+    Growth &growth() noexcept { return growth_; }
+
+    // The arena of everybody's requests on that lane. Raises std::bad_alloc.
+    Arena &arena(uint8_t lane, bool is_small)
+    {
+        Arena *known = arenas_[is_small][lane].load(std::memory_order_acquire);
+        return known ? *known : make_arena(lane, is_small);
+    }
+
+    // Gives what is idle back to the backend. Waits for the device first, unless the calling thread captures a graph of
+    // it; other threads' magazines stay as they are.
+    void give_back_idle() noexcept;
+    // Waits for the device, so that all that is free by now is settled.
+    void wait_until_settled() noexcept;
+
+    // Blocks of the backend's own, of the very size: without caching.
+    yoke_status obtain_bare(uint64_t bytes, Block **block) noexcept;
+    void release_bare(Block *block) noexcept;
+
+private:
+    Arena &make_arena(uint8_t lane, bool is_small);
+    void give_back(uint64_t address, uint64_t bytes) noexcept;
+
+    Device &device_;
+    MemoryCounters counters_;
+    Growth growth_;
+    std::atomic<Arena *> arenas_[2][kMaxLanes] = {};
+    Mutex bare_mutex_{LockRank::kMemory};
+    BlockSlab bare_;
+};
+
+// The memory of a device, made at first use.
+DeviceMemory &make_memory(Device &device);
+inline DeviceMemory &memory_of(Device &device)
+{
+    DeviceMemory *memory = device.memory.load(std::memory_order_acquire);
+    return memory ? *memory : make_memory(device);
+}
+
+}  // namespace yoke

@@ -1,0 +1,76 @@
+// graph_pool.h: memory of a graph, whose launches name it by address: it stays where it is for as long as the graph can
+// be replayed.
+//
+// While a graph is captured, its thread's requests for the graph's device are served from arenas of the graph's own.
+// What the capture itself frees serves it again: its launches run in one order, so that is safe. After the capture a
+// freed block is kept without a use; when the graph is gone, the memory serves others, at once or when its last tensor
+// goes.
+#pragma once
+
+#include "core/base/refcount.h"
+#include "core/memory/arena.h"
+
+namespace yoke {
+
+class Storage;
+
+class GraphPool final : public RefCounted {
+public:
+    // A pool whose arenas live as long as a block of theirs, or memory, does.
+    static Ref<GraphPool> make(Device &device, uint8_t lane);
+
+    // The calling thread's requests come here from now on, or no longer.
+    void serve_thread();
+    void stop_serving_thread();
+    static GraphPool *of_thread() noexcept
+    {
+        const ThreadState *state = known_thread_state();
+        return state ? state->graph_pool : nullptr;
+    }
+
+    Device &device() const noexcept { return device_; }
+    Arena &arena(bool is_small) noexcept { return is_small ? *small_ : *large_; }
+    bool is_gone() const noexcept { return is_gone_.load(std::memory_order_acquire); }
+    // Takes a block of its own back; true if the block serves others from now on.
+    bool take_back(Block *block, uint16_t uses) noexcept;
+
+    // Notes the storage whose memory a block is, until the block comes back.
+    static void note_storage(Block &block, Storage *storage) noexcept;
+    // f(storage) for each that lives: a replay writes them all.
+    template <class F>
+    void each_storage(const F &f) noexcept
+    {
+        each_block([&f](Block &block) {
+            if (block.storage) f(*block.storage);
+        });
+    }
+    bool owns(const Block &block) const noexcept
+    {
+        return block.arena && block.arena->pool.get() == this;
+    }
+    // A replay on that lane uses the memory: its end comes before the memory serves anybody else.
+    void note_use(uint8_t lane) noexcept;
+    // The graph is gone: nothing names the memory any more.
+    void let_go() noexcept;
+
+private:
+    GraphPool(Device &device, uint8_t lane) : device_(device), lane_(lane) {}
+    // f(block) for each used block, with its arena locked.
+    template <class F>
+    void each_block(const F &f) noexcept
+    {
+        for (Arena *arena : {small_, large_})
+            arena->with_space([&f](Space &space) {
+                for (const auto &extent : space.extents())
+                    for (Block *block = extent->first; block; block = block->behind)
+                        if (block->state == BlockState::kUsed) f(*block);
+            });
+    }
+
+    Device &device_;
+    const uint8_t lane_;
+    Arena *small_ = nullptr, *large_ = nullptr;  // the device's memory owns them
+    std::atomic<bool> is_capturing_{true}, is_gone_{false};
+};
+
+}  // namespace yoke

@@ -1,0 +1,44 @@
+// ladder.h: where a request finds memory once its arena has none at hand: each rung costs more than the one before.
+//
+//   blocks of the arena that other streams have used, if their fences are reached
+//   what the thread keeps in its magazines
+//   growth: idle chunks of other arenas, then new memory
+// The backend has no more:
+//   blocks that serve after a wait of the stream, of this arena and of others
+//   every thread's magazines
+//   idle memory of all arenas, once the device has done its work
+//   all that waits goes back to the backend, pinned memory and the room of saves with it
+#pragma once
+
+#include "core/memory/device_memory.h"
+
+namespace yoke {
+
+class Ladder {
+public:
+    // `arena`: null for a block of the backend's own.
+    Ladder(DeviceMemory &memory, Arena *arena, uint64_t bytes, uint64_t size)
+        : memory_(memory), arena_(arena), bytes_(bytes), size_(size)
+    {
+    }
+    // Returns a block of `size` bytes. Raises YOKE_E_OOM, and what the backend fails with otherwise.
+    Block *climb();
+
+private:
+    // Return true once block_ is there.
+    bool try_cheap();
+    bool try_grow();
+    bool try_waits();
+    bool is_capturing() const noexcept;
+
+    DeviceMemory &memory_;
+    Arena *const arena_;
+    const uint64_t bytes_, size_;
+    Block *block_ = nullptr;
+    std::string reason_;  // the backend's, of the last refusal
+};
+
+// Raises YOKE_E_OOM with what was asked for, what is held and what to do.
+[[noreturn]] void fail_oom(DeviceMemory &memory, uint64_t bytes, const std::string &reason);
+
+}  // namespace yoke

@@ -1,0 +1,30 @@
+// losses.h: memory that a backend did not take back. Whoever hears of it may be a callback of the host program, which
+// may allocate: so losses are noted under a lock and told without it.
+#pragma once
+
+#include "core/device/device.h"
+
+#include <vector>
+
+namespace yoke {
+
+void tell_loss_of(const Device &device, yoke_status status, const char *call,
+                  uint64_t bytes) noexcept;
+
+class Losses {
+public:
+    // Without host memory for the note nobody is told.
+    void note(yoke_status status, const char *call, uint64_t bytes) noexcept;
+    void tell(const Device &device) const noexcept;
+    void swap(Losses &other) noexcept { all_.swap(other.all_); }
+
+private:
+    struct Loss {
+        yoke_status status;
+        const char *call;
+        uint64_t bytes;
+    };
+    std::vector<Loss> all_;
+};
+
+}  // namespace yoke

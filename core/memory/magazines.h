@@ -1,0 +1,155 @@
+// magazines.h: small blocks that a thread keeps for itself, by class: it takes and gives them without a lock.
+//
+// Other threads empty a magazine too, where memory is short. The owner says by a plain store that it is inside; who
+// empties the magazines of another says so first, and then has every running thread pass a barrier (membarrier(2)), so
+// that each of the two sees the other. Where that is refused, the owner pays for a fence itself.
+#pragma once
+
+#include "core/base/thread_state.h"
+#include "core/device/device.h"
+#include "core/memory/block.h"
+#include "core/memory/sizes.h"
+
+#include <atomic>
+
+namespace yoke {
+
+struct ThreadCache {
+    // Bytes of one device at most. A garbage collector drops small tensors by the thousand: most should still be here
+    // when the script goes on.
+    static constexpr uint64_t kMaxBytes = uint64_t{4} << 20;
+    // Half of it is for blocks up to that size, so that a few large ones do not keep them out.
+    static constexpr uint64_t kSmaller = uint64_t{64} << 10;
+
+    // Blocks of one class, all of one stream, linked by `child`.
+    struct Magazine {
+        Block *top;
+        uint8_t lane;
+    };
+    using Count = std::atomic<int64_t>;
+    struct Slot {
+        Device *device;
+        uint64_t bytes[2];  // of blocks up to kSmaller, and of larger ones
+        Count
+            counted;  // bytes allocated less those freed, which no other counter has yet (counters.h)
+        bool allocates;  // a thread that only frees keeps nothing
+        Magazine magazines[kSmallClasses];
+    };
+    static constexpr int kMaxDevices = 256;
+
+    std::atomic<bool> inside;                // the owner is
+    std::atomic<bool> closed;                // another thread is, or wants to be
+    std::atomic<Slot *> slots[kMaxDevices];  // by ordinal, made at first use
+    ThreadCache *next, *before;              // of all threads' caches
+
+    // The calling thread's; nullptr if there is no host memory for it.
+    static ThreadCache *of_thread() noexcept
+    {
+        ThreadState *thread = try_thread_state();
+        if (!thread) [[unlikely]]
+            return nullptr;
+        return thread->memory_cache ? thread->memory_cache : make(*thread);
+    }
+
+    // Returns a block of that class, or null. size is index_size(index).
+    Block *take(Device &device, int index, uint64_t size, uint8_t lane) noexcept;
+    // Keeps a block, which has the lane's arena; false if there is no room.
+    bool keep(Device &device, Block *block, int index, uint8_t lane) noexcept;
+    // Returns what the thread counts of a device for itself; null without host memory.
+    Count *counted(Device &device) noexcept
+    {
+        Slot *const slot = slot_of(device);
+        return slot ? &slot->counted : nullptr;
+    }
+    // Returns the sum of what all threads have counted so.
+    static int64_t sum_counted(const Device &device) noexcept;
+    // Bytes that are kept of a device.
+    uint64_t bytes_of(const Device &device) const noexcept;
+
+    // Gives what this one keeps of a device (nullptr: of every device) to the arenas.
+    void drain(const Device *device) noexcept;
+    // Does so for the caches of all threads.
+    static void drain_all(const Device *device) noexcept;
+    // Takes a cache that was drained away.
+    static void drop(ThreadCache *cache) noexcept;
+    // Gives what the thread has counted to the devices' counters.
+    void tell_counted() noexcept;
+
+private:
+    class Visit;
+    static ThreadCache *make(ThreadState &thread) noexcept;
+    Slot *make_slot(Device &device) noexcept;
+    Slot *slot_of(Device &device) noexcept
+    {
+        if (device.ordinal >= kMaxDevices) [[unlikely]]
+            return nullptr;
+        Slot *const slot = slots[device.ordinal].load(std::memory_order_relaxed);
+        return slot ? slot : make_slot(device);
+    }
+    void drain_slots(const Device *device) noexcept;
+    static void drain_magazine(Slot &slot, int index) noexcept;
+    void close_and_drain(const Device *device) noexcept;
+};
+
+namespace detail {
+// Whether every running thread can be made to pass a barrier.
+extern const bool has_membarrier;
+}  // namespace detail
+
+// The owner's visit of its cache. False while another thread is there: the block then comes from, or goes to, an arena.
+class ThreadCache::Visit {
+public:
+    explicit Visit(ThreadCache &cache) noexcept : cache_(cache)
+    {
+        if (detail::has_membarrier) [[likely]] {
+            cache_.inside.store(true, std::memory_order_relaxed);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+            entered_ = !cache_.closed.load(std::memory_order_acquire);
+        } else {
+            cache_.inside.store(true, std::memory_order_seq_cst);
+            entered_ = !cache_.closed.load(std::memory_order_seq_cst);
+        }
+    }
+    ~Visit() { cache_.inside.store(false, std::memory_order_release); }
+    Visit(const Visit &) = delete;
+    Visit &operator=(const Visit &) = delete;
+    explicit operator bool() const noexcept { return entered_; }
+
+private:
+    ThreadCache &cache_;
+    bool entered_;
+};
+
+inline Block *ThreadCache::take(Device &device, int index, uint64_t size, uint8_t lane) noexcept
+{
+    const Visit visit(*this);
+    Slot *const slot = visit ? slot_of(device) : nullptr;
+    if (!slot) [[unlikely]]
+        return nullptr;
+    slot->allocates = true;
+    Magazine &magazine = slot->magazines[index];
+    Block *const block = magazine.top;
+    if (!block || magazine.lane != lane) return nullptr;
+    magazine.top = block->child;
+    slot->bytes[size > kSmaller] -= size;
+    return block;
+}
+
+inline bool ThreadCache::keep(Device &device, Block *block, int index, uint8_t lane) noexcept
+{
+    const Visit visit(*this);
+    Slot *const slot = visit ? slot_of(device) : nullptr;
+    if (!slot || !slot->allocates) return false;
+    uint64_t &bytes = slot->bytes[block->size > kSmaller];
+    if (bytes + block->size > kMaxBytes / 2) return false;
+    Magazine &magazine = slot->magazines[index];
+    if (magazine.top && magazine.lane != lane) [[unlikely]]
+        drain_magazine(*slot, index);  // the thread has gone on to another stream
+    magazine.lane = lane;
+    block->child = magazine.top;
+    magazine.top = block;
+    bytes += block->size;
+    return true;
+}
+
+}  // namespace yoke

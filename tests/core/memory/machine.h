@@ -1,0 +1,65 @@
+// machine.h: a device over a hollow backend for tests of the allocator, whose streams have real lanes.
+#pragma once
+
+#include "core/base/thread_state.h"
+#include "core/memory/device_memory.h"
+#include "core/memory/hollow.h"
+#include "core/memory/magazines.h"
+#include "core/memory/memory.h"
+#include "tests/core/memory/ordering.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace yoke::test {
+
+// Registered nowhere. Caching is on for as long as it lives.
+class Machine {
+public:
+    explicit Machine(const HollowOptions &options) : hollow(options), was_caching_(is_caching())
+    {
+        hollow.watch(&ordering);
+        device.backend = &hollow.table();
+        device.handle = hollow.handle();
+        static int32_t next_ordinal = 80;
+        device.ordinal = next_ordinal++;
+        device.name = "hollow:0";
+        device.info.alignment = options.alignment;
+        set_caching(true);
+    }
+    ~Machine()
+    {
+        hollow.work().finish();
+        empty_cache(&device);
+        EXPECT_EQ(hollow.memory().used(), 0u) << "memory was lost";
+        EXPECT_EQ(hollow.memory().chunk_count(), 0u);
+        for (const std::string &race : ordering.races()) ADD_FAILURE() << race;
+        delete device.memory.exchange(nullptr);
+        set_caching(was_caching_);
+    }
+    Machine(const Machine &) = delete;
+    Machine &operator=(const Machine &) = delete;
+
+    // Returns a block for work of that stream, which is ordered behind all that used its bytes.
+    Block *alloc(uint64_t bytes, const Lane &lane)
+    {
+        Block *block = allocate_block(device, bytes, lane.id);
+        ordering.hand_out(lane.native, block->address, block->size);
+        EXPECT_TRUE(hollow.memory().is_backed(block->address, block->size));
+        return block;
+    }
+    void use(const Block &block, const Lane &lane)
+    {
+        hollow.use(lane.native, block.address, block.size);
+    }
+
+    Ordering ordering;
+    Hollow hollow;
+    Device &device = *new Device;  // which threads remember until they end
+
+private:
+    const bool was_caching_;
+};
+
+}  // namespace yoke::test
