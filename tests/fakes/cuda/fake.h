@@ -28,7 +28,7 @@
  *   for
  *                       more registers than a multiprocessor has, or for more threads than its bound, is refused, and
  *                       so is one of a kernel that the file lacks. Default: nothing is known of kernels
- *   YOKE_EMU_RACES      1: blocks have whole pages to themselves (tests/emu/races.h)
+ *   YOKE_EMU_RACES      1: blocks have whole pages to themselves (tests/emu/races.h); Yoke caches none then
  *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
  *   FAKE_CUDA_PEERS     0: no device can reach the memory of another; default: each can
