@@ -52,6 +52,14 @@ void DeviceMemory::give_back_idle() noexcept
     ended = growth_.take_ended();
 }
 
+void DeviceMemory::retire_graphs() noexcept
+{
+    std::vector<std::unique_ptr<Arena>> ended;  // which end once the lock is free
+    const Growth::Hold hold(growth_);
+    growth_.retire_gone();
+    ended = growth_.take_ended();
+}
+
 void DeviceMemory::give_back(uint64_t address, uint64_t bytes) noexcept
 {
     void *data = reinterpret_cast<void *>(address);

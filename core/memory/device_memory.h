@@ -35,6 +35,8 @@ public:
     // Gives what is idle back to the backend. Waits for the device first, unless the calling thread captures a graph of
     // it; other threads' magazines stay as they are.
     void give_back_idle() noexcept;
+    // Lets memory of graphs that are gone serve everybody, as far as it is idle and settled.
+    void retire_graphs() noexcept;
     // Waits for the device, so that all that is free by now is settled.
     void wait_until_settled() noexcept;
 

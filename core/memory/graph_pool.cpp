@@ -12,10 +12,9 @@ Ref<GraphPool> GraphPool::make(Device &device, uint8_t lane)
     auto large = std::make_unique<Arena>(lane, false, pool);
     pool->small_ = small.get();
     pool->large_ = large.get();
+    memory_of(device).retire_graphs();
     Growth &growth = memory_of(device).growth();
-    std::vector<std::unique_ptr<Arena>> ended;  // which end once the lock is free
     const Growth::Hold hold(growth);
-    ended = growth.take_ended();
     growth.add(small);
     growth.add(large);
     return pool;
@@ -63,6 +62,12 @@ void GraphPool::note_use(uint8_t lane) noexcept
 void GraphPool::let_go() noexcept
 {
     DeviceMemory &memory = memory_of(device_);
+    give_up(memory);
+    memory.retire_graphs();
+}
+
+void GraphPool::give_up(DeviceMemory &memory) noexcept
+{
     const Growth::Hold hold(memory.growth());
     for (Arena *arena : {small_, large_}) {
         arena->forget_settled();  // replays may use what was free at the last wait

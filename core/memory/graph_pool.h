@@ -12,6 +12,7 @@
 
 namespace yoke {
 
+class DeviceMemory;
 class Storage;
 
 class GraphPool final : public RefCounted {
@@ -54,6 +55,7 @@ public:
     void let_go() noexcept;
 
 private:
+    void give_up(DeviceMemory &memory) noexcept;
     GraphPool(Device &device, uint8_t lane) : device_(device), lane_(lane) {}
     // f(block) for each used block, with its arena locked.
     template <class F>

@@ -145,7 +145,7 @@ yoke_status Growth::add_range(Arena &arena, uint64_t size, uint64_t unit)
 
 // Asks whether there is as much at all, so that a request which is refused has not taken what there was. A kernel that
 // overcommits refuses what is too much at once, and would give it in chunks, and then end the process.
-yoke_status Growth::ask(uint64_t bytes) noexcept
+yoke_status Growth::ask(uint64_t bytes)
 {
     if (!device_.host) {
         uint64_t free = 0, total = 0;
@@ -294,6 +294,15 @@ void Growth::give_back_idle(Arena &arena) noexcept
             unmap(arena, arena.cut_chunks(chunks_, settled, Arena::kAll, unit));
     } catch (const std::bad_alloc &) {
         return;  // it is kept
+    }
+}
+
+void Growth::retire_gone() noexcept
+{
+    for (const auto &arena : arenas_) {
+        if (!arena->pool.present() || is_fixed(*arena)) continue;
+        arena->admit_reached();
+        give_back_idle(*arena);
     }
 }
 

@@ -54,6 +54,8 @@ public:
     void give_back_idle(Arena &arena) noexcept;
     // Gives idle segments of `wanted` bytes in all back, as far as there are; returns their bytes.
     uint64_t give_back_segments(Arena &arena, uint64_t wanted, uint64_t settled);
+    // Makes idle memory of graphs that are gone spare, for whoever grows next.
+    void retire_gone() noexcept;
     // Takes out the arenas of graphs that are gone and have no memory; they end once no lock is held.
     std::vector<std::unique_ptr<Arena>> take_ended() noexcept;
 
@@ -68,7 +70,7 @@ private:
     // Maps chunks to [address, address + bytes); *mapped receives how many bytes got one.
     yoke_status fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_t unit,
                      uint64_t *mapped);
-    yoke_status ask(uint64_t bytes) noexcept;
+    yoke_status ask(uint64_t bytes);  // raises std::bad_alloc
     // Makes chunks of `most` bytes in all spare that are idle elsewhere.
     void gather(Arena &grower, uint64_t most);
     bool is_fixed(const Arena &arena) const noexcept;

@@ -127,8 +127,10 @@ void free_block(Device &device, Block *block, uint16_t uses) noexcept
     }
     if (arena->pool.present()) [[unlikely]] {
         const uint64_t capacity = block->capacity;
-        if (arena->pool->take_back(block, uses))
-            memory.counters().count_free(own_count(device), capacity);
+        const Ref<GraphPool> pool = arena->pool;  // the arena may end with its last block
+        if (!pool->take_back(block, uses)) return;
+        memory.counters().count_free(own_count(device), capacity);
+        if (pool->is_gone()) memory.retire_graphs();
         return;
     }
     memory.counters().count_free(own_count(device), block->capacity);
