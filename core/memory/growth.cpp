@@ -96,7 +96,7 @@ yoke_status Growth::grow_segment(Arena &arena, uint64_t size, Block **block)
         if (back < bytes && !is_fixed(*each))
             back += give_back_segments(*each, bytes - back, each->settled_at(device_));
     }
-    if (would_be_ended(device_, bytes)) {
+    if (would_end(bytes)) {
         bytes = size;
         if (would_be_ended(device_, bytes)) return fail_ended();
     }
@@ -143,6 +143,15 @@ yoke_status Growth::add_range(Arena &arena, uint64_t size, uint64_t unit)
     return YOKE_OK;
 }
 
+// The answer is read from files, so small growth is asked for together.
+bool Growth::would_end(uint64_t bytes)
+{
+    unasked_ += bytes;
+    if (unasked_ < kWorthALook) return false;
+    unasked_ = 0;
+    return would_be_ended(device_, bytes);
+}
+
 // Asks whether there is as much at all, so that a request which is refused has not taken what there was. A kernel that
 // overcommits refuses what is too much at once, and would give it in chunks, and then end the process.
 yoke_status Growth::ask(uint64_t bytes)
@@ -153,7 +162,7 @@ yoke_status Growth::ask(uint64_t bytes)
             return YOKE_OK;
         return set_backend_error(YOKE_E_OOM, 0, "the device has not as much free");
     }
-    if (would_be_ended(device_, bytes)) return fail_ended();
+    if (would_end(bytes)) return fail_ended();
     if (bytes <= kMostChunk) return YOKE_OK;
     const yoke_backend &backend = *device_.backend;
     void *trial = nullptr;

@@ -70,6 +70,7 @@ private:
     // Maps chunks to [address, address + bytes); *mapped receives how many bytes got one.
     yoke_status fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_t unit,
                      uint64_t *mapped);
+    bool would_end(uint64_t bytes);
     yoke_status ask(uint64_t bytes);  // raises std::bad_alloc
     // Makes chunks of `most` bytes in all spare that are idle elsewhere.
     void gather(Arena &grower, uint64_t most);
@@ -82,7 +83,8 @@ private:
     Device &device_;
     MemoryCounters &counters_;
     Mutex mutex_{LockRank::kGrowth};
-    Losses losses_;  // to be told
+    uint64_t unasked_ = 0;  // bytes of growth since would_be_ended() was asked
+    Losses losses_;         // to be told
     std::vector<std::unique_ptr<Arena>> arenas_;
     Chunks chunks_{device_, counters_, losses_};
 };
