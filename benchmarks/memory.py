@@ -10,7 +10,7 @@ import statistics
 
 from bench import BUILT, Report, Worker, ratio, rounds
 
-# What a pair may take of the model's time.
+# Cases, and the most that a pair may take of the model's time.
 CASES = {"same": ("4 KiB, given back at once", 0.25), "small": ("to 1 MiB, 2,048 alive", 0.2), "large": ("1 to 64 MiB, 2,048 alive", 0.5),
          "p99-small": ("to 1 MiB, 99 of 100 pairs", 0.6), "p99-large": ("1 to 64 MiB, 99 of 100 pairs", 0.6)}
 
@@ -28,9 +28,8 @@ def main():
             report.result(f"{who} {what}", statistics.median(nanoseconds), [min(nanoseconds), max(nanoseconds)], "ns")
         return times
 
-    taken = {}
     for what, (text, most) in CASES.items():
-        times = taken[what] = measure(("yoke", "torch", "glibc") if what == "same" else ("yoke", "torch"), what)
+        times = measure(("yoke", "torch", "glibc") if what == "same" else ("yoke", "torch"), what)
         pair = {who: f"{1e9 * statistics.median(seconds):.0f} ns" for who, seconds in times.items()}
         report.target(f"{text}: {pair['yoke']}, the model {pair['torch']}", ratio(times, "yoke", "torch"), most, at_most=True, case=what)
         if what == "same":

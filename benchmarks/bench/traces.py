@@ -118,33 +118,28 @@ def gpt_step(trace, batch, length, layers=12, width=768, heads=12, vocabulary=50
     trace.free(gradient, hidden, data)
 
 
-def varying():
-    """A GPT whose batches have sentences of 200 to 1,024 tokens."""
-    trace = Trace(1)
+def trained(seed, steps, step):
+    """Steps of a GPT with Adam; step(trace, number) makes each."""
+    trace = Trace(seed)
     parameters(trace, 12, 768, 50304, 4)
-    for _ in range(40):
-        gpt_step(trace, 8, trace.random.randint(200, 1024))
+    for number in range(steps):
+        step(trace, number)
     trace.free_all()
     return trace
+
+
+def varying():
+    """A GPT whose batches have sentences of 200 to 1,024 tokens."""
+    return trained(1, 40, lambda trace, _: gpt_step(trace, 8, trace.random.randint(200, 1024)))
 
 
 def alternating():
     """Batches of 16 and 17 in turn."""
-    trace = Trace(2)
-    parameters(trace, 12, 768, 50304, 4)
-    for step in range(30):
-        gpt_step(trace, 16 + step % 2, 512)
-    trace.free_all()
-    return trace
+    return trained(2, 30, lambda trace, number: gpt_step(trace, 16 + number % 2, 512))
 
 
 def constant():
-    trace = Trace(3)
-    parameters(trace, 12, 768, 50304, 4)
-    for _ in range(20):
-        gpt_step(trace, 16, 512)
-    trace.free_all()
-    return trace
+    return trained(3, 20, lambda trace, _: gpt_step(trace, 16, 512))
 
 
 def experts():

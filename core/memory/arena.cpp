@@ -112,7 +112,7 @@ size_t Arena::admit_reached() noexcept
     return reached.size();
 }
 
-size_t Arena::admit_all(Device &device)
+void Arena::admit_all(Device &device)
 {
     std::list<Waiting> all;
     {
@@ -139,7 +139,6 @@ size_t Arena::admit_all(Device &device)
     }
     const std::lock_guard lock(mutex_);
     for (const Waiting &each : all) settle(each.block);
-    return all.size();
 }
 
 template <class F>

@@ -41,8 +41,8 @@ public:
     // ---- for Growth, whose lock is held ----
     // Lets blocks serve whose fences are reached; returns how many.
     size_t admit_reached() noexcept;
-    // Makes the arena's stream wait for all blocks that wait, and lets them serve; returns how many.
-    size_t admit_all(Device &device);
+    // Makes the arena's stream wait for all blocks that wait, and lets them serve.
+    void admit_all(Device &device);
     // Makes that stream wait for all work on what is free here.
     void order_behind(Device &device, uint8_t waiting_lane);
 
@@ -52,7 +52,7 @@ public:
     // The whole device is about to be waited for; afterwards what was free at this moment is settled.
     void mark_wait() noexcept;
     void note_waited() noexcept;
-    // Nothing is settled any more: work that nobody was told of may use what is free.
+    // Takes back that any free is settled: a replay, which nobody told the arena of, may use the bytes.
     void forget_settled() noexcept;
     // Work of that stream, a replay's, uses the memory too.
     void note_use(uint16_t uses) noexcept { uses_.fetch_or(uses, std::memory_order_relaxed); }

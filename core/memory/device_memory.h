@@ -8,8 +8,8 @@
 
 namespace yoke {
 
-// What a wait before a free found, kept for who next waits for the device. The block is free either way, but a device
-// tells of a failure once, and this may have been the time.
+// Keeps the failure that a wait before a free found, for the next call that waits for the device. The block is free
+// either way, but a device tells of a failure once, and this may have been the time.
 void tell_wait(const Device &device, yoke_status status) noexcept;
 
 class DeviceMemory {

@@ -2,9 +2,9 @@
 // be replayed.
 //
 // While a graph is captured, its thread's requests for the graph's device are served from arenas of the graph's own.
-// What the capture itself frees serves it again: its launches run in one order, so that is safe. After the capture a
-// freed block is kept without a use; when the graph is gone, the memory serves others, at once or when its last tensor
-// goes.
+// Memory that the capture itself frees serves it again: its launches run in one order, so that is safe. After the
+// capture a freed block is kept without a use; when the graph is gone, the memory serves others, at once or when its
+// last tensor goes.
 #pragma once
 
 #include "core/base/refcount.h"

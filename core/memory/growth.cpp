@@ -360,7 +360,7 @@ Block *Growth::take_reached(Arena &arena, uint64_t size) noexcept
 
 Block *Growth::take_behind_waits(Arena &arena, uint64_t size)
 {
-    static_cast<void>(arena.admit_all(device_));
+    arena.admit_all(device_);
     if (Block *block = arena.take_any(size)) return block;
     if (arena.pool.present())
         return nullptr;  // replays use what they got, when everybody has it again

@@ -19,22 +19,20 @@ namespace {
 
 constinit Switch no_caching("YOKE_NO_CACHING");
 
-ThreadCache::Count *own_count(Device &device) noexcept
+ThreadCache::Count *count_of(ThreadCache *cache, Device &device) noexcept
 {
-    ThreadCache *cache = ThreadCache::of_thread();
     return cache ? cache->counted(device) : nullptr;
 }
 
 // Returns a block of an arena: the graph's, or everybody's.
-Block *take_cached(DeviceMemory &memory, GraphPool *pool, uint64_t bytes, uint8_t lane)
+Block *take_cached(DeviceMemory &memory, ThreadCache *cache, GraphPool *pool, uint64_t bytes,
+                   uint8_t lane)
 {
     Device &device = memory.device();
     const uint64_t size = rounded_size(bytes, device.info.alignment);
     const bool is_small = size <= kMaxSmall;
     Block *block = nullptr;
-    if (is_small && !pool)
-        if (ThreadCache *cache = ThreadCache::of_thread())
-            block = cache->take(device, class_index(size), size, lane);
+    if (is_small && !pool && cache) block = cache->take(device, class_index(size), size, lane);
     if (!block) {
         Arena &arena = pool ? pool->arena(is_small) : memory.arena(lane, is_small);
         block = arena.take(size);
@@ -101,9 +99,10 @@ Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
     GraphPool *pool = GraphPool::of_thread();
     if (pool && &pool->device() != &device) pool = nullptr;
+    ThreadCache *cache = ThreadCache::of_thread();
     Block *block = nullptr;
     if (pool || is_caching()) {
-        block = take_cached(memory, pool, bytes, lane);
+        block = take_cached(memory, cache, pool, bytes, lane);
         block->capacity = block->size;
     } else {
         // Tools that watch memory see the first byte behind a block of the very size touched.
@@ -111,7 +110,7 @@ Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
         block->capacity = bytes;
     }
     block->lane = lane;
-    memory.counters().count_alloc(own_count(device), block->capacity);
+    memory.counters().count_alloc(count_of(cache, device), block->capacity);
     return block;
 }
 
@@ -120,8 +119,9 @@ void free_block(Device &device, Block *block, uint16_t uses) noexcept
     if (!block || (!device.host && is_forked_child())) return;
     DeviceMemory &memory = memory_of(device);
     Arena *const arena = block->arena;
+    ThreadCache *cache = ThreadCache::of_thread();
     if (!arena) {
-        memory.counters().count_free(own_count(device), block->capacity);
+        memory.counters().count_free(count_of(cache, device), block->capacity);
         wait_for_uses(device, block->lane, uses);
         return memory.release_bare(block);
     }
@@ -129,17 +129,16 @@ void free_block(Device &device, Block *block, uint16_t uses) noexcept
         const uint64_t capacity = block->capacity;
         const Ref<GraphPool> pool = arena->pool;  // the arena may end with its last block
         if (!pool->take_back(block, uses)) return;
-        memory.counters().count_free(own_count(device), capacity);
+        memory.counters().count_free(count_of(cache, device), capacity);
         if (pool->is_gone()) memory.retire_graphs();
         return;
     }
-    memory.counters().count_free(own_count(device), block->capacity);
+    memory.counters().count_free(count_of(cache, device), block->capacity);
     poison(device, block->data(), block->size);
     // A block that was lent may be larger than any class, or of another stream.
     if (arena->is_small && block->size <= kMaxSmall && !uses && block->lane == arena->lane &&
         no_caching.is_known_as(false))
-        if (ThreadCache *cache = ThreadCache::of_thread())
-            if (cache->keep(device, block, class_index(block->size), arena->lane)) return;
+        if (cache && cache->keep(device, block, class_index(block->size), arena->lane)) return;
     give_to_arena(memory, block, uses);
 }
 

@@ -108,7 +108,7 @@ public:
         return !is_borrowed_ && block_ && block_->arena && block_->arena->pool.present();
     }
 
-    // Of memory of our own; null where bytes is 0.
+    // Returns the block of memory of our own; null where bytes is 0.
     Block *block() const noexcept { return is_borrowed_ ? nullptr : block_; }
 
 private:

@@ -8,7 +8,7 @@
 
 namespace yoke::cpu {
 
-// What the kernel writes for a handler grows with the processor's registers.
+// Returns room for a handler and for the registers that the kernel saves, which grow with the processor.
 static size_t stack_bytes()
 {
     size_t least = 0;

@@ -22,16 +22,23 @@ protected:
     }
     int64_t reserved() { return memory_stats(device).reserved; }
 
+    // Frees a block of the first stream while work of `user` uses it.
+    Block *freed(uint64_t bytes, const Stream &user)
+    {
+        Block *block = machine.alloc(bytes, one->lane);
+        machine.use(*block, user.lane);
+        free_block(device, block, &user == one.get() ? 0 : lane_bit(user.lane.id));
+        return block;
+    }
+
     Machine machine;
     Device &device;
+    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
 };
 
 TEST_P(Arenas, MemoryThatIsIdleOnOneStreamServesAnother)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
-    Block *block = machine.alloc(100 * kMiB, one->lane);
-    machine.use(*block, one->lane);
-    free_block(device, block);
+    Block *block = freed(100 * kMiB, *one);
     machine.hollow.work().finish();
     block = machine.alloc(90 * kMiB, two->lane);
     EXPECT_LE(reserved(), static_cast<int64_t>(100 * kMiB));
@@ -40,10 +47,7 @@ TEST_P(Arenas, MemoryThatIsIdleOnOneStreamServesAnother)
 
 TEST_P(Arenas, WhatAStreamStillUsesServesNoOther)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
-    Block *block = machine.alloc(100 * kMiB, one->lane);
-    machine.use(*block, one->lane);
-    free_block(device, block);
+    Block *block = freed(100 * kMiB, *one);
     Block *other = machine.alloc(100 * kMiB, two->lane);
     EXPECT_GE(reserved(), static_cast<int64_t>(200 * kMiB));
     Block *again = machine.alloc(100 * kMiB, one->lane);
@@ -54,10 +58,7 @@ TEST_P(Arenas, WhatAStreamStillUsesServesNoOther)
 
 TEST_P(Arenas, BeforeARequestIsRefusedItsStreamWaitsForOthers)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
-    Block *block = machine.alloc(900 * kMiB, one->lane);
-    machine.use(*block, one->lane);
-    free_block(device, block);
+    Block *block = freed(900 * kMiB, *one);
     Block *other = machine.alloc(800 * kMiB, two->lane);
     EXPECT_FALSE(machine.hollow.work().is_idle()) << "nobody waited on the host";
     machine.use(*other, two->lane);
@@ -68,10 +69,7 @@ TEST_P(Arenas, BeforeARequestIsRefusedItsStreamWaitsForOthers)
 
 TEST_P(Arenas, ABlockThatOthersUsedServesAgainOnceTheirWorkIsDone)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
-    Block *block = machine.alloc(300 * kMiB, one->lane);
-    machine.use(*block, two->lane);
-    free_block(device, block, lane_bit(two->lane.id));
+    Block *block = freed(300 * kMiB, *two);
     Block *second = machine.alloc(300 * kMiB, one->lane);
     EXPECT_NE(second->address, block->address);
     machine.hollow.work().finish();
@@ -83,16 +81,13 @@ TEST_P(Arenas, ABlockThatOthersUsedServesAgainOnceTheirWorkIsDone)
 
 TEST_P(Arenas, ABlockThatOthersUsedIsWaitedForBeforeARequestIsRefused)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
-    Block *block = machine.alloc(600 * kMiB, one->lane);
-    machine.use(*block, two->lane);
-    free_block(device, block, lane_bit(two->lane.id));
+    Block *block = freed(600 * kMiB, *two);
     block = machine.alloc(600 * kMiB, one->lane);
     EXPECT_FALSE(machine.hollow.work().is_idle());
     free_block(device, block);
 }
 
-TEST_P(Arenas, SmallBlocksOfAnotherThreadServeALargeRequestBeforeItIsRefused)
+TEST_P(Arenas, SmallBlocksThatWaitServeALargeRequestBeforeItIsRefused)
 {
     std::vector<Block *> small;
     for (int i = 0; i < 1000; ++i) small.push_back(allocate_block(device, kMiB, 0));
@@ -118,10 +113,9 @@ TEST_P(Arenas, AFreeRunOfTheOtherKindServesBeforeARequestIsRefused)
     for (Block *block : pinned) free_block(device, block);
 }
 
-// What a capture has freed is used by each replay.
+// Each replay uses memory that the capture has freed.
 TEST_P(Arenas, MemoryOfAGraphIsNotSettledByAWaitBeforeItsLastReplay)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
     const Ref<GraphPool> pool = GraphPool::make(device, one->lane.id);
     pool->serve_thread();
     Block *block = machine.alloc(100 * kMiB, one->lane);
@@ -138,7 +132,6 @@ TEST_P(Arenas, MemoryOfAGraphIsNotSettledByAWaitBeforeItsLastReplay)
 
 TEST_P(Arenas, ACaptureIsLentNothingThatOthersGetAgain)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
     Block *block = machine.alloc(900 * kMiB, two->lane);
     machine.use(*block, two->lane);
     free_block(device, block);
@@ -178,7 +171,6 @@ TEST_P(Arenas, ConstantShapesNeedNoCallOfTheDriver)
 
 TEST_P(Arenas, AFailureOfAnyEntryLosesNothing)
 {
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
     for (const HollowEntry entry :
          {HollowEntry::alloc, HollowEntry::vmm_reserve, HollowEntry::vmm_create,
           HollowEntry::vmm_map, HollowEntry::vmm_unmap, HollowEntry::event_record,

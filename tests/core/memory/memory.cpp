@@ -283,7 +283,7 @@ TEST_F(MemoryBlocks, AThreadKeepsOnlySoMuchForItself)
     std::vector<Block *> blocks;
     for (int i = 0; i < kCount; ++i) blocks.push_back(alloc(4096));
     for (Block *block : blocks) free(block);
-    // What does not fit lies in the arena, where other threads find it.
+    // Blocks that do not fit lie in the arena, where other threads find them.
     constexpr uint64_t kMost = ThreadCache::kMaxBytes / 2;
     const auto kept = static_cast<int>(kMost / 4096);
     EXPECT_EQ(thread_state().memory_cache->bytes_of(device), kMost);
