@@ -16,6 +16,8 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include "kernels/cpu/onednn_signals.h"
+
 namespace yoke::cpu {
 
 // What a use of oneDNN comes to that is refused. oneDNN itself gives this to nobody who makes or runs a product.
@@ -31,6 +33,8 @@ public:
     dnnl_status_t status() const { return status_; }
 
 private:
+    const HeldSignals
+        signals_;  // until the thread is outside again, so that a handler may call exit()
     dnnl_status_t status_;
 };
 

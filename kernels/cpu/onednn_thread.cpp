@@ -6,7 +6,6 @@
 
 #include "kernels/cpu/onednn_exit.h"
 #include "kernels/cpu/onednn_room.h"
-#include "kernels/cpu/signal_stack.h"
 
 // oneDNN's OpenMP, whichever library of the process it is: nothing else here is built against it.
 extern "C" {
@@ -19,7 +18,6 @@ namespace yoke::cpu {
 struct OnednnThread {
     dnnl_stream_t stream;
     ThreadKept *kept;
-    SignalStack signal_stack;
 };
 
 static pthread_key_t g_key;
