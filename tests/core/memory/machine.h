@@ -6,6 +6,7 @@
 #include "core/memory/hollow.h"
 #include "core/memory/magazines.h"
 #include "core/memory/memory.h"
+#include "tests/core/memory/kept.h"
 #include "tests/core/memory/ordering.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +57,7 @@ public:
 
     Ordering ordering;
     Hollow hollow;
-    Device &device = *new Device;  // which threads remember until they end
+    Device &device = make_kept<Device>();
 
 private:
     const bool was_caching_;

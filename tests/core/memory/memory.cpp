@@ -5,6 +5,7 @@
 #include "core/memory/magazines.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fake_backend.h"
+#include "tests/core/memory/kept.h"
 
 #include <random>
 #include <thread>
@@ -43,9 +44,8 @@ protected:
     Block *alloc(uint64_t bytes, uint8_t lane = 0) { return allocate_block(device, bytes, lane); }
     void free(Block *block) { free_block(device, block); }
 
-    // Threads remember a device until they end.
-    yoke_backend &table = *new yoke_backend;
-    Device &device = *new Device;
+    yoke_backend &table = test::make_kept<yoke_backend>();
+    Device &device = test::make_kept<Device>();
 
 private:
     bool was_caching_;
