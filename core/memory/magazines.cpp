@@ -91,6 +91,14 @@ uint64_t ThreadCache::bytes_of(const Device &device) const noexcept
     return slot ? slot->bytes[0] + slot->bytes[1] : 0;
 }
 
+bool ThreadCache::empty() const noexcept
+{
+    for (const std::atomic<Slot *> &place : slots)
+        if (const Slot *slot = place.load(std::memory_order_acquire))
+            if (slot->bytes[0] + slot->bytes[1] > 0) return false;
+    return true;
+}
+
 int64_t ThreadCache::sum_counted(const Device &device) noexcept
 {
     int64_t sum = 0;

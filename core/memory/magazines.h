@@ -65,6 +65,7 @@ struct ThreadCache {
     static int64_t sum_counted(const Device &device) noexcept;
     // Bytes that are kept of a device.
     uint64_t bytes_of(const Device &device) const noexcept;
+    bool empty() const noexcept;
 
     // Gives what this one keeps of a device (nullptr: of every device) to the arenas.
     void drain(const Device *device) noexcept;

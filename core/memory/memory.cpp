@@ -86,9 +86,11 @@ __attribute__((noinline)) void give_to_arena(DeviceMemory &memory, Block *block,
 
 void detail::drop_memory_cache(ThreadCache *cache) noexcept
 {
+    // The end of a thread must not wait for devices, unless it has what would stay with caching off.
+    const bool gives = !cache->empty() && no_caching.is_known_as(true);
     cache->drain(nullptr);
     ThreadCache::drop(cache);
-    if (no_caching.is_known_as(true)) empty_cache(nullptr);
+    if (gives) empty_cache(nullptr);
 }
 
 Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
@@ -136,9 +138,14 @@ void free_block(Device &device, Block *block, uint16_t uses) noexcept
     memory.counters().count_free(count_of(cache, device), block->capacity);
     poison(device, block->data(), block->size);
     // A block that was lent may be larger than any class, or of another stream.
-    if (arena->is_small && block->size <= kMaxSmall && !uses && block->lane == arena->lane &&
-        no_caching.is_known_as(false))
-        if (cache && cache->keep(device, block, class_index(block->size), arena->lane)) return;
+    if (arena->is_small && block->size <= kMaxSmall && !uses && block->lane == arena->lane && cache)
+        if (cache->keep(device, block, class_index(block->size), arena->lane)) {
+            if (no_caching.is_known_as(false)) [[likely]]
+                return;
+            // Who switches caching off empties this thread's cache, perhaps before it had the block.
+            cache->drain(&device);
+            return memory.give_back_idle();
+        }
     give_to_arena(memory, block, uses);
 }
 

@@ -161,6 +161,39 @@ TEST_F(MemoryBlocks, WithoutCachingEveryFreeReachesTheBackend)
     EXPECT_EQ(memory_stats(device).reserved, 0);
 }
 
+TEST_F(MemoryBlocks, TheEndOfAThreadWithoutCachingWaitsForNothing)
+{
+    set_caching(false);
+    int waits = 0;
+    std::thread([&] {
+        free(alloc(1000));
+        waits = fake.waits;
+    }).join();
+    EXPECT_EQ(fake.waits, waits);
+}
+
+// The other thread is often amid a free when caching goes off.
+TEST_F(MemoryBlocks, SwitchingCachingOffBesideFreesLeavesNothingReserved)
+{
+    for (int round = 0; round < 200; ++round) {
+        set_caching(true);
+        std::atomic<bool> stops{false}, has_stopped{false}, ends{false};
+        std::thread other([&] {
+            while (!stops) free(alloc(1000));
+            has_stopped = true;
+            while (!ends) std::this_thread::yield();
+        });
+        for (int i = 0; i < 100 * (round % 7); ++i) std::this_thread::yield();
+        set_caching(false);
+        memory_of(device).give_back_idle();  // the switch does so for devices of the registry
+        stops = true;
+        while (!has_stopped) std::this_thread::yield();
+        EXPECT_EQ(memory_stats(device).reserved, 0);
+        ends = true;
+        other.join();
+    }
+}
+
 TEST_F(MemoryBlocks, WithoutCachingABlockHasTheVerySize)
 {
     set_caching(false);
