@@ -84,9 +84,11 @@ local function first_of(result)
     return result
 end
 
-local function farthest(a, b)
-    local gap = yoke.cast(a, "float64") - yoke.cast(b, "float64")
-    return gap.numel == 0 and 0 or yoke.amax(yoke.abs(gap)):item()
+local function most(x) return x.numel == 0 and 0 or yoke.amax(yoke.abs(yoke.cast(x, "float64"))):item() end
+
+-- Sums of hundreds of products differ by their order.
+local function is_near(got, want)
+    return most(yoke.cast(got, "float64") - yoke.cast(want, "float64")) <= math.max(1e-3, 1e-5 * most(want))
 end
 
 describe("an axis that ends where buffers do", function()
@@ -100,7 +102,7 @@ describe("an axis that ends where buffers do", function()
                             local got = first_of(call(name, make(n), n))
                             local want = first_of(call(name, yoke.clone(make(n)), n))
                             assert.same(want.shape, got.shape)
-                            assert.is_true(farthest(got, want) <= 1e-3, name .. " " .. layout .. " " .. n)
+                            assert.is_true(is_near(got, want), name .. " " .. layout .. " " .. n)
                         end
                     end
                 end
