@@ -190,6 +190,7 @@ def api_h(slots, functions):
 #include "yoke/engines.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
+#include "yoke/memory.h"
 #include "yoke/optim.h"
 #include "yoke/parallel.h"
 #include "yoke/runtime.h"

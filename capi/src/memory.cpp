@@ -2,6 +2,7 @@
 
 #include "capi/src/guard.h"
 #include "core/memory/memory.h"
+#include "core/memory/relief.h"
 #include "core/tensor/tensor.h"
 
 using namespace yoke;
@@ -13,6 +14,27 @@ yoke_status statistic(const char *call, yoke_device *device, int64_t *bytes,
 {
     return guard(call, [&] {
         need(bytes, call, "bytes") = memory_stats(device_or_current(device)).*member;
+    });
+}
+
+yoke_status add(const char *call, ReliefKind kind, ReliefFn fn, void *user, yoke_drop_fn drop,
+                int64_t *id) noexcept
+{
+    return guard(call, [&] {
+        int64_t &number = need(id, call, "id");
+        if (!fn)
+            fail(YOKE_E_VALUE, "%s: argument 'fn' is NULL; a callback is needed", short_name(call));
+        number = add_relief(kind, fn, user, drop);
+    });
+}
+
+yoke_status remove(const char *call, ReliefKind kind, int64_t id, const char *giver) noexcept
+{
+    return guard(call, [&] {
+        if (!remove_relief(kind, id))
+            fail(YOKE_E_VALUE,
+                 "%s: argument 'id' is %lld; it is no number that %s gave, or was removed",
+                 short_name(call), static_cast<long long>(id), giver);
     });
 }
 }  // namespace
@@ -65,6 +87,29 @@ yoke_status yoke_set_caching(int32_t enabled)
 int32_t yoke_is_caching(void)
 {
     return guard_value("yoke_is_caching", -1, [] { return is_caching() ? 1 : 0; });
+}
+
+yoke_status yoke_on_out_of_memory(yoke_relief_fn fn, void *user, yoke_drop_fn drop, int64_t *id)
+{
+    return add("yoke_on_out_of_memory", ReliefKind::kCallback, fn, user, drop, id);
+}
+
+yoke_status yoke_remove_on_out_of_memory(int64_t id)
+{
+    return remove("yoke_remove_on_out_of_memory", ReliefKind::kCallback, id,
+                  "yoke_on_out_of_memory");
+}
+
+yoke_status yoke_add_garbage_collector(yoke_relief_fn fn, void *user, yoke_drop_fn drop,
+                                       int64_t *id)
+{
+    return add("yoke_add_garbage_collector", ReliefKind::kCollector, fn, user, drop, id);
+}
+
+yoke_status yoke_remove_garbage_collector(int64_t id)
+{
+    return remove("yoke_remove_garbage_collector", ReliefKind::kCollector, id,
+                  "yoke_add_garbage_collector");
 }
 
 yoke_status yoke_alloc(int64_t bytes, yoke_device *device, void *stream, void **out)

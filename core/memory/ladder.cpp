@@ -6,6 +6,7 @@
 #include "core/memory/graph_pool.h"
 #include "core/memory/magazines.h"
 #include "core/memory/pinned.h"
+#include "core/memory/relief.h"
 
 namespace yoke {
 
@@ -87,21 +88,33 @@ bool Ladder::try_waits()
     return (block_ = memory_.growth().take_behind_waits(*arena_, size_)) != nullptr;
 }
 
-Block *Ladder::climb()
+bool Ladder::press()
 {
-    if (try_cheap() || try_grow()) return block_;
     Device &device = memory_.device();
-    if (try_waits()) return block_;
     ThreadCache::drain_all(&device);
-    if (arena_ && (block_ = arena_->take_any(size_))) return block_;
+    if (arena_ && (block_ = arena_->take_any(size_))) return true;
     if (!is_capturing()) {
         memory_.wait_until_settled();
-        if (try_grow() || try_waits()) return block_;
+        if (try_grow() || try_waits()) return true;
     }
     empty_pinned_cache();
     lent.empty_snapshot_cache();
     memory_.give_back_idle();
-    if (try_grow() || try_waits()) return block_;
+    return try_grow() || try_waits();
+}
+
+bool Ladder::ask_host()
+{
+    Device &device = memory_.device();
+    if (ask_for_relief(ReliefKind::kCollector, device, bytes_) && press()) return true;
+    for (int i = 0; i < kAsks && ask_for_relief(ReliefKind::kCallback, device, bytes_); ++i)
+        if (press()) return true;
+    return false;
+}
+
+Block *Ladder::climb()
+{
+    if (try_cheap() || try_grow() || try_waits() || press() || ask_host()) return block_;
     fail_oom(memory_, bytes_, reason_);
 }
 

@@ -8,6 +8,7 @@
 //   every thread's magazines
 //   idle memory of all arenas, once the device has done its work
 //   all that waits goes back to the backend, pinned memory and the room of saves with it
+//   the garbage collectors of script languages, then on_out_of_memory's functions (relief.h), and the rungs above again
 #pragma once
 
 #include "core/memory/device_memory.h"
@@ -23,12 +24,16 @@ public:
     }
     // Returns a block of `size` bytes. Raises YOKE_E_OOM, and what the backend fails with otherwise.
     Block *climb();
+    static constexpr int kAsks = 3;  // of on_out_of_memory's functions for one request
 
 private:
     // Return true once block_ is there.
     bool try_cheap();
     bool try_grow();
     bool try_waits();
+    // Gives back all that is idle on the device, and tries again.
+    bool press();
+    bool ask_host();
     bool is_capturing() const noexcept;
 
     DeviceMemory &memory_;

@@ -5,6 +5,7 @@
 #include "core/memory/memory.h"
 #include "core/memory/page_table.h"
 
+#include <initializer_list>
 #include <new>
 
 namespace yoke {
@@ -14,13 +15,18 @@ namespace {
 // Blocks that are alive, by their address.
 PageTable &blocks = immortal<PageTable>();
 
+// If the host has no memory to note the block, what waits in caches may be memory of the host: so a second try.
 void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 {
-    Block *block = allocate_block(device, bytes, lane);
-    block->use = use;
-    block->device = &device;
-    if (blocks.note(block)) return block->data();
-    free_block(device, block);
+    for (bool is_last : {false, true}) {
+        Block *block = allocate_block(device, bytes, lane);
+        block->use = use;
+        block->device = &device;
+        if (blocks.note(block)) return block->data();
+        block->use = BlockUse::kOther;
+        free_block(device, block);
+        if (!is_last) empty_cache(nullptr);
+    }
     throw std::bad_alloc();
 }
 

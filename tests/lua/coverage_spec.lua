@@ -19,13 +19,11 @@ local NOT_BOUND = {
     yoke_log_set_callback = "it is the host program's; a state's callback stands beside it",
     yoke_tensor_storage_offset = "for pickling, which Lua has not; slices and strides serve views",
     yoke_tensor_view_storage = "goes with yoke_tensor_storage_offset",
-    yoke_optimizer_retain = "each Lua optimizer is the one owner of its handle",
     yoke_optimizer_get_state = "yoke_optimizer_state gives all of it",
     yoke_optimizer_set_state = "yoke_optimizer_load_state takes all of it",
     yoke_optimizer_state_name = "yoke_optimizer_state has them",
     yoke_grad_scaler_set_state = "yoke_grad_scaler_load_state takes it",
     yoke_work_retain = "each Lua work is the one owner of its handle",
-    yoke_checkpoint_manager_retain = "each Lua manager is the one owner of its handle",
     yoke_group_retain = "each Lua group is the one owner of its handle",
     yoke_comm_init_threads = "a Lua state is for one thread: its ranks are processes",
     yoke_state_retain = "each Lua state is the one owner of its handle",
@@ -37,6 +35,7 @@ local NOT_BOUND = {
     yoke_preempt_watch = "it is the host program's; a script's registrations stand beside it",
     yoke_preempted = "goes with yoke_preempt_watch",
     yoke_preempt_number = "yoke_preempt_add takes names",
+    yoke_remove_garbage_collector = "the binding's stays as long as the process",
     yoke_schedule_apply = "schedules of Lua set the rates, by functions of scripts too",
 }
 

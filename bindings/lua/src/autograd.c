@@ -2,6 +2,7 @@
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
 #include "bindings/lua/src/runtime/interrupt.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/shape.h"
 #include "bindings/lua/src/values/tensor.h"
 
@@ -64,12 +65,18 @@ static int backward(lua_State *L)
     yoke_tensor *gradient = lua_isnil(L, -2) ? NULL : *yl_test_tensor(L, b, -2);
     const int retain = lua_toboolean(L, -1);
     /* No second try after OOM: a walk that stopped halfway has already freed a part of the record. */
+    yoke_tensor_retain(tensor);
+    yoke_tensor_retain(gradient);
     YlWait wait;
     yl_begin_wait(L, &wait); /* for other ranks */
+    lua_State *const relief = yl_begin_relief(L);
     const Modes outer = yl_enter(L, b);
     const yoke_status status = yoke_backward(tensor, gradient, retain);
     yl_leave(outer);
+    yl_end_relief(relief);
     yl_end_wait(&wait);
+    yoke_tensor_release(gradient);
+    yoke_tensor_release(tensor);
     yl_check(L, b, status);
     return 0;
 }

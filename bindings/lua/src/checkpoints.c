@@ -1,6 +1,7 @@
 /* Managers of checkpoints, of yoke/checkpoints.h: yoke/manager.lua gives them their face. */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/class.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/values/handles.h"
 
@@ -94,10 +95,14 @@ static int load(lua_State *L)
     yoke_device *device = yl_need_device(L, (Target){b, "load", "device"}, 3);
     const int verify = lua_toboolean(L, 4);
     yoke_state **box = yl_push_state(L);
+    yoke_checkpoint_manager_retain(manager);
+    lua_State *const relief = yl_begin_relief(L);
     const Modes outer = yl_enter(L, b);
     const yoke_status status =
         yoke_checkpoint_manager_load(manager, step, device, verify, NULL, box);
     yl_leave(outer);
+    yl_end_relief(relief);
+    yoke_checkpoint_manager_release(manager);
     if (is_told(status)) return yl_nil_error(L, b);
     yl_check(L, b, status);
     return 1;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
 
@@ -34,7 +35,7 @@ static yoke_status attempt(lua_State *L, Binding *b, const Access *access)
     return status;
 }
 
-/* Runs it; on a shortage of memory once more after a collection, whose finalizers may close what it needs. */
+/* Runs it; on a shortage of memory once more with relief, which may close what it needs. */
 static void perform(lua_State *L, Binding *b, Access *access)
 {
     yoke_status status = attempt(L, b, access);
@@ -42,8 +43,9 @@ static void perform(lua_State *L, Binding *b, Access *access)
         yoke_tensor_retain(access->tensor);
         yoke_tensor_retain(access->values);
         for (int64_t i = 0; i < access->count; ++i) yoke_tensor_retain(access->items[i].tensor);
-        lua_gc(L, LUA_GCCOLLECT, 0);
+        lua_State *const outer = yl_begin_relief(L);
         status = attempt(L, b, access);
+        yl_end_relief(outer);
         for (int64_t i = 0; i < access->count; ++i) yoke_tensor_release(access->items[i].tensor);
         yoke_tensor_release(access->values);
         yoke_tensor_release(access->tensor);

@@ -31,6 +31,7 @@ void yl_open_comm(lua_State *L, Binding *b);
 void yl_open_parallel(lua_State *L, Binding *b);
 void yl_open_jobs(lua_State *L, Binding *b);
 void yl_open_preempt(lua_State *L, Binding *b);
+void yl_open_relief(lua_State *L, Binding *b);
 void yl_open_select(lua_State *L, Binding *b);
 
 #endif /* YOKE_LUA_LEAVES_H */

@@ -5,6 +5,7 @@
 
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/pressure.h"
 
 static int build_info(lua_State *L)
@@ -193,8 +194,9 @@ static int read_idx(lua_State *L)
     yoke_tensor **box = yl_new_tensor(L, b);
     yoke_status status = yoke_read_idx(path, box);
     if (status == YOKE_E_OOM) {
-        lua_gc(L, LUA_GCCOLLECT, 0);
+        lua_State *const outer = yl_begin_relief(L);
         status = yoke_read_idx(path, box);
+        yl_end_relief(outer);
     }
     if (status) return yl_nil_error(L, b);
     yl_count(L, b, *box, NULL);

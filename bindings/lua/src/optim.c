@@ -4,6 +4,7 @@
  */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/convert.h"
 
 /* The options of either kind. */
@@ -181,7 +182,12 @@ static int step(lua_State *L)
 {
     Binding *b = yl_binding(L);
     /* No second try after OOM: what a step has already changed would be changed again. */
-    yl_check(L, b, yoke_optimizer_step(need_optimizer(L, b, "step")));
+    yoke_optimizer *optimizer = yoke_optimizer_retain(need_optimizer(L, b, "step"));
+    lua_State *const outer = yl_begin_relief(L);
+    const yoke_status status = yoke_optimizer_step(optimizer);
+    yl_end_relief(outer);
+    yoke_optimizer_release(optimizer);
+    yl_check(L, b, status);
     return 0;
 }
 

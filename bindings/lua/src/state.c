@@ -4,6 +4,7 @@
 #include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/runtime/poll.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/handles.h"
 #include "bindings/lua/src/values/pressure.h"
@@ -254,9 +255,11 @@ static int load(lua_State *L)
         options.user = push_names(L, 6);
     }
     yoke_state **box = yl_push_state(L);
+    lua_State *const relief = yl_begin_relief(L);
     const Modes outer = yl_enter(L, b);
     yoke_status status = yoke_load(path, &options, box);
     yl_leave(outer);
+    yl_end_relief(relief);
     if (status == YOKE_E_IO || status == YOKE_E_CHECKPOINT) return yl_nil_error(L, b);
     yl_check(L, b, status);
     return 1;

@@ -6,6 +6,7 @@
 
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/fields.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/convert.h"
 #include "bindings/lua/src/values/pressure.h"
 
@@ -73,7 +74,16 @@ static int scaler_step(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_optimizer *optimizer = yl_optimizer_arg(L, b, 2, "step", "optimizer");
-    yl_check(L, b, yoke_grad_scaler_step(yl_need_self(L, &kScaler, "step"), optimizer));
+    yoke_grad_scaler *scaler = yl_need_self(L, &kScaler, "step");
+    yoke_grad_scaler **box = lua_touserdata(L, 1);
+    *box = NULL; /* relief cannot close it amid its step */
+    yoke_optimizer_retain(optimizer);
+    lua_State *const outer = yl_begin_relief(L);
+    const yoke_status status = yoke_grad_scaler_step(scaler, optimizer);
+    yl_end_relief(outer);
+    yoke_optimizer_release(optimizer);
+    *box = scaler;
+    yl_check(L, b, status);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "convert.h"
 #include "modes.h"
+#include "relief.h"
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
@@ -73,6 +74,7 @@ py::list grads_of(const py::object &outputs, const py::object &inputs,
     std::vector<yoke_tensor *> grads(static_cast<size_t>(to.size()));
     yoke_status status;
     {
+        const Relieved relieved;
         const ReleaseGil release;
         status = yoke_grad(from.data(), from.size(), weights.data(), to.data(), to.size(), retain,
                            grads.data());

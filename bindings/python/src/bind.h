@@ -174,6 +174,7 @@ void bind_streams(py::module_ &module);
 void bind_doctor(py::module_ &module);
 void bind_select(py::module_ &module);
 void bind_modes(py::module_ &module);
+void bind_relief(py::module_ &module);
 
 }  // namespace yoke_python
 

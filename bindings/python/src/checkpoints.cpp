@@ -1,4 +1,5 @@
 // checkpoints.cpp: managers of checkpoints; yoke/_checkpoints.py gives them their face.
+#include "relief.h"
 #include "tree.h"
 
 #include "yoke/checkpoints.h"
@@ -57,6 +58,7 @@ py::object CheckpointManager::save(const py::object &step, const py::object &sta
     yoke_work *work = nullptr;
     yoke_status status = YOKE_OK;
     {
+        const Relieved relieved;
         const ReleaseGil release;
         status =
             yoke_checkpoint_manager_save(handle_, number, tree.get(), about.get(), blocking, &work);
@@ -98,7 +100,7 @@ py::object CheckpointManager::load(const py::object &step, const py::object &dev
     yoke_device *where = nullptr;
     require(to_device(device.ptr(), {"load", "device"}, &where));
     yoke_state *found = nullptr;
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release;
         return yoke_checkpoint_manager_load(handle_, number, where, verify, nullptr, &found);
     });
@@ -122,6 +124,7 @@ void copy_into(const py::object &state, const py::object &into)
     const StateRef from = state_of(state, "load", "state"), to = state_of(into, "load", "into");
     yoke_status status = YOKE_OK;
     {
+        const Relieved relieved;
         const ReleaseGil release;
         status = yoke_state_copy_into(from.get(), to.get());
     }

@@ -44,17 +44,4 @@ PyObject *raise_type(const Place &place, const char *wanted, PyObject *given);
 // ClosedError for a tensor that was closed. Returns null.
 PyObject *raise_closed(const Place &place);
 
-// Runs `call` and, where it reports out of memory, once more after a full garbage collection: cycles
-// may have kept tensors alive. The GIL is held.
-template <class Call>
-yoke_status with_retry(Call call)
-{
-    yoke_status status = call();
-    if (status == YOKE_E_OOM) [[unlikely]] {
-        PyGC_Collect();
-        status = call();
-    }
-    return status;
-}
-
 }  // namespace yoke_python

@@ -3,6 +3,7 @@
 #include "convert.h"
 #include "invoke.h"
 #include "make.h"
+#include "relief.h"
 
 #include <cstring>
 
@@ -139,7 +140,7 @@ bool run(PyObject *self, int64_t bytes, Call call)
     yoke_tensor *tensor = tensor_argument(self, {"Tensor.__getitem__", "self"});
     if (!tensor) return false;
     const Hold hold(tensor);
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release(bytes > kGilBytes);
         return call(tensor);
     });

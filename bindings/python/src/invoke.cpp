@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "log.h"
 #include "operands.h"
+#include "relief.h"
 
 #include "yoke/autograd.h"
 
@@ -111,7 +112,7 @@ PyObject *invoke_list(const Arguments &arguments)
     std::vector<yoke_tensor *> outs(32);
     int64_t count = 0;
     const auto call = [&] {
-        return with_retry([&] {
+        return with_relief([&] {
             const ReleaseGil release(arguments.bytes() > kGilBytes);
             return yoke_op_invoke_list(spec.id, arguments.values(), spec.arg_count, outs.data(),
                                        static_cast<int64_t>(outs.size()), &count);
@@ -139,7 +140,7 @@ PyObject *invoke_general(Arguments &arguments)
 {
     const OpSpec &spec = arguments.spec();
     yoke_tensor *outs[kMaxOpArgs] = {};
-    yoke_status status = with_retry([&] {
+    yoke_status status = with_relief([&] {
         const ReleaseGil release(spec.creates || arguments.bytes() > kGilBytes);
         return yoke_op_invoke(spec.id, arguments.values(), spec.arg_count, outs, spec.result_count);
     });

@@ -4,6 +4,7 @@
 #include "elements.h"
 #include "invoke.h"
 #include "parameters.h"
+#include "relief.h"
 
 #include "yoke/autograd.h"
 
@@ -17,7 +18,7 @@ namespace {
 yoke_tensor *converted(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype)
 {
     yoke_tensor *out = nullptr;
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release;
         return yoke_tensor_to(tensor, device, dtype, &out);
     });
@@ -57,7 +58,7 @@ yoke_tensor *copy_buffer(const Py_buffer &view, yoke_dtype dtype, const MakeOpti
         data = packed.data();
     }
     yoke_tensor *out = nullptr;
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release;
         return yoke_tensor_from_data(data, view.len, shape.data(), view.ndim, dtype, device, &out);
     });

@@ -5,6 +5,7 @@
 #include "convert.h"
 #include "dtypes.inc"
 #include "make.h"
+#include "relief.h"
 
 #include <type_traits>
 #include <vector>
@@ -245,7 +246,7 @@ yoke_tensor *build(ListReader &reader, PyObject *data, yoke_dtype dtype, const M
         return nullptr;
     }
     yoke_tensor *out = nullptr;
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         return yoke_tensor_from_data(elements.data(), count * static_cast<int64_t>(sizeof(T)),
                                      reader.shape.data(), static_cast<int64_t>(reader.shape.size()),
                                      dtype, device, &out);

@@ -4,6 +4,7 @@
 #include "interrupt.h"
 #include "invoke.h"
 #include "parameters.h"
+#include "relief.h"
 #include "stream.h"
 
 #include "yoke/autograd.h"
@@ -18,7 +19,7 @@ PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, boo
     if (!tensor) return nullptr;
     const Hold hold(tensor);
     yoke_tensor *out = nullptr;
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release(device != nullptr || may_wait(tensor));
         return yoke_tensor_to_v2(tensor, device, dtype, non_blocking, &out);
     });
@@ -86,7 +87,7 @@ PyObject *to_in_place(PyObject *self, PyObject *const *args, Py_ssize_t count, P
         return nullptr;
     const Hold hold(tensor);
     // The GIL is kept: no other thread may see the tensor half moved.
-    if (with_retry([&] { return yoke_tensor_to_(tensor, device, dtype); }))
+    if (with_relief([&] { return yoke_tensor_to_(tensor, device, dtype); }))
         return raise_last_error();
     return new_reference(self);
 }
@@ -106,7 +107,7 @@ PyObject *pin_memory(PyObject *self, PyObject *)
     yoke_tensor *out = nullptr;
     if (!tensor) return nullptr;
     const Hold hold(tensor);
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release(may_wait(tensor));
         return yoke_tensor_pin_memory(tensor, &out);
     });
@@ -188,7 +189,8 @@ PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyOb
          !(gradient = tensor_argument(values[0], {"backward", "gradient"}))))
         return tell_refused(tensor);
     const Hold hold_gradient(gradient);
-    // No retry: a record that was walked in part cannot be walked again.
+    // A record that was walked in part cannot be walked again, so relief comes amid the walk.
+    const Relieved relieved;
     if (!waited_in([&] { return yoke_backward(tensor, gradient, retain); })) return nullptr;
     Py_RETURN_NONE;
 }

@@ -7,6 +7,7 @@
 #include "log.h"
 #include "make.h"
 #include "parameters.h"
+#include "relief.h"
 
 #include <pybind11/stl.h>
 
@@ -82,6 +83,7 @@ PYBIND11_MODULE(_yoke, module)
     bind_streams(module);
     bind_runtime(module);
     bind_memory(module);
+    bind_relief(module);
     bind_storage(module);
     bind_modes(module);
     bind_autograd(module);
@@ -106,5 +108,5 @@ PYBIND11_MODULE(_yoke, module)
                    return taken(unknown_keyword(name.ptr(), names.data(),
                                                 static_cast<int>(names.size()), is_ours));
                });
-    require(init_log());
+    require(init_log() && init_relief());
 }

@@ -1,6 +1,7 @@
 // optimizer.cpp: the core's optimizers as one class; yoke.optim gives it PyTorch's face.
 #include "optimizer.h"
 
+#include "relief.h"
 #include "tree.h"
 
 #include <string>
@@ -95,6 +96,7 @@ void Optimizer::step()
 {
     yoke_status status = YOKE_OK;
     {
+        const Relieved relieved;
         const ReleaseGil release;
         status = yoke_optimizer_step(handle_);
     }

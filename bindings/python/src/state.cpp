@@ -1,5 +1,6 @@
 // state.cpp: states in files, and work that goes on; yoke/_state.py gives them their faces.
 #include "interrupt.h"
+#include "relief.h"
 #include "tree.h"
 
 #include <memory>
@@ -86,7 +87,7 @@ py::object load(const py::object &path, const py::object &device, bool mmap,
     }
     const char *text = PyBytes_AS_STRING(file.ptr());
     yoke_state *found = nullptr;
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release;
         return yoke_load(text, &options, &found);
     });
@@ -143,6 +144,7 @@ std::unique_ptr<Work> save(const py::object &path, const py::object &state,
     yoke_status status = YOKE_OK;
     {
         const char *text = PyBytes_AS_STRING(file.ptr());
+        const Relieved relieved;
         const ReleaseGil release;
         status = yoke_save(text, tree.get(), &options, &work);
     }

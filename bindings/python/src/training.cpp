@@ -1,5 +1,6 @@
 // training.cpp: loss scaling, clipping, averages of parameters and schedules.
 #include "optimizer.h"
+#include "relief.h"
 #include "tree.h"
 
 #include "yoke/amp.h"
@@ -73,12 +74,13 @@ public:
     }
 
 private:
-    // No second try after OOM: what a call has already changed would be changed again.
+    // What a call has already changed would be changed again by a second try, so relief comes amid the call.
     template <class Call>
     static void run(const Call &call)
     {
         yoke_status status = YOKE_OK;
         {
+            const Relieved relieved;
             const ReleaseGil release;
             status = call();
         }
@@ -100,7 +102,10 @@ public:
     Ema(const Ema &) = delete;
     Ema &operator=(const Ema &) = delete;
 
-    void update() { check(yoke_ema_update(handle_)); }
+    void update()
+    {
+        check(with_relief([&] { return yoke_ema_update(handle_); }));
+    }
     void copy_to_params() { check(yoke_ema_copy_to_params(handle_)); }
     void swap() { check(yoke_ema_swap(handle_)); }
     py::object average(int64_t index)
@@ -124,10 +129,11 @@ py::object clip_grad_norm(const py::object &params, const py::object &max_norm,
 {
     constexpr const char *call = "clip_grad_norm_";
     const TensorSequence tensors(params, call, "parameters");
+    const double limit = need_float(max_norm, call, "max_norm"),
+                 power = need_float(norm_type, call, "norm_type");
     yoke_tensor *norm = nullptr;
-    check(yoke_clip_grad_norm(tensors.data(), tensors.size(),
-                              need_float(max_norm, call, "max_norm"),
-                              need_float(norm_type, call, "norm_type"), &norm));
+    check(with_relief(
+        [&] { return yoke_clip_grad_norm(tensors.data(), tensors.size(), limit, power, &norm); }));
     return taken(wrap_tensor(norm));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bind.h"
+#include "relief.h"
 
 #include "yoke/state.h"
 
@@ -39,7 +40,8 @@ template <class Handle>
 void load_object_state(Handle *object, const py::object &state,
                        yoke_status (*load)(Handle *, yoke_state *))
 {
-    check(load(object, state_of(state, "load_state_dict", "state_dict").get()));
+    const StateRef held = state_of(state, "load_state_dict", "state_dict");
+    check(with_relief([&] { return load(object, held.get()); }));
 }
 
 }  // namespace yoke_python

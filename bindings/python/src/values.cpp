@@ -1,6 +1,7 @@
 // values.cpp: elements of a tensor as Python numbers: item, tolist, bool, float, int, index.
 #include "convert.h"
 #include "elements.h"
+#include "relief.h"
 
 #include <vector>
 
@@ -22,7 +23,7 @@ bool read_one(PyObject *self, const char *call, yoke_dtype *dtype, char (&bytes)
     }
     *dtype = yoke_tensor_dtype(tensor);
     const Hold hold(tensor);
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release(may_wait(tensor));
         return yoke_tensor_copy_to_host(tensor, bytes, yoke_tensor_nbytes(tensor));
     });
@@ -78,7 +79,7 @@ PyObject *tensor_to_list(PyObject *self)
     const int64_t bytes = yoke_tensor_nbytes(tensor);
     auto *copy = static_cast<char *>(PyMem_Malloc(bytes ? static_cast<size_t>(bytes) : 1));
     if (!copy) return PyErr_NoMemory();
-    const yoke_status status = with_retry([&] {
+    const yoke_status status = with_relief([&] {
         const ReleaseGil release(may_wait(tensor));
         return yoke_tensor_copy_to_host(tensor, copy, bytes);
     });

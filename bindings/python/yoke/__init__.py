@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what _later finds
     from yoke._grad import enable_grad, grad, no_grad, saved_tensors, set_grad_enabled
     from yoke._graph import Graph
     from yoke._inventory import catalog, catalog_find, inventory, topology
+    from yoke._memory import on_out_of_memory
     from yoke._parallel import DistributedDataParallel
     from yoke._preempt import on_preempt
     from yoke._random import Generator, get_rng_state, set_rng_state

@@ -19,6 +19,7 @@ _IN = {
     "_grad": ("enable_grad", "grad", "no_grad", "saved_tensors", "set_grad_enabled"),
     "_graph": ("Graph",),
     "_inventory": ("catalog", "catalog_find", "inventory", "topology"),
+    "_memory": ("on_out_of_memory",),
     "_parallel": ("DistributedDataParallel",),
     "_preempt": ("on_preempt",),
     "_random": ("Generator", "get_rng_state", "set_rng_state"),

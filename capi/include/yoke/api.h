@@ -21,6 +21,7 @@
 #include "yoke/engines.h"
 #include "yoke/graph.h"
 #include "yoke/inventory.h"
+#include "yoke/memory.h"
 #include "yoke/optim.h"
 #include "yoke/parallel.h"
 #include "yoke/runtime.h"
@@ -741,6 +742,11 @@ typedef struct yoke_api {
     const char *(*word_advice)(const char *text);
     yoke_status (*tensor_to_)(yoke_tensor *tensor, yoke_device *device, yoke_dtype dtype);
     yoke_status (*optimizer_note_schedule)(yoke_optimizer *optimizer);
+    yoke_status (*on_out_of_memory)(yoke_relief_fn fn, void *user, yoke_drop_fn drop, int64_t *id);
+    yoke_status (*remove_on_out_of_memory)(int64_t id);
+    yoke_status (*add_garbage_collector)(yoke_relief_fn fn, void *user, yoke_drop_fn drop,
+                                         int64_t *id);
+    yoke_status (*remove_garbage_collector)(int64_t id);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

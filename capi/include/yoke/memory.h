@@ -52,6 +52,30 @@ YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 /* 1 while freed blocks are kept. [any-thread] */
 YOKE_API int32_t yoke_is_caching(void);
 
+/* ---- Out of memory ---------------------------------------------------------------------------------- */
+
+/* A function of the host program that may free memory of the device, on which a request of so many bytes found none,
+ * also after all that is cached was given back. Not 0: the request tries again. Called on the thread that asks, with no
+ * lock of the library's held, amid the call that needs the memory: it must leave that call's arguments alone. It may
+ * call the library; a request of its own that finds no memory fails without asking. */
+typedef int32_t (*yoke_relief_fn)(void *user, yoke_device *device, int64_t bytes);
+
+/* Has `fn` called before a request fails with OOM, three times at most while it gives not 0. *id is its number, from 1.
+ * Several are called in the order in which they were added. `drop` (or NULL) is called once with `user` after it was
+ * removed and its last call has returned; yoke_shutdown leaves it in place.
+ * Errors: VALUE where fn is NULL; nothing is dropped then. [any-thread] */
+YOKE_API yoke_status yoke_on_out_of_memory(yoke_relief_fn fn, void *user, yoke_drop_fn drop,
+                                           int64_t *id);
+
+/* Takes one away. Errors: VALUE for a number that none has. [any-thread] */
+YOKE_API yoke_status yoke_remove_on_out_of_memory(int64_t id);
+
+/* For bindings of languages with a garbage collector, which may hold tensors: `fn` runs it, once for a request, before
+ * the functions above are asked. It gives 0 where its language cannot run now. Errors as above. [any-thread] */
+YOKE_API yoke_status yoke_add_garbage_collector(yoke_relief_fn fn, void *user, yoke_drop_fn drop,
+                                                int64_t *id);
+YOKE_API yoke_status yoke_remove_garbage_collector(int64_t id);
+
 /* ---- Raw blocks ------------------------------------------------------------------------------------ */
 
 /* A block of at least `bytes` bytes on a device, not cleared, ordered on `stream` (the device's own

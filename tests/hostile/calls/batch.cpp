@@ -151,6 +151,8 @@ void make_calls(const Work &work)
     yoke_set_stack_provider(nullptr, nullptr, nullptr);
     yoke_set_interrupt_hook(nullptr, nullptr, nullptr);
     for (const int64_t id : world.hearers) yoke_log_remove_callback(id);
+    yoke_remove_on_out_of_memory(world.callback);
+    yoke_remove_garbage_collector(world.collector);
     world.clear();
     yoke_shutdown(100);  // a save that goes on has some of it
     if (!all_dropped(world))

@@ -86,11 +86,12 @@ public:
     // Releases all there is.
     void clear();
 
-    std::array<void *, 4> blocks{};    // of yoke_alloc
-    std::array<int64_t, 4> hearers{};  // of yoke_log_add_callback
-    std::array<int64_t, 4> watches{};  // of yoke_preempt_add
-    std::array<void *, 2> exported{};  // of yoke_tensor_to_dlpack, versioned
-    int64_t succeeded = 0;             // calls that gave YOKE_OK
+    std::array<void *, 4> blocks{};       // of yoke_alloc
+    std::array<int64_t, 4> hearers{};     // of yoke_log_add_callback
+    int64_t callback = 0, collector = 0;  // of yoke_on_out_of_memory, yoke_add_garbage_collector
+    std::array<int64_t, 4> watches{};     // of yoke_preempt_add
+    std::array<void *, 2> exported{};     // of yoke_tensor_to_dlpack, versioned
+    int64_t succeeded = 0;                // calls that gave YOKE_OK
     std::atomic<int64_t> borrowed{
         0};  // tensors over this program's memory that are not dropped yet
 

@@ -3,6 +3,7 @@
 #define YOKE_LUA_VALUES_TENSOR_H
 
 #include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/runtime/scope.h"
 
 /* What this floor keeps of a state. */
@@ -66,8 +67,8 @@ void yl_set_tensor_events(lua_State *L, Binding *b, const luaL_Reg *events);
 void yl_open_tensor(lua_State *L, Binding *b);
 
 /* Runs `call`, an expression that gives a yoke_status, in the coroutine's mode. On a shortage of memory it
- * collects garbage and tries once more; `kept` (a tensor or NULL) outlives the collection whatever the
- * script's finalizers do. Raises on failure. */
+ * tries once more with relief; `kept` (a tensor or NULL) outlives that whatever the script's finalizers do. Raises
+ * on failure. */
 #define YL_CALL(L, b, kept, call)                          \
     do {                                                   \
         Modes outer_ = yl_enter(L, b);                     \
@@ -75,10 +76,11 @@ void yl_open_tensor(lua_State *L, Binding *b);
         yl_leave(outer_);                                  \
         if (status_ == YOKE_E_OOM) {                       \
             yoke_tensor *kept_ = yoke_tensor_retain(kept); \
-            lua_gc(L, LUA_GCCOLLECT, 0);                   \
+            lua_State *relief_ = yl_begin_relief(L);       \
             outer_ = yl_enter(L, b);                       \
             status_ = (call);                              \
             yl_leave(outer_);                              \
+            yl_end_relief(relief_);                        \
             yoke_tensor_release(kept_);                    \
         }                                                  \
         yl_check(L, b, status_);                           \

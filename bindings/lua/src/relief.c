@@ -1,0 +1,136 @@
+/*
+ * on_out_of_memory: functions of a script that are asked when a device has no memory left.
+ *
+ * A registration is a userdata with its function. The registry keeps the userdata until it is removed, or the state is
+ * closed.
+ */
+#include <stdlib.h>
+
+#include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/relief.h"
+#include "bindings/lua/src/values/handles.h"
+
+#include "yoke/memory.h"
+
+static const char kClass[] = "yoke.OutOfMemoryHandle";
+
+/* What the library asks. It may outlive the state by a call of another thread. */
+typedef struct Asked {
+    Binding *binding;
+    lua_State *main; /* of the state whose function it is */
+    int ref;         /* of the userdata in the registry */
+} Asked;
+
+typedef struct Registration {
+    int64_t id; /* 0 where it has ended */
+    int ref;
+} Registration;
+
+typedef struct Question {
+    const Asked *asked;
+    yoke_device *device;
+    int64_t bytes;
+    int32_t answer;
+} Question;
+
+/* Calls the function of a Question, a light userdata. */
+static int call_function(lua_State *L)
+{
+    Question *question = lua_touserdata(L, 1);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, question->asked->ref);
+    lua_getiuservalue(L, -1, 1);
+    yl_push_device(L, question->asked->binding, question->device);
+    lua_pushinteger(L, question->bytes);
+    lua_call(L, 2, 1);
+    question->answer = lua_toboolean(L, -1);
+    return 0;
+}
+
+static void warn_of(lua_State *L)
+{
+    const char *text = lua_tostring(L, -1);
+    lua_warning(L, "yoke: error in a function of on_out_of_memory (", 1);
+    lua_warning(L, text ? text : "an error that is no text", 1);
+    lua_warning(L, ")", 0);
+}
+
+/* Returns the main coroutine of a state; NULL without memory. */
+static lua_State *main_of(lua_State *L)
+{
+    if (!lua_checkstack(L, 4)) return NULL;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    lua_State *const main = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    return main;
+}
+
+/* A function of another state than the one that asks for memory is not asked: its state may run in another thread. */
+static int32_t ask_function(void *user, yoke_device *device, int64_t bytes)
+{
+    lua_State *const L = yl_relieved();
+    Question question = {user, device, bytes, 0};
+    if (!L || main_of(L) != question.asked->main) return 0;
+    lua_State *const outer = yl_begin_relief(NULL);
+    lua_pushcfunction(L, call_function);
+    lua_pushlightuserdata(L, &question);
+    if (lua_pcall(L, 1, 0, 0)) {
+        warn_of(L);
+        lua_pop(L, 1);
+    }
+    yl_end_relief(outer);
+    return question.answer;
+}
+
+/* handle:remove(), __close and __gc */
+static int remove_registration(lua_State *L)
+{
+    Registration *self = luaL_checkudata(L, 1, kClass);
+    const int64_t id = self->id;
+    self->id = 0;
+    if (!id) return 0;
+    yoke_remove_on_out_of_memory(id);
+    luaL_unref(L, LUA_REGISTRYINDEX, self->ref);
+    return 0;
+}
+
+/* yoke.on_out_of_memory(fn) -> a handle with remove() */
+static int on_out_of_memory(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "on_out_of_memory", 1, 1);
+    if (!lua_isfunction(L, 1))
+        yl_wrong_type(L, (Target){b, "on_out_of_memory", "fn"}, 1, "a function");
+    Registration *self = lua_newuserdatauv(L, sizeof *self, 1);
+    *self = (Registration){0, LUA_NOREF};
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, 1);
+    luaL_setmetatable(L, kClass);
+    lua_pushvalue(L, -1);
+    self->ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    Asked *asked = malloc(sizeof *asked);
+    if (asked) *asked = (Asked){b, main_of(L), self->ref};
+    if (!asked || yoke_on_out_of_memory(ask_function, asked, free, &self->id)) {
+        luaL_unref(L, LUA_REGISTRYINDEX, self->ref);
+        if (!asked) return yl_raise(L, b, YOKE_E_OOM, "on_out_of_memory", "no memory for it");
+        free(asked);
+        return yl_raise_last(L, b);
+    }
+    return 1;
+}
+
+void yl_open_relief(lua_State *L, Binding *b)
+{
+    static const luaL_Reg functions[] = {{"on_out_of_memory", on_out_of_memory}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"remove", remove_registration}, {NULL, NULL}};
+    static const luaL_Reg events[] = {
+        {"__close", remove_registration}, {"__gc", remove_registration}, {NULL, NULL}};
+    yl_set_functions(L, b, functions);
+    luaL_newmetatable(L, kClass);
+    yl_set_functions(L, b, events);
+    lua_newtable(L);
+    yl_set_functions(L, b, methods);
+    lua_setfield(L, -2, "__index");
+    yl_protect(L, kClass);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,162 @@
+#include "bindings/lua/src/values/op_call.h"
+
+#include <string.h>
+
+#include "bindings/lua/src/runtime/relief.h"
+
+static Target target_of(const OpBinding *binding, int i)
+{
+    const Target target = {binding->binding, binding->op->name, binding->op->args[i].name};
+    return target;
+}
+
+static void convert(lua_State *L, const OpBinding *op, int i, int index, Call *call)
+{
+    call->args[i] = yl_convert(L, target_of(op, i), (ArgType)op->types[i], index, &call->lists);
+}
+
+static int argument_of(const OpBinding *op, const char *name)
+{
+    int i = 0;
+    while (i < op->op->arg_count && strcmp(op->op->args[i].name, name)) ++i;
+    return i;
+}
+
+/* A keyword that no argument has: requires_grad of what is made anew, or a mistake. */
+static void convert_other(lua_State *L, const OpBinding *op, const char *key, Call *call)
+{
+    const char *names[kMaxArgs + 1];
+    int count = 0;
+    if (op->creates && !strcmp(key, "requires_grad")) {
+        call->requires_grad = yl_bool_arg(L, op->binding, lua_gettop(L), op->op->name, key);
+        return;
+    }
+    for (; count < op->op->arg_count; ++count) names[count] = op->op->args[count].name;
+    if (op->creates) names[count++] = "requires_grad";
+    yl_raise_keyword(L, op->binding, op->op->name, key, names, count, op->op->signature);
+}
+
+/* The keyword arguments in the table at `index`, which the `given` positional ones precede. */
+static void convert_keywords(lua_State *L, const OpBinding *op, int index, int given, Call *call)
+{
+    for (int i = given; i < op->op->arg_count; ++i) call->args[i].kind = YOKE_ARG_NONE;
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        const char *key = yl_key(L, -2);
+        const int i = argument_of(op, key);
+        if (i == op->op->arg_count) {
+            convert_other(L, op, key, call);
+            lua_pop(L, 1);
+            continue;
+        }
+        if (i < given)
+            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                     "argument '%s' is given twice, by place and by name", key);
+        if (op->types[i] == kTensors)
+            yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                     "argument '%s' is a list of tensors; give it by its place", key);
+        convert(L, op, i, lua_gettop(L), call);
+        lua_pop(L, 1);
+    }
+    call->count = op->op->arg_count;
+}
+
+/* How many places the ints of a list take beyond the first where they stand one by one: randn(2, 3). */
+static int spread_over(lua_State *L, const OpBinding *op, int positional)
+{
+    int end = op->spread + 1;
+    while (end <= positional && lua_isinteger(L, end)) ++end;
+    return end > op->spread + 2 ? end - op->spread - 2 : 0;
+}
+
+static void convert_spread(lua_State *L, const OpBinding *op, int extra, Call *call)
+{
+    const int place = op->spread, count = extra + 1;
+    if (count > YL_MAX_INTS)
+        yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name,
+                 "argument '%s' is %d integers; a tensor has at most %d axes",
+                 op->op->args[place].name, count, YOKE_MAX_NDIM);
+    for (int i = 0; i < count; ++i) call->lists.items[i] = lua_tointeger(L, place + 1 + i);
+    call->lists.used = count;
+    call->args[place] = (yoke_arg){YOKE_ARG_INTS, count, {.ints = call->lists.items}};
+}
+
+/* The tensors that the arguments begin with, and how many they are: what most calls are made of. */
+static inline int convert_tensors(lua_State *L, const OpBinding *op, int positional, Call *call)
+{
+    int i = 0;
+    for (; i < positional && op->takes_tensor >> i & 1; ++i) {
+        yoke_tensor **box = yl_test_tensor(L, op->binding, i + 1);
+        if (!box || !*box) break;
+        call->args[i] = (yoke_arg){YOKE_ARG_TENSOR, 0, {*box}};
+    }
+    return i;
+}
+
+void yl_read_arguments(lua_State *L, const OpBinding *op, int given, int keywords, Call *call)
+{
+    const int done = convert_tensors(L, op, given - keywords, call);
+    call->lists.used = 0;
+    call->requires_grad = 0;
+    call->count = given - keywords;
+    if (done == given) return;
+    const int extra = op->spread < 0 ? 0 : spread_over(L, op, given - keywords);
+    call->count -= extra;
+    if (extra) convert_spread(L, op, extra, call);
+    for (int i = done; i < call->count; ++i) {
+        if (extra && i >= op->spread) {
+            if (i > op->spread) convert(L, op, i, i + 1 + extra, call);
+            continue;
+        }
+        convert(L, op, i, i + 1, call);
+    }
+    if (keywords) convert_keywords(L, op, given, call->count, call);
+}
+
+void yl_check_count(lua_State *L, const OpBinding *op, int positional)
+{
+    if (positional <= op->places) return;
+    if (op->spread >= 0 && positional - spread_over(L, op, positional) <= op->places) return;
+    if (op->places < op->op->arg_count)
+        yl_raise_place(L, op->binding, op->op->name, op->op->args[op->places].name,
+                       op->op->signature);
+    yl_raise(L, op->binding, YOKE_E_VALUE, op->op->name, "%d arguments; it takes at most %d: %s",
+             positional, op->op->arg_count, op->op->signature);
+}
+
+void yl_find_room(lua_State *L, int given, Call *call)
+{
+    size_t needed = 0;
+    for (int i = 1; i <= given; ++i)
+        if (lua_type(L, i) == LUA_TTABLE) needed += lua_rawlen(L, i);
+    const int fits = needed <= kListRoom;
+    call->lists.room = fits ? (size_t)kListRoom : needed;
+    call->lists.tensors = fits ? call->room : lua_newuserdatauv(L, needed * sizeof *call->room, 0);
+}
+
+static void each_tensor(const Call *call, void (*act)(yoke_tensor *))
+{
+    for (int i = 0; i < call->count; ++i) {
+        const yoke_arg *arg = &call->args[i];
+        if (arg->kind == YOKE_ARG_TENSOR) act(arg->v.tensor);
+        if (arg->kind == YOKE_ARG_TENSORS)
+            for (int32_t j = 0; j < arg->count; ++j) act(arg->v.tensors[j]);
+    }
+}
+
+static void retain(yoke_tensor *tensor)
+{
+    yoke_tensor_retain(tensor);
+}
+
+lua_State *yl_begin_call_relief(lua_State *L, const Call *call)
+{
+    each_tensor(call, retain);
+    return yl_begin_relief(L);
+}
+
+void yl_end_call_relief(lua_State *outer, const Call *call)
+{
+    yl_end_relief(outer);
+    each_tensor(call, yoke_tensor_release);
+}

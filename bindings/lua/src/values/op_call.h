@@ -1,0 +1,58 @@
+/* op_call.h: one op as the binding sees it, and the arguments of a call of it. */
+#ifndef YOKE_LUA_OP_CALL_H
+#define YOKE_LUA_OP_CALL_H
+
+#include "bindings/lua/src/values/convert.h"
+
+enum { kMaxArgs = 16, kMaxResults = 4 };
+enum { kListRoom = 32 }; /* tensors of lists that find room on the C stack */
+
+/* One op as the binding sees it: the first upvalue of its Lua function. */
+typedef struct OpBinding {
+    Binding *binding;
+    const yoke_op *op;
+    int32_t required, places; /* arguments without a default; those that may stand by place */
+    int8_t has_lists;         /* it takes lists of tensors */
+    int8_t creates;           /* its result is new: it takes requires_grad too */
+    int16_t spread;           /* the list of ints that may stand one by one, or none such: -1 */
+    uint16_t takes_tensor;    /* a bit for each argument for which a tensor serves */
+    uint8_t types[kMaxArgs];  /* ArgType of arg_type.h */
+} OpBinding;
+
+typedef struct Call {
+    yoke_arg args[kMaxArgs];
+    Lists lists;
+    yoke_tensor *room[kListRoom]; /* for lists of tensors, used one after the other */
+    int32_t count;
+    int32_t requires_grad;
+} Call;
+
+/* Whether the last of `given` arguments is the table of keyword arguments. An empty table is, except in
+ * the place of a list. */
+static inline int yl_has_keywords(lua_State *L, const OpBinding *op, int given)
+{
+    if (given <= op->required || lua_type(L, given) != LUA_TTABLE) return 0;
+    const int type = given <= op->op->arg_count ? op->types[given - 1] : kArgTypeCount;
+    if (type == kInts || type == kOptionalInts) return yl_is_keywords(L, given);
+    return lua_rawlen(L, given) == 0;
+}
+
+/* The tensor of which results may be views, or NULL. */
+static inline yoke_tensor *yl_source_of(const Call *call)
+{
+    return call->count && call->args[0].kind == YOKE_ARG_TENSOR ? call->args[0].v.tensor : NULL;
+}
+
+/* Finds room for all lists of tensors in the arguments: the C stack, or a userdata where that is too
+ * small. Before any tensor is looked at, as it may run finalizers. */
+void yl_find_room(lua_State *L, int given, Call *call);
+/* Raises where there are more arguments than the op takes, spread ints aside. */
+void yl_check_count(lua_State *L, const OpBinding *op, int positional);
+/* Reads the `given` arguments on the stack, of which the last may be the table of keyword arguments. */
+void yl_read_arguments(lua_State *L, const OpBinding *op, int given, int keywords, Call *call);
+
+/* Between these two a call may find relief, which may close the call's arguments. */
+lua_State *yl_begin_call_relief(lua_State *L, const Call *call);
+void yl_end_call_relief(lua_State *outer, const Call *call);
+
+#endif /* YOKE_LUA_OP_CALL_H */
