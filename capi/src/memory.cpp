@@ -1,6 +1,7 @@
 #include "yoke/memory.h"
 
 #include "capi/src/guard.h"
+#include "core/memory/alloc_conf.h"
 #include "core/memory/memory.h"
 #include "core/memory/relief.h"
 #include "core/tensor/tensor.h"
@@ -87,6 +88,24 @@ yoke_status yoke_set_caching(int32_t enabled)
 int32_t yoke_is_caching(void)
 {
     return guard_value("yoke_is_caching", -1, [] { return is_caching() ? 1 : 0; });
+}
+
+yoke_status yoke_set_alloc_conf(const char *settings)
+{
+    constexpr const char *call = "yoke_set_alloc_conf";
+    return guard(call,
+                 [&] { set_alloc_conf(short_name(call), &need(settings, call, "settings")); });
+}
+
+yoke_status yoke_get_alloc_conf(const char **settings)
+{
+    constexpr const char *call = "yoke_get_alloc_conf";
+    return guard(call, [&] {
+        thread_local std::string kept;
+        const char *&place = need_out(settings, call, "settings");
+        kept = describe(alloc_conf());
+        place = kept.c_str();
+    });
 }
 
 yoke_status yoke_on_out_of_memory(yoke_relief_fn fn, void *user, yoke_drop_fn drop, int64_t *id)

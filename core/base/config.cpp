@@ -99,6 +99,7 @@ constexpr Key kKeys[] = {
     {"YOKE_PLATFORMS", check_kinds},
     {"YOKE_DEVICE", check_any},
     {"YOKE_NO_CACHING", check_flag},
+    {"YOKE_ALLOC_CONF", check_any},
     {"YOKE_CHECKS", check_flag},
     {"YOKE_NUM_THREADS", check_threads},
     {"YOKE_LOG", check_level},

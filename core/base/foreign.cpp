@@ -37,6 +37,24 @@ Reading any_value(std::string_view text)
     return {text == "0" ? "0" : "1"};
 }
 
+// PyTorch's list of key:value, of which those stay that mean the same here. A value may be a list in brackets.
+Reading allocator_settings(std::string_view text)
+{
+    constexpr std::string_view kShared[] = {"expandable_segments", "garbage_collection_threshold"};
+    std::string kept;
+    while (!text.empty()) {
+        size_t end = 0;
+        for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end)
+            depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
+        const std::string_view item = text.substr(0, end);
+        if (std::ranges::find(kShared, item.substr(0, item.find(':'))) != std::end(kShared))
+            kept.append(kept.empty() ? "" : ",").append(item);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    if (kept.empty()) return {};
+    return {kept};
+}
+
 Reading denied_flag(std::string_view text)
 {
     if (text == "0" || text == "1") return {text == "1" ? "0" : "1"};

@@ -112,13 +112,14 @@ size_t Arena::admit_reached() noexcept
     return reached.size();
 }
 
-void Arena::admit_all(Device &device)
+size_t Arena::admit_all(Device &device)
 {
     std::list<Waiting> all;
     {
         const std::lock_guard lock(mutex_);
         all.swap(waiting_);
     }
+    if (all.empty()) return 0;
     // The last fence of a stream stands behind the others of that stream.
     std::vector<Ref<Fence>> last;
     try {
@@ -139,6 +140,7 @@ void Arena::admit_all(Device &device)
     }
     const std::lock_guard lock(mutex_);
     for (const Waiting &each : all) settle(each.block);
+    return all.size();
 }
 
 template <class F>

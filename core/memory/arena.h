@@ -41,8 +41,8 @@ public:
     // ---- for Growth, whose lock is held ----
     // Lets blocks serve whose fences are reached; returns how many.
     size_t admit_reached() noexcept;
-    // Makes the arena's stream wait for all blocks that wait, and lets them serve.
-    void admit_all(Device &device);
+    // Makes the arena's stream wait for all blocks that wait, and lets them serve; returns how many.
+    size_t admit_all(Device &device);
     // Makes that stream wait for all work on what is free here.
     void order_behind(Device &device, uint8_t waiting_lane);
 

@@ -70,7 +70,9 @@ void DeviceMemory::give_back(uint64_t address, uint64_t bytes) noexcept
 yoke_status DeviceMemory::obtain_bare(uint64_t bytes, Block **block) noexcept
 {
     void *data = nullptr;
-    if (const yoke_status status = growth_.obtain(bytes, &data)) return status;
+    if (const yoke_status status = device_.backend->alloc(device_.handle, bytes, &data))
+        return status;
+    counters_.count_reserved(static_cast<int64_t>(bytes));
     const auto address = reinterpret_cast<uint64_t>(data);
     {
         const std::lock_guard lock(bare_mutex_);

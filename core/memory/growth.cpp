@@ -1,6 +1,7 @@
 #include "core/memory/growth.h"
 
 #include "core/device/room.h"
+#include "core/memory/alloc_conf.h"
 #include "core/memory/graph_pool.h"
 #include "core/memory/poison.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 // A chunk is that part of what its arena has, within these bounds: large ones cost fewer calls, small ones find a
 // place.
-constexpr uint64_t kChunkPart = 64, kMostChunk = 32 * kMiB;
+constexpr uint64_t kChunkPart = 64, kMostChunk = BackendMemory::kMostChunk;
 // Sizes of the first range; each next range is twice as long.
 constexpr uint64_t kFirstSmallRange = 64 * kMiB, kFirstLargeRange = 1024 * kMiB;
 constexpr uint64_t kSmallSegment = 2 * kMiB, kLargeSegment = 20 * kMiB;
@@ -27,11 +28,6 @@ uint64_t round_up(uint64_t bytes, uint64_t unit)
 void *pointer(uint64_t address)
 {
     return reinterpret_cast<void *>(address);
-}
-
-yoke_status fail_ended()
-{
-    return set_backend_error(YOKE_E_OOM, 0, "the kernel would end the process that touches it");
 }
 
 }  // namespace
@@ -50,7 +46,7 @@ Arena &Growth::add(std::unique_ptr<Arena> &arena)
 // A limit of the address space counts ranges without memory too.
 bool Growth::is_virtual()
 {
-    if (chunks_.unit() == 0) return false;
+    if (chunks_.unit() == 0 || !alloc_conf().expandable_segments) return false;
     return !device_.host || detail::process_limits().address_space_limit == UINT64_MAX;
 }
 
@@ -69,20 +65,6 @@ Growth::Hold::~Hold()
 
 // ---- plain memory --------------------------------------------------------------------------------
 
-yoke_status Growth::obtain(uint64_t bytes, void **data) noexcept
-{
-    const yoke_status status = device_.backend->alloc(device_.handle, bytes, data);
-    if (status == YOKE_OK) counters_.count_reserved(static_cast<int64_t>(bytes));
-    return status;
-}
-
-void Growth::release(uint64_t address, uint64_t bytes) noexcept
-{
-    unpoison(device_, pointer(address), bytes);
-    losses_.note(device_.backend->free(device_.handle, pointer(address), bytes), "free", bytes);
-    counters_.count_reserved(-static_cast<int64_t>(bytes));
-}
-
 yoke_status Growth::grow_segment(Arena &arena, uint64_t size, Block **block)
 {
     const uint64_t step = arena.is_small             ? kSmallSegment
@@ -96,22 +78,23 @@ yoke_status Growth::grow_segment(Arena &arena, uint64_t size, Block **block)
         if (back < bytes && !is_fixed(*each))
             back += give_back_segments(*each, bytes - back, each->settled_at(device_));
     }
-    if (would_end(bytes)) {
+    if (backend_.exceeds_threshold(bytes)) give_back_idle();
+    if (backend_.would_end(bytes)) {
         bytes = size;
         if (would_be_ended(device_, bytes)) return fail_ended();
     }
     void *data = nullptr;
-    yoke_status status = obtain(bytes, &data);
+    yoke_status status = backend_.obtain(bytes, &data);
     if (status == YOKE_E_OOM && bytes > size) {
         bytes = size;
-        status = obtain(bytes, &data);
+        status = backend_.obtain(bytes, &data);
     }
     if (status != YOKE_OK) return status;
     const auto address = reinterpret_cast<uint64_t>(data);
     try {
         *block = arena.take_new(address, bytes, size);
     } catch (...) {
-        release(address, bytes);
+        backend_.release(address, bytes);
         throw;
     }
     return YOKE_OK;
@@ -143,33 +126,6 @@ yoke_status Growth::add_range(Arena &arena, uint64_t size, uint64_t unit)
     return YOKE_OK;
 }
 
-// The answer is read from files, so small growth is asked for together.
-bool Growth::would_end(uint64_t bytes)
-{
-    unasked_ += bytes;
-    if (unasked_ < kWorthALook) return false;
-    unasked_ = 0;
-    return would_be_ended(device_, bytes);
-}
-
-// Asks whether there is as much at all, so that a request which is refused has not taken what there was. A kernel that
-// overcommits refuses what is too much at once, and would give it in chunks, and then end the process.
-yoke_status Growth::ask(uint64_t bytes)
-{
-    if (!device_.host) {
-        uint64_t free = 0, total = 0;
-        if (device_.backend->mem_info(device_.handle, &free, &total) != YOKE_OK || bytes <= free)
-            return YOKE_OK;
-        return set_backend_error(YOKE_E_OOM, 0, "the device has not as much free");
-    }
-    if (would_end(bytes)) return fail_ended();
-    if (bytes <= kMostChunk) return YOKE_OK;
-    const yoke_backend &backend = *device_.backend;
-    void *trial = nullptr;
-    if (const yoke_status status = backend.alloc(device_.handle, bytes, &trial)) return status;
-    return backend.free(device_.handle, trial, bytes);
-}
-
 yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_t unit,
                          uint64_t *mapped)
 {
@@ -183,8 +139,10 @@ yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_
         *mapped += got;
         arena.mapped += got;
         if (got) continue;
-        if (!has_asked)
-            if (const yoke_status status = ask(left)) return status;
+        if (!has_asked) {
+            if (backend_.exceeds_threshold(left)) give_back_idle();
+            if (const yoke_status status = backend_.ask(left)) return status;
+        }
         has_asked = true;
         const uint64_t part = std::bit_floor(std::max<uint64_t>(arena.mapped / kChunkPart, 1));
         if (const yoke_status status =
@@ -287,7 +245,7 @@ uint64_t Growth::give_back_segments(Arena &arena, uint64_t wanted, uint64_t sett
     uint64_t bytes = 0;
     for (const Arena::Segment &each : arena.cut_segments(settled, wanted)) {
         bytes += each.bytes;
-        release(each.address, each.bytes);
+        backend_.release(each.address, each.bytes);
     }
     arena.mapped -= bytes;
     return bytes;
@@ -353,9 +311,11 @@ void Growth::give_back_idle() noexcept
     chunks_.destroy_spare();
 }
 
-Block *Growth::take_reached(Arena &arena, uint64_t size) noexcept
+// A graph's stream waits for no work from outside of the graph.
+Block *Growth::take_used(Arena &arena, uint64_t size)
 {
-    return arena.admit_reached() ? arena.take(size) : nullptr;
+    const bool asks = arena.pool.present() || alloc_conf().ask_fences;
+    return (asks ? arena.admit_reached() : arena.admit_all(device_)) ? arena.take(size) : nullptr;
 }
 
 Block *Growth::take_behind_waits(Arena &arena, uint64_t size)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/memory/arena.h"
+#include "core/memory/backend_memory.h"
 #include "core/memory/chunks.h"
 #include "core/memory/counters.h"
 
@@ -40,8 +41,8 @@ public:
     // Returns a used block of `size` bytes of the arena's in *block, with memory of idle chunks, and new memory for the
     // rest: OOM where the backend has none. Raises std::bad_alloc.
     yoke_status grow(Arena &arena, uint64_t size, Block **block);
-    // Returns a block of the arena's after the blocks that wait were asked for, or null.
-    Block *take_reached(Arena &arena, uint64_t size) noexcept;
+    // Returns a block of the arena's, in which blocks serve again that other streams have used, or null.
+    Block *take_used(Arena &arena, uint64_t size);
     // Returns a block of any arena that serves the arena's stream once that waits for other streams, or null.
     Block *take_behind_waits(Arena &arena, uint64_t size);
 
@@ -59,9 +60,6 @@ public:
     // Takes out the arenas of graphs that are gone and have no memory; they end once no lock is held.
     std::vector<std::unique_ptr<Arena>> take_ended() noexcept;
 
-    // Plain memory of the backend's, and the count of it.
-    yoke_status obtain(uint64_t bytes, void **data) noexcept;
-
 private:
     bool is_virtual();
     yoke_status grow_range(Arena &arena, uint64_t size, uint64_t unit, Block **block);
@@ -70,21 +68,18 @@ private:
     // Maps chunks to [address, address + bytes); *mapped receives how many bytes got one.
     yoke_status fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_t unit,
                      uint64_t *mapped);
-    bool would_end(uint64_t bytes);
-    yoke_status ask(uint64_t bytes);  // raises std::bad_alloc
     // Makes chunks of `most` bytes in all spare that are idle elsewhere.
     void gather(Arena &grower, uint64_t most);
     bool is_fixed(const Arena &arena) const noexcept;
     // Takes the chunks of these blocks out of the arena; they are spare then.
     void unmap(Arena &arena, const std::vector<Block *> &cut) noexcept;
     bool is_ended(Arena &arena) noexcept;
-    void release(uint64_t address, uint64_t bytes) noexcept;
 
     Device &device_;
     MemoryCounters &counters_;
     Mutex mutex_{LockRank::kGrowth};
-    uint64_t unasked_ = 0;  // bytes of growth since would_be_ended() was asked
-    Losses losses_;         // to be told
+    Losses losses_;  // to be told
+    BackendMemory backend_{device_, counters_, losses_};
     std::vector<std::unique_ptr<Arena>> arenas_;
     Chunks chunks_{device_, counters_, losses_};
 };

@@ -51,7 +51,7 @@ bool Ladder::try_cheap()
     Growth &growth = memory_.growth();
     {
         const Growth::Hold hold(growth);
-        if ((block_ = growth.take_reached(*arena_, size_))) return true;
+        if ((block_ = growth.take_used(*arena_, size_))) return true;
     }
     // Blocks of a few kilobytes that wait in magazines hold whole chunks.
     ThreadCache *cache = arena_->is_small ? ThreadCache::of_thread() : nullptr;
@@ -68,8 +68,7 @@ bool Ladder::try_grow()
         const Growth::Hold hold(memory_.growth());
         status = memory_.growth().grow(*arena_, size_, &block_);
     } else if (size_ >= kWorthALook && would_be_ended(device, size_)) {
-        status =
-            set_backend_error(YOKE_E_OOM, 0, "the kernel would end the process that touches it");
+        status = fail_ended();
     } else {
         status = memory_.obtain_bare(size_, &block_);
     }

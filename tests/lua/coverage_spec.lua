@@ -95,7 +95,7 @@ end)
 describe("the file for editors", function()
     it("describes every function of the module and every method and field of a tensor", function()
         local text = read "bindings/lua/yoke/meta.lua" .. read "bindings/lua/yoke/api.lua"
-            .. read "bindings/lua/yoke/api_streams.lua" .. read "bindings/lua/yoke/api_devices.lua"
+            .. read "bindings/lua/yoke/api_memory.lua" .. read "bindings/lua/yoke/api_streams.lua" .. read "bindings/lua/yoke/api_devices.lua"
             .. read "bindings/lua/yoke/api_state.lua" .. read "bindings/lua/yoke/api_habits.lua" .. read "bindings/lua/yoke/api_comm.lua"
             .. read "bindings/lua/yoke/dtypes.lua"
         local missing = {}
@@ -122,7 +122,7 @@ describe("the rockspec", function()
             if type(module) == "string" then named[module] = true end
         end
         -- What only editors read is not installed.
-        for _, name in ipairs { "meta", "api", "api_streams", "api_devices", "api_state", "api_habits", "api_comm" } do
+        for _, name in ipairs { "meta", "api", "api_memory", "api_streams", "api_devices", "api_state", "api_habits", "api_comm" } do
             named["bindings/lua/yoke/" .. name .. ".lua"] = true
         end
         local pipe = assert(io.popen "ls bindings/lua/src/*.c bindings/lua/src/*/*.c bindings/lua/yoke/*.lua bindings/lua/yoke/*/*.lua")

@@ -94,6 +94,14 @@ describe("memory", function()
         assert.is_true(free <= total)
     end)
 
+    it("changes the allocator's settings that a text names", function()
+        local before = yoke.get_alloc_conf()
+        yoke.set_alloc_conf "garbage_collection_threshold:0.5"
+        assert.equal("expandable_segments:True,garbage_collection_threshold:0.5,ask_fences:False", yoke.get_alloc_conf())
+        fails("value", { "set_alloc_conf: there is no setting 'ask_fence'", "did you mean 'ask_fences'?" }, yoke.set_alloc_conf, "ask_fence:True")
+        yoke.set_alloc_conf(before)
+    end)
+
     it("caching can be switched off", function()
         local caching = yoke.is_caching()
         yoke.set_caching(false)

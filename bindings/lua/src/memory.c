@@ -101,6 +101,22 @@ static int is_caching(lua_State *L)
     return 1;
 }
 
+static int set_alloc_conf(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    yl_arg_count(L, b, "set_alloc_conf", 1, 1);
+    yl_check(L, b, yoke_set_alloc_conf(yl_string_arg(L, b, 1, "set_alloc_conf", "settings")));
+    return 0;
+}
+
+static int get_alloc_conf(lua_State *L)
+{
+    const char *settings = NULL;
+    yl_check(L, yl_binding(L), yoke_get_alloc_conf(&settings));
+    lua_pushstring(L, settings);
+    return 1;
+}
+
 void yl_open_memory(lua_State *L, Binding *b)
 {
     static const luaL_Reg functions[] = {{"memory_allocated", memory_allocated},
@@ -114,6 +130,8 @@ void yl_open_memory(lua_State *L, Binding *b)
                                          {"empty_cache", empty_cache},
                                          {"set_caching", set_caching},
                                          {"is_caching", is_caching},
+                                         {"set_alloc_conf", set_alloc_conf},
+                                         {"get_alloc_conf", get_alloc_conf},
                                          {NULL, NULL}};
     yl_set_functions(L, b, functions);
 }

@@ -325,47 +325,6 @@ function yoke.set_num_threads(n) end
 ---@return integer
 function yoke.get_num_threads() end
 
----@param device? yoke.Device|string|integer
----@return integer bytes
-function yoke.memory_allocated(device) end
-
----@param device? yoke.Device|string|integer
----@return integer bytes
-function yoke.max_memory_allocated(device) end
-
----@param device? yoke.Device|string|integer
----@return integer bytes
-function yoke.memory_reserved(device) end
-
----@param device? yoke.Device|string|integer
----@return integer bytes
-function yoke.max_memory_reserved(device) end
-
----@param device? yoke.Device|string|integer
----@return integer bytes reserved but not allocated
-function yoke.memory_cached(device) end
-
----@param device? yoke.Device|string|integer
-function yoke.reset_peak_memory_stats(device) end
-
----@param device? yoke.Device|string|integer
----@return integer free bytes
----@return integer total bytes
-function yoke.mem_get_info(device) end
-
----Tensors alive in the process, Lua's and other hosts', and each that the tape keeps (saved_tensors).
----@return integer
-function yoke.live_tensor_count() end
-
----@param device? yoke.Device|string|integer
-function yoke.empty_cache(device) end
-
----@param enabled boolean
-function yoke.set_caching(enabled) end
-
----@return boolean
-function yoke.is_caching() end
-
 ---@return string
 function yoke.build_info() end
 

@@ -125,18 +125,3 @@ function Preemption:hold() end
 
 ---The next poll runs fn where a signal came meanwhile.
 function Preemption:release() end
-
----Asks fn(device, bytes) before a request of so many bytes fails with the error "oom". By then all that is cached was
----given back, and garbage was collected. If fn returns a true value, the request tries again; it asks three times at
----most. Several functions are asked in the order in which they were added, until handle:remove(). fn runs in the state
----that asks for memory, amid the call that needs it, such as an op, backward() or step(); what it raises is a warning
----(see warn), and it counts as having returned false.
----@param fn fun(device: yoke.Device, bytes: integer): any
----@return yoke.OutOfMemoryHandle handle
-function yoke.on_out_of_memory(fn) end
-
----@class yoke.OutOfMemoryHandle
-local OutOfMemoryHandle = {}
-
----fn is no longer asked. A <close> variable does the same.
-function OutOfMemoryHandle:remove() end

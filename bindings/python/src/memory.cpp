@@ -63,6 +63,21 @@ void bind_memory(py::module_ &module)
         "is_caching", [] { return yoke_is_caching() == 1; },
         "Whether freed blocks are kept for the next request.");
     module.def(
+        "set_alloc_conf",
+        [](const py::object &settings) {
+            check(yoke_set_alloc_conf(need_text(settings, "set_alloc_conf", "settings")));
+        },
+        py::arg("settings"),
+        "Changes the allocator's settings that a text names, 'ask_fences:True,expandable_segments:False'; the others stay.");
+    module.def(
+        "get_alloc_conf",
+        [] {
+            const char *settings = nullptr;
+            check(yoke_get_alloc_conf(&settings));
+            return std::string(settings);
+        },
+        "The allocator's settings, as set_alloc_conf takes them.");
+    module.def(
         "live_tensor_count", yoke_live_tensor_count,
         "Tensors alive in the process, Python's and other hosts', and each that the tape keeps (saved_tensors).");
     module.def(

@@ -747,6 +747,8 @@ typedef struct yoke_api {
     yoke_status (*add_garbage_collector)(yoke_relief_fn fn, void *user, yoke_drop_fn drop,
                                          int64_t *id);
     yoke_status (*remove_garbage_collector)(int64_t id);
+    yoke_status (*set_alloc_conf)(const char *settings);
+    yoke_status (*get_alloc_conf)(const char **settings);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -52,6 +52,23 @@ YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 /* 1 while freed blocks are kept. [any-thread] */
 YOKE_API int32_t yoke_is_caching(void);
 
+/* ---- Settings -------------------------------------------------------------------------------------- */
+
+/* Changes the allocator's settings that `settings` names, "key:value,key:value", for all devices; the others stay.
+ * YOKE_ALLOC_CONF, else PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF, has what holds at first.
+ *   expandable_segments (True)        new memory comes as chunks mapped to addresses, where the device has virtual
+ *   memory garbage_collection_threshold (0)  before growth beyond this part of the device, below 1, idle memory goes
+ *   back; 0: never ask_fences (False)                a block that another stream has used serves once its work is seen
+ *   to be done; False:
+ *                                     its stream waits for that work, and addresses are the same in each run
+ * Errors: VALUE for a key that is unknown or named twice and for a value out of range; nothing is changed then.
+ * [any-thread] */
+YOKE_API yoke_status yoke_set_alloc_conf(const char *settings);
+
+/* *settings receives all of them, in the same form, borrowed until this thread's next call of it. Errors: VALUE for a
+ * variable of the environment that cannot be read. [any-thread] */
+YOKE_API yoke_status yoke_get_alloc_conf(const char **settings);
+
 /* ---- Out of memory ---------------------------------------------------------------------------------- */
 
 /* A function of the host program that may free memory of the device, on which a request of so many bytes found none,

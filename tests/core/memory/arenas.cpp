@@ -1,6 +1,7 @@
 // How arenas of several streams share the memory of one device: core/memory/growth.cpp, ladder.cpp.
 #include "core/memory/graph_pool.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/memory/conf.h"
 #include "tests/core/memory/machine.h"
 
 #include <random>
@@ -8,6 +9,7 @@
 namespace yoke {
 namespace {
 
+using test::Conf;
 using test::expect_error;
 using test::Machine;
 
@@ -69,6 +71,7 @@ TEST_P(Arenas, BeforeARequestIsRefusedItsStreamWaitsForOthers)
 
 TEST_P(Arenas, ABlockThatOthersUsedServesAgainOnceTheirWorkIsDone)
 {
+    const Conf conf("ask_fences:True");
     Block *block = freed(300 * kMiB, *two);
     Block *second = machine.alloc(300 * kMiB, one->lane);
     EXPECT_NE(second->address, block->address);
@@ -77,6 +80,20 @@ TEST_P(Arenas, ABlockThatOthersUsedServesAgainOnceTheirWorkIsDone)
     EXPECT_LE(reserved(), static_cast<int64_t>(600 * kMiB));
     free_block(device, second);
     free_block(device, third);
+}
+
+// The default: whether that work is done makes no difference to addresses.
+TEST_P(Arenas, ABlockThatOthersUsedServesAgainBehindAWaitOfItsStream)
+{
+    for (const bool is_done : {false, true}) {
+        Block *block = freed(300 * kMiB, *two);
+        if (is_done) machine.hollow.work().finish();
+        Block *second = machine.alloc(300 * kMiB, one->lane);
+        EXPECT_EQ(second, block);
+        EXPECT_EQ(machine.hollow.work().is_idle(), is_done) << "nobody waits on the host";
+        machine.use(*second, one->lane);
+        free_block(device, second);
+    }
 }
 
 TEST_P(Arenas, ABlockThatOthersUsedIsWaitedForBeforeARequestIsRefused)

@@ -175,7 +175,7 @@ TEST_F(MemoryBlocks, TheEndOfAThreadWithoutCachingWaitsForNothing)
 // The other thread is often amid a free when caching goes off.
 TEST_F(MemoryBlocks, SwitchingCachingOffBesideFreesLeavesNothingReserved)
 {
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < 40; ++round) {
         set_caching(true);
         std::atomic<bool> stops{false}, has_stopped{false}, ends{false};
         std::thread other([&] {

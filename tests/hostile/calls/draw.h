@@ -30,6 +30,7 @@ enum class Words {
     kApproximate,
     kActivation,
     kAmount,
+    kSettings,
     kNode
 };
 enum class Ints { kShape, kAxes };

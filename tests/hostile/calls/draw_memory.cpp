@@ -54,6 +54,11 @@ const std::vector<std::string> &words(Words about)
         /* activation */ {"none", "relu", "gelu", "gelu_tanh", "silu"},
         /* amount */
         {"0.5", "0.01", "1", "2KiB", "4 MiB", "2", "0", "1e3", "3GB", "5 Gib", "-1", "0.5x"},
+        /* settings */
+        {"", "ask_fences:True", "ask_fences:False", "expandable_segments:True",
+         *"expandable_segments:False", "garbage_collection_threshold:0.5",
+         *"garbage_collection_threshold:0,ask_fences:True", "ask_fences:True,ask_fences:True",
+         "max_split_size_mb:20"},
         /* node */
         {"", "a", "b", "a/b", "b/a/c", "0", "1", "list/0", "list", "list/1", "a~1b", "~", "a/~2",
          "a//b", "$tensor", "__metadata__", "yoke.tree", "format"},

@@ -28,7 +28,7 @@ SPECIAL = {
 RARE = {
     "yoke_doctor": 4000, "yoke_doctor_record": 8000, "yoke_doctor_record_v2": 8000, "yoke_inventory_take": 300, "yoke_explain": 300,
     "yoke_select": 300, "yoke_device_sample": 100, "yoke_device_lease": 300, "yoke_lease_holder": 300, "yoke_shutdown": 500,
-    "yoke_empty_cache": 20, "yoke_set_caching": 20, "yoke_comm_init": 20, "yoke_comm_init_threads": 4, "yoke_run": 50, "yoke_comm_hang": 10, "yoke_group_dump": 10, "yoke_group_split": 4,
+    "yoke_empty_cache": 20, "yoke_set_alloc_conf": 5, "yoke_set_caching": 20, "yoke_comm_init": 20, "yoke_comm_init_threads": 4, "yoke_run": 50, "yoke_comm_hang": 10, "yoke_group_dump": 10, "yoke_group_split": 4,
     "yoke_group_shrink": 4, "yoke_set_num_threads": 20, "yoke_disable": 50, "yoke_enable": 50,
     "yoke_device_open": 20, "yoke_device_memory": 10, "yoke_config_set": 10, "yoke_read_idx": 10, "yoke_save": 10, "yoke_load": 4,
     "yoke_checkpoint_manager_save": 10, "yoke_checkpoint_manager_load": 4, "yoke_is_available": 10,
@@ -42,7 +42,7 @@ HANDLES = {"tensor", "device", "stream", "event", "graph", "optimizer", "grad_sc
            "explanation", "report", "state", "work", "checkpoint_manager", "group", "reducer", "sampler"}
 SHAPES = {"shape", "normalized_shape", "reps", "size"}
 WORDS = {"spec", "kind", "name", "key", "value", "path", "folder", "uuid", "feature", "equation", "mode", "reduction",
-         "approximate", "activation", "amount"}
+         "approximate", "activation", "amount", "settings"}
 NUMBERS = {"int32_t": "d.int32()", "int64_t": "d.int64()", "uint32_t": "d.uint32()", "uint64_t": "d.bits()",
            "double": "d.real()", "yoke_dtype": "d.dtype()", "yoke_status": "d.int32()"}
 STRUCTS_IN = {"yoke_sgd_options", "yoke_adam_options", "yoke_grad_scaler_options"}

@@ -1,4 +1,5 @@
-/* Functions that are asked when a device has no memory left. No machine has as much as is asked for here. */
+/* Settings of the allocator, and functions that are asked when a device has no memory left. No machine has as much as
+ * is asked for here. */
 #include "tests/capi/check.h"
 
 static const int64_t kTooMuch = INT64_C(1) << 50;
@@ -109,8 +110,25 @@ static void wrong_arguments_are_refused_and_nothing_is_dropped(void)
     FAILS(yoke_remove_garbage_collector(id), YOKE_E_VALUE, "or was removed");
 }
 
+static void settings_are_changed_one_by_one_and_told(void)
+{
+    const char *before = NULL, *after = NULL;
+    OK(yoke_set_alloc_conf("expandable_segments:True,garbage_collection_threshold:0.25"));
+    OK(yoke_get_alloc_conf(&before));
+    CHECK(!strcmp(before,
+                  "expandable_segments:True,garbage_collection_threshold:0.25,ask_fences:False"));
+    FAILS(yoke_set_alloc_conf("ask_fences:True,garbage_collection_threshold:2"), YOKE_E_VALUE,
+          "set_alloc_conf: setting 'garbage_collection_threshold' is '2'; it must be 0 (off)");
+    FAILS(yoke_set_alloc_conf(NULL), YOKE_E_VALUE, "'settings' is NULL");
+    FAILS(yoke_get_alloc_conf(NULL), YOKE_E_VALUE, "'settings' is NULL");
+    OK(yoke_get_alloc_conf(&after));
+    CHECK(strstr(after, "ask_fences:False") != NULL);
+    OK(yoke_set_alloc_conf("garbage_collection_threshold:0"));
+}
+
 int main(void)
 {
+    RUN(settings_are_changed_one_by_one_and_told);
     RUN(collectors_are_asked_once_and_functions_thrice_at_most);
     RUN(a_function_may_allocate_and_take_itself_away);
     RUN(a_block_that_it_frees_is_free_afterwards);

@@ -1,0 +1,73 @@
+---@meta yoke
+-- For editors (LuaLS): memory of devices.
+
+---@class yoke
+local yoke = {}
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.memory_allocated(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.max_memory_allocated(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.memory_reserved(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes
+function yoke.max_memory_reserved(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer bytes reserved but not allocated
+function yoke.memory_cached(device) end
+
+---@param device? yoke.Device|string|integer
+function yoke.reset_peak_memory_stats(device) end
+
+---@param device? yoke.Device|string|integer
+---@return integer free bytes
+---@return integer total bytes
+function yoke.mem_get_info(device) end
+
+---Tensors alive in the process, Lua's and other hosts', and each that the tape keeps (saved_tensors).
+---@return integer
+function yoke.live_tensor_count() end
+
+---@param device? yoke.Device|string|integer
+function yoke.empty_cache(device) end
+
+---@param enabled boolean
+function yoke.set_caching(enabled) end
+
+---@return boolean
+function yoke.is_caching() end
+
+---Changes the allocator's settings that a text names, for all devices; the others stay:
+---  expandable_segments (True): new memory comes as chunks mapped to addresses, where the device has virtual memory
+---  garbage_collection_threshold (0): before growth beyond this part of the device, below 1, idle memory goes back
+---  ask_fences (False): whether a block that another stream has used serves as soon as its work is seen to be done;
+---    False: its stream waits for that work, and addresses are the same in each run
+---An unknown or repeated key and a value out of range raise "value", and nothing is changed.
+---@param settings string "ask_fences:True,expandable_segments:False"
+function yoke.set_alloc_conf(settings) end
+
+---@return string settings all of them, as set_alloc_conf takes them
+function yoke.get_alloc_conf() end
+
+---Asks fn(device, bytes) before a request of so many bytes fails with the error "oom". By then all that is cached was
+---given back, and garbage was collected. If fn returns a true value, the request tries again; it asks three times at
+---most. Several functions are asked in the order in which they were added, until handle:remove(). fn runs in the state
+---that asks for memory, amid the call that needs it, such as an op, backward() or step(); what it raises is a warning
+---(see warn), and it counts as having returned false.
+---@param fn fun(device: yoke.Device, bytes: integer): any
+---@return yoke.OutOfMemoryHandle handle
+function yoke.on_out_of_memory(fn) end
+
+---@class yoke.OutOfMemoryHandle
+local OutOfMemoryHandle = {}
+
+---fn is no longer asked. A <close> variable does the same.
+function OutOfMemoryHandle:remove() end

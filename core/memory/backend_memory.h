@@ -1,0 +1,44 @@
+// backend_memory.h: memory as the backend gives it, and whether it has as much. Growth's lock guards it, and is held
+// over its calls of the backend.
+#pragma once
+
+#include "core/memory/counters.h"
+#include "core/memory/losses.h"
+
+namespace yoke {
+
+class BackendMemory {
+public:
+    BackendMemory(Device &device, MemoryCounters &counters, Losses &losses)
+        : device_(device), counters_(counters), losses_(losses)
+    {
+    }
+    BackendMemory(const BackendMemory &) = delete;
+    BackendMemory &operator=(const BackendMemory &) = delete;
+
+    // Plain memory.
+    yoke_status obtain(uint64_t bytes, void **data) noexcept;
+    void release(uint64_t address, uint64_t bytes) noexcept;
+
+    // Returns whether growth by so many bytes exceeds the part of the device from which on idle memory goes back.
+    bool exceeds_threshold(uint64_t bytes) const;
+    // Returns whether the kernel would end the process that touches so many more bytes. The answer is read from files,
+    // so small growth is asked for together.
+    bool would_end(uint64_t bytes);
+    // Fails if there is not as much at all, so that a request which is refused has not taken what there was. A kernel
+    // that overcommits refuses what is too much at once, and would give it in chunks, and then end the process.
+    yoke_status ask(uint64_t bytes);
+
+    static constexpr uint64_t kMostChunk = uint64_t{32} << 20;
+
+private:
+    Device &device_;
+    MemoryCounters &counters_;
+    Losses &losses_;
+    uint64_t unasked_ = 0;  // bytes of growth since would_be_ended() was asked
+};
+
+// Notes the failure of a request that the kernel would end the process for.
+yoke_status fail_ended() noexcept;
+
+}  // namespace yoke

@@ -1,0 +1,115 @@
+// Settings of the allocator: how they are read, and what each changes.
+#include "core/memory/alloc_conf.h"
+#include "tests/core/expect_error.h"
+#include "tests/core/fresh_process.h"
+#include "tests/core/memory/conf.h"
+#include "tests/core/memory/machine.h"
+
+#include <cstdlib>
+
+namespace yoke {
+namespace {
+
+using test::Conf;
+using test::expect_error;
+using test::Machine;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20, kGiB = uint64_t{1} << 30;
+
+TEST(AllocConf, ChangesWhatATextNamesAlone)
+{
+    const Conf conf("garbage_collection_threshold:0.8");
+    EXPECT_EQ(describe(alloc_conf()),
+              "expandable_segments:True,garbage_collection_threshold:0.8,ask_fences:False");
+    set_alloc_conf("f", "ask_fences:True,expandable_segments:False");
+    EXPECT_EQ(describe(alloc_conf()),
+              "expandable_segments:False,garbage_collection_threshold:0.8,ask_fences:True");
+    set_alloc_conf("f", "");
+    EXPECT_EQ(describe(alloc_conf()),
+              "expandable_segments:False,garbage_collection_threshold:0.8,ask_fences:True");
+}
+
+TEST(AllocConf, ATextThatIsWrongChangesNothing)
+{
+    const std::string before = describe(alloc_conf());
+    const auto refuses = [](const std::string &text, std::initializer_list<const char *> words) {
+        expect_error(YOKE_E_VALUE, words, [&] { set_alloc_conf("set_alloc_conf", text); });
+    };
+    refuses("ask_fences:True,expandable_segment:True",
+            {"set_alloc_conf: there is no setting 'expandable_segment'",
+             "did you mean 'expandable_segments'"});
+    refuses("max_split_size_mb:20", {"no setting 'max_split_size_mb'", "ask_fences"});
+    refuses("ask_fences:True,ask_fences:True", {"'ask_fences' is named twice"});
+    refuses("ask_fences", {"'ask_fences' is ''", "True or False"});
+    refuses("ask_fences:true", {"'ask_fences' is 'true'", "True or False"});
+    refuses("ask_fences:True ", {"'True '"});
+    for (const char *value : {"1", "1.5", "-0.1", "nan", "inf", "0.5x", "", "1e400"})
+        refuses(std::string("garbage_collection_threshold:") + value,
+                {"'garbage_collection_threshold'", "below 1"});
+    EXPECT_EQ(describe(alloc_conf()), before);
+}
+
+TEST(AllocConf, ComesFromTheEnvironmentAtFirst)
+{
+    test::in_fresh_process([] {
+        setenv("YOKE_ALLOC_CONF", "ask_fences:True", 1);
+        setenv("PYTORCH_ALLOC_CONF", "expandable_segments:False", 1);
+        EXPECT_TRUE(alloc_conf().ask_fences && alloc_conf().expandable_segments);
+    });
+    test::in_fresh_process([] {
+        setenv(
+            "PYTORCH_CUDA_ALLOC_CONF",
+            "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.6,backend:native",
+            1);
+        EXPECT_EQ(alloc_conf().garbage_collection_threshold, 0.6);
+    });
+    test::in_fresh_process([] {
+        setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:128,,[:", 1);
+        EXPECT_EQ(describe(alloc_conf()), describe(AllocConf()));
+    });
+    test::in_fresh_process([] {
+        setenv("YOKE_ALLOC_CONF", "ask_fences:yes", 1);
+        for (int i = 0; i < 2; ++i)
+            expect_error(YOKE_E_VALUE, {"YOKE_ALLOC_CONF", "'yes'", "True or False"},
+                         [] { alloc_conf(); });
+    });
+}
+
+TEST(AllocConf, WithoutExpandableSegmentsMemoryComesAsSegments)
+{
+    const Conf conf("expandable_segments:False");
+    Machine machine({.capacity = kGiB});
+    Block *block = allocate_block(machine.device, 3 * kMiB, 0);
+    EXPECT_EQ(machine.hollow.memory().chunk_count(), 0u);
+    EXPECT_EQ(memory_stats(machine.device).reserved, static_cast<int64_t>(20 * kMiB));
+    set_alloc_conf("f", "expandable_segments:True");
+    Block *other = allocate_block(machine.device, 300 * kMiB, 0);
+    EXPECT_GT(machine.hollow.memory().chunk_count(), 0u) << "from then on";
+    free_block(machine.device, block);
+    free_block(machine.device, other);
+}
+
+TEST(AllocConf, AboveTheThresholdIdleMemoryGoesBackBeforeGrowth)
+{
+    for (const char *threshold : {"0", "0.5"}) {
+        const Conf conf(std::string("expandable_segments:False,garbage_collection_threshold:") +
+                        threshold);
+        Machine machine({.capacity = kGiB});
+        const auto alloc = [&](uint64_t mib) {
+            return allocate_block(machine.device, mib * kMiB, 0);
+        };
+        // Smaller than an eighth of what comes: without the setting they stay.
+        Block *idle[] = {alloc(12), alloc(12), alloc(12)};
+        for (Block *block : idle) free_block(machine.device, block);
+        Block *below = alloc(400), *above = alloc(300);
+        const int64_t idle_bytes = *threshold == '0' && !threshold[1] ? 36 : 0;
+        EXPECT_EQ(memory_stats(machine.device).reserved,
+                  static_cast<int64_t>((700 + idle_bytes) * kMiB))
+            << threshold;
+        free_block(machine.device, below);
+        free_block(machine.device, above);
+    }
+}
+
+}  // namespace
+}  // namespace yoke
