@@ -85,7 +85,10 @@ public:
     const char **text_out();
     template <class T>
     T *record();
-    yoke_tensor **list_out();
+    // Room for `room` results: as many as are said to be, or as the call has inputs.
+    yoke_tensor **list_out(int64_t room);
+    int64_t room() { return static_cast<int64_t>(below(6)); }
+    int64_t count_drawn() const { return count_ > 0 ? count_ : 0; }
     int64_t capacity();
 
     // ---- The call

@@ -56,8 +56,8 @@ const std::vector<std::string> &words(Words about)
         {"0.5", "0.01", "1", "2KiB", "4 MiB", "2", "0", "1e3", "3GB", "5 Gib", "-1", "0.5x"},
         /* settings */
         {"", "ask_fences:True", "ask_fences:False", "expandable_segments:True",
-         *"expandable_segments:False", "garbage_collection_threshold:0.5",
-         *"garbage_collection_threshold:0,ask_fences:True", "ask_fences:True,ask_fences:True",
+         "expandable_segments:False", "garbage_collection_threshold:0.5",
+         "garbage_collection_threshold:0,ask_fences:True", "ask_fences:True,ask_fences:True",
          "max_split_size_mb:20"},
         /* node */
         {"", "a", "b", "a/b", "b/a/c", "0", "1", "list/0", "list", "list/1", "a~1b", "~", "a/~2",
@@ -261,9 +261,9 @@ const char **Draw::text_out()
     return text;
 }
 
-yoke_tensor **Draw::list_out()
+yoke_tensor **Draw::list_out(int64_t room)
 {
-    list_capacity_ = static_cast<int64_t>(below(6));
+    list_capacity_ = room;
     gives_list_ = true;
     if (one_in(48)) {
         show("NULL");

@@ -64,7 +64,8 @@ def draw(function, params, i):
     if single and single[1] in HANDLES:
         return f"d.handle<yoke_{single[1]}>()"
     if double and name == "outs":
-        return "d.list_out()"
+        has_capacity = any(each == "capacity" for _, each in params)
+        return "d.list_out(d.room())" if has_capacity else "d.list_out(d.count_drawn())"
     if double:
         return f"d.out<yoke_{double[1]}>()"
     if kind in NUMBERS:

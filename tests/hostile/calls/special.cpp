@@ -281,7 +281,7 @@ void yoke_op_invoke(Draw &d)
 void yoke_op_invoke_list(Draw &d)
 {
     const Invocation call = draw_invocation(d);
-    yoke_tensor **outs = d.list_out();
+    yoke_tensor **outs = d.list_out(d.room());
     const int64_t capacity = d.capacity();
     int64_t *count = d.number_out<int64_t>();
     d.announce();
