@@ -3,7 +3,10 @@
 #include "capi/src/guard.h"
 #include "core/memory/alloc_conf.h"
 #include "core/memory/memory.h"
+#include "core/memory/oom.h"
 #include "core/memory/relief.h"
+#include "core/memory/statistics.h"
+#include "core/state/tree.h"
 #include "core/tensor/tensor.h"
 
 using namespace yoke;
@@ -37,6 +40,28 @@ yoke_status remove(const char *call, ReliefKind kind, int64_t id, const char *gi
                  "%s: argument 'id' is %lld; it is no number that %s gave, or was removed",
                  short_name(call), static_cast<long long>(id), giver);
     });
+}
+
+StateDict details_of(const OomRecord &record)
+{
+    StateDict details;
+    details.put(std::string("device"), State::make(std::string(record.device)));
+    const std::pair<const char *, int64_t> numbers[] = {{"requested", record.requested},
+                                                        {"allocated", record.allocated},
+                                                        {"rounding", record.rounding},
+                                                        {"reserved", record.reserved},
+                                                        {"free_in_cache", record.free_in_cache},
+                                                        {"largest_free", record.largest_free},
+                                                        {"stranded", record.stranded},
+                                                        {"waiting", record.waiting},
+                                                        {"graphs", record.graphs},
+                                                        {"foreign", record.foreign},
+                                                        {"others", record.others},
+                                                        {"free", record.free},
+                                                        {"total", record.total}};
+    for (const auto &[key, bytes] : numbers) details.put(std::string(key), State::make(bytes));
+    details.put(std::string("limit"), State::make(std::string(record.limit)));
+    return details;
 }
 }  // namespace
 
@@ -90,6 +115,24 @@ int32_t yoke_is_caching(void)
     return guard_value("yoke_is_caching", -1, [] { return is_caching() ? 1 : 0; });
 }
 
+yoke_status yoke_memory_stats(yoke_device *device, yoke_state **out)
+{
+    constexpr const char *call = "yoke_memory_stats";
+    return guard(call, [&] {
+        yoke_state *&place = need_out(out, call);
+        StateDict stats;
+        for (const MemoryFigure &each : memory_figures(device_or_current(device)))
+            stats.put(each.key, each.is_part ? State::make(each.part) : State::make(each.number));
+        place = hand_out<yoke_state>(State::make(std::move(stats)));
+    });
+}
+
+yoke_status yoke_reset_accumulated_memory_stats(yoke_device *device)
+{
+    return guard("yoke_reset_accumulated_memory_stats",
+                 [&] { reset_accumulated_memory_stats(device_or_current(device)); });
+}
+
 yoke_status yoke_set_alloc_conf(const char *settings)
 {
     constexpr const char *call = "yoke_set_alloc_conf";
@@ -117,6 +160,16 @@ yoke_status yoke_remove_on_out_of_memory(int64_t id)
 {
     return remove("yoke_remove_on_out_of_memory", ReliefKind::kCallback, id,
                   "yoke_on_out_of_memory");
+}
+
+yoke_state *yoke_oom_details(void)
+{
+    return guard_value("yoke_oom_details", static_cast<yoke_state *>(nullptr),
+                       []() -> yoke_state * {
+                           const OomRecord *record = last_oom();
+                           if (!record) return nullptr;
+                           return hand_out<yoke_state>(State::make(details_of(*record)));
+                       });
 }
 
 yoke_status yoke_add_garbage_collector(yoke_relief_fn fn, void *user, yoke_drop_fn drop,

@@ -26,6 +26,17 @@ struct ErrorRecord {
     char message[4096];
 };
 
+// Where the memory is of a request that found none, in bytes; -1: not known. Of core/memory/oom.h.
+struct OomRecord {
+    char start[200];  // of the error's message; "" where there was none
+    char device[32];
+    char limit[160];  // what allows less than the machine has
+    int64_t requested;
+    int64_t allocated, rounding, reserved;
+    int64_t free_in_cache, largest_free, stranded, waiting, graphs, foreign;
+    int64_t others, free, total;
+};
+
 // A position in a stream of random numbers: Philox key and counter (kernels/common/philox.h).
 struct RandomState {
     uint64_t seed;
@@ -53,6 +64,7 @@ struct ThreadState {
     uint64_t random_epoch;
     ErrorRecord last_error;     // what yoke_last_error() shows
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
+    OomRecord oom;              // of the last request that found no memory
     PoolCache pool;
     ThreadCache *memory_cache;             // small device blocks; null: none yet
     yoke_stream *streams[kStreamDevices];  // by ordinal, one reference each; null: the default one

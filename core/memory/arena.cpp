@@ -7,8 +7,8 @@
 
 namespace yoke {
 
-Arena::Arena(uint8_t lane_id, bool small, Ref<GraphPool> owner)
-    : lane(lane_id), is_small(small), pool(std::move(owner))
+Arena::Arena(MemoryCounters &counters, uint8_t lane_id, bool small, Ref<GraphPool> owner)
+    : lane(lane_id), is_small(small), pool(std::move(owner)), counters_(counters)
 {
 }
 
@@ -69,6 +69,14 @@ void Arena::settle(Block *block) noexcept
     space_.give(block);
 }
 
+void Arena::settle_waiting(const std::list<Waiting> &waiting) noexcept
+{
+    for (const Waiting &each : waiting) {
+        counters_.count_waiting(pool_of(*each.block), -amounts_of(*each.block));
+        settle(each.block);
+    }
+}
+
 void Arena::give(Block *block) noexcept
 {
     const Lock lock(mutex_);
@@ -79,6 +87,7 @@ void Arena::give_behind(Block *block, std::vector<Ref<Fence>> &&fences)
 {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({block, std::move(fences)});
+    counters_.count_waiting(pool_of(*block), amounts_of(*block));
 }
 
 // A fence that cannot be asked counts as not reached.
@@ -107,7 +116,7 @@ size_t Arena::admit_reached() noexcept
         each = next;
     }
     const std::lock_guard lock(mutex_);
-    for (const Waiting &each : reached) settle(each.block);
+    settle_waiting(reached);
     waiting_.splice(waiting_.begin(), asked);
     return reached.size();
 }
@@ -139,7 +148,7 @@ size_t Arena::admit_all(Device &device)
         throw;
     }
     const std::lock_guard lock(mutex_);
-    for (const Waiting &each : all) settle(each.block);
+    settle_waiting(all);
     return all.size();
 }
 

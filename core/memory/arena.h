@@ -6,6 +6,8 @@
 
 #include "core/base/fork.h"
 #include "core/device/stream.h"
+#include "core/memory/counters.h"
+#include "core/memory/sizes.h"
 #include "core/memory/space.h"
 
 #include <list>
@@ -19,7 +21,7 @@ class GraphPool;
 
 class Arena {
 public:
-    Arena(uint8_t lane, bool is_small, Ref<GraphPool> pool);
+    Arena(MemoryCounters &counters, uint8_t lane, bool is_small, Ref<GraphPool> pool);
     ~Arena();
     Arena(const Arena &) = delete;
     Arena &operator=(const Arena &) = delete;
@@ -100,11 +102,13 @@ private:
         Mutex &mutex_;
     };
     void settle(Block *block) noexcept;
+    void settle_waiting(const std::list<Waiting> &waiting) noexcept;
     // f(lane) for each stream whose work may use what is free here.
     template <class F>
     void each_user(Device &device, const F &f) const;
     bool take_fences(Device &device);
 
+    MemoryCounters &counters_;
     Mutex mutex_{LockRank::kMemory};
     Space space_;
     std::list<Waiting> waiting_;
@@ -115,5 +119,19 @@ private:
     std::vector<Ref<Fence>> fences_;  // behind the work of the frees up to asked_
     std::atomic<uint16_t> uses_{0};
 };
+
+inline Pool pool_of(const Arena &arena) noexcept
+{
+    return arena.is_small ? kSmallPool : kLargePool;
+}
+// A block may be lent by an arena of the other kind; its request counts.
+inline Pool pool_of(const Block &block) noexcept
+{
+    return block.capacity <= kMaxSmall ? kSmallPool : kLargePool;
+}
+inline Amounts amounts_of(const Block &block) noexcept
+{
+    return {1, static_cast<int64_t>(block.capacity), static_cast<int64_t>(block.requested)};
+}
 
 }  // namespace yoke

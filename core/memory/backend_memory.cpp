@@ -11,19 +11,23 @@ yoke_status fail_ended() noexcept
     return set_backend_error(YOKE_E_OOM, 0, "the kernel would end the process that touches it");
 }
 
-yoke_status BackendMemory::obtain(uint64_t bytes, void **data) noexcept
+yoke_status BackendMemory::obtain(Pool pool, uint64_t bytes, void **data) noexcept
 {
     const yoke_status status = device_.backend->alloc(device_.handle, bytes, data);
-    if (status == YOKE_OK) counters_.count_reserved(static_cast<int64_t>(bytes));
+    if (status == YOKE_OK) {
+        counters_.count(MemoryEvent::kDeviceAlloc);
+        counters_.count_reserved(pool, 1, static_cast<int64_t>(bytes));
+    }
     return status;
 }
 
-void BackendMemory::release(uint64_t address, uint64_t bytes) noexcept
+void BackendMemory::release(Pool pool, uint64_t address, uint64_t bytes) noexcept
 {
     void *data = reinterpret_cast<void *>(address);
     unpoison(device_, data, bytes);
     losses_.note(device_.backend->free(device_.handle, data, bytes), "free", bytes);
-    counters_.count_reserved(-static_cast<int64_t>(bytes));
+    counters_.count(MemoryEvent::kDeviceFree);
+    counters_.count_reserved(pool, -1, -static_cast<int64_t>(bytes));
 }
 
 bool BackendMemory::exceeds_threshold(uint64_t bytes) const

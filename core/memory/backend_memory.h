@@ -17,8 +17,8 @@ public:
     BackendMemory &operator=(const BackendMemory &) = delete;
 
     // Plain memory.
-    yoke_status obtain(uint64_t bytes, void **data) noexcept;
-    void release(uint64_t address, uint64_t bytes) noexcept;
+    yoke_status obtain(Pool pool, uint64_t bytes, void **data) noexcept;
+    void release(Pool pool, uint64_t address, uint64_t bytes) noexcept;
 
     // Returns whether growth by so many bytes exceeds the part of the device from which on idle memory goes back.
     bool exceeds_threshold(uint64_t bytes) const;

@@ -32,6 +32,7 @@ struct Block {
     bool is_kept = false;  // nobody has it, and a graph's launches name it
     uint8_t lane = 0;  // the stream that it is ordered on, which may be another than its arena's
     Arena *arena = nullptr;      // null: a backend block of its own, got without caching
+    uint64_t requested = 0;      // what was asked for
     uint64_t capacity = 0;       // the size that counts: a request's rounded one
     Storage *storage = nullptr;  // whose memory it is, in a graph's pool
     yoke_device *device =

@@ -25,6 +25,24 @@ const Chunk *Chunks::last_within(uint64_t begin, uint64_t end) const noexcept
     return nullptr;
 }
 
+int64_t Chunks::bytes_within(uint64_t begin, uint64_t end) const noexcept
+{
+    uint64_t bytes = 0;
+    for (auto at = mapped_.lower_bound(begin); at != mapped_.end(); ++at) {
+        const Chunk &chunk = at->second;
+        if (chunk.address + chunk.bytes > end) break;
+        bytes += chunk.bytes;
+    }
+    return static_cast<int64_t>(bytes);
+}
+
+int64_t Chunks::spare_bytes() const noexcept
+{
+    uint64_t bytes = 0;
+    for (const auto &each : spare_) bytes += each.first;
+    return static_cast<int64_t>(bytes);
+}
+
 uint64_t Chunks::lacking(uint64_t bytes) const noexcept
 {
     for (auto each = spare_.rbegin(); each != spare_.rend(); ++each)
@@ -32,14 +50,16 @@ uint64_t Chunks::lacking(uint64_t bytes) const noexcept
     return bytes;
 }
 
-yoke_status Chunks::create(uint64_t bytes)
+yoke_status Chunks::create(uint64_t bytes, Pool pool)
 {
     const auto place = spare_.emplace(bytes, 0);
     const yoke_status status = device_.backend->vmm_create(device_.handle, bytes, &place->second);
-    if (status == YOKE_OK)
-        counters_.count_reserved(static_cast<int64_t>(bytes));
-    else
+    if (status == YOKE_OK) {
+        counters_.count(MemoryEvent::kDeviceAlloc);
+        counters_.count_reserved(pool, 1, static_cast<int64_t>(bytes));
+    } else {
         spare_.erase(place);
+    }
     return status;
 }
 
@@ -87,7 +107,8 @@ void Chunks::destroy_spare() noexcept
 {
     for (const auto &[bytes, id] : spare_) {
         losses_.note(device_.backend->vmm_destroy(device_.handle, id), "vmm_destroy", bytes);
-        counters_.count_reserved(-static_cast<int64_t>(bytes));
+        counters_.count(MemoryEvent::kDeviceFree);
+        counters_.count_reserved(kLargePool, -1, -static_cast<int64_t>(bytes));
     }
     spare_.clear();
 }

@@ -30,10 +30,14 @@ public:
     // Returns the last chunk that is mapped wholly within [begin, end), or null.
     const Chunk *last_within(uint64_t begin, uint64_t end) const noexcept;
 
+    // Returns the bytes of the chunks that are mapped wholly within [begin, end).
+    int64_t bytes_within(uint64_t begin, uint64_t end) const noexcept;
+    int64_t spare_bytes() const noexcept;
+
     // Returns the bytes of `bytes` that spare chunks do not fill, taken as map_spare() takes them.
     uint64_t lacking(uint64_t bytes) const noexcept;
-    // Makes a new spare chunk. Raises std::bad_alloc.
-    yoke_status create(uint64_t bytes);
+    // Makes a new spare chunk, which counts for the pool. Raises std::bad_alloc.
+    yoke_status create(uint64_t bytes, Pool pool);
     // Maps the largest spare chunk of at most `most` bytes; *mapped receives its bytes, 0 if there is none. Raises
     // std::bad_alloc.
     yoke_status map_spare(uint64_t address, uint64_t most, uint64_t *mapped);

@@ -1,103 +1,179 @@
-// counters.h: bytes of a device's memory: allocated to requests, reserved from the backend.
+// counters.h: a device's memory in numbers: blocks of requests, and what the backend gave.
 //
-// A thread counts small blocks for itself (ThreadCache::counted), up to kApart bytes, so that threads do not write one
-// cache line at each request. Sums are exact where no step is under way. A peak is exact if one thread allocates; each
-// other thread may add kApart bytes that the peak does not have.
+// A thread counts blocks in an account of its own. While it is the only one, nobody else needs to know. Once several
+// count, each publishes its bytes from kApart on, and now and then tells its account whole. Sums are exact where no
+// step is under way. A peak is exact if one thread allocates. Otherwise each other thread may have kApart bytes that
+// the peak of bytes lacks, and what it has counted in its last kPublications steps that the other peaks lack.
 #pragma once
 
-#include "core/memory/magazines.h"
+#include "core/base/fork.h"
+#include "core/memory/account.h"
 #include "core/memory/memory.h"
 
-#include <algorithm>
 #include <atomic>
+#include <vector>
 
 namespace yoke {
 
+enum Pool { kSmallPool, kLargePool, kAllPools };
+
+// What happened how often.
+enum class MemoryEvent {
+    // Rungs of the ladder that served a request.
+    kUsed,
+    kMagazine,
+    kGrow,
+    kWait,
+    kAllMagazines,
+    kSettle,
+    kGiveBack,
+    kCollector,
+    kCallback,
+    // Others.
+    kRetry,
+    kOutOfMemory,
+    kSynchronize,
+    kDeviceAlloc,
+    kDeviceFree,
+    kSteal,
+    kCount
+};
+
+// One quantity, of both pools and of all: now, at most, and the sums of what came and went.
+struct PoolStats {
+    Amounts now[3], peak[3], came[3], gone[3];
+};
+
 class MemoryCounters {
 public:
-    explicit MemoryCounters(const Device &device) : device_(device) {}
+    MemoryCounters() = default;
+    MemoryCounters(const MemoryCounters &) = delete;
+    MemoryCounters &operator=(const MemoryCounters &) = delete;
 
-    // `own`: what the calling thread has counted for itself, or null.
-    void count_alloc(ThreadCache::Count *own, uint64_t size) noexcept
+    // `own`: the calling thread's account, or null.
+    // Inline, since every request passes here.
+    __attribute__((always_inline)) void count_alloc(Account *own, Pool pool,
+                                                    const Amounts &block) noexcept
     {
-        raise_peak(max_allocated_, step(own, static_cast<int64_t>(size)));
+        if (!own || own->seen != version_.load(std::memory_order_acquire)) [[unlikely]]
+            if (!prepare(own)) return count_shared(pool, block, true);
+        const Amounts now = own->now[pool].add(block);
+        own->most[pool].raise_to(now);
+        const Amounts all = now + own->now[1 - pool].read();
+        own->most[kAllPools].raise_to(all);
+        if (all.bytes - own->published > own->limit) [[unlikely]]
+            publish(*own, all.bytes);
     }
-    void count_free(ThreadCache::Count *own, uint64_t size) noexcept
+    __attribute__((always_inline)) void count_free(Account *own, Pool pool,
+                                                   const Amounts &block) noexcept
     {
-        step(own, -static_cast<int64_t>(size));
+        if (!own || own->seen != version_.load(std::memory_order_acquire)) [[unlikely]]
+            if (!prepare(own)) return count_shared(pool, block, false);
+        own->freed[pool].add(block);
+        const int64_t bytes = own->now[pool].add(-block).bytes +
+                              own->now[1 - pool].bytes.load(std::memory_order_relaxed);
+        if (own->published - bytes > own->limit) [[unlikely]]
+            publish(*own, bytes);
     }
-    // Adds what a thread counted that has ended.
-    void add(int64_t bytes) noexcept { allocated_.fetch_add(bytes, std::memory_order_relaxed); }
-    void count_reserved(int64_t bytes) noexcept
+    // Takes the account of a thread out, which ends.
+    void close(Account &account) noexcept;
+
+    // Blocks that were freed, and wait for work of other streams.
+    void count_waiting(Pool pool, const Amounts &blocks) noexcept;
+    // Memory of the backend, in segments and chunks; and its move to small requests or away from them.
+    void count_reserved(Pool pool, int64_t pieces, int64_t bytes) noexcept;
+    void count_small(int64_t pieces, int64_t bytes) noexcept;
+    // Memory that others have got of the device.
+    void count_foreign(int64_t bytes) noexcept;
+    void count(MemoryEvent event) noexcept
     {
-        const int64_t reached = reserved_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-        raise_peak(max_reserved_, reached);
-    }
-    void count_foreign(int64_t bytes) noexcept
-    {
-        count_reserved(bytes);
-        raise_peak(max_allocated_, allocated_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+        events_[static_cast<size_t>(event)].fetch_add(1, std::memory_order_relaxed);
     }
 
-    MemoryStats read() const
+    MemoryStats read() const noexcept;
+    PoolStats blocks() const noexcept;    // of requests
+    PoolStats active() const noexcept;    // those, and those that wait
+    PoolStats reserved() const noexcept;  // `count` in segments and chunks
+    int64_t foreign() const noexcept;
+    // Takes free blocks that cannot go back as they are found by a walk; returns what the walks so far have seen.
+    PoolStats look_at_split(const Amounts (&now)[3]) noexcept;
+    int64_t events(MemoryEvent event) const noexcept
     {
-        MemoryStats stats;
-        stats.allocated = sum();
-        stats.reserved = reserved_.load(std::memory_order_relaxed);
-        // Read after the present values, a peak may lag behind them for an instant.
-        stats.max_allocated =
-            std::max({stats.allocated, max_allocated_.load(), past_max_allocated_.load()});
-        stats.max_reserved = std::max(stats.reserved, max_reserved_.load());
-        return stats;
+        return events_[static_cast<size_t>(event)].load(std::memory_order_relaxed);
     }
-    void reset_peaks()
-    {
-        past_max_allocated_.store(0);
-        max_allocated_.store(sum());
-        max_reserved_.store(reserved_.load());
-    }
-    int64_t lap()
-    {
-        const int64_t most = max_allocated_.load();
-        raise_peak(past_max_allocated_, most);
-        const int64_t now = sum();
-        max_allocated_.store(now);
-        return std::max(most, now);
-    }
+
+    void reset_peaks() noexcept;
+    // The totals start again from 0.
+    void reset_totals() noexcept;
+    // Returns the most bytes of blocks since the last lap.
+    int64_t lap() noexcept;
 
 private:
     static constexpr int64_t kApart = int64_t{64} << 10;
-    using Counter = std::atomic<int64_t>;
-
-    // Returns the sum after the step, less what other threads have counted for themselves.
-    int64_t step(ThreadCache::Count *own, int64_t n) noexcept
-    {
-        const int64_t mine = own ? own->load(std::memory_order_relaxed) + n : n;
-        if (own && mine >= -kApart && mine <= kApart) {
-            own->store(mine, std::memory_order_relaxed);
-            return allocated_.load(std::memory_order_relaxed) + mine;
+    static constexpr uint32_t kPublications = 64;
+    struct Sums {
+        Amounts of[3];  // small, large, both
+        void add(const Amounts (&pools)[2])
+        {
+            for (int pool : {kSmallPool, kLargePool}) of[pool] += pools[pool];
+            of[kAllPools] += pools[kSmallPool] + pools[kLargePool];
         }
-        if (own) own->store(0, std::memory_order_relaxed);
-        return allocated_.fetch_add(mine, std::memory_order_relaxed) + mine;
-    }
-    int64_t sum() const
+        void raise_to(const Sums &other)
+        {
+            for (int i = 0; i < 3; ++i) of[i].raise_to(other.of[i]);
+        }
+    };
+
+    // Returns whether the account can be used.
+    bool prepare(Account *own) noexcept;
+    // Adds what others do not know yet of the account's bytes.
+    void publish(Account &account, int64_t bytes) noexcept
     {
-        return allocated_.load(std::memory_order_relaxed) + ThreadCache::sum_counted(device_);
+        const int64_t more = bytes - account.published;
+        account.published = bytes;
+        raise(published_peak_, published_.fetch_add(more, std::memory_order_relaxed) + more);
+        if (++account.publications % kPublications == 0) tell(account);
     }
-    static void raise_peak(Counter &peak, int64_t reached) noexcept
+    static void raise(std::atomic<int64_t> &peak, int64_t reached) noexcept
     {
         int64_t most = peak.load(std::memory_order_relaxed);
         while (reached > most &&
                !peak.compare_exchange_weak(most, reached, std::memory_order_relaxed)) {
         }
     }
+    void tell(Account &account) noexcept;
+    void count_shared(Pool pool, const Amounts &block, bool is_alloc) noexcept;
 
-    const Device &device_;
-    alignas(64) Counter allocated_{0};
-    alignas(64) Counter max_allocated_{0};  // since the last lap
-    Counter past_max_allocated_{0};         // before that
-    Counter reserved_{0};
-    Counter max_reserved_{0};
+    // With the lock held:
+    bool join(Account &account) noexcept;
+    void tell_held(Account &account) noexcept;
+    Sums reached_by(const Account &account) const noexcept;
+    Sums sum_now() const noexcept;
+    PoolStats collect(const Sums &waiting, const Sums &known_peak) const noexcept;
+    // Raises peaks to what accounts have reached; afterwards they start again from where they are.
+    void fold() noexcept;
+    void raise_peaks(const Sums &reached) noexcept;
+    void raise_bytes(int64_t reached) noexcept;
+
+    // Changes whenever accounts have something to look at.
+    std::atomic<uint64_t> version_{1};
+    std::atomic<int64_t> events_[static_cast<size_t>(MemoryEvent::kCount)] = {};
+
+    // Once several threads count: bytes of all blocks, less what accounts have not published, and the most of them.
+    alignas(64) std::atomic<int64_t> published_{0};
+    alignas(64) std::atomic<int64_t> published_peak_{0};
+
+    alignas(64) mutable Mutex mutex_{LockRank::kBlocks};
+    std::vector<Account *> accounts_;
+    uint64_t epoch_ = 1;
+    bool is_shared_ = false;  // several threads count
+    Amounts assumed_[2];      // of all accounts
+    Sums now_, gone_, peak_, active_peak_;
+    Sums waiting_;
+    Sums gone_before_, came_before_;  // when the totals started again
+    int64_t lap_peak_ = 0, foreign_ = 0;
+    PoolStats split_;
+    Sums reserved_, reserved_peak_, reserved_came_, reserved_gone_;
 };
 
 }  // namespace yoke

@@ -21,7 +21,7 @@ void tell_wait(const Device &device, yoke_status status) noexcept
 
 Arena &DeviceMemory::make_arena(uint8_t lane, bool is_small)
 {
-    auto made = std::make_unique<Arena>(lane, is_small, nullptr);
+    auto made = std::make_unique<Arena>(counters_, lane, is_small, nullptr);
     const Growth::Hold hold(growth_);
     std::atomic<Arena *> &place = arenas_[is_small][lane];
     if (Arena *known = place.load(std::memory_order_relaxed)) return *known;
@@ -36,6 +36,7 @@ void DeviceMemory::wait_until_settled() noexcept
         const Growth::Hold hold(growth_);
         growth_.mark_wait();
     }
+    counters_.count(MemoryEvent::kSynchronize);
     tell_wait(device_, wait_for_device(device_));
     const Growth::Hold hold(growth_);
     growth_.note_waited();
@@ -64,7 +65,9 @@ void DeviceMemory::give_back(uint64_t address, uint64_t bytes) noexcept
 {
     void *data = reinterpret_cast<void *>(address);
     tell_loss_of(device_, device_.backend->free(device_.handle, data, bytes), "free", bytes);
-    counters_.count_reserved(-static_cast<int64_t>(bytes));
+    counters_.count_reserved(bytes <= kMaxSmall ? kSmallPool : kLargePool, -1,
+                             -static_cast<int64_t>(bytes));
+    counters_.count(MemoryEvent::kDeviceFree);
 }
 
 yoke_status DeviceMemory::obtain_bare(uint64_t bytes, Block **block) noexcept
@@ -72,7 +75,9 @@ yoke_status DeviceMemory::obtain_bare(uint64_t bytes, Block **block) noexcept
     void *data = nullptr;
     if (const yoke_status status = device_.backend->alloc(device_.handle, bytes, &data))
         return status;
-    counters_.count_reserved(static_cast<int64_t>(bytes));
+    counters_.count(MemoryEvent::kDeviceAlloc);
+    counters_.count_reserved(bytes <= kMaxSmall ? kSmallPool : kLargePool, 1,
+                             static_cast<int64_t>(bytes));
     const auto address = reinterpret_cast<uint64_t>(data);
     {
         const std::lock_guard lock(bare_mutex_);

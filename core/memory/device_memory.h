@@ -14,10 +14,7 @@ void tell_wait(const Device &device, yoke_status status) noexcept;
 
 class DeviceMemory {
 public:
-    explicit DeviceMemory(Device &device)
-        : device_(device), counters_(device), growth_(device, counters_)
-    {
-    }
+    explicit DeviceMemory(Device &device) : device_(device), growth_(device, counters_) {}
     DeviceMemory(const DeviceMemory &) = delete;
     DeviceMemory &operator=(const DeviceMemory &) = delete;
 

@@ -8,12 +8,13 @@ namespace yoke {
 Ref<GraphPool> GraphPool::make(Device &device, uint8_t lane)
 {
     const auto pool = Ref<GraphPool>::adopt(new GraphPool(device, lane));
-    auto small = std::make_unique<Arena>(lane, true, pool);
-    auto large = std::make_unique<Arena>(lane, false, pool);
+    DeviceMemory &memory = memory_of(device);
+    auto small = std::make_unique<Arena>(memory.counters(), lane, true, pool);
+    auto large = std::make_unique<Arena>(memory.counters(), lane, false, pool);
     pool->small_ = small.get();
     pool->large_ = large.get();
-    memory_of(device).retire_graphs();
-    Growth &growth = memory_of(device).growth();
+    memory.retire_graphs();
+    Growth &growth = memory.growth();
     const Growth::Hold hold(growth);
     growth.add(small);
     growth.add(large);
@@ -83,7 +84,7 @@ void GraphPool::give_up(DeviceMemory &memory) noexcept
             while (kept) {
                 Block *const next = kept->child;
                 kept->is_kept = false;
-                memory.counters().count_free(nullptr, kept->capacity);
+                memory.counters().count_free(nullptr, pool_of(*kept), amounts_of(*kept));
                 arena->settle(kept);
                 kept = next;
             }

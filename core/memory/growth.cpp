@@ -84,17 +84,17 @@ yoke_status Growth::grow_segment(Arena &arena, uint64_t size, Block **block)
         if (would_be_ended(device_, bytes)) return fail_ended();
     }
     void *data = nullptr;
-    yoke_status status = backend_.obtain(bytes, &data);
+    yoke_status status = backend_.obtain(pool_of(arena), bytes, &data);
     if (status == YOKE_E_OOM && bytes > size) {
         bytes = size;
-        status = backend_.obtain(bytes, &data);
+        status = backend_.obtain(pool_of(arena), bytes, &data);
     }
     if (status != YOKE_OK) return status;
     const auto address = reinterpret_cast<uint64_t>(data);
     try {
         *block = arena.take_new(address, bytes, size);
     } catch (...) {
-        backend_.release(address, bytes);
+        backend_.release(pool_of(arena), address, bytes);
         throw;
     }
     return YOKE_OK;
@@ -130,7 +130,7 @@ yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_
                          uint64_t *mapped)
 {
     if (const uint64_t lacks = chunks_.lacking(bytes)) gather(arena, lacks);
-    bool has_asked = false;
+    bool has_asked = false, is_new = false;  // a new chunk counts for the arena already
     while (*mapped < bytes) {
         const uint64_t left = bytes - *mapped;
         uint64_t got = 0;
@@ -138,6 +138,8 @@ yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_
             return status;
         *mapped += got;
         arena.mapped += got;
+        if (got && arena.is_small && !is_new) counters_.count_small(1, static_cast<int64_t>(got));
+        is_new = !got;
         if (got) continue;
         if (!has_asked) {
             if (backend_.exceeds_threshold(left)) give_back_idle();
@@ -145,8 +147,8 @@ yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_
         }
         has_asked = true;
         const uint64_t part = std::bit_floor(std::max<uint64_t>(arena.mapped / kChunkPart, 1));
-        if (const yoke_status status =
-                chunks_.create(std::min({round_up(part, unit), round_up(kMostChunk, unit), left})))
+        if (const yoke_status status = chunks_.create(
+                std::min({round_up(part, unit), round_up(kMostChunk, unit), left}), pool_of(arena)))
             return status;
     }
     return YOKE_OK;
@@ -222,6 +224,7 @@ void Growth::gather(Arena &grower, uint64_t most)
                 continue;
             const std::vector<Block *> cut =
                 arena->cut_chunks(chunks_, arena->settled_at(device_), most, unit);
+            if (!cut.empty() && arena->lane != grower.lane) counters_.count(MemoryEvent::kSteal);
             for (const Block *block : cut) most -= block->size;
             unmap(*arena, cut);
         }
@@ -232,6 +235,7 @@ void Growth::unmap(Arena &arena, const std::vector<Block *> &cut) noexcept
     for (Block *block : cut)
         if (chunks_.unmap(block->address)) {
             arena.mapped -= block->size;
+            if (arena.is_small) counters_.count_small(-1, -static_cast<int64_t>(block->size));
             arena.make_hole(block);
         } else {
             arena.give(block);
@@ -245,7 +249,7 @@ uint64_t Growth::give_back_segments(Arena &arena, uint64_t wanted, uint64_t sett
     uint64_t bytes = 0;
     for (const Arena::Segment &each : arena.cut_segments(settled, wanted)) {
         bytes += each.bytes;
-        backend_.release(each.address, each.bytes);
+        backend_.release(pool_of(arena), each.address, each.bytes);
     }
     arena.mapped -= bytes;
     return bytes;
@@ -334,9 +338,37 @@ Block *Growth::take_behind_waits(Arena &arena, uint64_t size)
             each->give(block);
             throw;
         }
+        if (each->lane != arena.lane) counters_.count(MemoryEvent::kSteal);
         return block;
     }
     return nullptr;
+}
+
+Survey Growth::survey()
+{
+    Survey survey;
+    for (const auto &arena : arenas_) {
+        const Pool pool = pool_of(*arena);
+        if (arena->pool.present()) survey.graph_bytes += static_cast<int64_t>(arena->mapped);
+        arena->with_space([&](Space &space) {
+            space.free().each(1, [&](Block &run) {
+                const auto bytes = static_cast<int64_t>(run.size);
+                ++survey.split[pool].count;
+                if (run.extent->is_range)
+                    survey.releasable[pool] += chunks_.bytes_within(run.address, run.end());
+                else if (space.is_idle(*run.extent))
+                    survey.releasable[pool] += bytes;
+                if (arena->pool.present()) return true;
+                survey.free_by_lane[arena->lane] += bytes;
+                survey.largest = std::max(survey.largest, bytes);
+                return true;
+            });
+        });
+    }
+    survey.releasable[kLargePool] += chunks_.spare_bytes();
+    survey.split[kAllPools] = survey.split[kSmallPool] + survey.split[kLargePool];
+    survey.releasable[kAllPools] = survey.releasable[kSmallPool] + survey.releasable[kLargePool];
+    return survey;
 }
 
 void Growth::mark_wait() noexcept

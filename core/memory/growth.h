@@ -9,6 +9,7 @@
 #include "core/memory/backend_memory.h"
 #include "core/memory/chunks.h"
 #include "core/memory/counters.h"
+#include "core/memory/survey.h"
 
 #include <memory>
 #include <vector>
@@ -45,6 +46,9 @@ public:
     Block *take_used(Arena &arena, uint64_t size);
     // Returns a block of any arena that serves the arena's stream once that waits for other streams, or null.
     Block *take_behind_waits(Arena &arena, uint64_t size);
+
+    // Looks at every free block.
+    Survey survey();
 
     // Around a wait for the whole device, which is done without the lock.
     void mark_wait() noexcept;

@@ -27,6 +27,7 @@ public:
     static constexpr int kAsks = 3;  // of on_out_of_memory's functions for one request
 
 private:
+    bool serves(MemoryEvent rung) noexcept;
     // Return true once block_ is there.
     bool try_cheap();
     bool try_grow();
@@ -40,10 +41,8 @@ private:
     Arena *const arena_;
     const uint64_t bytes_, size_;
     Block *block_ = nullptr;
-    std::string reason_;  // the backend's, of the last refusal
+    std::string reason_;                                   // the backend's, of the last refusal
+    MemoryEvent pressed_to_ = MemoryEvent::kAllMagazines;  // the rung at which press() ended
 };
-
-// Raises YOKE_E_OOM with what was asked for, what is held and what to do.
-[[noreturn]] void fail_oom(DeviceMemory &memory, uint64_t bytes, const std::string &reason);
 
 }  // namespace yoke

@@ -51,7 +51,7 @@ void leave_lost_caches()
     ThreadState *state = detail::current;
     ThreadCache *own = state ? state->memory_cache : nullptr;
     for (ThreadCache *cache = all.first; cache; cache = cache->next)
-        if (cache != own) cache->tell_counted();
+        if (cache != own) cache->close_accounts();
     all.first = own;
     if (own) {
         own->next = own->before = nullptr;
@@ -80,7 +80,10 @@ ThreadCache *ThreadCache::make(ThreadState &thread) noexcept
 ThreadCache::Slot *ThreadCache::make_slot(Device &device) noexcept
 {
     auto *slot = static_cast<Slot *>(calloc(1, sizeof(Slot)));
-    if (slot) slot->device = &device;
+    if (slot) {
+        slot->owner = this;
+        slot->device = &device;
+    }
     slots[device.ordinal].store(slot, std::memory_order_release);
     return slot;
 }
@@ -99,23 +102,12 @@ bool ThreadCache::empty() const noexcept
     return true;
 }
 
-int64_t ThreadCache::sum_counted(const Device &device) noexcept
-{
-    int64_t sum = 0;
-    if (device.ordinal >= kMaxDevices) return sum;
-    const std::lock_guard lock(all.mutex);
-    for (const ThreadCache *cache = all.first; cache; cache = cache->next)
-        if (const Slot *slot = cache->slots[device.ordinal].load(std::memory_order_acquire))
-            sum += slot->counted.load(std::memory_order_relaxed);
-    return sum;
-}
-
-void ThreadCache::tell_counted() noexcept
+void ThreadCache::close_accounts() noexcept
 {
     for (const std::atomic<Slot *> &place : slots)
         if (Slot *const slot = place.load(std::memory_order_relaxed))
             if (DeviceMemory *memory = slot->device->memory.load(std::memory_order_acquire))
-                memory->counters().add(slot->counted.exchange(0, std::memory_order_relaxed));
+                memory->counters().close(slot->account);
 }
 
 void ThreadCache::drain_magazine(Slot &slot, int index) noexcept
@@ -165,10 +157,11 @@ void ThreadCache::drop(ThreadCache *cache) noexcept
         const std::lock_guard lock(all.mutex);
         (cache->before ? cache->before->next : all.first) = cache->next;
         if (cache->next) cache->next->before = cache->before;
-        cache->tell_counted();
+        cache->close_accounts();
         cache->drain_slots(nullptr);  // what another thread's visit kept the owner from
     }
     for (const std::atomic<Slot *> &slot : cache->slots) free(slot.load());
+    free(cache->recent);
     free(cache);
 }
 

@@ -7,10 +7,13 @@
 
 #include "core/base/thread_state.h"
 #include "core/device/device.h"
+#include "core/memory/account.h"
 #include "core/memory/block.h"
+#include "core/memory/page_table.h"
 #include "core/memory/sizes.h"
 
 #include <atomic>
+#include <cstdlib>
 
 namespace yoke {
 
@@ -26,12 +29,17 @@ struct ThreadCache {
         Block *top;
         uint8_t lane;
     };
-    using Count = std::atomic<int64_t>;
+    // What a thread has of one device.
     struct Slot {
+        // Returns a block of that class, or null. size is index_size(index).
+        Block *take(int index, uint64_t size, uint8_t lane) noexcept;
+        // Keeps a block, which has the lane's arena; false if there is no room.
+        bool keep(Block *block, int index, uint8_t lane) noexcept;
+
+        ThreadCache *owner;
         Device *device;
         uint64_t bytes[2];  // of blocks up to kSmaller, and of larger ones
-        Count
-            counted;  // bytes allocated less those freed, which no other counter has yet (counters.h)
+        Account account;
         bool allocates;  // a thread that only frees keeps nothing
         Magazine magazines[kSmallClasses];
     };
@@ -40,6 +48,7 @@ struct ThreadCache {
     std::atomic<bool> inside;                // the owner is
     std::atomic<bool> closed;                // another thread is, or wants to be
     std::atomic<Slot *> slots[kMaxDevices];  // by ordinal, made at first use
+    RecentPlaces *recent;                    // made at first use
     ThreadCache *next, *before;              // of all threads' caches
 
     // The calling thread's; nullptr if there is no host memory for it.
@@ -51,18 +60,20 @@ struct ThreadCache {
         return thread->memory_cache ? thread->memory_cache : make(*thread);
     }
 
-    // Returns a block of that class, or null. size is index_size(index).
-    Block *take(Device &device, int index, uint64_t size, uint8_t lane) noexcept;
-    // Keeps a block, which has the lane's arena; false if there is no room.
-    bool keep(Device &device, Block *block, int index, uint8_t lane) noexcept;
-    // Returns what the thread counts of a device for itself; null without host memory.
-    Count *counted(Device &device) noexcept
+    // Returns the places that the calling thread has filled lately; null without host memory.
+    static RecentPlaces *recent_of_thread() noexcept
     {
-        Slot *const slot = slot_of(device);
-        return slot ? &slot->counted : nullptr;
+        ThreadCache *const cache = of_thread();
+        if (cache && !cache->recent) [[unlikely]]
+            cache->recent = static_cast<RecentPlaces *>(calloc(1, sizeof(RecentPlaces)));
+        return cache ? cache->recent : nullptr;
     }
-    // Returns the sum of what all threads have counted so.
-    static int64_t sum_counted(const Device &device) noexcept;
+    // Returns what the calling thread has of a device; null without host memory.
+    static Slot *slot_of_thread(Device &device) noexcept
+    {
+        ThreadCache *const cache = of_thread();
+        return cache ? cache->slot_of(device) : nullptr;
+    }
     // Bytes that are kept of a device.
     uint64_t bytes_of(const Device &device) const noexcept;
     bool empty() const noexcept;
@@ -73,8 +84,8 @@ struct ThreadCache {
     static void drain_all(const Device *device) noexcept;
     // Takes a cache that was drained away.
     static void drop(ThreadCache *cache) noexcept;
-    // Gives what the thread has counted to the devices' counters.
-    void tell_counted() noexcept;
+    // Takes the thread's accounts out of the devices' counters.
+    void close_accounts() noexcept;
 
 private:
     class Visit;
@@ -121,35 +132,33 @@ private:
     bool entered_;
 };
 
-inline Block *ThreadCache::take(Device &device, int index, uint64_t size, uint8_t lane) noexcept
+inline Block *ThreadCache::Slot::take(int index, uint64_t size, uint8_t lane) noexcept
 {
-    const Visit visit(*this);
-    Slot *const slot = visit ? slot_of(device) : nullptr;
-    if (!slot) [[unlikely]]
+    const Visit visit(*owner);
+    if (!visit) [[unlikely]]
         return nullptr;
-    slot->allocates = true;
-    Magazine &magazine = slot->magazines[index];
+    allocates = true;
+    Magazine &magazine = magazines[index];
     Block *const block = magazine.top;
     if (!block || magazine.lane != lane) return nullptr;
     magazine.top = block->child;
-    slot->bytes[size > kSmaller] -= size;
+    bytes[size > kSmaller] -= size;
     return block;
 }
 
-inline bool ThreadCache::keep(Device &device, Block *block, int index, uint8_t lane) noexcept
+inline bool ThreadCache::Slot::keep(Block *block, int index, uint8_t lane) noexcept
 {
-    const Visit visit(*this);
-    Slot *const slot = visit ? slot_of(device) : nullptr;
-    if (!slot || !slot->allocates) return false;
-    uint64_t &bytes = slot->bytes[block->size > kSmaller];
-    if (bytes + block->size > kMaxBytes / 2) return false;
-    Magazine &magazine = slot->magazines[index];
+    const Visit visit(*owner);
+    if (!visit || !allocates) return false;
+    uint64_t &kept = bytes[block->size > kSmaller];
+    if (kept + block->size > kMaxBytes / 2) return false;
+    Magazine &magazine = magazines[index];
     if (magazine.top && magazine.lane != lane) [[unlikely]]
-        drain_magazine(*slot, index);  // the thread has gone on to another stream
+        drain_magazine(*this, index);  // the thread has gone on to another stream
     magazine.lane = lane;
     block->child = magazine.top;
     magazine.top = block;
-    bytes += block->size;
+    kept += block->size;
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include "core/memory/graph_pool.h"
 #include "core/memory/ladder.h"
 #include "core/memory/magazines.h"
+#include "core/memory/oom.h"
 #include "core/memory/pinned.h"
 #include "core/memory/poison.h"
 
@@ -19,20 +20,20 @@ namespace {
 
 constinit Switch no_caching("YOKE_NO_CACHING");
 
-ThreadCache::Count *count_of(ThreadCache *cache, Device &device) noexcept
+Account *account_of(ThreadCache::Slot *slot) noexcept
 {
-    return cache ? cache->counted(device) : nullptr;
+    return slot ? &slot->account : nullptr;
 }
 
 // Returns a block of an arena: the graph's, or everybody's.
-Block *take_cached(DeviceMemory &memory, ThreadCache *cache, GraphPool *pool, uint64_t bytes,
+Block *take_cached(DeviceMemory &memory, ThreadCache::Slot *slot, GraphPool *pool, uint64_t bytes,
                    uint8_t lane)
 {
     Device &device = memory.device();
     const uint64_t size = rounded_size(bytes, device.info.alignment);
     const bool is_small = size <= kMaxSmall;
     Block *block = nullptr;
-    if (is_small && !pool && cache) block = cache->take(device, class_index(size), size, lane);
+    if (is_small && !pool && slot) block = slot->take(class_index(size), size, lane);
     if (!block) {
         Arena &arena = pool ? pool->arena(is_small) : memory.arena(lane, is_small);
         block = arena.take(size);
@@ -101,10 +102,10 @@ Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
     GraphPool *pool = GraphPool::of_thread();
     if (pool && &pool->device() != &device) pool = nullptr;
-    ThreadCache *cache = ThreadCache::of_thread();
+    ThreadCache::Slot *const slot = ThreadCache::slot_of_thread(device);
     Block *block = nullptr;
     if (pool || is_caching()) {
-        block = take_cached(memory, cache, pool, bytes, lane);
+        block = take_cached(memory, slot, pool, bytes, lane);
         block->capacity = block->size;
     } else {
         // Tools that watch memory see the first byte behind a block of the very size touched.
@@ -112,8 +113,26 @@ Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
         block->capacity = bytes;
     }
     block->lane = lane;
-    memory.counters().count_alloc(count_of(cache, device), block->capacity);
+    block->requested = bytes;
+    memory.counters().count_alloc(account_of(slot), pool_of(*block), amounts_of(*block));
     return block;
+}
+
+// Frees a block of the backend's own, or of a graph.
+static __attribute__((noinline)) void free_other(DeviceMemory &memory, Block *block, uint16_t uses,
+                                                 Account *account) noexcept
+{
+    const Amounts amounts = amounts_of(*block);
+    const Pool kind = pool_of(*block);
+    if (!block->arena) {
+        memory.counters().count_free(account, kind, amounts);
+        wait_for_uses(memory.device(), block->lane, uses);
+        return memory.release_bare(block);
+    }
+    const Ref<GraphPool> pool = block->arena->pool;  // the arena may end with its last block
+    if (!pool->take_back(block, uses)) return;
+    memory.counters().count_free(account, kind, amounts);
+    if (pool->is_gone()) memory.retire_graphs();
 }
 
 void free_block(Device &device, Block *block, uint16_t uses) noexcept
@@ -121,29 +140,19 @@ void free_block(Device &device, Block *block, uint16_t uses) noexcept
     if (!block || (!device.host && is_forked_child())) return;
     DeviceMemory &memory = memory_of(device);
     Arena *const arena = block->arena;
-    ThreadCache *cache = ThreadCache::of_thread();
-    if (!arena) {
-        memory.counters().count_free(count_of(cache, device), block->capacity);
-        wait_for_uses(device, block->lane, uses);
-        return memory.release_bare(block);
-    }
-    if (arena->pool.present()) [[unlikely]] {
-        const uint64_t capacity = block->capacity;
-        const Ref<GraphPool> pool = arena->pool;  // the arena may end with its last block
-        if (!pool->take_back(block, uses)) return;
-        memory.counters().count_free(count_of(cache, device), capacity);
-        if (pool->is_gone()) memory.retire_graphs();
-        return;
-    }
-    memory.counters().count_free(count_of(cache, device), block->capacity);
+    ThreadCache::Slot *const slot = ThreadCache::slot_of_thread(device);
+    Account *const account = account_of(slot);
+    if (!arena || arena->pool.present()) [[unlikely]]
+        return free_other(memory, block, uses, account);
+    memory.counters().count_free(account, pool_of(*block), amounts_of(*block));
     poison(device, block->data(), block->size);
     // A block that was lent may be larger than any class, or of another stream.
-    if (arena->is_small && block->size <= kMaxSmall && !uses && block->lane == arena->lane && cache)
-        if (cache->keep(device, block, class_index(block->size), arena->lane)) {
+    if (arena->is_small && block->size <= kMaxSmall && !uses && block->lane == arena->lane && slot)
+        if (slot->keep(block, class_index(block->size), arena->lane)) {
             if (no_caching.is_known_as(false)) [[likely]]
                 return;
             // Who switches caching off empties this thread's cache, perhaps before it had the block.
-            cache->drain(&device);
+            slot->owner->drain(&device);
             return memory.give_back_idle();
         }
     give_to_arena(memory, block, uses);

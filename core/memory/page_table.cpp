@@ -17,7 +17,7 @@ T *RadixTree<kStep>::make(std::atomic<T *> &place) noexcept
 }
 
 template <int kStep>
-typename RadixTree<kStep>::Place *RadixTree<kStep>::find(uint64_t address, bool makes) noexcept
+Place *RadixTree<kStep>::find(uint64_t address, bool makes) noexcept
 {
     if (address >> 57) return nullptr;
     const auto down = [&](auto &table, int level) {
@@ -32,34 +32,37 @@ typename RadixTree<kStep>::Place *RadixTree<kStep>::find(uint64_t address, bool 
     return leaf ? &leaf->places[(address >> kStep) & ((1u << kLeafBits) - 1)] : nullptr;
 }
 
-bool PageTable::note(Block *block) noexcept
+bool PageTable::note(Block *block, RecentPlaces *recent) noexcept
 {
-    const auto note_in = [block](auto &tree) {
-        auto *place = tree.find(block->address, true);
-        if (!place) return false;
-        place->block.store(block, std::memory_order_relaxed);
-        place->address.store(block->address, std::memory_order_release);
-        return true;
-    };
-    if (block->size > uint64_t{1} << 20) return note_in(large_);
-    return block->size > 4096 ? note_in(pages_) : note_in(lines_);
+    Place *const place = block->size > uint64_t{1} << 20 ? large_.find(block->address, true)
+                         : block->size > 4096            ? pages_.find(block->address, true)
+                                                         : lines_.find(block->address, true);
+    if (!place) return false;
+    place->block.store(block, std::memory_order_relaxed);
+    place->address.store(block->address, std::memory_order_release);
+    if (recent) recent->note(block->address, place);
+    return true;
 }
 
-Block *PageTable::take(const void *pointer, BlockUse use) noexcept
+// Returns the block of the place if that is the address's, and takes it out. The block is its owner's until then; of
+// others the address alone is read.
+static Block *take_from(Place *place, uint64_t address, BlockUse use) noexcept
+{
+    if (!place || place->address.load(std::memory_order_acquire) != address) return nullptr;
+    Block *const block = place->block.load(std::memory_order_relaxed);
+    uint64_t known = address;
+    if (block->use != use || !place->address.compare_exchange_strong(known, 0)) return nullptr;
+    return block;
+}
+
+Block *PageTable::take(const void *pointer, BlockUse use, const RecentPlaces *recent) noexcept
 {
     const auto address = reinterpret_cast<uint64_t>(pointer);
-    // The block is its owner's until the address is taken out; of others the address alone is read.
-    const auto take_from = [address, use](auto &tree) -> Block * {
-        auto *place = tree.find(address, false);
-        if (!place || place->address.load(std::memory_order_acquire) != address) return nullptr;
-        Block *const block = place->block.load(std::memory_order_relaxed);
-        uint64_t known = address;
-        if (block->use != use || !place->address.compare_exchange_strong(known, 0)) return nullptr;
-        return block;
-    };
-    if (Block *block = take_from(large_)) return block;
-    if (Block *block = take_from(pages_)) return block;
-    return take_from(lines_);
+    if (recent)
+        if (Block *block = take_from(recent->find(address), address, use)) return block;
+    if (Block *block = take_from(large_.find(address, false), address, use)) return block;
+    if (Block *block = take_from(pages_.find(address, false), address, use)) return block;
+    return take_from(lines_.find(address, false), address, use);
 }
 
 }  // namespace yoke

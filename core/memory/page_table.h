@@ -11,13 +11,42 @@
 
 namespace yoke {
 
+struct Place {
+    std::atomic<uint64_t> address;  // of the block; 0: there is none
+    std::atomic<Block *> block;
+};
+
+// Places that a thread has filled lately, by the block's address: a free by the same thread finds its place without a
+// walk. An entry may be out of date, so the place is looked at.
+class RecentPlaces {
+public:
+    void note(uint64_t address, Place *place) noexcept
+    {
+        entries_[index(address)] = {address, place};
+    }
+    Place *find(uint64_t address) const noexcept
+    {
+        const Entry &entry = entries_[index(address)];
+        return entry.address == address ? entry.place : nullptr;
+    }
+
+private:
+    static constexpr int kBits = 7;
+    struct Entry {
+        uint64_t address;
+        Place *place;
+    };
+    static size_t index(uint64_t address) noexcept
+    {
+        return (address >> 6 ^ address >> (6 + kBits)) & ((1u << kBits) - 1);
+    }
+
+    Entry entries_[1 << kBits];
+};
+
 template <int kStep>
 class RadixTree {
 public:
-    struct Place {
-        std::atomic<uint64_t> address;  // of the block; 0: there is none
-        std::atomic<Block *> block;
-    };
     // Returns the place of an address; null if there is none, or no host memory for it where `makes`.
     Place *find(uint64_t address, bool makes) noexcept;
 
@@ -40,10 +69,10 @@ private:
 
 class PageTable {
 public:
-    // False where there is no host memory for it.
-    bool note(Block *block) noexcept;
+    // False where there is no host memory for it. `recent`: the calling thread's, or null.
+    bool note(Block *block, RecentPlaces *recent) noexcept;
     // Takes the block out that begins there and is of that use; null if there is none.
-    Block *take(const void *address, BlockUse use) noexcept;
+    Block *take(const void *address, BlockUse use, const RecentPlaces *recent) noexcept;
 
 private:
     RadixTree<20> large_;

@@ -2,6 +2,7 @@
 #include "core/backend/registry.h"
 #include "core/base/immortal.h"
 #include "core/memory/graph_pool.h"
+#include "core/memory/magazines.h"
 #include "core/memory/memory.h"
 #include "core/memory/page_table.h"
 
@@ -22,7 +23,7 @@ void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
         Block *block = allocate_block(device, bytes, lane);
         block->use = use;
         block->device = &device;
-        if (blocks.note(block)) return block->data();
+        if (blocks.note(block, ThreadCache::recent_of_thread())) return block->data();
         block->use = BlockUse::kOther;
         free_block(device, block);
         if (!is_last) empty_cache(nullptr);
@@ -32,7 +33,7 @@ void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 
 bool free(void *pointer, BlockUse use) noexcept
 {
-    Block *block = blocks.take(pointer, use);
+    Block *block = blocks.take(pointer, use, ThreadCache::recent_of_thread());
     if (!block) return false;
     block->use = BlockUse::kOther;
     free_block(*block->device, block);

@@ -94,6 +94,39 @@ static void a_block_that_it_frees_is_free_afterwards(void)
     yoke_device_release(cpu);
 }
 
+static void statistics_are_a_dict_of_numbers(void)
+{
+    yoke_state *stats = NULL;
+    int64_t allocated = -1, told = -2;
+    double fragmentation = -1;
+    OK(yoke_memory_stats(NULL, &stats));
+    OK(yoke_memory_allocated(NULL, &told));
+    OK(yoke_state_get_int(stats, "allocated_bytes.all.current", &allocated));
+    OK(yoke_state_get_float(stats, "fragmentation", &fragmentation));
+    CHECK(allocated == told && fragmentation >= 0 && fragmentation <= 1);
+    yoke_state_release(stats);
+    OK(yoke_reset_accumulated_memory_stats(NULL));
+    FAILS(yoke_memory_stats(NULL, NULL), YOKE_E_VALUE, "'out' is NULL");
+}
+
+static void an_error_of_memory_has_its_numbers_and_others_have_none(void)
+{
+    yoke_device *cpu = NULL;
+    yoke_state *details = NULL;
+    int64_t requested = 0;
+    OK(yoke_device_open("cpu", &cpu));
+    request_too_much(cpu);
+    details = yoke_oom_details();
+    CHECK(details != NULL);
+    OK(yoke_state_get_int(details, "requested", &requested));
+    CHECK(requested == kTooMuch);
+    yoke_state_release(details);
+    FAILS(yoke_free(&requested), YOKE_E_VALUE, "no live block");
+    CHECK(yoke_oom_details() == NULL);
+    CHECK(yoke_last_error()->status == YOKE_E_VALUE);
+    yoke_device_release(cpu);
+}
+
 static void wrong_arguments_are_refused_and_nothing_is_dropped(void)
 {
     Asked asked = {0};
@@ -129,6 +162,8 @@ static void settings_are_changed_one_by_one_and_told(void)
 int main(void)
 {
     RUN(settings_are_changed_one_by_one_and_told);
+    RUN(statistics_are_a_dict_of_numbers);
+    RUN(an_error_of_memory_has_its_numbers_and_others_have_none);
     RUN(collectors_are_asked_once_and_functions_thrice_at_most);
     RUN(a_function_may_allocate_and_take_itself_away);
     RUN(a_block_that_it_frees_is_free_afterwards);

@@ -94,6 +94,24 @@ describe("memory", function()
         assert.is_true(free <= total)
     end)
 
+    it("is told in PyTorch's keys", function()
+        yoke.reset_accumulated_memory_stats()
+        local x <close> = yoke.ones { 100 }
+        local stats = yoke.memory_stats "cpu"
+        assert.equal(yoke.memory_allocated "cpu", stats["allocated_bytes.all.current"])
+        assert.equal(1, stats["allocation.small_pool.allocated"])
+        assert.is_true(stats.fragmentation >= 0 and stats.fragmentation <= 1)
+    end)
+
+    it("is told with an error of it", function()
+        local ok, err = pcall(yoke.zeros, { 2 ^ 45 | 0 })
+        assert.is_false(ok)
+        assert.equal("oom", err.code)
+        assert.equal(2 ^ 47 | 0, err.details.requested)
+        assert.equal("cpu", err.details.device)
+        assert.is_nil(select(2, pcall(yoke.zeros, { -1 })).details)
+    end)
+
     it("changes the allocator's settings that a text names", function()
         local before = yoke.get_alloc_conf()
         yoke.set_alloc_conf "garbage_collection_threshold:0.5"

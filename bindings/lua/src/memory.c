@@ -1,5 +1,6 @@
 /* Statistics of device memory and the cache, under the names of torch.cuda. */
 #include "bindings/lua/src/leaves.h"
+#include "bindings/lua/src/runtime/flat.h"
 #include "bindings/lua/src/values/handles.h"
 
 typedef yoke_status (*Statistic)(yoke_device *device, int64_t *bytes);
@@ -54,6 +55,25 @@ static int reset_peak_memory_stats(lua_State *L)
     Binding *b = yl_binding(L);
     const Target target = {b, "reset_peak_memory_stats", "device"};
     yl_check(L, b, yoke_reset_peak_memory_stats(yl_need_device(L, target, 1)));
+    return 0;
+}
+
+static int memory_stats(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "memory_stats", "device"};
+    yoke_state *stats = NULL;
+    yl_arg_count(L, b, "memory_stats", 0, 1);
+    yl_check(L, b, yoke_memory_stats(yl_need_device(L, target, 1), &stats));
+    yl_push_flat(L, stats);
+    return 1;
+}
+
+static int reset_accumulated_memory_stats(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "reset_accumulated_memory_stats", "device"};
+    yl_check(L, b, yoke_reset_accumulated_memory_stats(yl_need_device(L, target, 1)));
     return 0;
 }
 
@@ -119,19 +139,22 @@ static int get_alloc_conf(lua_State *L)
 
 void yl_open_memory(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"memory_allocated", memory_allocated},
-                                         {"max_memory_allocated", max_memory_allocated},
-                                         {"memory_reserved", memory_reserved},
-                                         {"max_memory_reserved", max_memory_reserved},
-                                         {"memory_cached", memory_cached},
-                                         {"reset_peak_memory_stats", reset_peak_memory_stats},
-                                         {"mem_get_info", mem_get_info},
-                                         {"live_tensor_count", live_tensor_count},
-                                         {"empty_cache", empty_cache},
-                                         {"set_caching", set_caching},
-                                         {"is_caching", is_caching},
-                                         {"set_alloc_conf", set_alloc_conf},
-                                         {"get_alloc_conf", get_alloc_conf},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"memory_allocated", memory_allocated},
+        {"max_memory_allocated", max_memory_allocated},
+        {"memory_reserved", memory_reserved},
+        {"max_memory_reserved", max_memory_reserved},
+        {"memory_cached", memory_cached},
+        {"reset_peak_memory_stats", reset_peak_memory_stats},
+        {"memory_stats", memory_stats},
+        {"reset_accumulated_memory_stats", reset_accumulated_memory_stats},
+        {"mem_get_info", mem_get_info},
+        {"live_tensor_count", live_tensor_count},
+        {"empty_cache", empty_cache},
+        {"set_caching", set_caching},
+        {"is_caching", is_caching},
+        {"set_alloc_conf", set_alloc_conf},
+        {"get_alloc_conf", get_alloc_conf},
+        {NULL, NULL}};
     yl_set_functions(L, b, functions);
 }

@@ -10,6 +10,7 @@
 ---@field where string the line of the script, "file:12: "
 ---@field native_code? integer the driver's or system's own number
 ---@field cause? yoke.Error
+---@field details? table<string, integer|string> of code "oom": where the memory is, in bytes
 
 ---@class yoke.Device
 ---@field kind string "cpu" or "cuda"

@@ -36,6 +36,15 @@ function yoke.mem_get_info(device) end
 ---@return integer
 function yoke.live_tensor_count() end
 
+---All that is known of a device's memory, by the keys of torch.cuda.memory_stats and some more (docs/memory.md).
+---@param device? yoke.Device|string|integer
+---@return table<string, number> stats
+function yoke.memory_stats(device) end
+
+---Totals and counts of memory_stats start again from 0.
+---@param device? yoke.Device|string|integer
+function yoke.reset_accumulated_memory_stats(device) end
+
 ---@param device? yoke.Device|string|integer
 function yoke.empty_cache(device) end
 

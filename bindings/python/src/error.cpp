@@ -1,5 +1,8 @@
 #include "error.h"
 
+#include "tree.h"
+
+#include "yoke/memory.h"
 #include "yoke/runtime.h"
 
 #include <cctype>
@@ -72,6 +75,7 @@ PyObject *make_class(yoke_status code)
     PyObject *made = bases ? PyErr_NewExceptionWithDoc(name, entry.doc, bases, nullptr) : nullptr;
     Py_XDECREF(bases);
     if (made && !set_attributes(made, code, 0, "", "")) Py_CLEAR(made);
+    if (made && code == YOKE_E_OOM && !set_attribute(made, "details", PyDict_New())) Py_CLEAR(made);
     return made;
 }
 
@@ -108,6 +112,19 @@ PyObject *from_record(const yoke_error &error, const char *call)
             PyErr_Clear();
     }
     return made;
+}
+
+// Sets e.details: a dict of bytes, empty where the failure was not for want of a device's memory.
+bool add_details(PyObject *exception)
+{
+    const StateRef details(yoke_oom_details());
+    try {
+        const py::object dict = details ? value_of(details.get()) : py::dict();
+        return set_attribute(exception, "details", new_reference(dict.ptr()));
+    } catch (py::error_already_set &error) {
+        error.restore();
+        return false;
+    }
 }
 
 bool has(PyObject *object, const char *name)
@@ -149,7 +166,10 @@ bool init_errors(PyObject *module)
 PyObject *raise_last_error(const char *call)
 {
     const yoke_error &error = *yoke_last_error();
-    return set_error(from_record(error, call ? call : error.call));
+    const bool is_oom = error.status == YOKE_E_OOM;
+    PyObject *exception = from_record(error, call ? call : error.call);
+    if (exception && is_oom && !add_details(exception)) Py_CLEAR(exception);
+    return set_error(exception);
 }
 
 PyObject *raise_error(yoke_status status, const char *call, const char *format, ...)

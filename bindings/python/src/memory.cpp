@@ -1,5 +1,6 @@
 // memory.cpp: what the allocator holds, under the names of torch.cuda.
 #include "bind.h"
+#include "tree.h"
 
 #include "yoke/memory.h"
 
@@ -46,6 +47,23 @@ void bind_memory(py::module_ &module)
             check(yoke_reset_peak_memory_stats(need_device(device, "reset_peak_memory_stats")));
         },
         py::arg("device") = py::none(), "Both maxima start again from the present values.");
+    module.def(
+        "memory_stats",
+        [](const py::object &device) {
+            yoke_state *found = nullptr;
+            check(yoke_memory_stats(need_device(device, "memory_stats"), &found));
+            const StateRef stats(found);
+            return value_of(stats.get());
+        },
+        py::arg("device") = py::none(),
+        "All that is known of a device's memory, by the keys of torch.cuda.memory_stats and some more (docs/memory.md).");
+    module.def(
+        "reset_accumulated_memory_stats",
+        [](const py::object &device) {
+            check(yoke_reset_accumulated_memory_stats(
+                need_device(device, "reset_accumulated_memory_stats")));
+        },
+        py::arg("device") = py::none(), "Totals and counts of memory_stats start again from 0.");
     module.def(
         "empty_cache",
         [](const py::object &device) {

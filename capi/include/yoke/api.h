@@ -749,6 +749,9 @@ typedef struct yoke_api {
     yoke_status (*remove_garbage_collector)(int64_t id);
     yoke_status (*set_alloc_conf)(const char *settings);
     yoke_status (*get_alloc_conf)(const char **settings);
+    yoke_status (*memory_stats)(yoke_device *device, yoke_state **out);
+    yoke_status (*reset_accumulated_memory_stats)(yoke_device *device);
+    yoke_state *(*oom_details)(void);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

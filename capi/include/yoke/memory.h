@@ -8,6 +8,7 @@
 #ifndef YOKE_MEMORY_H
 #define YOKE_MEMORY_H
 
+#include "yoke/state.h"
 #include "yoke/types.h"
 
 #ifdef __cplusplus
@@ -28,8 +29,20 @@ YOKE_API yoke_status yoke_memory_reserved(yoke_device *device, int64_t *bytes);
 /* The most bytes held from the driver since the start or the last reset. [any-thread] */
 YOKE_API yoke_status yoke_max_memory_reserved(yoke_device *device, int64_t *bytes);
 
-/* Both maxima start again from the present values. [any-thread] */
+/* Maxima start again from the present values, those of yoke_memory_stats too. [any-thread] */
 YOKE_API yoke_status yoke_reset_peak_memory_stats(yoke_device *device);
+
+/* All that is known of the device's memory: a dict of whole numbers, and of floats for parts of 1, under PyTorch's keys
+ *   {allocation, segment, active, inactive_split, allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes,
+ *   requested_bytes}.{all, large_pool, small_pool}.{current, peak, allocated, freed}, num_alloc_retries, num_ooms, …
+ * and under fragmentation, stranded_bytes, largest_free_bytes, foreign_bytes, cross_stream_steals and rung.NAME: how
+ * often each step of the search for memory served a request. Small requests are those up to 1 MiB; a segment is a chunk
+ * too. Active blocks are those of requests and those that wait for other streams. Peaks and totals of inactive_split
+ * are of what calls of this function have seen. docs/memory.md has all keys. [any-thread] */
+YOKE_API yoke_status yoke_memory_stats(yoke_device *device, yoke_state **out);
+
+/* The totals (.allocated, .freed) and counts of yoke_memory_stats start again from 0. [any-thread] */
+YOKE_API yoke_status yoke_reset_accumulated_memory_stats(yoke_device *device);
 
 /* Tensors alive in the process: those that a handle or a list of the library holds, and each that the tape keeps for
  * backward (yoke_tensor_saved_count), one that is held and kept counted as two. 0 at the end of a program that released
@@ -86,6 +99,13 @@ YOKE_API yoke_status yoke_on_out_of_memory(yoke_relief_fn fn, void *user, yoke_d
 
 /* Takes one away. Errors: VALUE for a number that none has. [any-thread] */
 YOKE_API yoke_status yoke_remove_on_out_of_memory(int64_t id);
+
+/* The numbers of this thread's last failure, if that was OOM for want of a device's memory: a dict of bytes, requested,
+ * allocated, rounding (of allocated), reserved, free_in_cache, largest_free, stranded (free on other streams than the
+ * one that has most), waiting (for other streams), graphs, foreign (engines of groups), others (other processes), free
+ * and total (-1: not known), and of the texts device and limit. The caller owns it. NULL after any other failure; the
+ * last error stays as it is. [any-thread] */
+YOKE_API yoke_state *yoke_oom_details(void);
 
 /* For bindings of languages with a garbage collector, which may hold tensors: `fn` runs it, once for a request, before
  * the functions above are asked. It gives 0 where its language cannot run now. Errors as above. [any-thread] */

@@ -4,6 +4,7 @@
 #include "tests/core/fresh_process.h"
 #include "tests/core/memory/conf.h"
 #include "tests/core/memory/machine.h"
+#include "tests/core/memory/units.h"
 
 #include <cstdlib>
 
@@ -12,9 +13,9 @@ namespace {
 
 using test::Conf;
 using test::expect_error;
+using test::kGiB;
+using test::kMiB;
 using test::Machine;
-
-constexpr uint64_t kMiB = uint64_t{1} << 20, kGiB = uint64_t{1} << 30;
 
 TEST(AllocConf, ChangesWhatATextNamesAlone)
 {

@@ -16,7 +16,7 @@ SPECIAL = {
     "yoke_tensor_from_memory", "yoke_tensor_from_data", "yoke_tensor_copy_to_host", "yoke_tensor_copy_from_host",
     "yoke_tensor_to_dlpack", "yoke_tensor_from_dlpack", "yoke_alloc", "yoke_free", "yoke_log_set_callback", "yoke_log_add_callback",
     "yoke_log_remove_callback", "yoke_on_out_of_memory", "yoke_remove_on_out_of_memory",
-    "yoke_add_garbage_collector", "yoke_remove_garbage_collector", "yoke_meant_word", "yoke_tensor_view_storage", "yoke_op_invoke",
+    "yoke_add_garbage_collector", "yoke_oom_details", "yoke_remove_garbage_collector", "yoke_meant_word", "yoke_tensor_view_storage", "yoke_op_invoke",
     "yoke_op_invoke_list", "yoke_grad", "yoke_autocast_swap",
     "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",

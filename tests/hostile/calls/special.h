@@ -22,6 +22,7 @@ void give_back(void *world);
 void yoke_log_set_callback(Draw &d);
 void yoke_log_add_callback(Draw &d);
 void yoke_on_out_of_memory(Draw &d);
+void yoke_oom_details(Draw &d);
 void yoke_remove_on_out_of_memory(Draw &d);
 void yoke_add_garbage_collector(Draw &d);
 void yoke_remove_garbage_collector(Draw &d);

@@ -44,6 +44,15 @@ void remove(Draw &d, int64_t &place, Remove removes)
 
 }  // namespace
 
+void yoke_oom_details(Draw &d)
+{
+    d.announce();
+    ::yoke_state *details = ::yoke_oom_details();
+    if (details && ::yoke_state_count(details) < 10) throw Defect("numbers are missing");
+    ::yoke_state_release(details);
+    d.finish(YOKE_OK);
+}
+
 void yoke_on_out_of_memory(Draw &d)
 {
     add(d, d.world().callback, ::yoke_on_out_of_memory, ::yoke_remove_on_out_of_memory);

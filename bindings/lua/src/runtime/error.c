@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "bindings/lua/src/runtime/error.h"
+#include "bindings/lua/src/runtime/flat.h"
 #include "bindings/lua/src/runtime/interrupt.h"
+
+#include "yoke/memory.h"
 
 /* Whether a chunk is one of the binding's own scripts; an error is not where they are but where they were
  * called. */
@@ -78,7 +81,12 @@ static void push_error(lua_State *L, Binding *b, const yoke_error *error)
 
 void yl_push_last_error(lua_State *L, Binding *b)
 {
+    /* First, since finalizers may fail meanwhile and replace the numbers. */
+    yoke_state *details = yoke_last_error()->status == YOKE_E_OOM ? yoke_oom_details() : NULL;
     push_error(L, b, yoke_last_error());
+    if (!details) return;
+    yl_push_flat(L, details);
+    lua_setfield(L, -2, "details");
 }
 
 int yl_raise_last(lua_State *L, Binding *b)

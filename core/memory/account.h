@@ -1,0 +1,80 @@
+// account.h: what one thread has counted of a device's blocks for itself, so that threads do not write one cache line
+// at each request (counters.h). The thread alone writes; others read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace yoke {
+
+// Blocks, their sizes that count, and what was asked for.
+struct Amounts {
+    int64_t count = 0, bytes = 0, requested = 0;
+
+    Amounts &operator+=(const Amounts &other)
+    {
+        count += other.count;
+        bytes += other.bytes;
+        requested += other.requested;
+        return *this;
+    }
+    Amounts operator+(const Amounts &other) const { return Amounts(*this) += other; }
+    Amounts operator-() const { return {-count, -bytes, -requested}; }
+    void raise_to(const Amounts &other)
+    {
+        if (other.count > count) count = other.count;
+        if (other.bytes > bytes) bytes = other.bytes;
+        if (other.requested > requested) requested = other.requested;
+    }
+};
+
+// Zeros are an account that nothing was counted in.
+struct Account {
+    using Number = std::atomic<int64_t>;
+    struct Numbers {
+        Number count, bytes, requested;
+
+        Amounts read() const noexcept
+        {
+            return {count.load(std::memory_order_relaxed), bytes.load(std::memory_order_relaxed),
+                    requested.load(std::memory_order_relaxed)};
+        }
+        void write(const Amounts &amounts) noexcept
+        {
+            count.store(amounts.count, std::memory_order_relaxed);
+            bytes.store(amounts.bytes, std::memory_order_relaxed);
+            requested.store(amounts.requested, std::memory_order_relaxed);
+        }
+        // Returns the amounts afterwards.
+        __attribute__((always_inline)) Amounts add(const Amounts &more) noexcept
+        {
+            const Amounts sum = read() + more;
+            write(sum);
+            return sum;
+        }
+        __attribute__((always_inline)) void raise_to(const Amounts &reached) noexcept
+        {
+            raise(count, reached.count);
+            raise(bytes, reached.bytes);
+            raise(requested, reached.requested);
+        }
+        static void raise(Number &number, int64_t reached) noexcept
+        {
+            if (reached > number.load(std::memory_order_relaxed)) [[unlikely]]
+                number.store(reached, std::memory_order_relaxed);
+        }
+    };
+
+    uint64_t seen;      // MemoryCounters::version_ when the account was last told; 0: never
+    int64_t limit;      // bytes, from which on they are published
+    int64_t published;  // bytes of `now` that other threads know of
+    uint32_t publications;
+    // Since then: of small and of large blocks, those live more or less, and those freed.
+    Numbers now[2], freed[2];
+    Numbers most[3];  // the greatest of `now` meanwhile: small, large, both
+    // Guarded by the counters' lock: what was taken for `now` when a second thread began to count.
+    Amounts assumed[2];
+    uint64_t epoch;
+};
+
+}  // namespace yoke

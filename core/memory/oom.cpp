@@ -1,0 +1,122 @@
+#include "core/memory/oom.h"
+
+#include "core/base/text.h"
+#include "core/device/room.h"
+#include "core/memory/alloc_conf.h"
+#include "core/memory/statistics.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace yoke {
+
+namespace {
+
+std::string human(int64_t bytes)
+{
+    return human_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+}
+
+// Gathers the numbers; the host may have no memory left for more than a walk.
+OomRecord look(DeviceMemory &memory, uint64_t bytes, Room &room)
+{
+    Device &device = memory.device();
+    const PoolStats blocks = memory.counters().blocks(), reserved = memory.counters().reserved();
+    const CachedBytes cached = cached_bytes(device);
+    OomRecord record = {};
+    put(record.device, device.name);
+    record.requested = static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX));
+    record.allocated = blocks.now[kAllPools].bytes;
+    record.rounding = record.allocated - blocks.now[kAllPools].requested;
+    record.reserved = reserved.now[kAllPools].bytes;
+    record.free_in_cache = cached.free + cached.held;
+    record.largest_free = cached.largest;
+    record.stranded = cached.stranded;
+    record.waiting = cached.waiting;
+    record.graphs = cached.graphs;
+    record.foreign = cached.foreign;
+    record.free = record.total = -1;
+    if (room_on(device, &room) == YOKE_OK) {
+        record.free = static_cast<int64_t>(room.free);
+        record.total = static_cast<int64_t>(room.total);
+        put(record.limit, room.limit);
+        if (!device.host)
+            record.others = std::max<int64_t>(record.total - record.free - record.reserved, 0);
+    }
+    return record;
+}
+
+// " (1.00 GiB of it rounding, 2.00 GiB of captured graphs)"; "" where there is nothing to tell.
+std::string parts(std::initializer_list<std::pair<int64_t, const char *>> items)
+{
+    std::string text;
+    for (const auto &[bytes, what] : items)
+        if (bytes > 0) text += (text.empty() ? " (" : ", ") + human(bytes) + " " + what;
+    return text.empty() ? text : text + ")";
+}
+
+std::string describe(const OomRecord &record, const Room &room)
+{
+    std::string text =
+        human(record.allocated) + " allocated" +
+        parts({{record.rounding, "of it rounding"},
+               {record.graphs, "in memory of captured graphs"},
+               {record.foreign, "of engines of groups"}}) +
+        " and " + human(record.reserved) + " reserved there" +
+        parts({{record.free_in_cache, "of it free"},
+               {record.waiting, "in use by other streams"},
+               {record.free_in_cache ? record.largest_free : 0, "in the largest piece"}});
+    if (record.total < 0) return text + ", how much is free is not known";
+    text += ", " + human(record.free) + " of " + human(record.total) + " are free";
+    if (!room.limit.empty()) text += " within " + room.limit;
+    if (record.others > 0) text += ", " + human(record.others) + " belong to others";
+    return text;
+}
+
+// Returns only what applies, the nearest first.
+std::string remedies(const OomRecord &record, const Room &room)
+{
+    std::string text;
+    if (!room.limit.empty())
+        text += room.kills ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
+                           : "raise that limit (ulimit -v unlimited, or -d), ";
+    if (record.others > record.requested) text += "end other processes of the device, ";
+    if (record.graphs > record.requested) text += "let go of captured graphs, ";
+    if (record.free_in_cache >= record.requested && !alloc_conf().expandable_segments)
+        text += "set expandable_segments:True, ";
+    if (record.allocated > 0) text += "drop tensors that are no longer needed, ";
+    return text;
+}
+
+}  // namespace
+
+[[noreturn]] __attribute__((cold)) void fail_oom(DeviceMemory &memory, uint64_t bytes,
+                                                 const std::string &reason)
+{
+    const Device &device = memory.device();
+    memory.counters().count(MemoryEvent::kOutOfMemory);
+    Room room;
+    OomRecord record = look(memory, bytes, room);
+    const Error error(
+        YOKE_E_OOM,
+        format(
+            "no memory on %s: %s (%llu bytes) were asked for; this process has %s; %suse a smaller batch, or let autocast keep activations in halves (%s)",
+            device.name.c_str(), human_bytes(bytes).c_str(), static_cast<unsigned long long>(bytes),
+            describe(record, room).c_str(), remedies(record, room).c_str(), reason.c_str()),
+        0, device.name);
+    put(record.start, error.what());
+    thread_state().oom = record;
+    throw error;
+}
+
+const OomRecord *last_oom() noexcept
+{
+    const ThreadState *state = known_thread_state();
+    // An op puts its name in front.
+    const bool is_last = state && state->oom.start[0] &&
+                         state->last_error.error.status == YOKE_E_OOM &&
+                         strstr(state->last_error.message, state->oom.start);
+    return is_last ? &state->oom : nullptr;
+}
+
+}  // namespace yoke

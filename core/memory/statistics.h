@@ -1,0 +1,37 @@
+// statistics.h: everything that is known of a device's memory, by PyTorch's keys and some of our own.
+#pragma once
+
+#include "core/device/device.h"
+
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+// A number, or a part of 1.
+struct MemoryFigure {
+    std::string key;
+    int64_t number = 0;
+    double part = 0;
+    bool is_part = false;
+};
+
+// Returns all figures, in a fixed order. Waits for no device; looks at every free block. Raises std::bad_alloc.
+std::vector<MemoryFigure> memory_figures(Device &device);
+
+// Bytes that a device has reserved and no request has: by whom they are kept.
+struct CachedBytes {
+    int64_t free = 0;      // in arenas, for whoever asks
+    int64_t largest = 0;   // of these, in one piece
+    int64_t stranded = 0;  // of these, outside of the stream that has most
+    int64_t waiting = 0;   // for work of other streams
+    int64_t graphs = 0;    // reserved by captured graphs, their blocks included
+    int64_t foreign = 0;   // of others, as engines of groups
+    int64_t held = 0;      // the rest: in threads' magazines, in chunks without an address
+};
+CachedBytes cached_bytes(Device &device);
+
+// Totals and counts start again from 0.
+void reset_accumulated_memory_stats(Device &device);
+
+}  // namespace yoke

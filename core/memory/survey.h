@@ -1,0 +1,31 @@
+// survey.h: what a walk over a device's arenas finds.
+#pragma once
+
+#include "core/device/stream.h"
+#include "core/memory/account.h"
+
+#include <algorithm>
+
+namespace yoke {
+
+struct Survey {
+    int64_t free_by_lane[kMaxLanes] = {};  // bytes of free blocks, graphs' left out
+    int64_t largest = 0;                   // of these blocks
+    int64_t graph_bytes = 0;               // of memory that graphs' arenas have
+    // By Pool: free blocks; bytes of memory without a used block, in whole segments and chunks.
+    Amounts split[3];
+    int64_t releasable[3] = {};
+
+    // Bytes that are free outside of the lane that has most.
+    int64_t stranded() const noexcept
+    {
+        int64_t sum = 0, most = 0;
+        for (const int64_t bytes : free_by_lane) {
+            sum += bytes;
+            most = std::max(most, bytes);
+        }
+        return sum - most;
+    }
+};
+
+}  // namespace yoke

@@ -1,0 +1,264 @@
+// What is told of a device's memory, beside a slow model of it.
+#include "core/memory/statistics.h"
+#include "core/memory/oom.h"
+#include "tests/core/expect_error.h"
+#include "tests/core/memory/conf.h"
+#include "tests/core/memory/machine.h"
+#include "tests/core/memory/units.h"
+
+#include <map>
+#include <random>
+#include <thread>
+
+namespace yoke {
+namespace {
+
+using test::expect_error;
+using test::kGiB;
+using test::kKiB;
+using test::kMiB;
+using test::Machine;
+
+using Figures = std::map<std::string, MemoryFigure>;
+
+Figures figures_of(Device &device)
+{
+    Figures figures;
+    for (const MemoryFigure &each : memory_figures(device)) figures[each.key] = each;
+    return figures;
+}
+
+int64_t figure(Device &device, const std::string &key)
+{
+    const Figures figures = figures_of(device);
+    EXPECT_TRUE(figures.contains(key)) << key;
+    return figures.at(key).number;
+}
+
+TEST(MemoryFigures, HaveEveryKeyOnce)
+{
+    Machine machine({});
+    const std::vector<MemoryFigure> all = memory_figures(machine.device);
+    const Figures figures = figures_of(machine.device);
+    EXPECT_EQ(all.size(), figures.size());
+    for (const char *quantity :
+         {"allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes",
+          "active_bytes", "inactive_split_bytes", "requested_bytes"})
+        for (const char *pool : {"all", "large_pool", "small_pool"})
+            for (const char *field : {"current", "peak", "allocated", "freed"})
+                EXPECT_TRUE(figures.contains(std::string(quantity) + "." + pool + "." + field));
+    for (const char *key :
+         {"num_alloc_retries", "num_ooms", "num_oom_rejections", "num_sync_all_streams",
+          "num_device_alloc", "num_device_free", "max_split_size", "oversize_allocations.current",
+          "oversize_segments.freed", "reserved_bytes_by_private_pools", "fragmentation",
+          "stranded_bytes", "largest_free_bytes", "foreign_bytes", "cross_stream_steals",
+          "rung.growth", "rung.give_back"})
+        EXPECT_TRUE(figures.contains(key)) << key;
+}
+
+// Counts what a program that asks and frees should be told.
+class Model {
+public:
+    void alloc(const Block &block)
+    {
+        step(block, 1);
+        for (int pool : {pool_of(block), kAllPools}) {
+            came[pool] += amounts_of(block);
+            peak[pool].raise_to(now[pool]);
+        }
+    }
+    void free(const Block &block)
+    {
+        step(block, -1);
+        for (int pool : {pool_of(block), kAllPools}) gone[pool] += amounts_of(block);
+    }
+    void check(Device &device) const
+    {
+        const char *const pools[] = {"small_pool", "large_pool", "all"};
+        const Figures figures = figures_of(device);
+        const auto number = [&](const char *quantity, int pool, const char *field) {
+            return figures.at(std::string(quantity) + "." + pools[pool] + "." + field).number;
+        };
+        for (int pool : {kSmallPool, kLargePool, kAllPools}) {
+            const std::pair<const char *, const Amounts *> fields[] = {{"current", &now[pool]},
+                                                                       {"peak", &peak[pool]},
+                                                                       {"allocated", &came[pool]},
+                                                                       {"freed", &gone[pool]}};
+            for (const auto &[field, amounts] : fields) {
+                EXPECT_EQ(number("allocation", pool, field), amounts->count) << pool << field;
+                EXPECT_EQ(number("allocated_bytes", pool, field), amounts->bytes) << pool << field;
+                EXPECT_EQ(number("requested_bytes", pool, field), amounts->requested)
+                    << pool << field;
+            }
+        }
+    }
+
+    Amounts now[3], peak[3], came[3], gone[3];
+
+private:
+    void step(const Block &block, int sign)
+    {
+        for (int pool : {pool_of(block), kAllPools})
+            now[pool] += sign > 0 ? amounts_of(block) : -amounts_of(block);
+    }
+};
+
+TEST(MemoryFigures, EqualAModelAtEveryStepOfOneThread)
+{
+    Machine machine({.capacity = 64 * kGiB});
+    Model model;
+    std::mt19937_64 random(7);
+    std::vector<Block *> live;
+    for (int step = 0; step < 3000; ++step) {
+        if (live.size() < 200 && random() % 5 < 3) {
+            const uint64_t bytes = 1 + random() % (random() % 3 ? 100 * kKiB : 5 * kMiB);
+            live.push_back(allocate_block(machine.device, bytes, 0));
+            EXPECT_EQ(live.back()->requested, bytes);
+            model.alloc(*live.back());
+        } else if (!live.empty()) {
+            std::swap(live[random() % live.size()], live.back());
+            model.free(*live.back());
+            free_block(machine.device, live.back());
+            live.pop_back();
+        }
+        if (step % 200 == 0) model.check(machine.device);
+        if (step == 1500) {
+            reset_peak_memory_stats(machine.device);
+            for (int pool = 0; pool < 3; ++pool) model.peak[pool] = model.now[pool];
+        }
+        if (step == 2000) {
+            reset_accumulated_memory_stats(machine.device);
+            for (int pool = 0; pool < 3; ++pool) model.came[pool] = model.gone[pool] = {};
+        }
+    }
+    for (Block *block : live) {
+        model.free(*block);
+        free_block(machine.device, block);
+    }
+    model.check(machine.device);
+}
+
+// One thread holds far more than it publishes while another one reaches the peak.
+TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
+{
+    Machine machine({.capacity = 64 * kGiB});
+    Device &device = machine.device;
+    Block *held = allocate_block(device, 3 * kGiB, 0);
+    std::thread([&] {
+        free_block(device, allocate_block(device, kGiB, 0));
+        Block *block = allocate_block(device, 100 * kMiB, 0);
+        EXPECT_EQ(figure(device, "allocated_bytes.all.current"),
+                  static_cast<int64_t>(3 * kGiB + 100 * kMiB));
+        free_block(device, block);
+    }).join();
+    EXPECT_EQ(figure(device, "allocated_bytes.all.peak"), static_cast<int64_t>(4 * kGiB));
+    free_block(device, held);
+    EXPECT_EQ(figure(device, "allocated_bytes.all.current"), 0);
+    EXPECT_EQ(figure(device, "allocation.all.allocated"), 3);
+    EXPECT_EQ(figure(device, "allocation.all.freed"), 3);
+}
+
+TEST(MemoryFigures, SumsOfManyThreadsAreExactWhenTheyRest)
+{
+    Machine machine({.capacity = 64 * kGiB});
+    Device &device = machine.device;
+    constexpr int kThreads = 4, kSteps = 5000;
+    std::atomic<int64_t> requested{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            std::mt19937 random(static_cast<unsigned>(t));
+            Block *kept[16] = {};
+            for (int step = 0; step < kSteps; ++step) {
+                Block *&place = kept[random() % 16];
+                free_block(device, place);
+                const uint64_t bytes = 1 + random() % (200 * kKiB);
+                requested += static_cast<int64_t>(bytes);
+                place = allocate_block(device, bytes, 0);
+            }
+            for (Block *block : kept) free_block(device, block);
+        });
+    for (std::thread &thread : threads) thread.join();
+    EXPECT_EQ(figure(device, "allocation.all.current"), 0);
+    EXPECT_EQ(figure(device, "allocated_bytes.all.current"), 0);
+    EXPECT_EQ(figure(device, "requested_bytes.all.current"), 0);
+    EXPECT_EQ(figure(device, "allocation.all.allocated"), kThreads * kSteps);
+    EXPECT_EQ(figure(device, "allocation.all.freed"), kThreads * kSteps);
+    EXPECT_EQ(figure(device, "requested_bytes.all.allocated"), requested);
+    EXPECT_GE(figure(device, "allocated_bytes.all.peak"), 0);
+}
+
+TEST(MemoryFigures, ABlockThatWaitsForAnotherStreamIsActive)
+{
+    Machine machine({.runs_at_once = false});
+    Device &device = machine.device;
+    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
+    Block *block = machine.alloc(3 * kMiB, one->lane);
+    const auto bytes = static_cast<int64_t>(block->capacity);
+    machine.use(*block, two->lane);
+    free_block(device, block, lane_bit(two->lane.id));
+    EXPECT_EQ(figure(device, "allocated_bytes.all.current"), 0);
+    EXPECT_EQ(figure(device, "active_bytes.all.current"), bytes);
+    EXPECT_EQ(figure(device, "active.large_pool.current"), 1);
+    EXPECT_EQ(figure(device, "active_bytes.all.freed"), 0);
+    EXPECT_EQ(cached_bytes(device).waiting, bytes);
+    Block *more = machine.alloc(5 * kMiB, two->lane);
+    EXPECT_EQ(figure(device, "active_bytes.all.peak"),
+              bytes + static_cast<int64_t>(more->capacity));
+    EXPECT_EQ(figure(device, "allocated_bytes.all.peak"), static_cast<int64_t>(more->capacity));
+    free_block(device, more);
+    block = machine.alloc(3 * kMiB, one->lane);
+    EXPECT_EQ(figure(device, "active_bytes.all.current"), bytes);
+    EXPECT_EQ(figure(device, "rung.used_elsewhere"), 1);
+    free_block(device, block);
+}
+
+TEST(MemoryFigures, TellWhoKeepsWhat)
+{
+    Machine machine({.capacity = kGiB, .has_virtual_memory = false, .runs_at_once = false});
+    Device &device = machine.device;
+    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
+    for (const auto &[mib, stream] : {std::pair(100, &one), {60, &two}}) {
+        Block *block = machine.alloc(static_cast<uint64_t>(mib) * kMiB, (*stream)->lane);
+        machine.use(*block, (*stream)->lane);
+        free_block(device, block);
+    }
+    EXPECT_EQ(figure(device, "stranded_bytes"), static_cast<int64_t>(60 * kMiB));
+    EXPECT_EQ(figure(device, "largest_free_bytes"), static_cast<int64_t>(100 * kMiB));
+    EXPECT_EQ(figure(device, "segment.all.current"), 2);
+    EXPECT_EQ(figure(device, "inactive_split_bytes.all.current"), 0) << "whole segments";
+    Block *half = machine.alloc(50 * kMiB, one->lane);
+    EXPECT_EQ(figure(device, "inactive_split_bytes.all.current"), static_cast<int64_t>(50 * kMiB));
+    EXPECT_EQ(figure(device, "inactive_split.all.current"), 2);
+    count_foreign(device, 7 * kMiB);
+    EXPECT_EQ(figure(device, "foreign_bytes"), static_cast<int64_t>(7 * kMiB));
+    count_foreign(device, -static_cast<int64_t>(7 * kMiB));
+    EXPECT_EQ(figure(device, "foreign_bytes"), 0);
+    free_block(device, half);
+    const Figures figures = figures_of(device);
+    EXPECT_NEAR(figures.at("fragmentation").part, 1 - 100. / 167, 1e-9);
+}
+
+TEST(OutOfMemory, ItsNumbersAreOfTheThreadsLastError)
+{
+    Machine machine({.capacity = 256 * kMiB, .has_virtual_memory = false});
+    Device &device = machine.device;
+    const test::Conf conf("expandable_segments:False");
+    Block *block = allocate_block(device, 100 * kMiB + 1, 0);
+    expect_error(YOKE_E_OOM,
+                 {"200.00 MiB (209715200 bytes) were asked for",
+                  "100.00 MiB allocated (4.00 KiB of it rounding)", "drop tensors"},
+                 [&] { allocate_block(device, 200 * kMiB, 0); });
+    const OomRecord &oom = thread_state().oom;
+    EXPECT_STREQ(oom.device, "hollow:0");
+    EXPECT_EQ(oom.requested, static_cast<int64_t>(200 * kMiB));
+    EXPECT_EQ(oom.allocated, static_cast<int64_t>(block->capacity));
+    EXPECT_EQ(oom.rounding, static_cast<int64_t>(block->capacity - 100 * kMiB - 1));
+    EXPECT_EQ(oom.total, static_cast<int64_t>(256 * kMiB));
+    EXPECT_EQ(figure(device, "num_ooms"), 1);
+    EXPECT_GE(figure(device, "num_alloc_retries"), 1);
+    free_block(device, block);
+}
+
+}  // namespace
+}  // namespace yoke
