@@ -83,6 +83,9 @@ void store_last_error(yoke_status status, const char *call, const char *message,
     ThreadState *state = try_thread_state();
     had_no_memory = !state;
     if (!state) return;
+    // Numbers of a device's memory go with the error of the request that found none.
+    state->oom.is_of_last = status == YOKE_E_OOM && state->oom.is_new;
+    state->oom.is_new = false;
     ErrorRecord &record = state->last_error;
     put(record.message, message);
     put(record.call, call);

@@ -28,7 +28,8 @@ struct ErrorRecord {
 
 // Where the memory is of a request that found none, in bytes; -1: not known. Of core/memory/oom.h.
 struct OomRecord {
-    char start[200];  // of the error's message; "" where there was none
+    bool is_new;      // its error has not become the thread's last one yet
+    bool is_of_last;  // it has
     char device[32];
     char limit[160];  // what allows less than the machine has
     int64_t requested;

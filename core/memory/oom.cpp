@@ -6,7 +6,6 @@
 #include "core/memory/statistics.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace yoke {
 
@@ -104,7 +103,7 @@ std::string remedies(const OomRecord &record, const Room &room)
             device.name.c_str(), human_bytes(bytes).c_str(), static_cast<unsigned long long>(bytes),
             describe(record, room).c_str(), remedies(record, room).c_str(), reason.c_str()),
         0, device.name);
-    put(record.start, error.what());
+    record.is_new = true;
     thread_state().oom = record;
     throw error;
 }
@@ -112,11 +111,7 @@ std::string remedies(const OomRecord &record, const Room &room)
 const OomRecord *last_oom() noexcept
 {
     const ThreadState *state = known_thread_state();
-    // An op puts its name in front.
-    const bool is_last = state && state->oom.start[0] &&
-                         state->last_error.error.status == YOKE_E_OOM &&
-                         strstr(state->last_error.message, state->oom.start);
-    return is_last ? &state->oom : nullptr;
+    return state && state->oom.is_of_last ? &state->oom : nullptr;
 }
 
 }  // namespace yoke
