@@ -2,6 +2,7 @@
 
 #include "core/autograd/backward.h"
 #include "core/base/thread_state.h"
+#include "core/memory/relief.h"
 
 #include <utility>
 
@@ -54,11 +55,15 @@ void LeafNode::backward(std::span<Tensor> gradients, std::span<Tensor>)
 void LeafNode::add(Tensor gradient)
 {
     if (!gradient.present()) return;
+    // Without the lock: where there is no memory, functions of the host are asked, which may read the gradient.
+    if (!grad().present()) gradient = own_gradient(std::move(gradient));
     std::lock_guard lock(mutex_);
-    if (grad_.present())
-        grad_ = add_gradients(grad_, *gradient, true);  // not moved: a failure must not lose it
-    else
-        grad_ = own_gradient(std::move(gradient));
+    if (!grad_.present()) {
+        grad_ = std::move(gradient);
+        return;
+    }
+    const NoRelief no_relief;
+    grad_ = add_gradients(grad_, *gradient, true);  // not moved: a failure must not lose it
 }
 
 void LeafNode::check_use(const Node &by) const

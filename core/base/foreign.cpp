@@ -46,7 +46,8 @@ Reading allocator_settings(std::string_view text)
         size_t end = 0;
         for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end)
             depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
-        const std::string_view item = text.substr(0, end);
+        std::string_view item = text.substr(0, end);
+        item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
         if (std::ranges::find(kShared, item.substr(0, item.find(':'))) != std::end(kShared))
             kept.append(kept.empty() ? "" : ",").append(item);
         text.remove_prefix(std::min(end + 1, text.size()));

@@ -58,7 +58,7 @@ constexpr const char *kKeys[] = {"expandable_segments", "garbage_collection_thre
 AllocConf read(const char *call, AllocConf conf, std::string_view text)
 {
     std::vector<std::string> seen;
-    for (const std::string &item : split_at_commas(text)) {
+    for (const std::string &item : split_list(text)) {
         if (item.empty()) continue;
         const size_t colon = item.find(':');
         const std::string key = item.substr(0, colon);

@@ -50,13 +50,13 @@ uint64_t Chunks::lacking(uint64_t bytes) const noexcept
     return bytes;
 }
 
-yoke_status Chunks::create(uint64_t bytes, Pool pool)
+yoke_status Chunks::create(uint64_t bytes)
 {
     const auto place = spare_.emplace(bytes, 0);
     const yoke_status status = device_.backend->vmm_create(device_.handle, bytes, &place->second);
     if (status == YOKE_OK) {
         counters_.count(MemoryEvent::kDeviceAlloc);
-        counters_.count_reserved(pool, 1, static_cast<int64_t>(bytes));
+        counters_.count_reserved(kLargePool, 1, static_cast<int64_t>(bytes));
     } else {
         spare_.erase(place);
     }

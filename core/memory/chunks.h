@@ -36,8 +36,8 @@ public:
 
     // Returns the bytes of `bytes` that spare chunks do not fill, taken as map_spare() takes them.
     uint64_t lacking(uint64_t bytes) const noexcept;
-    // Makes a new spare chunk, which counts for the pool. Raises std::bad_alloc.
-    yoke_status create(uint64_t bytes, Pool pool);
+    // Makes a new spare chunk, which counts for large requests. Raises std::bad_alloc.
+    yoke_status create(uint64_t bytes);
     // Maps the largest spare chunk of at most `most` bytes; *mapped receives its bytes, 0 if there is none. Raises
     // std::bad_alloc.
     yoke_status map_spare(uint64_t address, uint64_t most, uint64_t *mapped);

@@ -20,8 +20,6 @@ bool MemoryCounters::join(Account &account) noexcept
     if (accounts_.size() == 1 || is_shared_) return true;
     // The first thread may not count for long: until it tells its account, what that has now stands for it.
     is_shared_ = true;
-    published_ = sum_now().of[kAllPools].bytes;
-    published_peak_ = published_.load();
     for (Account *each : accounts_) {
         if (each == &account) continue;
         for (int pool : {kSmallPool, kLargePool}) {
@@ -29,6 +27,8 @@ bool MemoryCounters::join(Account &account) noexcept
             assumed_[pool] += each->assumed[pool];
         }
     }
+    published_ = now_.of[kAllPools].bytes + assumed_[kSmallPool].bytes + assumed_[kLargePool].bytes;
+    published_peak_ = published_.load();
     version_.fetch_add(1, std::memory_order_release);
     return true;
 }
@@ -49,6 +49,17 @@ MemoryCounters::Sums MemoryCounters::reached_by(const Account &account) const no
                                assumed_[1] + -account.assumed[1]};
     reached.add(others);
     const Amounts small = account.now[kSmallPool].read(), large = account.now[kLargePool].read();
+    // What other threads have freed, and not told yet.
+    for (const Account *each : accounts_) {
+        if (each == &account) continue;
+        Amounts less[2];
+        for (int pool : {kSmallPool, kLargePool}) {
+            const Amounts change = each->now[pool].read() + -each->assumed[pool];
+            less[pool] = {std::min<int64_t>(change.count, 0), std::min<int64_t>(change.bytes, 0),
+                          std::min<int64_t>(change.requested, 0)};
+        }
+        reached.add(less);
+    }
     const bool is_new = account.epoch == epoch_;
     reached.of[kSmallPool] += is_new ? account.most[kSmallPool].read() : small;
     reached.of[kLargePool] += is_new ? account.most[kLargePool].read() : large;
@@ -214,7 +225,7 @@ PoolStats MemoryCounters::collect(const Sums &waiting, const Sums &known_peak) c
     for (int i = 0; i < 3; ++i) {
         stats.now[i] = now.of[i] + waiting.of[i];
         stats.peak[i] = peak.of[i];
-        stats.gone[i] = gone.of[i] + -waiting.of[i] + -gone_before_.of[i];
+        stats.gone[i] = gone.of[i] + -gone_before_.of[i];
         stats.came[i] = now.of[i] + gone.of[i] + -came_before_.of[i];
     }
     return stats;
@@ -229,7 +240,9 @@ PoolStats MemoryCounters::blocks() const noexcept
 PoolStats MemoryCounters::active() const noexcept
 {
     const std::lock_guard lock(mutex_);
-    return collect(waiting_, active_peak_);
+    PoolStats stats = collect(waiting_, active_peak_);
+    for (int i = 0; i < 3; ++i) stats.gone[i] += waiting_before_.of[i] + -waiting_.of[i];
+    return stats;
 }
 
 PoolStats MemoryCounters::reserved() const noexcept
@@ -292,6 +305,7 @@ void MemoryCounters::reset_totals() noexcept
         gone_before_.of[i] += present.gone[i];
         came_before_.of[i] += present.came[i];
     }
+    waiting_before_ = waiting_;
     reserved_came_ = reserved_gone_ = Sums();
     for (int i = 0; i < 3; ++i) split_.came[i] = split_.gone[i] = {};
     for (std::atomic<int64_t> &event : events_) event.store(0, std::memory_order_relaxed);

@@ -170,7 +170,7 @@ private:
     Amounts assumed_[2];      // of all accounts
     Sums now_, gone_, peak_, active_peak_;
     Sums waiting_;
-    Sums gone_before_, came_before_;  // when the totals started again
+    Sums gone_before_, came_before_, waiting_before_;  // when the totals started again
     int64_t lap_peak_ = 0, foreign_ = 0;
     PoolStats split_;
     Sums reserved_, reserved_peak_, reserved_came_, reserved_gone_;

@@ -130,7 +130,7 @@ yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_
                          uint64_t *mapped)
 {
     if (const uint64_t lacks = chunks_.lacking(bytes)) gather(arena, lacks);
-    bool has_asked = false, is_new = false;  // a new chunk counts for the arena already
+    bool has_asked = false;
     while (*mapped < bytes) {
         const uint64_t left = bytes - *mapped;
         uint64_t got = 0;
@@ -138,8 +138,7 @@ yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_
             return status;
         *mapped += got;
         arena.mapped += got;
-        if (got && arena.is_small && !is_new) counters_.count_small(1, static_cast<int64_t>(got));
-        is_new = !got;
+        if (got && arena.is_small) counters_.count_small(1, static_cast<int64_t>(got));
         if (got) continue;
         if (!has_asked) {
             if (backend_.exceeds_threshold(left)) give_back_idle();
@@ -147,8 +146,8 @@ yoke_status Growth::fill(Arena &arena, uint64_t address, uint64_t bytes, uint64_
         }
         has_asked = true;
         const uint64_t part = std::bit_floor(std::max<uint64_t>(arena.mapped / kChunkPart, 1));
-        if (const yoke_status status = chunks_.create(
-                std::min({round_up(part, unit), round_up(kMostChunk, unit), left}), pool_of(arena)))
+        if (const yoke_status status =
+                chunks_.create(std::min({round_up(part, unit), round_up(kMostChunk, unit), left})))
             return status;
     }
     return YOKE_OK;

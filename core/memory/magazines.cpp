@@ -88,14 +88,18 @@ ThreadCache::Slot *ThreadCache::make_slot(Device &device) noexcept
     return slot;
 }
 
-uint64_t ThreadCache::bytes_of(const Device &device) const noexcept
+uint64_t ThreadCache::bytes_of(const Device &device) noexcept
 {
+    const Visit visit(*this);
+    if (!visit) return 0;
     const Slot *slot = device.ordinal < kMaxDevices ? slots[device.ordinal].load() : nullptr;
     return slot ? slot->bytes[0] + slot->bytes[1] : 0;
 }
 
-bool ThreadCache::empty() const noexcept
+bool ThreadCache::empty() noexcept
 {
+    const Visit visit(*this);
+    if (!visit) return false;
     for (const std::atomic<Slot *> &place : slots)
         if (const Slot *slot = place.load(std::memory_order_acquire))
             if (slot->bytes[0] + slot->bytes[1] > 0) return false;

@@ -75,8 +75,9 @@ struct ThreadCache {
         return cache ? cache->slot_of(device) : nullptr;
     }
     // Bytes that are kept of a device.
-    uint64_t bytes_of(const Device &device) const noexcept;
-    bool empty() const noexcept;
+    uint64_t bytes_of(const Device &device) noexcept;
+    // False also while another thread empties it.
+    bool empty() noexcept;
 
     // Gives what this one keeps of a device (nullptr: of every device) to the arenas.
     void drain(const Device *device) noexcept;

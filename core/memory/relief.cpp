@@ -7,6 +7,7 @@
 #include "core/base/thread_state.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -28,6 +29,7 @@ struct Relief final : RefCounted {
     void *const user;
     yoke_drop_fn drop = nullptr;
     int64_t id = 0;
+    std::atomic<bool> is_removed{false};  // a question under way may have it still
 };
 
 struct AllReliefs {
@@ -79,6 +81,13 @@ private:
 
 }  // namespace
 
+NoRelief::NoRelief() noexcept : before_(std::exchange(is_asking, true)) {}
+
+NoRelief::~NoRelief()
+{
+    is_asking = before_;
+}
+
 int64_t add_relief(ReliefKind kind, ReliefFn fn, void *user, yoke_drop_fn drop)
 {
     Ref<Relief> made = Ref<Relief>::adopt(new Relief(kind, fn, user));
@@ -97,6 +106,7 @@ bool remove_relief(ReliefKind kind, int64_t id)
         reliefs.all, [&](const Ref<Relief> &each) { return each->id == id && each->kind == kind; });
     if (found == reliefs.all.end()) return false;
     removed = std::move(*found);
+    removed->is_removed.store(true, std::memory_order_release);
     reliefs.all.erase(found);
     return true;
 }
@@ -118,7 +128,9 @@ bool ask_for_relief(ReliefKind kind, Device &device, uint64_t bytes) noexcept
     const auto asked =
         static_cast<int64_t>(std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max()));
     bool helped = false;
-    for (const Ref<Relief> &each : now) helped |= each->fn(each->user, &device, asked) != 0;
+    for (const Ref<Relief> &each : now)
+        if (!each->is_removed.load(std::memory_order_acquire))
+            helped |= each->fn(each->user, &device, asked) != 0;
     return helped;
 }
 

@@ -24,4 +24,16 @@ bool remove_relief(ReliefKind kind, int64_t id);
 // Calls all functions of a kind, in the order in which they were added; returns whether any gave not 0.
 bool ask_for_relief(ReliefKind kind, Device &device, uint64_t bytes) noexcept;
 
+// Keeps the functions from being asked in the thread, where a lock is held that they might want.
+class NoRelief {
+public:
+    NoRelief() noexcept;
+    ~NoRelief();
+    NoRelief(const NoRelief &) = delete;
+    NoRelief &operator=(const NoRelief &) = delete;
+
+private:
+    const bool before_;
+};
+
 }  // namespace yoke

@@ -3,6 +3,7 @@
 
 #include "core/autograd/node.h"
 #include "core/memory/memory.h"
+#include "core/memory/relief.h"
 #include "core/ops/remake.h"
 
 #include <algorithm>
@@ -89,6 +90,7 @@ void BudgetRun::forget(const Scope &segment) noexcept
 void BudgetRun::keep_for_earlier(Storage &storage)
 {
     const std::lock_guard lock(ended_mutex_);
+    const NoRelief no_relief;  // a function may end a segment, which takes the lock
     Ref<Storage> copy;
     for (Scope *segment : ended_) segment->give_copy(storage, copy);
 }

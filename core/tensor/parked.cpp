@@ -33,8 +33,8 @@ Parked::~Parked()
 Parked::Return Parked::bring_back()
 {
     check_not_capturing("backward of what a checkpoint scope has in host memory");
-    const std::lock_guard lock(mutex_);
     Return back{Storage::allocate(device_, bytes_), {}};
+    const std::lock_guard lock(mutex_);
     back.done = carry(*back.storage, back.storage->data, block_->data, bytes_,
                       YOKE_COPY_HOST_TO_DEVICE, kCall);
     if (back.done.present()) use_pinned(*block_, back.done);

@@ -335,7 +335,7 @@ TEST_F(MemoryBlocks, AThreadThatOnlyFreesKeepsNothing)
     for (int i = 0; i < 100; ++i) blocks.push_back(alloc(512));
     std::thread([&] {
         for (Block *block : blocks) free(block);
-        const ThreadCache *cache = thread_state().memory_cache;
+        ThreadCache *cache = thread_state().memory_cache;
         EXPECT_EQ(cache ? cache->bytes_of(device) : 0, 0u);
     }).join();
 }

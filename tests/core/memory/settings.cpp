@@ -43,7 +43,7 @@ TEST(AllocConf, ATextThatIsWrongChangesNothing)
     refuses("ask_fences:True,ask_fences:True", {"'ask_fences' is named twice"});
     refuses("ask_fences", {"'ask_fences' is ''", "True or False"});
     refuses("ask_fences:true", {"'ask_fences' is 'true'", "True or False"});
-    refuses("ask_fences:True ", {"'True '"});
+    refuses("ask_fences: True", {"' True'"});
     for (const char *value : {"1", "1.5", "-0.1", "nan", "inf", "0.5x", "", "1e400"})
         refuses(std::string("garbage_collection_threshold:") + value,
                 {"'garbage_collection_threshold'", "below 1"});
@@ -60,9 +60,10 @@ TEST(AllocConf, ComesFromTheEnvironmentAtFirst)
     test::in_fresh_process([] {
         setenv(
             "PYTORCH_CUDA_ALLOC_CONF",
-            "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.6,backend:native",
+            "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.6,backend:native, expandable_segments:False",
             1);
         EXPECT_EQ(alloc_conf().garbage_collection_threshold, 0.6);
+        EXPECT_FALSE(alloc_conf().expandable_segments);
     });
     test::in_fresh_process([] {
         setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:128,,[:", 1);

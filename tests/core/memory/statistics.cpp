@@ -158,6 +158,32 @@ TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
     EXPECT_EQ(figure(device, "allocation.all.freed"), 3);
 }
 
+// What one thread allocates another one frees.
+TEST(MemoryFigures, APeakHasNothingThatAnotherThreadHasFreed)
+{
+    Machine machine({.capacity = 64 * kGiB});
+    Device &device = machine.device;
+    std::atomic<Block *> handed{nullptr};
+    std::atomic<bool> ends{false};
+    std::thread other([&] {
+        free_block(device, allocate_block(device, 64, 0));
+        while (!ends)
+            if (Block *block = handed.exchange(nullptr)) free_block(device, block);
+    });
+    for (int round = 0; round < 100; ++round) {
+        handed = allocate_block(device, 100 * kMiB, 0);
+        while (handed) std::this_thread::yield();
+        if (round == 50) reset_peak_memory_stats(device);
+    }
+    ends = true;
+    other.join();
+    const auto most = static_cast<int64_t>(200 * kMiB);  // one may come before the other is freed
+    EXPECT_LE(figure(device, "allocated_bytes.all.peak"), most);
+    EXPECT_LE(figure(device, "allocated_bytes.large_pool.peak"), most);
+    EXPECT_LE(figure(device, "allocation.large_pool.peak"), 2);
+    EXPECT_LE(lap_peak(device), most);
+}
+
 TEST(MemoryFigures, SumsOfManyThreadsAreExactWhenTheyRest)
 {
     Machine machine({.capacity = 64 * kGiB});
@@ -200,6 +226,8 @@ TEST(MemoryFigures, ABlockThatWaitsForAnotherStreamIsActive)
     EXPECT_EQ(figure(device, "allocated_bytes.all.current"), 0);
     EXPECT_EQ(figure(device, "active_bytes.all.current"), bytes);
     EXPECT_EQ(figure(device, "active.large_pool.current"), 1);
+    EXPECT_EQ(figure(device, "active_bytes.all.freed"), 0);
+    reset_accumulated_memory_stats(device);
     EXPECT_EQ(figure(device, "active_bytes.all.freed"), 0);
     EXPECT_EQ(cached_bytes(device).waiting, bytes);
     Block *more = machine.alloc(5 * kMiB, two->lane);
