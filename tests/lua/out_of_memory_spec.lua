@@ -72,6 +72,17 @@ describes("a request that finds no memory", function()
         assert.equal("cpu\t40\t4\ncpu\t40\t3\ncpu\t40\t2\n", printed)
     end)
 
+    it("asks no function that another one has removed", function()
+        local printed = run [[
+            local held, second = block(60), nil
+            local first = yoke.on_out_of_memory(function() second:remove() end)
+            second = yoke.on_out_of_memory(function() print "asked" end)
+            collectgarbage()
+            assert(not pcall(block, 40))
+        ]]
+        assert.equal("", printed)
+    end)
+
     it("goes on where a function raises, allocates, or closes the arguments", function()
         local printed = run [[
             warn "@on"

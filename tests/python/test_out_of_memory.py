@@ -161,6 +161,39 @@ for _ in range(2):
     assert out.split() == ["ababab", "ababab"]
 
 
+def test_a_function_that_another_one_removes_is_not_asked():
+    out, _ = run("""
+held = block(40)
+first = yoke.on_out_of_memory(lambda device, bytes: second.remove())
+second = yoke.on_out_of_memory(lambda device, bytes: print("asked"))
+try:
+    held + 1
+except yoke.OutOfMemoryError:
+    print("refused")
+""")
+    assert out == "refused\n"
+
+
+# A gradient that is shared is copied as it comes to its leaf, and the next one is added there.
+def test_a_function_may_take_gradients_away_amid_backward():
+    run("""
+x = yoke.ones((6 << 18,), device=DEVICE, requires_grad=True)
+y = yoke.ones((6 << 18,), device=DEVICE, requires_grad=True)
+held = [block(36)]
+
+def let_go(device, bytes):
+    assert x.grad is None or x.grad.shape == x.shape
+    x.grad = y.grad = None
+    held.clear()
+    return True
+
+yoke.on_out_of_memory(let_go)
+for _ in range(2):
+    (x + y).backward(yoke.ones((6 << 18,), device=DEVICE))
+assert yoke.amax(x.grad).item() >= 1 and not held
+""")
+
+
 # A function that raises has not helped. What it raises comes to sys.unraisablehook, Ctrl-C to the script.
 def test_a_function_may_raise_allocate_and_compute():
     out, err = run("""
