@@ -37,7 +37,7 @@ const char *read_value(AllocConf &conf, std::string_view key, std::string_view v
     const double threshold = parsed<double>(value).value_or(-1);
     if (!(threshold >= 0 && threshold < 1))
         return "0 (off) or a part of the device's memory below 1, like 0.8";
-    conf.garbage_collection_threshold = threshold;
+    conf.garbage_collection_threshold = threshold == 0 ? 0 : threshold;  // not -0
     return nullptr;
 }
 
@@ -82,16 +82,24 @@ struct State {
 };
 State &state = immortal<State>();
 
+// Returns the variable that somebody has set, which may be PyTorch's.
+std::string variable()
+{
+    const std::string origin = config_origin(kVariable);
+    return origin.empty() ? kVariable : origin;
+}
+
 const bool is_hooked =
     (set_config_reader(kVariable,
-                       [](std::string_view text) { read(kVariable, AllocConf(), text); }),
+                       [](std::string_view text) { read(variable().c_str(), AllocConf(), text); }),
      true);
 
 // The lock is held.
 void read_variable()
 {
     if (state.is_read) return;
-    if (const char *text = config(kVariable)) state.conf = read(kVariable, state.conf, text);
+    if (const char *text = config(kVariable))
+        state.conf = read(variable().c_str(), state.conf, text);
     state.is_read = true;
 }
 

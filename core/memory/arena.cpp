@@ -206,20 +206,21 @@ uint64_t Arena::settled_at(Device &device) noexcept
     return settled_;
 }
 
-void Arena::mark_wait() noexcept
+Arena::Mark Arena::mark() noexcept
 {
     const std::lock_guard lock(mutex_);
-    marked_ = clock_;
+    return {id, clock_, forgets_};
 }
 
-void Arena::note_waited() noexcept
+void Arena::note_waited(const Mark &mark) noexcept
 {
-    settled_ = std::max(settled_, marked_);
+    if (mark.forgets == forgets_) settled_ = std::max(settled_, mark.clock);
 }
 
 void Arena::forget_settled() noexcept
 {
-    settled_ = marked_ = 0;
+    settled_ = 0;
+    ++forgets_;
     fences_.clear();
 }
 

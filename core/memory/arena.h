@@ -51,9 +51,13 @@ public:
     // Returns the time of the last free whose bytes no work uses any more; asks fences and waits for none. Every free
     // counts on the host, whose work is done when a call returns.
     uint64_t settled_at(Device &device) noexcept;
-    // The whole device is about to be waited for; afterwards what was free at this moment is settled.
-    void mark_wait() noexcept;
-    void note_waited() noexcept;
+    // A moment before a wait for the whole device, of one waiter: several threads may wait at once.
+    struct Mark {
+        uint64_t arena, clock, forgets;
+    };
+    Mark mark() noexcept;
+    // Such a wait is over: what was free at that moment is settled.
+    void note_waited(const Mark &mark) noexcept;
     // Takes back that any free is settled: a replay, which nobody told the arena of, may use the bytes.
     void forget_settled() noexcept;
     // Work of that stream, a replay's, uses the memory too.
@@ -81,6 +85,7 @@ public:
         return f(space_);
     }
 
+    uint64_t id = 0;          // no other arena of the device ever has it
     uint64_t next_range = 0;  // bytes of the range that comes next
     uint64_t mapped = 0;      // bytes of chunks and segments
 
@@ -115,7 +120,7 @@ private:
     uint64_t clock_ = 0;  // counts frees
 
     // Guarded by Growth's lock.
-    uint64_t settled_ = 0, asked_ = 0, marked_ = 0;
+    uint64_t settled_ = 0, asked_ = 0, forgets_ = 0;
     std::vector<Ref<Fence>> fences_;  // behind the work of the frees up to asked_
     std::atomic<uint16_t> uses_{0};
 };

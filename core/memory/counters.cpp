@@ -281,7 +281,8 @@ PoolStats MemoryCounters::look_at_split(const Amounts (&now)[3]) noexcept
         split_.peak[i].raise_to(now[i]);
         for (const auto member : {&Amounts::count, &Amounts::bytes}) {
             const int64_t by = change.*member;
-            (by > 0 ? split_.came : split_.gone)[i].*member += std::abs(by);
+            Amounts &total = by > 0 ? split_.came[i] : split_.gone[i];
+            total.*member += std::abs(by);
         }
     }
     return split_;

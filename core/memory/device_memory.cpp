@@ -32,14 +32,15 @@ Arena &DeviceMemory::make_arena(uint8_t lane, bool is_small)
 
 void DeviceMemory::wait_until_settled() noexcept
 {
+    std::vector<Arena::Mark> marks;
     {
         const Growth::Hold hold(growth_);
-        growth_.mark_wait();
+        marks = growth_.mark_wait();
     }
     counters_.count(MemoryEvent::kSynchronize);
     tell_wait(device_, wait_for_device(device_));
     const Growth::Hold hold(growth_);
-    growth_.note_waited();
+    growth_.note_waited(marks);
 }
 
 void DeviceMemory::give_back_idle() noexcept

@@ -40,6 +40,7 @@ Growth::~Growth()
 Arena &Growth::add(std::unique_ptr<Arena> &arena)
 {
     arenas_.push_back(std::move(arena));
+    arenas_.back()->id = ++last_id_;
     return *arenas_.back();
 }
 
@@ -370,17 +371,24 @@ Survey Growth::survey()
     return survey;
 }
 
-void Growth::mark_wait() noexcept
+std::vector<Arena::Mark> Growth::mark_wait() noexcept
 {
-    for (const auto &arena : arenas_) arena->mark_wait();
+    std::vector<Arena::Mark> marks;
+    try {
+        marks.reserve(arenas_.size());
+    } catch (const std::bad_alloc &) {
+        return marks;
+    }
+    for (const auto &arena : arenas_) marks.push_back(arena->mark());
+    return marks;
 }
 
-void Growth::note_waited() noexcept
+void Growth::note_waited(const std::vector<Arena::Mark> &marks) noexcept
 {
-    for (const auto &arena : arenas_) {
-        arena->note_waited();
-        arena->admit_reached();
-    }
+    for (const Arena::Mark &mark : marks)
+        for (const auto &arena : arenas_)
+            if (arena->id == mark.arena) arena->note_waited(mark);
+    for (const auto &arena : arenas_) arena->admit_reached();
 }
 
 }  // namespace yoke

@@ -50,9 +50,9 @@ public:
     // Looks at every free block.
     Survey survey();
 
-    // Around a wait for the whole device, which is done without the lock.
-    void mark_wait() noexcept;
-    void note_waited() noexcept;
+    // Around a wait for the whole device, which is done without the lock. Without host memory nothing is marked.
+    std::vector<Arena::Mark> mark_wait() noexcept;
+    void note_waited(const std::vector<Arena::Mark> &marks) noexcept;
 
     // Gives what is idle and settled back to the backend.
     void give_back_idle() noexcept;
@@ -82,6 +82,7 @@ private:
     Device &device_;
     MemoryCounters &counters_;
     Mutex mutex_{LockRank::kGrowth};
+    uint64_t last_id_ = 0;
     Losses losses_;  // to be told
     BackendMemory backend_{device_, counters_, losses_};
     std::vector<std::unique_ptr<Arena>> arenas_;

@@ -68,7 +68,9 @@ std::string describe(const OomRecord &record, const Room &room)
     if (record.total < 0) return text + ", how much is free is not known";
     text += ", " + human(record.free) + " of " + human(record.total) + " are free";
     if (!room.limit.empty()) text += " within " + room.limit;
-    if (record.others > 0) text += ", " + human(record.others) + " belong to others";
+    if (record.others > 0)
+        text +=
+            ", other processes, the driver's context and its rounding have " + human(record.others);
     return text;
 }
 
@@ -79,7 +81,8 @@ std::string remedies(const OomRecord &record, const Room &room)
     if (!room.limit.empty())
         text += room.kills ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
                            : "raise that limit (ulimit -v unlimited, or -d), ";
-    if (record.others > record.requested) text += "end other processes of the device, ";
+    if (record.others > record.requested)
+        text += "see whether other processes hold the device (nvidia-smi), ";
     if (record.graphs > record.requested) text += "let go of captured graphs, ";
     if (record.free_in_cache >= record.requested && !alloc_conf().expandable_segments)
         text += "set expandable_segments:True, ";

@@ -88,6 +88,7 @@ describes("a request that finds no memory", function()
             warn "@on"
             local a, b, held = block(12), block(12), block(36)
             yoke.on_out_of_memory(function() error "of the function" end)
+            yoke.on_out_of_memory(function() yoke.zeros { -1 } end)
             yoke.on_out_of_memory(function()
                 assert(not pcall(block, 60))
                 a:close()
@@ -99,6 +100,7 @@ describes("a request that finds no memory", function()
             assert(yoke.amax(x):item() == 0 and a:is_closed())
         ]]
         assert.truthy(printed:find("error in a function of on_out_of_memory %(.*of the function%)"))
+        assert.truthy(printed:find("error in a function of on_out_of_memory %(.*zeros: .*-1"))
     end)
 end)
 

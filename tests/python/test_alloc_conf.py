@@ -57,3 +57,5 @@ def test_variables_decide_at_first():
     assert told_with({"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"}).stdout == DEFAULTS + "\n"
     wrong = told_with({"YOKE_ALLOC_CONF": "ask_fences:maybe"})
     assert wrong.returncode == 1 and "YOKE_ALLOC_CONF: setting 'ask_fences' is 'maybe'; it must be True or False" in wrong.stderr
+    wrong = told_with({"PYTORCH_ALLOC_CONF": "garbage_collection_threshold:7"})
+    assert wrong.returncode == 1 and "PYTORCH_ALLOC_CONF: setting 'garbage_collection_threshold' is '7'" in wrong.stderr

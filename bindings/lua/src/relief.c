@@ -47,9 +47,15 @@ static int call_function(lua_State *L)
     return 0;
 }
 
+/* The message handler: what was raised, an error object too, as text. */
+static int to_text(lua_State *L)
+{
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
 static void warn_of(lua_State *L)
 {
-    /* A number would be made a text, which may raise. */
     const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
     lua_warning(L, "yoke: error in a function of on_out_of_memory (", 1);
     lua_warning(L, text ? text : "an error that is no text", 1);
@@ -73,12 +79,14 @@ static int32_t ask_function(void *user, yoke_device *device, int64_t bytes)
     Question question = {user, device, bytes, 0};
     if (!L || main_of(L) != question.asked->main) return 0;
     lua_State *const outer = yl_begin_relief(NULL);
+    lua_pushcfunction(L, to_text);
     lua_pushcfunction(L, call_function);
     lua_pushlightuserdata(L, &question);
-    if (lua_pcall(L, 1, 0, 0)) {
+    if (lua_pcall(L, 1, 0, -3)) {
         warn_of(L);
         lua_pop(L, 1);
     }
+    lua_pop(L, 1);
     yl_end_relief(outer);
     return question.answer;
 }

@@ -21,6 +21,8 @@ class OutOfMemoryHandle:
             _yoke._remove_on_out_of_memory(number)
 
     def __enter__(self) -> OutOfMemoryHandle:
+        if not self._id:
+            raise _yoke.StateError("on_out_of_memory(): this handle was removed; make a new one")
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -105,6 +105,31 @@ TEST_P(Arenas, ABlockThatOthersUsedIsWaitedForBeforeARequestIsRefused)
     free_block(device, block);
 }
 
+// Two threads wait for the device at once: one of them began before the work, the other one behind it.
+TEST_P(Arenas, AWaitSettlesWhatWasFreeWhenItBegan)
+{
+    Growth &growth = memory_of(device).growth();
+    Block *first = machine.alloc(3 * kMiB, one->lane);  // the arena is there
+    const auto mark = [&] {
+        const Growth::Hold hold(growth);
+        return growth.mark_wait();
+    };
+    const auto end_wait = [&](const std::vector<Arena::Mark> &marks) {
+        const Growth::Hold hold(growth);
+        growth.note_waited(marks);
+        growth.give_back_idle();
+    };
+    const std::vector<Arena::Mark> before = mark();
+    freed(100 * kMiB, *one);
+    const std::vector<Arena::Mark> behind = mark();
+    end_wait(before);
+    EXPECT_GE(reserved(), static_cast<int64_t>(100 * kMiB)) << "its work is not done";
+    machine.hollow.work().finish();
+    end_wait(behind);
+    EXPECT_LT(reserved(), static_cast<int64_t>(100 * kMiB));
+    free_block(device, first);
+}
+
 TEST_P(Arenas, SmallBlocksThatWaitServeALargeRequestBeforeItIsRefused)
 {
     std::vector<Block *> small;

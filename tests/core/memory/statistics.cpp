@@ -258,6 +258,9 @@ TEST(MemoryFigures, TellWhoKeepsWhat)
     Block *half = machine.alloc(50 * kMiB, one->lane);
     EXPECT_EQ(figure(device, "inactive_split_bytes.all.current"), static_cast<int64_t>(50 * kMiB));
     EXPECT_EQ(figure(device, "inactive_split.all.current"), 2);
+    EXPECT_EQ(figure(device, "inactive_split_bytes.all.allocated"),
+              static_cast<int64_t>(50 * kMiB));
+    EXPECT_EQ(figure(device, "inactive_split_bytes.large_pool.freed"), 0);
     count_foreign(device, 7 * kMiB);
     EXPECT_EQ(figure(device, "foreign_bytes"), static_cast<int64_t>(7 * kMiB));
     count_foreign(device, -static_cast<int64_t>(7 * kMiB));
