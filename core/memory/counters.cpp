@@ -18,6 +18,8 @@ bool MemoryCounters::join(Account &account) noexcept
     }
     account.epoch = epoch_;
     if (accounts_.size() == 1 || is_shared_) return true;
+    for (Account *each : accounts_)
+        if (each != &account) raise_peaks(reached_by(*each));
     // The first thread may not count for long: until it tells its account, what that has now stands for it.
     is_shared_ = true;
     for (Account *each : accounts_) {
@@ -42,24 +44,12 @@ bool MemoryCounters::prepare(Account *own) noexcept
     return true;
 }
 
+// Of several threads each has had its most at another time, so only what all have now can be added up.
 MemoryCounters::Sums MemoryCounters::reached_by(const Account &account) const noexcept
 {
+    if (is_shared_) return sum_now();
     Sums reached = now_;
-    const Amounts others[2] = {assumed_[0] + -account.assumed[0],
-                               assumed_[1] + -account.assumed[1]};
-    reached.add(others);
     const Amounts small = account.now[kSmallPool].read(), large = account.now[kLargePool].read();
-    // What other threads have freed, and not told yet.
-    for (const Account *each : accounts_) {
-        if (each == &account) continue;
-        Amounts less[2];
-        for (int pool : {kSmallPool, kLargePool}) {
-            const Amounts change = each->now[pool].read() + -each->assumed[pool];
-            less[pool] = {std::min<int64_t>(change.count, 0), std::min<int64_t>(change.bytes, 0),
-                          std::min<int64_t>(change.requested, 0)};
-        }
-        reached.add(less);
-    }
     const bool is_new = account.epoch == epoch_;
     reached.of[kSmallPool] += is_new ? account.most[kSmallPool].read() : small;
     reached.of[kLargePool] += is_new ? account.most[kLargePool].read() : large;

@@ -2,8 +2,8 @@
 //
 // A thread counts blocks in an account of its own. While it is the only one, nobody else needs to know. Once several
 // count, each publishes its bytes from kApart on, and now and then tells its account whole. Sums are exact where no
-// step is under way. A peak is exact if one thread allocates. Otherwise each other thread may have kApart bytes that
-// the peak of bytes lacks, and what it has counted in its last kPublications steps that the other peaks lack.
+// step is under way. Peaks are exact if one thread counts. Otherwise each other thread may have kApart bytes that the
+// peak of all bytes lacks; the other peaks are the most that was seen when a thread told its account or somebody asked.
 #pragma once
 
 #include "core/base/fork.h"
