@@ -21,7 +21,7 @@ class Error(ctypes.Structure):
 
 def ctype(text):
     """POINTER, or the ctypes number of a parameter or result as it is written in a header."""
-    if "*" in text or text.split()[0] in ("yoke_drop_fn", "yoke_log_fn", "yoke_stack_fn", "yoke_interrupt_fn"):
+    if "*" in text or text.split()[0] in ("yoke_drop_fn", "yoke_log_fn", "yoke_stack_fn", "yoke_interrupt_fn", "yoke_relief_fn"):
         return POINTER
     return NUMBERS[text.removeprefix("const ").split()[0]]
 

@@ -1,5 +1,6 @@
 // Streams over a fake backend that writes down what it is asked: who waits for whom, and what memory waits for.
 #include "core/device/inner_stream.h"
+#include "core/memory/alloc_conf.h"
 #include "core/memory/memory.h"
 #include "core/memory/pinned.h"
 #include "core/ops/move.h"
@@ -72,6 +73,7 @@ Tensor most_of_a_segment(Device &device)
 TEST(DeviceStreams, ABlockThatAnotherStreamUsedWaitsForItBeforeItServesAgain)
 {
     in_fresh_process_with_streams([](Device &device, Device &) {
+        set_alloc_conf("test", "ask_fences:True");
         Tensor x = most_of_a_segment(device);
         void *block = x->data;
         const Ref<Stream> side = make_stream(device, 0);
