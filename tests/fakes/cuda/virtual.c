@@ -152,7 +152,6 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr place, size_t bytes)
 /* With the mutex held. */
 static CUresult make(struct chunk **chunk, size_t bytes, int device)
 {
-    if (bytes > left_of(device)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (file < 0) file = memfd_create("chunks of fake GPUs", MFD_CLOEXEC);
     struct chunk *const made = calloc(1, sizeof *made);
     if (file < 0 || !made || ftruncate(file, file_end + (off_t)bytes) ||
@@ -176,6 +175,8 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
         return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.id < 0 || prop->location.id >= fake_machine_count())
         return CUDA_ERROR_INVALID_DEVICE;
+    /* Before the mutex: the runtime looks for chunks with its own lock held. */
+    if (bytes > left_of(prop->location.id)) return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&mutex);
     const CUresult result = make(&chunk, bytes, prop->location.id);
     pthread_mutex_unlock(&mutex);
