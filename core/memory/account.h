@@ -72,8 +72,9 @@ struct Account {
     // Since then: of small and of large blocks, those live more or less, and those freed.
     Numbers now[2], freed[2];
     Numbers most[3];  // the greatest of `now` meanwhile: small, large, both
-    // Guarded by the counters' lock: what was taken for `now` when a second thread began to count.
-    Amounts assumed[2];
+    // Guarded by the counters' lock.
+    int64_t
+        assumed;  // bytes of `now` that were published for the thread when a second one began to count
     uint64_t epoch;
 };
 

@@ -56,7 +56,7 @@ public:
         uint64_t arena, clock, forgets;
     };
     Mark mark() noexcept;
-    // Such a wait is over: what was free at that moment is settled.
+    // Takes what was free at that moment as settled: the wait is over.
     void note_waited(const Mark &mark) noexcept;
     // Takes back that any free is settled: a replay, which nobody told the arena of, may use the bytes.
     void forget_settled() noexcept;

@@ -18,18 +18,16 @@ bool MemoryCounters::join(Account &account) noexcept
     }
     account.epoch = epoch_;
     if (accounts_.size() == 1 || is_shared_) return true;
-    for (Account *each : accounts_)
-        if (each != &account) raise_peaks(reached_by(*each));
-    // The first thread may not count for long: until it tells its account, what that has now stands for it.
-    is_shared_ = true;
+    // The first thread may not count for long, so its bytes are published for it.
+    int64_t bytes = now_.of[kAllPools].bytes;
     for (Account *each : accounts_) {
         if (each == &account) continue;
-        for (int pool : {kSmallPool, kLargePool}) {
-            each->assumed[pool] = each->now[pool].read();
-            assumed_[pool] += each->assumed[pool];
-        }
+        raise_peaks(reached_by(*each));
+        each->assumed = each->now[kSmallPool].read().bytes + each->now[kLargePool].read().bytes;
+        bytes += each->assumed;
     }
-    published_ = now_.of[kAllPools].bytes + assumed_[kSmallPool].bytes + assumed_[kLargePool].bytes;
+    is_shared_ = true;
+    published_ = bytes;
     published_peak_ = published_.load();
     version_.fetch_add(1, std::memory_order_release);
     return true;
@@ -44,7 +42,7 @@ bool MemoryCounters::prepare(Account *own) noexcept
     return true;
 }
 
-// Of several threads each has had its most at another time, so only what all have now can be added up.
+// Several threads reach their most at different times, so only what all have now can be added up.
 MemoryCounters::Sums MemoryCounters::reached_by(const Account &account) const noexcept
 {
     if (is_shared_) return sum_now();
@@ -78,19 +76,17 @@ void MemoryCounters::raise_bytes(int64_t reached) noexcept
 void MemoryCounters::tell_held(Account &account) noexcept
 {
     raise_peaks(reached_by(account));
-    const int64_t known =
-        account.published + account.assumed[kSmallPool].bytes + account.assumed[kLargePool].bytes;
     Amounts now[2], freed[2];
     for (int pool : {kSmallPool, kLargePool}) {
         now[pool] = account.now[pool].read();
         freed[pool] = account.freed[pool].read();
         account.now[pool].write({});
         account.freed[pool].write({});
-        assumed_[pool] += -account.assumed[pool];
-        account.assumed[pool] = {};
     }
-    if (is_shared_) published_ += now[0].bytes + now[1].bytes - known;
-    account.published = 0;
+    if (is_shared_)
+        published_ +=
+            now[kSmallPool].bytes + now[kLargePool].bytes - account.published - account.assumed;
+    account.published = account.assumed = 0;
     now_.add(now);
     gone_.add(freed);
     for (Account::Numbers &most : account.most) most.write({});

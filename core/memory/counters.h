@@ -17,7 +17,7 @@ namespace yoke {
 
 enum Pool { kSmallPool, kLargePool, kAllPools };
 
-// What happened how often.
+// Events that are counted.
 enum class MemoryEvent {
     // Rungs of the ladder that served a request.
     kUsed,
@@ -39,7 +39,7 @@ enum class MemoryEvent {
     kCount
 };
 
-// One quantity, of both pools and of all: now, at most, and the sums of what came and went.
+// Figures of both pools and of all: now, at most, and the sums of what came and went.
 struct PoolStats {
     Amounts now[3], peak[3], came[3], gone[3];
 };
@@ -167,7 +167,6 @@ private:
     std::vector<Account *> accounts_;
     uint64_t epoch_ = 1;
     bool is_shared_ = false;  // several threads count
-    Amounts assumed_[2];      // of all accounts
     Sums now_, gone_, peak_, active_peak_;
     Sums waiting_;
     Sums gone_before_, came_before_, waiting_before_;  // when the totals started again

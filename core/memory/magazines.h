@@ -29,7 +29,7 @@ struct ThreadCache {
         Block *top;
         uint8_t lane;
     };
-    // What a thread has of one device.
+    // A thread's magazines and account of one device.
     struct Slot {
         // Returns a block of that class, or null. size is index_size(index).
         Block *take(int index, uint64_t size, uint8_t lane) noexcept;

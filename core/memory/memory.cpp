@@ -151,7 +151,7 @@ void free_block(Device &device, Block *block, uint16_t uses) noexcept
         if (slot->keep(block, class_index(block->size), arena->lane)) {
             if (no_caching.is_known_as(false)) [[likely]]
                 return;
-            // Who switches caching off empties this thread's cache, perhaps before it had the block.
+            // The thread that switched caching off may have emptied this cache before the block came.
             slot->owner->drain(&device);
             return memory.give_back_idle();
         }

@@ -20,20 +20,19 @@ std::string human(int64_t bytes)
 OomRecord look(DeviceMemory &memory, uint64_t bytes, Room &room)
 {
     Device &device = memory.device();
-    const PoolStats blocks = memory.counters().blocks(), reserved = memory.counters().reserved();
-    const CachedBytes cached = cached_bytes(device);
+    const MemoryUse use = memory_use(device);
     OomRecord record = {};
     put(record.device, device.name);
     record.requested = static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX));
-    record.allocated = blocks.now[kAllPools].bytes;
-    record.rounding = record.allocated - blocks.now[kAllPools].requested;
-    record.reserved = reserved.now[kAllPools].bytes;
-    record.free_in_cache = cached.free + cached.held;
-    record.largest_free = cached.largest;
-    record.stranded = cached.stranded;
-    record.waiting = cached.waiting;
-    record.graphs = cached.graphs;
-    record.foreign = cached.foreign;
+    record.allocated = use.allocated;
+    record.rounding = use.allocated - use.requested;
+    record.reserved = use.reserved;
+    record.free_in_cache = use.free + use.held;
+    record.largest_free = use.largest;
+    record.stranded = use.stranded;
+    record.waiting = use.waiting;
+    record.graphs = use.graphs;
+    record.foreign = use.foreign;
     record.free = record.total = -1;
     if (room_on(device, &room) == YOKE_OK) {
         record.free = static_cast<int64_t>(room.free);

@@ -16,7 +16,7 @@ public:
     void add(const std::string &key, int64_t number) { all_.push_back({key, number, 0, false}); }
     void add_part(const std::string &key, double part) { all_.push_back({key, 0, part, true}); }
 
-    // What PyTorch tells of a quantity: four numbers for each pool.
+    // Adds PyTorch's figures of a quantity: four numbers for each pool.
     void add_stats(const char *key, const PoolStats &stats, int64_t Amounts::*which)
     {
         for (int each : {kAllPools, kLargePool, kSmallPool}) {
@@ -56,19 +56,33 @@ constexpr EventKey kEvents[] = {
     {"rung.on_out_of_memory", MemoryEvent::kCallback},
 };
 
+// All counters and a walk.
+struct Look {
+    explicit Look(Device &device)
+        : counters(memory_of(device).counters()),
+          survey(walk(memory_of(device).growth())),
+          blocks(counters.blocks()),
+          active(counters.active()),
+          reserved(counters.reserved())
+    {
+    }
+    static Survey walk(Growth &growth)
+    {
+        const Growth::Hold hold(growth);
+        return growth.survey();
+    }
+
+    MemoryCounters &counters;
+    Survey survey;
+    const PoolStats blocks, active, reserved;
+};
+
 }  // namespace
 
 std::vector<MemoryFigure> memory_figures(Device &device)
 {
-    DeviceMemory &memory = memory_of(device);
-    MemoryCounters &counters = memory.counters();
-    Survey survey;
-    {
-        const Growth::Hold hold(memory.growth());
-        survey = memory.growth().survey();
-    }
-    const PoolStats blocks = counters.blocks(), active = counters.active(),
-                    reserved = counters.reserved();
+    Look look(device);
+    auto &[counters, survey, blocks, active, reserved] = look;
     for (int each : {kSmallPool, kLargePool, kAllPools}) {
         Amounts &split = survey.split[each];
         split.bytes = std::max<int64_t>(
@@ -105,27 +119,22 @@ std::vector<MemoryFigure> memory_figures(Device &device)
     return figures.take();
 }
 
-CachedBytes cached_bytes(Device &device)
+MemoryUse memory_use(Device &device)
 {
-    DeviceMemory &memory = memory_of(device);
-    MemoryCounters &counters = memory.counters();
-    Survey survey;
-    {
-        const Growth::Hold hold(memory.growth());
-        survey = memory.growth().survey();
-    }
-    const PoolStats blocks = counters.blocks(), active = counters.active(),
-                    reserved = counters.reserved();
-    CachedBytes cached;
-    for (const int64_t bytes : survey.free_by_lane) cached.free += bytes;
-    cached.largest = survey.largest;
-    cached.stranded = survey.stranded();
-    cached.waiting = active.now[kAllPools].bytes - blocks.now[kAllPools].bytes;
-    cached.graphs = survey.graph_bytes;
-    cached.foreign = counters.foreign();
-    cached.held = std::max<int64_t>(
-        reserved.now[kAllPools].bytes - active.now[kAllPools].bytes - cached.free, 0);
-    return cached;
+    const Look look(device);
+    const auto &[counters, survey, blocks, active, reserved] = look;
+    MemoryUse use;
+    use.allocated = blocks.now[kAllPools].bytes;
+    use.requested = blocks.now[kAllPools].requested;
+    use.reserved = reserved.now[kAllPools].bytes;
+    for (const int64_t bytes : survey.free_by_lane) use.free += bytes;
+    use.largest = survey.largest;
+    use.stranded = survey.stranded();
+    use.waiting = active.now[kAllPools].bytes - use.allocated;
+    use.graphs = survey.graph_bytes;
+    use.foreign = counters.foreign();
+    use.held = std::max<int64_t>(use.reserved - active.now[kAllPools].bytes - use.free, 0);
+    return use;
 }
 
 void reset_accumulated_memory_stats(Device &device)

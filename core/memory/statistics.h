@@ -19,8 +19,9 @@ struct MemoryFigure {
 // Returns all figures, in a fixed order. Waits for no device; looks at every free block. Raises std::bad_alloc.
 std::vector<MemoryFigure> memory_figures(Device &device);
 
-// Bytes that a device has reserved and no request has: by whom they are kept.
-struct CachedBytes {
+// Bytes of a device: whose they are.
+struct MemoryUse {
+    int64_t allocated = 0, requested = 0, reserved = 0;
     int64_t free = 0;      // in arenas, for whoever asks
     int64_t largest = 0;   // of these, in one piece
     int64_t stranded = 0;  // of these, outside of the stream that has most
@@ -29,7 +30,7 @@ struct CachedBytes {
     int64_t foreign = 0;   // of others, as engines of groups
     int64_t held = 0;      // the rest: in threads' magazines, in chunks without an address
 };
-CachedBytes cached_bytes(Device &device);
+MemoryUse memory_use(Device &device);
 
 // Totals and counts start again from 0.
 void reset_accumulated_memory_stats(Device &device);

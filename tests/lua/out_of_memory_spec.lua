@@ -1,4 +1,4 @@
--- What comes before the error "oom": garbage is collected and on_out_of_memory's functions are asked, amid any call.
+-- Steps before the error "oom": garbage is collected and on_out_of_memory's functions are asked, amid any call.
 -- Each test is a process that has 64 MiB left. A sanitizer takes all of the address space.
 local support = dofile "tests/lua/support.lua"
 local it, fails = support.leak_free(it), support.fails
@@ -13,7 +13,7 @@ block(1):close()
 local filler = block(yoke.mem_get_info() // 2 ^ 20 - 64)
 ]]
 
--- What a script prints on standard output and error, which must end well.
+-- Returns what a script prints on standard output and error. The script must end well.
 local function run(script)
     local path = support.temporary_file(PRELUDE .. script)
     local pipe = assert(io.popen(("ulimit -v 800000; exec lua5.4 %s 2>&1"):format(path)))

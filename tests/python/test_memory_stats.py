@@ -81,7 +81,7 @@ except yoke.OutOfMemoryError as error:
 """
 
 
-@pytest.mark.skipif("lib" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer takes all of the address space")
+@pytest.mark.skipif("san" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer takes all of the address space")
 def test_an_error_of_an_op_names_the_limit_that_was_met():
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=60)
     assert done.stdout == f"RLIMIT_AS (ulimit -v) {40 << 20} True\nTrue\n", done.stderr

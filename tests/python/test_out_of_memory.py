@@ -1,4 +1,4 @@
-"""What comes before an OutOfMemoryError: garbage is collected and on_out_of_memory's functions are asked, amid any call.
+"""Steps before an OutOfMemoryError: garbage is collected and on_out_of_memory's functions are asked, amid any call.
 
 Each test is a process with 64 MiB of the device of YOKE_TEST_DEVICE to take.
 """
@@ -11,7 +11,7 @@ import pytest
 import yoke
 
 DEVICE = os.environ.get("YOKE_TEST_DEVICE", "cpu")
-pytestmark = pytest.mark.skipif(DEVICE == "cpu" and "lib" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer takes all of the address space")
+pytestmark = pytest.mark.skipif(DEVICE == "cpu" and "san" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer takes all of the address space")
 
 PRELUDE = """
 import gc, os, resource, sys
@@ -93,7 +93,7 @@ assert x.shape == (11 << 18,)
 """)
 
 
-# What fails is told once, and what was allocated before is allocated still.
+# A failure is told once, and leaves allocated what was allocated before.
 def test_without_garbage_the_call_fails_and_keeps_nothing():
     run("""
 x = yoke.ones((3 << 20,), device=DEVICE, requires_grad=True)

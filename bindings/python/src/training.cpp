@@ -74,7 +74,7 @@ public:
     }
 
 private:
-    // What a call has already changed would be changed again by a second try, so relief comes amid the call.
+    // A second try would change again what the first one has changed, so relief comes amid the call.
     template <class Call>
     static void run(const Call &call)
     {

@@ -1,4 +1,4 @@
-// What is told of a device's memory, beside a slow model of it.
+// Figures of a device's memory, beside a slow model of it.
 #include "core/memory/statistics.h"
 #include "core/memory/oom.h"
 #include "tests/core/expect_error.h"
@@ -138,7 +138,7 @@ TEST(MemoryFigures, EqualAModelAtEveryStepOfOneThread)
     model.check(machine.device);
 }
 
-// One thread holds far more than it publishes while another one reaches the peak.
+// A thread holds far more than it publishes while another thread reaches the peak.
 TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
 {
     Machine machine({.capacity = 64 * kGiB});
@@ -158,7 +158,7 @@ TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
     EXPECT_EQ(figure(device, "allocation.all.freed"), 3);
 }
 
-// What one thread allocates another one frees.
+// Each block is allocated by a thread and freed by another.
 TEST(MemoryFigures, APeakHasNothingThatAnotherThreadHasFreed)
 {
     Machine machine({.capacity = 64 * kGiB});
@@ -229,7 +229,7 @@ TEST(MemoryFigures, ABlockThatWaitsForAnotherStreamIsActive)
     EXPECT_EQ(figure(device, "active_bytes.all.freed"), 0);
     reset_accumulated_memory_stats(device);
     EXPECT_EQ(figure(device, "active_bytes.all.freed"), 0);
-    EXPECT_EQ(cached_bytes(device).waiting, bytes);
+    EXPECT_EQ(memory_use(device).waiting, bytes);
     Block *more = machine.alloc(5 * kMiB, two->lane);
     EXPECT_EQ(figure(device, "active_bytes.all.peak"),
               bytes + static_cast<int64_t>(more->capacity));
