@@ -7,6 +7,7 @@
  */
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/poll.h"
 
 #include "yoke/preempt.h"
@@ -217,13 +218,7 @@ void yl_open_preempt(lua_State *L, Binding *b)
     static const luaL_Reg events[] = {
         {"__close", remove_registration}, {"__gc", close_registration}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    luaL_newmetatable(L, kClass);
-    yl_set_functions(L, b, events);
-    lua_newtable(L);
-    yl_set_functions(L, b, methods);
-    lua_setfield(L, -2, "__index");
-    yl_protect(L, kClass);
-    lua_pop(L, 1);
+    yl_open_registration(L, b, kClass, methods, events);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &kAll);
     yl_on_poll(b, run_told);

@@ -8,6 +8,7 @@
 
 #include "bindings/lua/src/leaves.h"
 #include "bindings/lua/src/runtime/arguments.h"
+#include "bindings/lua/src/runtime/class.h"
 #include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/values/handles.h"
 
@@ -135,11 +136,5 @@ void yl_open_relief(lua_State *L, Binding *b)
     static const luaL_Reg events[] = {
         {"__close", remove_registration}, {"__gc", remove_registration}, {NULL, NULL}};
     yl_set_functions(L, b, functions);
-    luaL_newmetatable(L, kClass);
-    yl_set_functions(L, b, events);
-    lua_newtable(L);
-    yl_set_functions(L, b, methods);
-    lua_setfield(L, -2, "__index");
-    yl_protect(L, kClass);
-    lua_pop(L, 1);
+    yl_open_registration(L, b, kClass, methods, events);
 }

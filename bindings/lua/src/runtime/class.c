@@ -78,3 +78,15 @@ void yl_open_class(lua_State *L, Binding *b, const YlClass *class, const luaL_Re
     yl_protect(L, class->name);
     lua_pop(L, 1);
 }
+
+void yl_open_registration(lua_State *L, Binding *b, const char *name, const luaL_Reg *methods,
+                          const luaL_Reg *events)
+{
+    luaL_newmetatable(L, name);
+    yl_set_functions(L, b, events);
+    lua_newtable(L);
+    yl_set_functions(L, b, methods);
+    lua_setfield(L, -2, "__index");
+    yl_protect(L, name);
+    lua_pop(L, 1);
+}

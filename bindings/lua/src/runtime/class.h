@@ -30,4 +30,8 @@ void *yl_test_handle(lua_State *L, int index, const YlClass *class);
 void yl_open_class(lua_State *L, Binding *b, const YlClass *class, const luaL_Reg *methods,
                    const luaL_Reg *events);
 
+/* Makes the class of a userdata known that has a layout of its own, as handles of callbacks have. */
+void yl_open_registration(lua_State *L, Binding *b, const char *name, const luaL_Reg *methods,
+                          const luaL_Reg *events);
+
 #endif /* YOKE_LUA_RUNTIME_CLASS_H */
