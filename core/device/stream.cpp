@@ -342,12 +342,13 @@ yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
         }
         if (behind.present()) return backend.event_synchronize(device.handle, behind->event);
         return lane.wrapped ? YOKE_OK : backend.stream_synchronize(device.handle, lane.native);
-    } catch (const Error &error) {
-        return set_backend_error(error.status(), error.native_code(), error.what());
-    } catch (const std::exception &) {
+    } catch (const std::exception &error) {
+        // No fence can be made. The memory that the caller frees next must not go back before its work has ended.
         yoke_status status = YOKE_OK;
         if (wait_for_whole(device, &status)) return status;
-        return set_backend_error(YOKE_E_OOM, 0, "no host memory for an event to wait for");
+        const auto *told = dynamic_cast<const Error *>(&error);
+        return set_backend_error(told ? told->status() : YOKE_E_OOM, told ? told->native_code() : 0,
+                                 error.what());
     }
 }
 

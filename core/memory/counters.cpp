@@ -134,6 +134,7 @@ void MemoryCounters::fold() noexcept
 void MemoryCounters::count_shared(Pool pool, const Amounts &block, bool is_alloc) noexcept
 {
     const std::lock_guard lock(mutex_);
+    fold();  // what accounts have reached, they reached without this block
     Amounts blocks[2];
     blocks[pool] = is_alloc ? block : -block;
     now_.add(blocks);

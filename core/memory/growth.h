@@ -49,6 +49,8 @@ public:
 
     // Looks at every free block.
     Survey survey();
+    const std::vector<std::unique_ptr<Arena>> &arenas() const noexcept { return arenas_; }
+    const Chunks &chunks() const noexcept { return chunks_; }
 
     // Around a wait for the whole device, which is done without the lock. Without host memory nothing is marked.
     std::vector<Arena::Mark> mark_wait() noexcept;

@@ -88,7 +88,8 @@ public:
     // Work of a stream on some bytes, as a kernel's.
     void use(void *stream, uint64_t address, uint64_t bytes);
 
-    // Lets the entry fail at its nth call from now on, 1 the next; the calls behind that succeed again.
+    // Lets the entry fail at its nth call from now on, 1 the next; the calls behind that succeed again. A wait waits
+    // and memory goes back all the same, as in CUDA, where such calls tell the errors of earlier work.
     void fail_at(HollowEntry entry, int64_t nth, yoke_status status);
     int64_t calls(HollowEntry entry) const { return calls_[static_cast<size_t>(entry)]; }
     int64_t calls() const;  // of all entries

@@ -139,37 +139,45 @@ Space::Growth Space::begin_growth(uint64_t size, uint64_t unit) noexcept
 {
     constexpr int kMostLooks =
         256;  // at holes that chunks have left; what they are filled for is seldom
-    Block *best = nullptr;
-    uint64_t least = ~uint64_t{0};
+    struct Gap {
+        Block *hole = nullptr;
+        uint64_t bytes = ~uint64_t{0};
+        bool is_at_end = false;  // of the hole, else at its begin
+    } best;
     int looks = 0;
     const auto free_size = [](const Block *block) {
         return block && block->state == BlockState::kFree ? block->size : 0;
     };
     const auto look = [&](const Block &hole) {
-        const uint64_t before = free_size(hole.before);
-        if (before >= size) return true;  // find() did not see it; no growth for what is there
-        uint64_t gap = (size - before + unit - 1) / unit * unit;
-        if (gap > hole.size) {
-            if (before + hole.size + free_size(hole.behind) < size) return true;
-            gap = hole.size;
+        const uint64_t before = free_size(hole.before), behind = free_size(hole.behind);
+        const uint64_t beside = std::max(before, behind);
+        if (beside >= size) return true;  // find() did not see it; no growth for what is there
+        Gap gap{const_cast<Block *>(&hole), (size - beside + unit - 1) / unit * unit,
+                behind > before};
+        if (gap.bytes > hole.size) {
+            if (before + hole.size + behind < size) return true;
+            gap.bytes = hole.size;
         }
-        if (gap < least) {
-            least = gap;
-            best = const_cast<Block *>(&hole);
-        }
+        if (gap.bytes < best.bytes) best = gap;
         return ++looks < kMostLooks;
     };
     holes_.each(unit, look);
     for (const auto &extent : extents_)
         if (extent->last->state == BlockState::kHole) look(*extent->last);
-    if (!best) return {};
+    if (!best.hole) return {};
+    Block *const hole = best.hole;
+    claim(hole);
     Growth growth;
-    claim(best);
-    growth.gap = best;
-    if (best->size > least) make_hole(split(best, least));
-    if (free_size(best->before)) claim(growth.before = best->before);
-    const uint64_t has = least + (growth.before ? growth.before->size : 0);
-    if (has < size) claim(growth.behind = best->behind);
+    growth.gap = hole;
+    if (hole->size > best.bytes && best.is_at_end) {
+        growth.gap = split(hole, hole->size - best.bytes);
+        make_hole(hole);
+    } else if (hole->size > best.bytes) {
+        make_hole(split(hole, best.bytes));
+    }
+    if (free_size(growth.gap->before)) claim(growth.before = growth.gap->before);
+    const uint64_t has = best.bytes + (growth.before ? growth.before->size : 0);
+    if (has < size) claim(growth.behind = growth.gap->behind);
     return growth;
 }
 

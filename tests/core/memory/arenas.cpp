@@ -242,6 +242,23 @@ TEST_P(Arenas, AFailureOfAnyEntryLosesNothing)
         }
 }
 
+// The host's stream may end at any time, so a fence is what is waited for. Memory may be short for its event.
+TEST_P(Arenas, WithoutAFenceAStreamOfTheHostsIsWaitedForWithTheDevice)
+{
+    void *native = nullptr;
+    ASSERT_EQ(machine.hollow.table().stream_create(device.handle, 0, &native), YOKE_OK);
+    const Ref<Stream> host = wrap_stream(device, native);
+    set_caching(false);
+    for (const auto entry : {HollowEntry::event_create, HollowEntry::event_record}) {
+        Block *block = machine.alloc(kMiB, one->lane);
+        machine.use(*block, host->lane);
+        machine.hollow.fail_at(entry, 1, YOKE_E_OOM);
+        free_block(device, block, lane_bit(host->lane.id));
+        EXPECT_TRUE(machine.hollow.work().is_idle());
+        machine.hollow.fail_at(entry, 0, YOKE_OK);
+    }
+}
+
 // Work and requests of four streams at random, in an order of the work that is drawn too.
 TEST_P(Arenas, NoBytesAreUsedBeforeTheirLastUseIsOrderedAhead)
 {

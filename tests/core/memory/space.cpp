@@ -157,6 +157,25 @@ TEST_F(AddressSpace, AHoleBetweenFreeBlocksIsFilledFirst)
     walk();
 }
 
+TEST_F(AddressSpace, AHoleIsFilledBesideTheLargerOfItsFreeNeighbours)
+{
+    space.add(kBase, 64 * kUnit, true);
+    Block *const a = grow(kUnit), *const b = grow(9 * kUnit), *const c = grow(6 * kUnit);
+    Block *const d = grow(kUnit);
+    space.give(b);
+    Block *const middle = space.cut_free(b, kBase + 2 * kUnit, 8 * kUnit);
+    for (uint64_t at = 0; at < middle->size; at += kUnit) backed.erase(middle->address + at);
+    space.make_hole(middle);
+    space.give(c);
+    walk();
+    Block *const again = grow(8 * kUnit);
+    EXPECT_EQ(again->end(), d->address) << "six units lie behind the hole, one before";
+    EXPECT_EQ(backed.size(), 11u);
+    walk();
+    for (Block *block : {a, d, again}) space.give(block);
+    walk();
+}
+
 TEST_F(AddressSpace, WhatCouldNotBeMappedLeavesAHole)
 {
     space.add(kBase, 16 * kUnit, true);

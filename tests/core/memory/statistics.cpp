@@ -4,6 +4,7 @@
 #include "tests/core/expect_error.h"
 #include "tests/core/memory/conf.h"
 #include "tests/core/memory/machine.h"
+#include "tests/core/memory/model.h"
 #include "tests/core/memory/units.h"
 
 #include <map>
@@ -14,19 +15,13 @@ namespace yoke {
 namespace {
 
 using test::expect_error;
+using test::Figures;
+using test::figures_of;
 using test::kGiB;
 using test::kKiB;
 using test::kMiB;
 using test::Machine;
-
-using Figures = std::map<std::string, MemoryFigure>;
-
-Figures figures_of(Device &device)
-{
-    Figures figures;
-    for (const MemoryFigure &each : memory_figures(device)) figures[each.key] = each;
-    return figures;
-}
+using test::Model;
 
 int64_t figure(Device &device, const std::string &key)
 {
@@ -56,53 +51,6 @@ TEST(MemoryFigures, HaveEveryKeyOnce)
         EXPECT_TRUE(figures.contains(key)) << key;
 }
 
-// Counts what a program that asks and frees should be told.
-class Model {
-public:
-    void alloc(const Block &block)
-    {
-        step(block, 1);
-        for (int pool : {pool_of(block), kAllPools}) {
-            came[pool] += amounts_of(block);
-            peak[pool].raise_to(now[pool]);
-        }
-    }
-    void free(const Block &block)
-    {
-        step(block, -1);
-        for (int pool : {pool_of(block), kAllPools}) gone[pool] += amounts_of(block);
-    }
-    void check(Device &device) const
-    {
-        const char *const pools[] = {"small_pool", "large_pool", "all"};
-        const Figures figures = figures_of(device);
-        const auto number = [&](const char *quantity, int pool, const char *field) {
-            return figures.at(std::string(quantity) + "." + pools[pool] + "." + field).number;
-        };
-        for (int pool : {kSmallPool, kLargePool, kAllPools}) {
-            const std::pair<const char *, const Amounts *> fields[] = {{"current", &now[pool]},
-                                                                       {"peak", &peak[pool]},
-                                                                       {"allocated", &came[pool]},
-                                                                       {"freed", &gone[pool]}};
-            for (const auto &[field, amounts] : fields) {
-                EXPECT_EQ(number("allocation", pool, field), amounts->count) << pool << field;
-                EXPECT_EQ(number("allocated_bytes", pool, field), amounts->bytes) << pool << field;
-                EXPECT_EQ(number("requested_bytes", pool, field), amounts->requested)
-                    << pool << field;
-            }
-        }
-    }
-
-    Amounts now[3], peak[3], came[3], gone[3];
-
-private:
-    void step(const Block &block, int sign)
-    {
-        for (int pool : {pool_of(block), kAllPools})
-            now[pool] += sign > 0 ? amounts_of(block) : -amounts_of(block);
-    }
-};
-
 TEST(MemoryFigures, EqualAModelAtEveryStepOfOneThread)
 {
     Machine machine({.capacity = 64 * kGiB});
@@ -124,11 +72,11 @@ TEST(MemoryFigures, EqualAModelAtEveryStepOfOneThread)
         if (step % 200 == 0) model.check(machine.device);
         if (step == 1500) {
             reset_peak_memory_stats(machine.device);
-            for (int pool = 0; pool < 3; ++pool) model.peak[pool] = model.now[pool];
+            model.reset_peaks();
         }
         if (step == 2000) {
             reset_accumulated_memory_stats(machine.device);
-            for (int pool = 0; pool < 3; ++pool) model.came[pool] = model.gone[pool] = {};
+            model.reset_totals();
         }
     }
     for (Block *block : live) {
@@ -156,6 +104,20 @@ TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
     EXPECT_EQ(figure(device, "allocated_bytes.all.current"), 0);
     EXPECT_EQ(figure(device, "allocation.all.allocated"), 3);
     EXPECT_EQ(figure(device, "allocation.all.freed"), 3);
+}
+
+TEST(MemoryFigures, APeakStaysWhenOthersGetMemoryLaterOrGiveItBack)
+{
+    Machine machine({.capacity = 64 * kGiB});
+    Device &device = machine.device;
+    count_foreign(device, kGiB);
+    free_block(device, allocate_block(device, 2 * kGiB, 0));
+    const auto peak = static_cast<int64_t>(3 * kGiB);
+    count_foreign(device, -static_cast<int64_t>(kGiB));
+    EXPECT_EQ(figure(device, "allocated_bytes.all.peak"), peak);
+    count_foreign(device, 2 * kGiB);
+    EXPECT_EQ(figure(device, "allocated_bytes.all.peak"), peak);
+    count_foreign(device, -static_cast<int64_t>(2 * kGiB));
 }
 
 // Each block is allocated by a thread and freed by another.

@@ -1,0 +1,84 @@
+// scene.h: what a program works with: a hollow device, threads, streams, blocks, graphs, and what must be true of them.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/memory/graph_pool.h"
+#include "tests/core/memory/conf.h"
+#include "tests/core/memory/machine.h"
+#include "tests/core/memory/model.h"
+#include "tests/fuzz/memory/choices.h"
+#include "tests/fuzz/memory/program.h"
+#include "tests/fuzz/memory/worker.h"
+
+#include <optional>
+
+namespace yoke::fuzz {
+
+// Graph whose capture has begun.
+struct Captured {
+    Ref<GraphPool> pool;
+    Worker *worker = nullptr;  // that captures it; null: the capture has ended
+    std::vector<std::pair<uint64_t, uint64_t>> named;  // addresses and bytes of its blocks
+    std::vector<Block> kept;                           // freed since the capture
+};
+
+struct Live {
+    Block block;              // as it was when it was given
+    Block *handle = nullptr;  // null: a raw block
+    uint16_t uses = 0;
+    Captured *graph = nullptr;
+};
+
+class Scene {
+public:
+    Scene(Choices &choices, Tally &tally);
+    // Lets everything go, and checks that nothing is left.
+    ~Scene();
+    Scene(const Scene &) = delete;
+    Scene &operator=(const Scene &) = delete;
+
+    const Lane &any_lane() { return streams[choices_.below(streams.size())]->lane; }
+    Worker &any_worker() { return *workers[choices_.below(workers.size())]; }
+    Captured *captured_by(const Worker &worker);
+    // Runs the call in a thread; returns its error.
+    static std::optional<Error> attempt(Worker &worker, const std::function<void()> &call);
+
+    // Takes a block that a request for `lane` has got.
+    void add(Live &&live, const Lane &lane);
+    // Checks that nothing would have served a request that was refused.
+    void refuse(const Error &error, uint64_t bytes, const Lane &lane, const Worker &worker);
+    // Frees a block in the calling thread.
+    void free_at(size_t index);
+    // Returns false for a stream that cannot be replaced now.
+    bool replace_stream(size_t index);
+    void replace_worker(size_t index);
+    void let_go(Captured &graph);
+
+    // Checks every promise; `with_figures`: those of memory_stats() too.
+    void check(bool with_figures);
+
+    const test::Conf conf{""};  // restores the settings at the end
+    test::Machine machine;
+    Device &device = machine.device;
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::vector<Ref<Stream>> streams;
+    std::vector<Live> live;
+    std::vector<std::unique_ptr<Captured>> graphs;
+    test::Model model;
+    bool has_failures = false;  // entries of the backend may fail
+
+private:
+    static HollowOptions options_from(Choices &choices);
+    static int32_t relieve(void *self, yoke_device *device, int64_t bytes);
+    void check_blocks();
+
+    Choices &choices_;
+    Tally &tally_;
+    std::vector<ThreadCache *> caches_;  // of workers
+    std::vector<void *> host_streams_;   // natives that streams wrap
+    bool has_exact_peaks_ = true;
+    uint64_t relief_left_ = 0;  // blocks that the callback may free
+    int64_t relief_id_ = 0;
+};
+
+}  // namespace yoke::fuzz
