@@ -1,7 +1,7 @@
 # The parts of `./dev soak`, each a function; dev reads this file.
 # shellcheck shell=bash disable=SC2154
 
-readonly soak_parts=(release asan tsan clang lint mutants overruns hostile fuzz engines groups parallel launchers deploy powersgd install mpi cuda gpu)
+readonly soak_parts=(release asan tsan clang lint mutants memory overruns hostile fuzz engines groups parallel launchers deploy powersgd install mpi cuda gpu)
 soak_preset() {
     part "build $1" build_preset "$1" || return
     part "test $1" test_preset "$1"
@@ -22,6 +22,16 @@ soak_mutants() {
     cmd_mutants --all && return
     say "too many mutants survived: they lack a test, or a line in tests/emu/equivalent_mutants.txt"
     return 1
+}
+# Programs of the allocator in three builds, and whether its tests notice that it is wrong.
+soak_memory() {
+    local status=0 preset
+    for preset in release asan tsan; do
+        build_preset $preset fuzz_memory || return
+        part "10,000 programs of the allocator, $preset" env YOKE_NO_CACHING=0 build/$preset/env build/$preset/tests/fuzz/fuzz_memory --programs 10000 || status=1
+    done
+    part "mutants of the allocator" $python -B tests/core/memory/mutants.py build/mutants || status=1
+    return $status
 }
 soak_overruns() {
     build_preset asan yoke _yoke yoke_lua && $python tests/overruns/overruns.py build/asan
@@ -50,16 +60,18 @@ soak_hostile() {
     part "hosts that are short or end" ctest --test-dir build/release -L hostile -R '/(exits|exits_python|forks|allocations|allocations_python|allocations_lua|scopes|refused_threads|short_of_space|shared_objects.*)$' --output-on-failure || status=1
     return $status
 }
-# Files of strangers: numbered mutants, and what libFuzzer finds in 10,000,000 runs.
+# Files of strangers and programs of the allocator: numbered ones, and what libFuzzer finds in 10,000,000 and 100,000 runs.
 soak_fuzz() {
     install_packages clang libclang-rt-dev libomp-dev
-    build_preset fuzz fuzz_safetensors libfuzzer_safetensors || return
+    build_preset fuzz fuzz_safetensors libfuzzer_safetensors libfuzzer_memory || return
     local status=0 folder=build/fuzz/tests/fuzz
     part "1 million mutants" build/fuzz/env $folder/fuzz_safetensors --mutants 1000000 || status=1
     rm -rf $folder/found && mkdir -p $folder/found && build/fuzz/env $folder/fuzz_safetensors --files $folder/found || return 1
     # In one process: with -fork=2 it came to 450 runs a second in place of 1,900.
     part "10 million runs of libFuzzer" build/fuzz/env $folder/libfuzzer_safetensors -runs=10000000 -max_len=8192 \
         -rss_limit_mb=4096 -artifact_prefix=$folder/broken- $folder/found || status=1
+    part "100,000 programs of libFuzzer" env YOKE_NO_CACHING=0 build/fuzz/env $folder/libfuzzer_memory -runs=100000 -max_len=4096 -rss_limit_mb=4096 \
+        -artifact_prefix=$folder/broken-memory- || status=1
     return $status
 }
 soak_engines() { # 20,000 random convolutions and products at each level of instructions that oneDNN may be held to here

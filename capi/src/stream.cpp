@@ -107,6 +107,16 @@ yoke_status yoke_tensor_record_stream(yoke_tensor *tensor, yoke_stream *stream)
     });
 }
 
+yoke_status yoke_tensor_record_use(yoke_tensor *tensor, yoke_event *event)
+{
+    constexpr const char *call = "yoke_tensor_record_use";
+    return guard(call, [&] {
+        const yoke_tensor &x = need(tensor, call, "tensor");
+        Fence *fence = need(event, call, "event").fence.load(std::memory_order_acquire);
+        if (fence) x.storage->note_use(Ref<Fence>::share(fence));
+    });
+}
+
 yoke_status yoke_event_create(int32_t timing, yoke_event **out)
 {
     constexpr const char *call = "yoke_event_create";

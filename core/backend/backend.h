@@ -24,9 +24,13 @@ extern "C" {
 #endif
 
 /* Steps with every change of a struct in this header or comm.h; the core refuses a module with another number. */
-#define YOKE_BACKEND_ABI 10
+#define YOKE_BACKEND_ABI 11
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
+
+/* The caller can do without: where nobody has the memory at hand, the request is refused. Nobody waits for it, the host
+ * program's functions are not asked, and it counts for no out-of-memory. */
+#define YOKE_SCRATCH_OPTIONAL 1u
 
 typedef struct yoke_host {
     uint32_t struct_size;
@@ -39,8 +43,9 @@ typedef struct yoke_host {
     /* Threads that CPU work of the calling thread may use: 1 inside a worker. */
     int32_t (*num_threads)(void);
     /* Scratch from the caching allocator, ordered on the stream: it may be freed right after the launch that uses it.
-     * */
-    yoke_status (*scratch_alloc)(void *device, uint64_t bytes, void *stream, void **out);
+     * `flags`: YOKE_SCRATCH_. */
+    yoke_status (*scratch_alloc)(void *device, uint64_t bytes, void *stream, uint32_t flags,
+                                 void **out);
     void (*scratch_free)(void *device, void *pointer, void *stream);
 } yoke_host;
 

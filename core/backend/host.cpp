@@ -35,9 +35,10 @@ const char *host_config(const char *key)
     }
 }
 
-yoke_status host_scratch_alloc(void *device, uint64_t bytes, void *stream, void **out)
+yoke_status host_scratch_alloc(void *device, uint64_t bytes, void *stream, uint32_t flags,
+                               void **out)
 {
-    return lent.alloc_scratch(device, bytes, stream, out);
+    return lent.alloc_scratch(device, bytes, stream, flags, out);
 }
 
 // Where memory goes back to the device, that may fail too. By what the entry fails it was told before, and stays told.

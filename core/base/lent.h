@@ -48,7 +48,7 @@ struct Lent {
     void (*empty_snapshot_cache)() noexcept;  // tensor
 
     // What a backend calls host->scratch_alloc and host->scratch_free for: see core/backend/backend.h.
-    yoke_status (*alloc_scratch)(void *device, uint64_t bytes, void *stream,
+    yoke_status (*alloc_scratch)(void *device, uint64_t bytes, void *stream, uint32_t flags,
                                  void **out) noexcept;                         // memory
     void (*free_scratch)(void *device, void *pointer, void *stream) noexcept;  // memory
 };

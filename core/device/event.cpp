@@ -2,6 +2,8 @@
 #include "core/device/stream.h"
 #include "core/device/stream_table.h"
 
+#include <algorithm>
+
 namespace yoke {
 
 namespace {
@@ -143,6 +145,33 @@ void wait_fence_native(Device &device, void *native, const Fence &fence)
 void wait_fence(Device &device, uint8_t id, const Fence &fence)
 {
     wait_fence_native(device, id ? table_of(device).lanes[id].native : nullptr, fence);
+    if (fence.lane && fence.lane->device == &device)
+        note_order(device, id, *fence.lane, fence.number);
+}
+
+void note_order(Device &device, uint8_t lane, const Lane &other, uint64_t number)
+{
+    if (lane == other.id) return;
+    StreamTable &table = table_of(device);
+    const std::lock_guard lock(table.order_mutex);
+    uint64_t &known = table.order[{lane, other.id}];
+    known = std::max(known, number);
+}
+
+uint64_t known_behind(Device &device, uint8_t lane, uint8_t other)
+{
+    if (device.host || !device.backend->event_create) return 0;
+    StreamTable &table = table_of(device);
+    const std::lock_guard lock(table.order_mutex);
+    const auto found = table.order.find({lane, other});
+    return found == table.order.end() ? 0 : found->second;
+}
+
+const std::atomic<uint64_t> &fences_of(Device &device, uint8_t lane)
+{
+    static const std::atomic<uint64_t> none{0};
+    return device.host || !device.backend->event_create ? none
+                                                        : table_of(device).lanes[lane].fences;
 }
 
 void wait_event(Stream &stream, const Event &event)
@@ -151,6 +180,9 @@ void wait_event(Stream &stream, const Event &event)
     Device &device = usable_device(stream);
     if (const Fence *fence = event.fence.load(std::memory_order_acquire))
         wait_fence_native(device, stream.lane.native, *fence);
+    const Lane *recorded = event.lane.load();
+    if (recorded && recorded->device == &device)
+        note_order(device, stream.lane.id, *recorded, event.number.load());
 }
 
 Ref<Event> make_event(bool timing)
@@ -169,6 +201,11 @@ void record_event(Event &event, Stream &stream)
             YOKE_E_VALUE,
             "record_event: the event was first recorded on %s, and the stream is of %s; an event stays with one device, so make another",
             fence.device.name.c_str(), device.name.c_str());
+    // Memory may wait for the record that this one replaces, so the new one must come later on any stream.
+    const Lane *before = event.lane.exchange(&stream.lane);
+    event.number = stream.lane.fences.fetch_add(1) + 1;
+    if (fence.use_count() > 1 && before && before != &stream.lane)
+        wait_fence_native(device, stream.lane.native, fence);
     check_backend(device.backend->event_record(device.handle, fence.event, stream.lane.native),
                   "event_record", device.name.c_str());
 }

@@ -103,6 +103,10 @@ Ref<Stream> open_lane(StreamTable &table, Device &device, void *native, int32_t 
     Lane &lane = choose_lane(table, device, native);
     if (lane.behind.present()) wait_fence_native(device, native, *lane.behind);
     Ref<Stream> made = stream_on(lane);
+    {
+        const std::lock_guard lock(table.order_mutex);
+        std::erase_if(table.order, [&](const auto &each) { return each.first.first == lane.id; });
+    }
     lane.behind = nullptr;
     lane.native = native;
     lane.priority = priority;

@@ -25,19 +25,24 @@ struct Lane {
     bool open = false;     // `native` can be given work
     bool wrapped = false;  // the host's own stream
     int32_t priority = 0;
-    int32_t handles = 0;     // streams over it
-    void *native = nullptr;  // the backend's stream
-    Ref<Fence> behind;       // of a lane that is not open: its last work
+    int32_t handles = 0;                      // streams over it
+    void *native = nullptr;                   // the backend's stream
+    Ref<Fence> behind;                        // of a lane that is not open: its last work
+    mutable std::atomic<uint64_t> fences{0};  // that were put on it
 };
 
 // A point in the work of one stream: a native event. Those that keep no time and serve the core alone are used again.
 class Fence final : public RefCounted {
 public:
     // `l`: the lane whose work it stands behind; null for an event of a script, which may be recorded anywhere.
-    Fence(Device &d, void *e, const Lane *l) : device(d), event(e), lane(l) {}
+    Fence(Device &d, void *e, const Lane *l)
+        : device(d), event(e), lane(l), number(l ? l->fences.fetch_add(1) + 1 : 0)
+    {
+    }
     Device &device;
     void *const event;
     const Lane *const lane;
+    const uint64_t number;  // among the lane's fences; given before the event is recorded
 
     // Whether this one is reached only after `other`: work of one lane is done in order.
     bool is_behind(const Fence &other) const noexcept { return lane && lane == other.lane; }
@@ -61,6 +66,9 @@ struct yoke_event final : yoke::RefCounted {
     explicit yoke_event(bool timed) : timing(timed) {}
     const bool timing;
     std::atomic<yoke::Fence *> fence{nullptr};
+    // Of the last record: the stream's lane, and the number of the record among the lane's fences.
+    std::atomic<const yoke::Lane *> lane{nullptr};
+    std::atomic<uint64_t> number{0};
 
 protected:
     ~yoke_event() override;
@@ -141,6 +149,12 @@ bool is_reached(const Fence &fence);
 // The lane's stream, or the native one, does what follows after the fence; the caller goes on.
 void wait_fence(Device &device, uint8_t lane, const Fence &fence);
 void wait_fence_native(Device &device, void *native, const Fence &fence);
+
+// The fences that were put on a lane so far. Work that was given to the lane before this is read stands before each
+// fence of a higher number.
+const std::atomic<uint64_t> &fences_of(Device &device, uint8_t lane);
+// The number of the last fence of `other` that all further work of the lane comes behind; 0 where none is known.
+uint64_t known_behind(Device &device, uint8_t lane, uint8_t other);
 
 // Waits for the lane's work, or all of the device's where the backend cannot tell streams apart. Gives the backend's
 // status and leaves its message.

@@ -4,6 +4,7 @@
 #include "core/device/stream.h"
 
 #include <bitset>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct StreamTable {
     std::vector<Ref<Stream>> named;  // of native handles that were given bare
     std::bitset<kMaxLanes> inner;    // whose streams the core itself works on
 
+    // By waiting and waited lane: the number of the last fence of the other one that the lane waits for.
+    Mutex order_mutex{LockRank::kOther};
+    std::map<std::pair<uint8_t, uint8_t>, uint64_t> order;
+
     Mutex spare_mutex{LockRank::kOther};
     std::vector<void *> spare_events;  // without timing
 };
@@ -28,6 +33,9 @@ struct StreamTable {
 StreamTable &table_of(Device &device);
 
 inline constexpr size_t kMostSpareEvents = 64;
+
+// A lane waits for a fence of another one from now on.
+void note_order(Device &device, uint8_t lane, const Lane &other, uint64_t number);
 
 // A fence behind the present work of a lane's stream. The table may be locked.
 Ref<Fence> make_fence(const Lane &lane);

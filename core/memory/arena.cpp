@@ -7,8 +7,13 @@
 
 namespace yoke {
 
-Arena::Arena(MemoryCounters &counters, uint8_t lane_id, bool small, Ref<GraphPool> owner)
-    : lane(lane_id), is_small(small), pool(std::move(owner)), counters_(counters)
+Arena::Arena(Device &device, MemoryCounters &counters, uint8_t lane_id, bool small,
+             Ref<GraphPool> owner)
+    : lane(lane_id),
+      is_small(small),
+      pool(std::move(owner)),
+      counters_(counters),
+      lane_fences_(fences_of(device, lane_id))
 {
 }
 
@@ -50,6 +55,15 @@ Block *Arena::take_any(uint64_t size) noexcept
     return block;
 }
 
+Block *Arena::take_freed_before(uint64_t size, uint64_t fence) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    if (!space_.reserve()) return nullptr;
+    Block *block = space_.take_freed_before(size, fence);
+    if (block) block->arena = this;
+    return block;
+}
+
 Block *Arena::take_new(uint64_t address, uint64_t bytes, uint64_t size)
 {
     const std::lock_guard lock(mutex_);
@@ -66,6 +80,7 @@ Block *Arena::take_new(uint64_t address, uint64_t bytes, uint64_t size)
 void Arena::settle(Block *block) noexcept
 {
     block->freed_at = ++clock_;
+    block->freed_behind = lane_fences_.load();
     space_.give(block);
 }
 
@@ -83,15 +98,17 @@ void Arena::give(Block *block) noexcept
     settle(block);
 }
 
-void Arena::give_behind(Block *block, std::vector<Ref<Fence>> &&fences)
+void Arena::give_behind(Block *block, Guards &fences)
 {
+    std::list<Waiting> added(1, {block, {}});
+    added.front().fences.swap(fences);
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({block, std::move(fences)});
+    waiting_.splice(waiting_.end(), added);
     counters_.count_waiting(pool_of(*block), amounts_of(*block));
 }
 
 // A fence that cannot be asked counts as not reached.
-static bool are_reached(std::vector<Ref<Fence>> &fences) noexcept
+static bool are_reached(Guards &fences) noexcept
 {
     std::erase_if(fences, [](const Ref<Fence> &fence) {
         try {
@@ -130,7 +147,7 @@ size_t Arena::admit_all(Device &device)
     }
     if (all.empty()) return 0;
     // The last fence of a stream stands behind the others of that stream.
-    std::vector<Ref<Fence>> last;
+    Guards last;
     try {
         for (const Waiting &each : all)
             for (const Ref<Fence> &fence : each.fences) {

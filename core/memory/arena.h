@@ -21,7 +21,8 @@ class GraphPool;
 
 class Arena {
 public:
-    Arena(MemoryCounters &counters, uint8_t lane, bool is_small, Ref<GraphPool> pool);
+    Arena(Device &device, MemoryCounters &counters, uint8_t lane, bool is_small,
+          Ref<GraphPool> pool);
     ~Arena();
     Arena(const Arena &) = delete;
     Arena &operator=(const Arena &) = delete;
@@ -34,11 +35,14 @@ public:
     // Returns a used block of exactly `size` bytes, or null. take_any() looks at every free block, which takes longer.
     Block *take(uint64_t size) noexcept;
     Block *take_any(uint64_t size) noexcept;
+    // Returns a block that was freed before the lane's fence of that number.
+    Block *take_freed_before(uint64_t size, uint64_t fence) noexcept;
     // Adds a segment and returns its first `size` bytes. Raises std::bad_alloc.
     Block *take_new(uint64_t address, uint64_t bytes, uint64_t size);
     void give(Block *block) noexcept;
-    // Keeps a block that other streams have used until the fences are reached. Raises std::bad_alloc.
-    void give_behind(Block *block, std::vector<Ref<Fence>> &&fences);
+    // Keeps a block that other streams have used until the fences are reached. Raises std::bad_alloc, and leaves the
+    // fences then.
+    void give_behind(Block *block, Guards &fences);
 
     // ---- for Growth, whose lock is held ----
     // Lets blocks serve whose fences are reached; returns how many.
@@ -93,7 +97,7 @@ private:
     friend class GraphPool;
     struct Waiting {
         Block *block;
-        std::vector<Ref<Fence>> fences;
+        Guards fences;
     };
     // The arena's lock, for which a thread spins first: it is held for less time than a sleep takes.
     class Lock {
@@ -114,6 +118,7 @@ private:
     bool take_fences(Device &device);
 
     MemoryCounters &counters_;
+    const std::atomic<uint64_t> &lane_fences_;
     Mutex mutex_{LockRank::kMemory};
     Space space_;
     std::list<Waiting> waiting_;
@@ -121,7 +126,7 @@ private:
 
     // Guarded by Growth's lock.
     uint64_t settled_ = 0, asked_ = 0, forgets_ = 0;
-    std::vector<Ref<Fence>> fences_;  // behind the work of the frees up to asked_
+    Guards fences_;  // behind the work of the frees up to asked_
     std::atomic<uint16_t> uses_{0};
 };
 

@@ -2,6 +2,8 @@
 // memory. The blocks of an extent fill it without gaps; each knows its neighbours (boundary tags).
 #pragma once
 
+#include "core/memory/guards.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -42,8 +44,11 @@ struct Block {
     // parent. A spare descriptor keeps the next spare one in `child`, a block in a magazine the next one there.
     Block *child = nullptr, *sibling = nullptr, *back = nullptr;
 
-    // The last free of any of its bytes, by its arena's clock: work of before may still use them.
-    uint64_t freed_at = 0;
+    Guards *guards = nullptr;  // of a used block: what stands behind its last uses elsewhere
+
+    // The last free of any of its bytes: work of before may still use them. By its arena's clock, and by the fences
+    // that its arena's lane had then.
+    uint64_t freed_at = 0, freed_behind = 0;
 
     uint64_t end() const { return address + size; }
     void *data() const { return reinterpret_cast<void *>(address); }

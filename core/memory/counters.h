@@ -22,6 +22,7 @@ enum class MemoryEvent {
     // Rungs of the ladder that served a request.
     kUsed,
     kMagazine,
+    kKnown,
     kGrow,
     kWait,
     kAllMagazines,

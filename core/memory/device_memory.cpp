@@ -21,7 +21,7 @@ void tell_wait(const Device &device, yoke_status status) noexcept
 
 Arena &DeviceMemory::make_arena(uint8_t lane, bool is_small)
 {
-    auto made = std::make_unique<Arena>(counters_, lane, is_small, nullptr);
+    auto made = std::make_unique<Arena>(device_, counters_, lane, is_small, nullptr);
     const Growth::Hold hold(growth_);
     std::atomic<Arena *> &place = arenas_[is_small][lane];
     if (Arena *known = place.load(std::memory_order_relaxed)) return *known;

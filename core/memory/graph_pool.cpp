@@ -9,8 +9,8 @@ Ref<GraphPool> GraphPool::make(Device &device, uint8_t lane)
 {
     const auto pool = Ref<GraphPool>::adopt(new GraphPool(device, lane));
     DeviceMemory &memory = memory_of(device);
-    auto small = std::make_unique<Arena>(memory.counters(), lane, true, pool);
-    auto large = std::make_unique<Arena>(memory.counters(), lane, false, pool);
+    auto small = std::make_unique<Arena>(device, memory.counters(), lane, true, pool);
+    auto large = std::make_unique<Arena>(device, memory.counters(), lane, false, pool);
     pool->small_ = small.get();
     pool->large_ = large.get();
     memory.retire_graphs();

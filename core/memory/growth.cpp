@@ -315,11 +315,26 @@ void Growth::give_back_idle() noexcept
     chunks_.destroy_spare();
 }
 
-// A graph's stream waits for no work from outside of the graph.
+// A graph's stream waits for no work from outside of the graph. A wait of the host's "stream" would be the host's own.
 Block *Growth::take_used(Arena &arena, uint64_t size)
 {
-    const bool asks = arena.pool.present() || alloc_conf().ask_fences;
+    const bool asks = arena.pool.present() || device_.host || alloc_conf().ask_fences;
     return (asks ? arena.admit_reached() : arena.admit_all(device_)) ? arena.take(size) : nullptr;
+}
+
+Block *Growth::take_known(Arena &arena, uint64_t size)
+{
+    if (arena.pool.present() || device_.host) return nullptr;
+    for (const auto &each : arenas_) {
+        if (each->lane == arena.lane || each->is_small != arena.is_small || each->pool.present())
+            continue;
+        const uint64_t fence = known_behind(device_, arena.lane, each->lane);
+        Block *const block = fence ? each->take_freed_before(size, fence) : nullptr;
+        if (!block) continue;
+        counters_.count(MemoryEvent::kSteal);
+        return block;
+    }
+    return nullptr;
 }
 
 Block *Growth::take_behind_waits(Arena &arena, uint64_t size)
@@ -342,33 +357,6 @@ Block *Growth::take_behind_waits(Arena &arena, uint64_t size)
         return block;
     }
     return nullptr;
-}
-
-Survey Growth::survey()
-{
-    Survey survey;
-    for (const auto &arena : arenas_) {
-        const Pool pool = pool_of(*arena);
-        if (arena->pool.present()) survey.graph_bytes += static_cast<int64_t>(arena->mapped);
-        arena->with_space([&](Space &space) {
-            space.free().each(1, [&](Block &run) {
-                const auto bytes = static_cast<int64_t>(run.size);
-                ++survey.split[pool].count;
-                if (run.extent->is_range)
-                    survey.releasable[pool] += chunks_.bytes_within(run.address, run.end());
-                else if (space.is_idle(*run.extent))
-                    survey.releasable[pool] += bytes;
-                if (arena->pool.present()) return true;
-                survey.free_by_lane[arena->lane] += bytes;
-                survey.largest = std::max(survey.largest, bytes);
-                return true;
-            });
-        });
-    }
-    survey.releasable[kLargePool] += chunks_.spare_bytes();
-    survey.split[kAllPools] = survey.split[kSmallPool] + survey.split[kLargePool];
-    survey.releasable[kAllPools] = survey.releasable[kSmallPool] + survey.releasable[kLargePool];
-    return survey;
 }
 
 std::vector<Arena::Mark> Growth::mark_wait() noexcept

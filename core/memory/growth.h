@@ -9,7 +9,6 @@
 #include "core/memory/backend_memory.h"
 #include "core/memory/chunks.h"
 #include "core/memory/counters.h"
-#include "core/memory/survey.h"
 
 #include <memory>
 #include <vector>
@@ -44,11 +43,11 @@ public:
     yoke_status grow(Arena &arena, uint64_t size, Block **block);
     // Returns a block of the arena's, in which blocks serve again that other streams have used, or null.
     Block *take_used(Arena &arena, uint64_t size);
+    // Returns a block of another stream's arena whose work the arena's stream comes behind already, or null.
+    Block *take_known(Arena &arena, uint64_t size);
     // Returns a block of any arena that serves the arena's stream once that waits for other streams, or null.
     Block *take_behind_waits(Arena &arena, uint64_t size);
 
-    // Looks at every free block.
-    Survey survey();
     const std::vector<std::unique_ptr<Arena>> &arenas() const noexcept { return arenas_; }
     const Chunks &chunks() const noexcept { return chunks_; }
 

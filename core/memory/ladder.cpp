@@ -23,21 +23,31 @@ bool Ladder::serves(MemoryEvent rung) noexcept
     return block_ != nullptr;
 }
 
-bool Ladder::try_cheap()
+bool Ladder::try_used()
 {
     if (!arena_) return false;
     Growth &growth = memory_.growth();
-    {
-        const Growth::Hold hold(growth);
-        block_ = growth.take_used(*arena_, size_);
-    }
-    if (serves(MemoryEvent::kUsed)) return true;
-    // Blocks of a few kilobytes that wait in magazines hold whole chunks.
-    ThreadCache *cache = arena_->is_small ? ThreadCache::of_thread() : nullptr;
+    const Growth::Hold hold(growth);
+    block_ = growth.take_used(*arena_, size_);
+    return serves(MemoryEvent::kUsed);
+}
+
+// Blocks of a few kilobytes that wait in magazines hold whole chunks.
+bool Ladder::try_own_magazines()
+{
+    ThreadCache *cache = arena_ && arena_->is_small ? ThreadCache::of_thread() : nullptr;
     if (!cache || cache->bytes_of(memory_.device()) < size_) return false;
     cache->drain(&memory_.device());
     block_ = arena_->take(size_);
     return serves(MemoryEvent::kMagazine);
+}
+
+bool Ladder::try_known()
+{
+    if (!arena_) return false;
+    const Growth::Hold hold(memory_.growth());
+    block_ = memory_.growth().take_known(*arena_, size_);
+    return serves(MemoryEvent::kKnown);
 }
 
 bool Ladder::try_grow()
@@ -96,9 +106,16 @@ bool Ladder::ask_host()
     return false;
 }
 
+Block *Ladder::climb_low()
+{
+    if (try_own_magazines() || try_known()) return block_;
+    if (try_grow()) serves(MemoryEvent::kGrow);
+    return block_;
+}
+
 Block *Ladder::climb()
 {
-    if (try_cheap()) return block_;
+    if (try_used() || try_own_magazines() || try_known()) return block_;
     if (try_grow()) return serves(MemoryEvent::kGrow), block_;
     if (try_waits()) return serves(MemoryEvent::kWait), block_;
     if (press()) return serves(pressed_to_), block_;

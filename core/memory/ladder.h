@@ -1,7 +1,8 @@
 // ladder.h: where a request finds memory once its arena has none at hand: each rung costs more than the one before.
 //
-//   blocks of the arena that other streams have used, if their fences are reached
+//   blocks of the arena that other streams have used, behind an inserted wait, or if their fences are reached
 //   what the thread keeps in its magazines
+//   blocks of other streams whose work this stream has waited for since they were freed
 //   growth: idle chunks of other arenas, then new memory
 // The backend has no more:
 //   blocks that serve after a wait of the stream, of this arena and of others
@@ -24,12 +25,16 @@ public:
     }
     // Returns a block of `size` bytes. Raises YOKE_E_OOM, and what the backend fails with otherwise.
     Block *climb();
+    // Returns null where a wait, memory of another thread or the host program's help would be needed.
+    Block *climb_low();
     static constexpr int kAsks = 3;  // of on_out_of_memory's functions for one request
 
 private:
     bool serves(MemoryEvent rung) noexcept;
     // Return true once block_ is there.
-    bool try_cheap();
+    bool try_used();
+    bool try_own_magazines();
+    bool try_known();
     bool try_grow();
     bool try_waits();
     // Gives back all that is idle on the device, and tries again.

@@ -25,9 +25,9 @@ Account *account_of(ThreadCache::Slot *slot) noexcept
     return slot ? &slot->account : nullptr;
 }
 
-// Returns a block of an arena: the graph's, or everybody's.
+// Returns a block of an arena: the graph's, or everybody's; null for an optional request alone.
 Block *take_cached(DeviceMemory &memory, ThreadCache::Slot *slot, GraphPool *pool, uint64_t bytes,
-                   uint8_t lane)
+                   uint8_t lane, bool is_optional)
 {
     Device &device = memory.device();
     const uint64_t size = rounded_size(bytes, device.info.alignment);
@@ -37,17 +37,20 @@ Block *take_cached(DeviceMemory &memory, ThreadCache::Slot *slot, GraphPool *poo
     if (!block) {
         Arena &arena = pool ? pool->arena(is_small) : memory.arena(lane, is_small);
         block = arena.take(size);
-        if (!block) block = Ladder(memory, &arena, bytes, size).climb();
+        if (!block) {
+            Ladder ladder(memory, &arena, bytes, size);
+            block = is_optional ? ladder.climb_low() : ladder.climb();
+            if (!block) return nullptr;
+        }
     }
     unpoison(device, block->data(), size);
     return block;
 }
 
-// Lets the block wait behind what other lanes were given so far; false on a failure.
-__attribute__((noinline)) bool keep_behind_uses(Device &device, Block *block,
-                                                uint16_t uses) noexcept
+// Lets the block wait behind its guards and what other lanes were given so far; false on a failure.
+__attribute__((noinline)) bool keep_behind_uses(Device &device, Block *block, uint16_t uses,
+                                                Guards &fences) noexcept
 {
-    std::vector<Ref<Fence>> fences;
     try {
         each_lane(device, uses, [&](uint8_t each) {
             if (each == block->arena->lane) return;
@@ -57,7 +60,7 @@ __attribute__((noinline)) bool keep_behind_uses(Device &device, Block *block,
         if (fences.empty())
             block->arena->give(block);
         else
-            block->arena->give_behind(block, std::move(fences));
+            block->arena->give_behind(block, fences);
     } catch (const std::exception &error) {
         log(LogLevel::kDebug, "%s: a block is waited for: %s", device.name.c_str(), error.what());
         return false;
@@ -74,8 +77,10 @@ __attribute__((noinline)) void give_to_arena(DeviceMemory &memory, Block *block,
     const uint8_t lane = block->lane;
     if (lane != arena.lane) uses |= lane_bit(lane);
     const bool keeps = no_caching.is_known_as(false);
-    if (uses && !keep_behind_uses(device, block, uses)) {
+    Guards guards = take_guards(block->guards);
+    if (uses && !keep_behind_uses(device, block, uses, guards)) {
         wait_for_uses(device, lane, uses);
+        wait_for(guards);
         arena.give(block);
     } else if (!uses) {
         arena.give(block);
@@ -94,7 +99,9 @@ void detail::drop_memory_cache(ThreadCache *cache) noexcept
     if (gives) empty_cache(nullptr);
 }
 
-Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
+// Inline: every request passes here.
+static inline __attribute__((always_inline)) Block *serve(Device &device, uint64_t bytes,
+                                                          uint8_t lane, bool is_optional)
 {
     if (bytes == 0) return nullptr;
     check_usable(device);
@@ -105,11 +112,14 @@ Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
     ThreadCache::Slot *const slot = ThreadCache::slot_of_thread(device);
     Block *block = nullptr;
     if (pool || is_caching()) {
-        block = take_cached(memory, slot, pool, bytes, lane);
+        block = take_cached(memory, slot, pool, bytes, lane, is_optional);
+        if (!block) return nullptr;
         block->capacity = block->size;
     } else {
         // Tools that watch memory see the first byte behind a block of the very size touched.
-        block = Ladder(memory, nullptr, bytes, bytes).climb();
+        Ladder ladder(memory, nullptr, bytes, bytes);
+        block = is_optional ? ladder.climb_low() : ladder.climb();
+        if (!block) return nullptr;
         block->capacity = bytes;
     }
     block->lane = lane;
@@ -118,12 +128,23 @@ Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
     return block;
 }
 
+Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane)
+{
+    return serve(device, bytes, lane, false);
+}
+
+Block *try_allocate_block(Device &device, uint64_t bytes, uint8_t lane)
+{
+    return serve(device, bytes, lane, true);
+}
+
 // Frees a block of the backend's own, or of a graph.
 static __attribute__((noinline)) void free_other(DeviceMemory &memory, Block *block, uint16_t uses,
                                                  Account *account) noexcept
 {
     const Amounts amounts = amounts_of(*block);
     const Pool kind = pool_of(*block);
+    wait_for(take_guards(block->guards));
     if (!block->arena) {
         memory.counters().count_free(account, kind, amounts);
         wait_for_uses(memory.device(), block->lane, uses);

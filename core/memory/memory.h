@@ -22,6 +22,8 @@ struct MemoryStats {
 // Returns a block of at least `bytes` (0 gives null), ordered on the stream of `lane`. Raises YOKE_E_OOM with what was
 // asked, what is allocated, reserved and free; YOKE_E_FORKED in a forked child.
 Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane);
+// Returns null where that would take more than memory which is at hand: a wait, or the host program's help.
+Block *try_allocate_block(Device &device, uint64_t bytes, uint8_t lane);
 
 // Gives a block back on the lane it was allocated on; null is ignored. `uses` are the other lanes whose work it served,
 // as a set of lane_bit(): it does not serve again before that work is done, or waited for by the stream that gets it.
@@ -63,7 +65,8 @@ namespace detail {
 // Of core/base/lent.h.
 void drop_memory_cache(ThreadCache *cache) noexcept;
 int64_t live_memory(Device &device, size_t most, std::vector<std::string> &names);
-yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out) noexcept;
+yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, uint32_t flags,
+                          void **out) noexcept;
 void free_scratch(void *handle, void *pointer, void *stream) noexcept;
 }  // namespace detail
 

@@ -16,19 +16,33 @@ namespace {
 // Blocks that are alive, by their address.
 PageTable &blocks = immortal<PageTable>();
 
+// Returns false without host memory; the block goes back then.
+bool note(Device &device, Block *block, BlockUse use) noexcept
+{
+    block->use = use;
+    block->device = &device;
+    if (blocks.note(block, ThreadCache::recent_of_thread())) return true;
+    block->use = BlockUse::kOther;
+    free_block(device, block);
+    return false;
+}
+
 // If the host has no memory to note the block, what waits in caches may be memory of the host: so a second try.
 void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 {
     for (bool is_last : {false, true}) {
         Block *block = allocate_block(device, bytes, lane);
-        block->use = use;
-        block->device = &device;
-        if (blocks.note(block, ThreadCache::recent_of_thread())) return block->data();
-        block->use = BlockUse::kOther;
-        free_block(device, block);
+        if (note(device, block, use)) return block->data();
         if (!is_last) empty_cache(nullptr);
     }
     throw std::bad_alloc();
+}
+
+// Returns null where memory is not at hand.
+void *try_alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
+{
+    Block *block = try_allocate_block(device, bytes, lane);
+    return block && note(device, block, use) ? block->data() : nullptr;
 }
 
 bool free(void *pointer, BlockUse use) noexcept
@@ -50,7 +64,8 @@ uint8_t lane_of_scratch(Device &device, void *stream)
 }  // namespace
 
 // A backend is C: what the allocator raises becomes a status here.
-yoke_status detail::alloc_scratch(void *handle, uint64_t bytes, void *stream, void **out) noexcept
+yoke_status detail::alloc_scratch(void *handle, uint64_t bytes, void *stream, uint32_t flags,
+                                  void **out) noexcept
 {
     Device *device = find_device(handle);
     if (!device)
@@ -60,8 +75,11 @@ yoke_status detail::alloc_scratch(void *handle, uint64_t bytes, void *stream, vo
         return YOKE_OK;
     }
     try {
-        *out = alloc(*device, bytes, lane_of_scratch(*device, stream), BlockUse::kScratch);
-        return YOKE_OK;
+        const uint8_t lane = lane_of_scratch(*device, stream);
+        const bool is_optional = flags & YOKE_SCRATCH_OPTIONAL;
+        *out = (is_optional ? try_alloc : alloc)(*device, bytes, lane, BlockUse::kScratch);
+        return *out ? YOKE_OK
+                    : set_backend_error(YOKE_E_OOM, 0, "no memory at hand for optional scratch");
     } catch (const Error &error) {
         return set_backend_error(error.status(), error.native_code(), error.what());
     } catch (const std::bad_alloc &) {

@@ -12,6 +12,7 @@ Block *Space::split(Block *block, uint64_t size) noexcept
     rest->extent = block->extent;
     rest->state = block->state;
     rest->freed_at = block->freed_at;
+    rest->freed_behind = block->freed_behind;
     rest->before = block;
     rest->behind = block->behind;
     (rest->behind ? rest->behind->before : rest->extent->last) = rest;
@@ -25,6 +26,7 @@ void Space::absorb_behind(Block *block) noexcept
     Block *const gone = block->behind;
     block->size += gone->size;
     block->freed_at = std::max(block->freed_at, gone->freed_at);
+    block->freed_behind = std::max(block->freed_behind, gone->freed_behind);
     block->behind = gone->behind;
     (block->behind ? block->behind->before : block->extent->last) = block;
     slab_.give(gone);
@@ -71,6 +73,17 @@ Block *Space::take_any(uint64_t size) noexcept
 {
     Block *found = nullptr;
     free_.each(size, [&found](Block &block) {
+        found = &block;
+        return false;
+    });
+    return found ? cut_front(found, size) : nullptr;
+}
+
+Block *Space::take_freed_before(uint64_t size, uint64_t fence) noexcept
+{
+    Block *found = nullptr;
+    free_.each(size, [&](Block &block) {
+        if (block.freed_behind >= fence) return true;
         found = &block;
         return false;
     });

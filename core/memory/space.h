@@ -34,6 +34,8 @@ public:
     // `size` may be missed: take_any() looks at all.
     Block *take(uint64_t size) noexcept;
     Block *take_any(uint64_t size) noexcept;
+    // Looks only at blocks that were freed before their lane's fence of that number.
+    Block *take_freed_before(uint64_t size, uint64_t fence) noexcept;
     // Returns a used block of the first `size` bytes of an idle extent.
     Block *take_first(Extent &extent, uint64_t size) noexcept;
     // Makes a used block free.

@@ -1,6 +1,7 @@
 #include "core/memory/statistics.h"
 
 #include "core/memory/device_memory.h"
+#include "core/memory/survey.h"
 
 #include <algorithm>
 #include <array>
@@ -47,6 +48,7 @@ constexpr EventKey kEvents[] = {
     {"cross_stream_steals", MemoryEvent::kSteal},
     {"rung.used_elsewhere", MemoryEvent::kUsed},
     {"rung.own_magazine", MemoryEvent::kMagazine},
+    {"rung.known_order", MemoryEvent::kKnown},
     {"rung.growth", MemoryEvent::kGrow},
     {"rung.inserted_wait", MemoryEvent::kWait},
     {"rung.all_magazines", MemoryEvent::kAllMagazines},
@@ -69,7 +71,7 @@ struct Look {
     static Survey walk(Growth &growth)
     {
         const Growth::Hold hold(growth);
-        return growth.survey();
+        return survey_of(growth);
     }
 
     MemoryCounters &counters;

@@ -8,6 +8,8 @@
 
 namespace yoke {
 
+class Growth;
+
 struct Survey {
     int64_t free_by_lane[kMaxLanes] = {};  // bytes of free blocks, graphs' left out
     int64_t largest = 0;                   // of these blocks
@@ -27,5 +29,8 @@ struct Survey {
         return sum - most;
     }
 };
+
+// Looks at every free block. The caller holds Growth's lock.
+Survey survey_of(const Growth &growth);
 
 }  // namespace yoke

@@ -3,6 +3,7 @@
 #include "core/base/pool.h"
 #include "core/base/tally.h"
 #include "core/memory/memory.h"
+#include "core/memory/pinned.h"
 #include "core/tensor/footprint.h"
 #include "core/tensor/live.h"
 
@@ -108,14 +109,26 @@ Ref<Storage> Storage::borrow(Device &device, void *data, uint64_t bytes, yoke_dr
         new (place) Storage(device, data, bytes, memory_lane(device), lender.release()));
 }
 
+void Storage::note_use(Ref<Fence> fence)
+{
+    if (void *pinned = lent_with(drop_pinned))
+        return use_pinned(*static_cast<PinnedBlock *>(pinned), std::move(fence));
+    if (is_borrowed_) return add_guard(lender_->guards, std::move(fence));
+    if (!block_) return;
+    add_guard(block_->guards, std::move(fence));
+    uses_.fetch_or(lane_bit(lane_), std::memory_order_relaxed);
+}
+
 void Storage::destroy() noexcept
 {
     if (!is_borrowed_) {
         free_block(*device, block_, uses_.load(std::memory_order_relaxed));
     } else {
+        const Guards guards = take_guards(lender_->guards);
         if (lender_->drop) {
             // Whoever lent it may use it again at once, so there our work must have come to its end.
             if (!device->host) wait_for_uses(*device, lane_, uses_.load(std::memory_order_relaxed));
+            wait_for(guards);
             lender_->drop(lender_->user);
         }
         delete lender_;

@@ -86,6 +86,8 @@ public:
         if (by != lane_ && !(uses_.load(std::memory_order_relaxed) & bit)) [[unlikely]]
             uses_.fetch_or(bit, std::memory_order_relaxed);
     }
+    // Work up to the fence reads or writes it.
+    void note_use(Ref<Fence> fence);
     // What `drop` was to be called with, or nullptr if the memory was not borrowed with it.
     void *lent_with(yoke_drop_fn drop) const noexcept
     {
@@ -115,6 +117,7 @@ private:
     struct Lender {
         yoke_drop_fn drop;
         void *user;
+        Guards *guards = nullptr;
     };
     Storage(Device &d, Block *block, uint64_t n, uint8_t lane) noexcept
         : device(&d),
@@ -134,8 +137,9 @@ private:
     // The bit that no address of a program has; the lowest will not do, since names lie anywhere.
     static constexpr uintptr_t kIsOrigin = uintptr_t{1} << 63;
     const bool is_borrowed_;
-    const uint8_t lane_;                // on whose stream it was allocated or borrowed
-    std::atomic<uint16_t> uses_{0};     // other lanes, as lane_bit() sets them
+    const uint8_t lane_;  // on whose stream it was allocated or borrowed
+    // Other lanes, as lane_bit() sets them; its own: its block has guards.
+    std::atomic<uint16_t> uses_{0};
     std::atomic<uintptr_t> writer_{0};  // the name of the last writer, or an Origin that knows it
     union {
         Block *block_;    // our own, or null

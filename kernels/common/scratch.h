@@ -21,10 +21,9 @@ public:
     Scratch &operator=(const Scratch &) = delete;
 
     // Once; of nothing too, so that what was reserved is never null.
-    yoke_status reserve(uint64_t bytes)
-    {
-        return kHost->scratch_alloc(launch_->device, bytes ? bytes : 1, launch_->stream, &data_);
-    }
+    yoke_status reserve(uint64_t bytes) { return take(bytes, 0); }
+    // For a call that has a way on without: YOKE_E_OOM where memory is not at hand.
+    yoke_status try_reserve(uint64_t bytes) { return take(bytes, YOKE_SCRATCH_OPTIONAL); }
     void *data() const { return data_; }
     template <class T>
     T *as() const
@@ -33,6 +32,12 @@ public:
     }
 
 private:
+    yoke_status take(uint64_t bytes, uint32_t flags)
+    {
+        return kHost->scratch_alloc(launch_->device, bytes ? bytes : 1, launch_->stream, flags,
+                                    &data_);
+    }
+
     const yoke_launch *launch_;
     void *data_ = nullptr;
 };

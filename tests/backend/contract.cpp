@@ -55,7 +55,7 @@ std::map<void *, uint64_t> &scratch_sizes()
 }
 std::mutex scratch_mutex;
 
-yoke_status scratch_alloc(void *device, uint64_t bytes, void *, void **out)
+yoke_status scratch_alloc(void *device, uint64_t bytes, void *, uint32_t, void **out)
 {
     const yoke_status status = table_of(device)->alloc(device, bytes, out);
     if (status != YOKE_OK) return status;

@@ -34,6 +34,7 @@ static void streams_of_the_cpu_run_at_once_in_the_caller(void)
     const int64_t shape = 3;
     yoke_stream *before = NULL, *side = NULL;
     yoke_tensor *x = floats(values, &shape, 1), *y = NULL;
+    yoke_event *event = NULL;
     int32_t idle = 0;
     OK(yoke_current_stream(cpu(), &before));
     OK(yoke_stream_create(cpu(), 3, &side));
@@ -44,6 +45,12 @@ static void streams_of_the_cpu_run_at_once_in_the_caller(void)
     OK(yoke_stream_synchronize(side));
     check_floats(y, doubled, 3);
     OK(yoke_tensor_record_stream(y, before));
+    OK(yoke_event_create(0, &event));
+    OK(yoke_tensor_record_use(y, event));
+    OK(yoke_event_record(event, side));
+    OK(yoke_tensor_record_use(y, event));
+    CHECK(yoke_tensor_record_use(y, NULL) == YOKE_E_VALUE);
+    yoke_event_release(event);
     OK(yoke_set_stream(before));
     yoke_tensor_release(x);
     yoke_tensor_release(y);

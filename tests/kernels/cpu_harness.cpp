@@ -33,7 +33,7 @@ static const char *config(const char *key)
     return strcmp(key, "YOKE_CPU_ISA") == 0 ? g_isa : nullptr;
 }
 
-static yoke_status scratch_alloc(void *, uint64_t bytes, void *, void **out)
+static yoke_status scratch_alloc(void *, uint64_t bytes, void *, uint32_t, void **out)
 {
     *out = malloc(bytes);
     return *out ? YOKE_OK : YOKE_E_OOM;

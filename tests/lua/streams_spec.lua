@@ -52,6 +52,8 @@ describe("streams", function()
         local c = yoke.current_stream(DEVICE)
         c:wait_stream(b)
         y:record_stream(b)
+        y:record_use(b:record_event())
+        fails("type", "event", y.record_use, y, b)
         assert.equal(14.0, (y + y)[0]:item())
     end)
 

@@ -113,6 +113,43 @@ def test_record_stream_takes_a_stream_of_the_tensors_device():
         x.record_stream(3)
 
 
+def test_record_use_takes_an_event_of_any_device():
+    x, s = yoke.ones(10, device=DEVICE), yoke.Stream(DEVICE)
+    x.record_use(yoke.Event())  # never recorded
+    event = s.record_event()
+    x.record_use(event)
+    x.record_use(event)
+    yoke.ones(3).record_use(event)
+    with pytest.raises(yoke.TypeError, match="event"):
+        x.record_use(s)
+    event.close()
+    with pytest.raises(yoke.ClosedError, match="closed"):
+        x.record_use(event)
+    before = yoke.memory_allocated(DEVICE)
+    del x
+    assert yoke.memory_allocated(DEVICE) < before
+    assert yoke.ones(10, device=DEVICE).tolist() == [1.0] * 10
+
+
+def test_memory_outlives_the_event_that_guards_it():
+    """A stream reads a tensor that is dropped at once; the event is recorded again on another stream meanwhile."""
+    reader, other, event = yoke.Stream(DEVICE), yoke.Stream(DEVICE), yoke.Event()
+    results = []
+    for i in range(30):
+        x = yoke.full((900,), float(i), device=DEVICE)
+        reader.wait_stream(yoke.current_stream(DEVICE))
+        with yoke.stream(reader):
+            results.append(x * 2)
+            event.record(reader)
+        x.record_use(event)
+        if i % 3 == 0:
+            event.record(other)
+        del x
+        yoke.full((900,), -1.0, device=DEVICE)
+    reader.synchronize()
+    assert [r[899].item() for r in results] == [2.0 * i for i in range(30)]
+
+
 def test_backward_runs_on_the_stream_of_its_caller():
     s = yoke.Stream(DEVICE)
     with yoke.stream(s):

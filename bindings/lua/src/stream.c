@@ -255,6 +255,15 @@ static int record_stream(lua_State *L)
     return 0;
 }
 
+static int record_use(lua_State *L)
+{
+    Binding *b = yl_binding(L);
+    const Target target = {b, "record_use", "event"};
+    yoke_event *event = yl_need_handle(L, target, 2, &kEvent);
+    yl_check(L, b, yoke_tensor_record_use(yl_tensor_arg(L, b, 1, "record_use", "self"), event));
+    return 0;
+}
+
 static int pin_memory(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -300,6 +309,7 @@ void yl_open_stream(lua_State *L, Binding *b)
                                          {"current_stream", current_stream},
                                          {NULL, NULL}};
     static const luaL_Reg tensor_methods[] = {{"record_stream", record_stream},
+                                              {"record_use", record_use},
                                               {"pin_memory", pin_memory},
                                               {"is_pinned", is_pinned},
                                               {NULL, NULL}};

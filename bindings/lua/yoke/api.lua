@@ -91,6 +91,10 @@ function Tensor:is_pinned() end
 ---@param stream yoke.Stream
 function Tensor:record_stream(stream) end
 
+---Tells that work which Yoke does not see uses the memory, and ends before an event.
+---@param event yoke.Event
+function Tensor:record_use(event) end
+
 ---Indexing by NumPy's rules: integers, {first, last, step} (false for none), "...", yoke.newaxis, integer tensors,
 ---masks and booleans. x[item] and x[{item, …}] are the same, and may be assigned to.
 ---@param ... integer|table|string|yoke.Tensor|boolean

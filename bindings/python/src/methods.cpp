@@ -133,6 +133,15 @@ PyObject *record_stream(PyObject *self, PyObject *stream)
     Py_RETURN_NONE;
 }
 
+PyObject *record_use(PyObject *self, PyObject *event)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"record_use", "self"});
+    yoke_event *end = tensor ? event_argument(event, {"record_use", "event"}) : nullptr;
+    if (!end) return nullptr;
+    if (yoke_tensor_record_use(tensor, end)) return raise_last_error();
+    Py_RETURN_NONE;
+}
+
 PyObject *detach(PyObject *self, PyObject *)
 {
     yoke_tensor *tensor = tensor_argument(self, {"detach", "self"});
@@ -316,6 +325,10 @@ PyMethodDef tensor_methods[] = {
      "record_stream($self, stream, /)\n--\n\n"
      "Tells that work which Yoke does not see uses the memory on a stream: it serves again after what\n"
      "the stream was given until the tensor goes."},
+    {"record_use", record_use, METH_O,
+     "record_use($self, event, /)\n--\n\n"
+     "Tells that work which Yoke does not see uses the memory, and ends before an event: it serves again\n"
+     "once the event is reached, or its next user's stream waits for the event."},
     {"detach", detach, METH_NOARGS,
      "detach($self, /)\n--\n\nThe same memory, cut off from the record of gradients."},
     {"requires_grad_", keywords(requires_grad), kKeywords,

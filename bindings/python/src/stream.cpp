@@ -243,17 +243,30 @@ void bind_event_class(py::module_ &module)
 
 }  // namespace
 
-yoke_stream *stream_argument(PyObject *object, const Place &place)
+// Returns the handle of an object of the class T, which `name` describes.
+template <class T>
+static auto handle_argument(PyObject *object, const Place &place, const char *kind)
+    -> decltype(T::handle)
 {
-    const Stream *stream = object_in<Stream>(object);
-    if (!stream) {
-        raise_type(place, "a Stream", object);
+    const T *found = object_in<T>(object);
+    if (!found) {
+        raise_type(place, kind, object);
         return nullptr;
     }
-    yoke_stream *handle = stream->handle;
-    if (!handle)
-        raise_error(YOKE_E_CLOSED, place.call, "argument '%s' is a closed stream", place.argument);
-    return handle;
+    if (!found->handle)
+        raise_error(YOKE_E_CLOSED, place.call, "argument '%s' is %s that is closed", place.argument,
+                    kind);
+    return found->handle;
+}
+
+yoke_stream *stream_argument(PyObject *object, const Place &place)
+{
+    return handle_argument<Stream>(object, place, "a Stream");
+}
+
+yoke_event *event_argument(PyObject *object, const Place &place)
+{
+    return handle_argument<Event>(object, place, "an Event");
 }
 
 void bind_streams(py::module_ &module)

@@ -1,4 +1,4 @@
-// stream.h: the Python class Stream as an argument.
+// stream.h: the Python classes Stream and Event as arguments.
 #pragma once
 
 #include "error.h"
@@ -7,7 +7,8 @@
 
 namespace yoke_python {
 
-// The handle of an argument; null with a TypeError or ClosedError set.
+// Return the handle of an argument; null with a TypeError or ClosedError set.
 yoke_stream *stream_argument(PyObject *object, const Place &place);
+yoke_event *event_argument(PyObject *object, const Place &place);
 
 }  // namespace yoke_python

@@ -752,6 +752,7 @@ typedef struct yoke_api {
     yoke_status (*memory_stats)(yoke_device *device, yoke_state **out);
     yoke_status (*reset_accumulated_memory_stats)(yoke_device *device);
     yoke_state *(*oom_details)(void);
+    yoke_status (*tensor_record_use)(yoke_tensor *tensor, yoke_event *event);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

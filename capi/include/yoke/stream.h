@@ -76,6 +76,12 @@ YOKE_API yoke_status yoke_current_stream(yoke_device *device, yoke_stream **out)
  * [any-thread] */
 YOKE_API yoke_status yoke_tensor_record_stream(yoke_tensor *tensor, yoke_stream *stream);
 
+/* Tells that work which Yoke does not see uses the tensor, and that it ends before this event, of any device: the
+ * memory serves again once the event is reached, or its next user's stream waits for the event. What a stream was given
+ * behind the event is not waited for, as it is after record_stream. An event that was never recorded changes nothing.
+ * [any-thread] */
+YOKE_API yoke_status yoke_tensor_record_use(yoke_tensor *tensor, yoke_event *event);
+
 /* ---- Events ------------------------------------------------------------------------------------------ */
 
 /* An event; `timing` 1 makes it keep the time. It belongs to the device on which it is first recorded, and

@@ -204,8 +204,9 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
                     const Plan &plan, int count, Results &results, bool *tuned)
 {
     Scratch scratch(launch);
-    if (const yoke_status status = scratch.reserve(largest_workspace(count, results)))
-        return status;
+    *tuned = false;
+    const yoke_status status = scratch.try_reserve(largest_workspace(count, results));
+    if (status) return status == YOKE_E_OOM ? YOKE_OK : status;
     Stopwatch watch(launch, kTunedProduct);
     Plan tried = plan;
     yoke_status lost = YOKE_OK;

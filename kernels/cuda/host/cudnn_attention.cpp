@@ -178,7 +178,7 @@ yoke_status Attention::find_room(const Parts &parts, Scratch &room, bool *has_ro
     if (!heads_.backward) return YOKE_OK;
     const AttentionHeads part = parts.first(heads_);
     const uint64_t sums = padded(part.rows() * sizeof(float));
-    const yoke_status status = room.reserve(sums + part.accumulator_bytes());
+    const yoke_status status = room.try_reserve(sums + part.accumulator_bytes());
     *has_room = status != YOKE_E_OOM;
     heads_.row_sum = room.data();
     heads_.accumulator = room.as<char>() + sums;
@@ -222,7 +222,7 @@ yoke_status Attention::copy_keys(CopyOperand copy, Scratch &room, bool *has_room
     if (!heads_.copies_keys) return YOKE_OK;
     const yoke_operand *o = launch_->operands;
     const uint64_t first = padded(static_cast<uint64_t>(o[2].numel) * 2);
-    const yoke_status status = room.reserve(first + static_cast<uint64_t>(o[3].numel) * 2);
+    const yoke_status status = room.try_reserve(first + static_cast<uint64_t>(o[3].numel) * 2);
     *has_room = status != YOKE_E_OOM;
     if (status) return status;
     heads_.data[1] = room.as<char>();

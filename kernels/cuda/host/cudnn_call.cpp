@@ -148,7 +148,7 @@ yoke_status CudnnCall::run(bool *has_room)
     const CudnnPlan *plan = &entry_->plan;
     for (;;) {
         Scratch scratch(launch_);
-        const yoke_status status = plan->workspace ? scratch.reserve(plan->workspace) : YOKE_OK;
+        const yoke_status status = plan->workspace ? scratch.try_reserve(plan->workspace) : YOKE_OK;
         if (!status) return execute(*plan, scratch.data());
         if (status != YOKE_E_OOM) return status;
         const uint64_t wanted = plan->workspace;

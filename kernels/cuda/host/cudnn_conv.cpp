@@ -178,7 +178,7 @@ yoke_status run_all(const yoke_launch *launch, CudnnWorker &worker, Conv conv, C
     Scratch room(launch);
     if (is_reordered(conv)) {
         const uint64_t size = conv.dtype == YOKE_F32 ? 4 : 2;
-        const yoke_status status = room.reserve(static_cast<uint64_t>(weight.numel) * size);
+        const yoke_status status = room.try_reserve(static_cast<uint64_t>(weight.numel) * size);
         *has_room = status != YOKE_E_OOM;
         if (status) return status;
         conv.weight = room.data();

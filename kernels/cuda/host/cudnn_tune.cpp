@@ -69,7 +69,7 @@ yoke_status CudnnCall::pass_by(const CudnnFailure &failure) const
 // False where memory lacks; what else fails is kept in *lost.
 bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
 {
-    const yoke_status status = bytes ? room.reserve(bytes) : YOKE_OK;
+    const yoke_status status = bytes ? room.try_reserve(bytes) : YOKE_OK;
     if (status == YOKE_E_OOM)
         tell_no_room("plans that want it are not measured");
     else

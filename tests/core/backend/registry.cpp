@@ -150,7 +150,7 @@ TEST(BackendRegistry, TheHostTableAnswersABackend)
     EXPECT_GE(host.num_threads(), 1);
     host.log(99, nullptr);
     void *block = nullptr;
-    EXPECT_EQ(host.scratch_alloc(&block, 64, nullptr, &block), YOKE_E_INTERNAL);
+    EXPECT_EQ(host.scratch_alloc(&block, 64, nullptr, 0, &block), YOKE_E_INTERNAL);
     expect_parts(take_backend_error(YOKE_E_INTERNAL, "scratch"), {"not open"});
 }
 

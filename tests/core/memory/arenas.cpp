@@ -242,6 +242,56 @@ TEST_P(Arenas, AFailureOfAnyEntryLosesNothing)
         }
 }
 
+// A script has one stream wait for another one. What was free there by then needs no other wait.
+TEST_P(Arenas, WhatAStreamHasWaitedForServesIt)
+{
+    const auto waits = [&] { return machine.hollow.calls(HollowEntry::event_wait); };
+    Block *late = machine.alloc(200 * kMiB, one->lane);
+    Block *between = machine.alloc(2 * kMiB, one->lane);  // so that the two are no one run
+    Block *early = freed(100 * kMiB, *one);
+    const Ref<Event> event = make_event(false);
+    record_event(*event, *one);
+    machine.use(*late, one->lane);
+    wait_event(*two, *event);
+    free_block(device, late);
+    const int64_t before = waits(), had = reserved();
+    Block *known = machine.alloc(90 * kMiB, two->lane);
+    EXPECT_EQ(reserved(), had);
+    EXPECT_EQ(waits(), before);
+    EXPECT_FALSE(machine.hollow.work().is_idle());
+    Block *unknown = machine.alloc(150 * kMiB, two->lane);
+    EXPECT_GT(reserved(), had) << "freed behind the event";
+    for (Block *block : {known, unknown}) {
+        machine.use(*block, two->lane);
+        free_block(device, block);
+    }
+    early = machine.alloc(100 * kMiB, one->lane);
+    free_block(device, early);
+    free_block(device, between);
+}
+
+// Nobody waits for what a kernel can do without.
+TEST_P(Arenas, AnOptionalRequestTakesWhatIsAtHandAlone)
+{
+    const int64_t waits = machine.hollow.calls(HollowEntry::event_wait);
+    Block *used = freed(600 * kMiB, *two);
+    EXPECT_EQ(try_allocate_block(device, 600 * kMiB, one->lane.id), nullptr);
+    EXPECT_EQ(machine.hollow.calls(HollowEntry::event_wait), waits);
+    EXPECT_FALSE(machine.hollow.work().is_idle());
+    const MemoryCounters &counters = memory_of(device).counters();
+    EXPECT_EQ(counters.events(MemoryEvent::kOutOfMemory), 0);
+    EXPECT_EQ(counters.events(MemoryEvent::kRetry), 0);
+    Block *fits = try_allocate_block(device, 300 * kMiB, one->lane.id);
+    ASSERT_NE(fits, nullptr);
+    free_block(device, fits);
+    machine.hollow.work().finish();
+    set_caching(false);
+    EXPECT_EQ(try_allocate_block(device, 2 * kGiB, one->lane.id), nullptr);
+    set_caching(true);
+    used = machine.alloc(600 * kMiB, one->lane);
+    free_block(device, used);
+}
+
 // The host's stream may end at any time, so a fence is what is waited for. Memory may be short for its event.
 TEST_P(Arenas, WithoutAFenceAStreamOfTheHostsIsWaitedForWithTheDevice)
 {

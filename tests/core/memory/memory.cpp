@@ -178,18 +178,21 @@ TEST_F(MemoryBlocks, SwitchingCachingOffBesideFreesLeavesNothingReserved)
     for (int round = 0; round < 40; ++round) {
         set_caching(true);
         std::atomic<bool> stops{false}, has_stopped{false}, ends{false};
+        std::atomic<int> frees{0};
         std::thread other([&] {
-            while (!stops) free(alloc(1000));
+            for (; !stops; ++frees) free(alloc(1000));
             has_stopped = true;
-            while (!ends) std::this_thread::yield();
+            has_stopped.notify_all();
+            ends.wait(false);
         });
-        for (int i = 0; i < 100 * (round % 7); ++i) std::this_thread::yield();
+        while (frees < 1000 * (round % 7)) std::this_thread::yield();
         set_caching(false);
         memory_of(device).give_back_idle();  // the switch does so for devices of the registry
         stops = true;
-        while (!has_stopped) std::this_thread::yield();
+        has_stopped.wait(false);
         EXPECT_EQ(memory_stats(device).reserved, 0);
         ends = true;
+        ends.notify_all();
         other.join();
     }
 }

@@ -1,4 +1,5 @@
 // Memory of a whole process: forks, threads, scratch of backends.
+#include "core/memory/device_memory.h"
 #include "core/memory/memory.h"
 #include "core/select/select.h"
 #include "tests/core/expect_error.h"
@@ -83,13 +84,16 @@ TEST(MemoryScratch, ABackendGetsScratchThroughTheHostTable)
         set_caching(true);  // with which sizes are rounded
         const yoke_host &host = detail::host_table();
         void *block = nullptr;
-        EXPECT_EQ(host.scratch_alloc(device.handle, 1000, nullptr, &block), YOKE_OK);
+        EXPECT_EQ(host.scratch_alloc(device.handle, 1000, nullptr, 0, &block), YOKE_OK);
         EXPECT_EQ(memory_stats(device).allocated, 1024);
         host.scratch_free(device.handle, block, nullptr);
         EXPECT_EQ(memory_stats(device).allocated, 0);
         fake.capacity = 0;
         set_caching(false);
-        EXPECT_EQ(host.scratch_alloc(device.handle, 1000, nullptr, &block), YOKE_E_OOM);
+        EXPECT_EQ(host.scratch_alloc(device.handle, 1000, nullptr, YOKE_SCRATCH_OPTIONAL, &block),
+                  YOKE_E_OOM);
+        EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kOutOfMemory), 0);
+        EXPECT_EQ(host.scratch_alloc(device.handle, 1000, nullptr, 0, &block), YOKE_E_OOM);
         expect_error(YOKE_E_OOM, {"softmax", "1000 bytes"},
                      [] { rethrow_backend_error(YOKE_E_OOM, "softmax"); });
     });

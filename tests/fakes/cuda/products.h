@@ -20,7 +20,7 @@ namespace yoke::test {
 inline const yoke_backend *g_table;
 inline int g_scratch;  // blocks that are in use
 
-inline yoke_status take_scratch(void *device, uint64_t bytes, void *, void **out) noexcept
+inline yoke_status take_scratch(void *device, uint64_t bytes, void *, uint32_t, void **out) noexcept
 {
     const yoke_status status = g_table->alloc(device, bytes, out);
     g_scratch += status == YOKE_OK;

@@ -29,7 +29,10 @@ constexpr const char *kMustMeet[] = {"served",
                                      "ended threads",
                                      "switches of caching",
                                      "forks",
-                                     "freed behind other streams"};
+                                     "freed behind other streams",
+                                     "uses up to an event",
+                                     "optional, served",
+                                     "optional, refused"};
 
 TEST(MemoryPrograms, KeepEveryPromise)
 {

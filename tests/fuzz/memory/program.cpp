@@ -29,6 +29,7 @@ private:
     void alloc_raw();
     void free_some();
     void use();
+    void use_up_to_event();
     void run_work();
     void wait_for_stream();
     void change_stream();
@@ -52,6 +53,7 @@ private:
     test::Machine &machine_ = scene_.machine;
     Device &device_ = machine_.device;
     std::vector<Live> &live_ = scene_.live;
+    const Ref<Event> events_[2] = {make_event(false), make_event(false)};
 };
 
 uint64_t Program::any_size()
@@ -85,9 +87,16 @@ void Program::alloc()
     const uint64_t bytes = any_size();
     Live live;
     live.graph = scene_.captured_by(worker);
-    const auto failure =
-        Scene::attempt(worker, [&] { live.handle = allocate_block(device_, bytes, lane.id); });
+    const bool is_optional = choices_.one_in(8);
+    const auto failure = Scene::attempt(worker, [&] {
+        live.handle = (is_optional ? try_allocate_block : allocate_block)(device_, bytes, lane.id);
+    });
+    if (is_optional) {
+        ++tally_[live.handle ? "optional, served" : "optional, refused"];
+        if (!live.handle) return;
+    }
     if (failure) return scene_.refuse(*failure, bytes, lane, worker);
+    ASSERT_NE(live.handle, nullptr);
     live.block = *live.handle;
     EXPECT_EQ(live.block.requested, bytes);
     EXPECT_TRUE(live.graph || is_caching() || live.block.size == bytes);
@@ -147,6 +156,25 @@ void Program::use()
     if (!is_own && !live.handle) return;  // a raw block is its owner's to order
     machine_.hollow.use(lane.native, live.block.address, live.block.size);
     if (!is_own) live.uses |= lane_bit(lane.id);
+}
+
+// Work of a stream uses a block and ends before an event, one of the core's or of a script.
+void Program::use_up_to_event()
+{
+    if (live_.empty()) return;
+    Live &live = live_[choices_.below(live_.size())];
+    if (!live.handle || (live.graph && live.graph->worker)) return;
+    Stream &stream = *scene_.streams[choices_.below(scene_.streams.size())];
+    const Ref<Event> &event = events_[choices_.below(std::size(events_))];
+    const bool is_script = choices_.one_in(2);
+    machine_.hollow.use(stream.lane.native, live.block.address, live.block.size);
+    const auto failure = Scene::attempt(scene_.any_worker(), [&] {
+        if (is_script) record_event(*event, stream);
+        add_guard(live.handle->guards, is_script ? Ref<Fence>::share(event->fence)
+                                                 : fence_behind(device_, stream.lane.id));
+    });
+    live.uses |= lane_bit(failure ? stream.lane.id : live.block.lane);
+    ++tally_["uses up to an event"];
 }
 
 void Program::run_work()
@@ -298,15 +326,16 @@ void Program::run()
         int weight;
     };
     static constexpr Weighed kSteps[] = {
-        {&Program::alloc, 60},         {&Program::alloc_raw, 12},
-        {&Program::free_some, 50},     {&Program::use, 45},
-        {&Program::run_work, 25},      {&Program::wait_for_stream, 12},
-        {&Program::empty, 3},          {&Program::change_stream, 3},
-        {&Program::end_thread, 3},     {&Program::begin_capture, 4},
-        {&Program::end_capture, 6},    {&Program::replay, 6},
-        {&Program::change_conf, 4},    {&Program::plan_failure, 8},
-        {&Program::reset_figures, 4},  {&Program::free_wrongly, 3},
-        {&Program::toggle_caching, 2}, {&Program::fork_child, 1}};
+        {&Program::alloc, 60},           {&Program::alloc_raw, 12},
+        {&Program::free_some, 50},       {&Program::use, 40},
+        {&Program::use_up_to_event, 10}, {&Program::run_work, 25},
+        {&Program::wait_for_stream, 12}, {&Program::empty, 3},
+        {&Program::change_stream, 3},    {&Program::end_thread, 3},
+        {&Program::begin_capture, 4},    {&Program::end_capture, 6},
+        {&Program::replay, 6},           {&Program::change_conf, 4},
+        {&Program::plan_failure, 8},     {&Program::reset_figures, 4},
+        {&Program::free_wrongly, 3},     {&Program::toggle_caching, 2},
+        {&Program::fork_child, 1}};
     int sum = 0;
     for (const Weighed &each : kSteps) sum += each.weight;
     for (uint64_t number = 0; !choices_.empty(); ++number) {

@@ -121,7 +121,7 @@ private:
         static std::map<void *, uint64_t> sizes;
         return sizes;
     }
-    static yoke_status scratch_alloc(void *device, uint64_t bytes, void *, void **out)
+    static yoke_status scratch_alloc(void *device, uint64_t bytes, void *, uint32_t, void **out)
     {
         const yoke_status status = table()->alloc(device, bytes, out);
         if (status == YOKE_OK) scratch()[*out] = bytes;

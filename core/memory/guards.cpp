@@ -1,0 +1,75 @@
+#include "core/memory/guards.h"
+
+#include "core/base/immortal.h"
+#include "core/memory/device_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <memory>
+#include <mutex>
+
+namespace yoke {
+
+namespace {
+
+// One lock for all guards: they are few, and each call holds the lock for a moment.
+struct GuardsLock {
+    Mutex mutex{LockRank::kOther};
+};
+GuardsLock &guards_lock = immortal<GuardsLock>();
+
+// Puts the fence among the guards; returns them all where there are so many that some may be reached.
+Guards put_guard(Guards *&guards, Ref<Fence> &fence)
+{
+    constexpr size_t kMostUnasked = 16;
+    const std::lock_guard lock(guards_lock.mutex);
+    if (!guards) guards = new Guards;
+    for (const Ref<Fence> &known : *guards)
+        if (known.get() == fence.get()) return {};
+    guards->push_back(std::move(fence));
+    const bool asks = guards->size() >= kMostUnasked && std::has_single_bit(guards->size());
+    return asks ? std::exchange(*guards, {}) : Guards();
+}
+
+// A fence that cannot be asked counts as not reached.
+bool is_surely_reached(const Ref<Fence> &fence) noexcept
+{
+    try {
+        return is_reached(*fence);
+    } catch (const std::exception &) {
+        return false;
+    }
+}
+
+}  // namespace
+
+void add_guard(Guards *&guards, Ref<Fence> fence)
+{
+    Guards asked = put_guard(guards, fence);
+    if (asked.empty()) return;
+    std::erase_if(asked, is_surely_reached);
+    try {
+        const std::lock_guard lock(guards_lock.mutex);
+        guards->insert(guards->end(), asked.begin(), asked.end());
+    } catch (...) {
+        wait_for(asked);
+        throw;
+    }
+}
+
+Guards take_guards(Guards *&guards) noexcept
+{
+    const std::unique_ptr<Guards> taken(std::exchange(guards, nullptr));
+    return taken ? std::move(*taken) : Guards();
+}
+
+void wait_for(const Guards &guards) noexcept
+{
+    for (const Ref<Fence> &fence : guards) {
+        const Device &device = fence->device;
+        tell_wait(device, device.backend->event_synchronize(device.handle, fence->event));
+    }
+}
+
+}  // namespace yoke

@@ -1,0 +1,19 @@
+// guards.h: fences behind the last uses of memory by work that Yoke does not see, such as a library's.
+#pragma once
+
+#include "core/device/stream.h"
+
+#include <vector>
+
+namespace yoke {
+
+using Guards = std::vector<Ref<Fence>>;
+
+// Adds a fence to a memory's guards, null at first; any thread may. Raises std::bad_alloc.
+void add_guard(Guards *&guards, Ref<Fence> fence);
+// Takes the guards of memory that has no user any more.
+Guards take_guards(Guards *&guards) noexcept;
+// The host waits for all of them. A failure is told by the next call.
+void wait_for(const Guards &guards) noexcept;
+
+}  // namespace yoke
