@@ -60,7 +60,8 @@ soak_hostile() {
     part "hosts that are short or end" ctest --test-dir build/release -L hostile -R '/(exits|exits_python|forks|allocations|allocations_python|allocations_lua|scopes|refused_threads|short_of_space|shared_objects.*)$' --output-on-failure || status=1
     return $status
 }
-# Files of strangers and programs of the allocator: numbered ones, and what libFuzzer finds in 10,000,000 and 100,000 runs.
+# Files of strangers and programs of the allocator: numbered ones, and what libFuzzer finds in 10,000,000 and 100,000
+# runs.
 soak_fuzz() {
     install_packages clang libclang-rt-dev libomp-dev
     build_preset fuzz fuzz_safetensors libfuzzer_safetensors libfuzzer_memory || return

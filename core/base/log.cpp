@@ -106,6 +106,15 @@ Ref<Sinks> present_sinks()
     return the_log.sinks;
 }
 
+void tell_sinks(LogLevel level, const char *message)
+{
+    const Ref<Sinks> now = present_sinks();
+    if (!now.present()) return;
+    for (const Ref<Sink> &sink : now->all) sink->say(level, message);
+}
+
+constinit thread_local LogLater *log_later = nullptr;  // the outermost one of the thread
+
 }  // namespace
 
 void set_log_callback(LogFn fn, void *user, yoke_drop_fn drop)
@@ -146,9 +155,29 @@ void log(LogLevel level, const char *format, ...) noexcept
         vsnprintf(message, sizeof message, format, args);
     }
     va_end(args);
-    const Ref<Sinks> now = present_sinks();
-    if (!now.present()) return;
-    for (const Ref<Sink> &sink : now->all) sink->say(level, message);
+    if (log_later) return log_later->keep(level, message);
+    tell_sinks(level, message);
+}
+
+LogLater::LogLater() noexcept
+{
+    if (!log_later) log_later = this;
+}
+
+LogLater::~LogLater()
+{
+    if (log_later != this) return;
+    log_later = nullptr;
+    for (const auto &[level, message] : lines_) tell_sinks(level, message.c_str());
+}
+
+void LogLater::keep(LogLevel level, const char *message) noexcept
+{
+    try {
+        lines_.emplace_back(level, message);
+    } catch (const std::bad_alloc &) {
+        return;
+    }
 }
 
 }  // namespace yoke

@@ -7,6 +7,10 @@
 
 #include "yoke/types.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace yoke {
 
 enum class LogLevel : int32_t { kError = 0, kWarn = 1, kInfo = 2, kDebug = 3 };
@@ -25,5 +29,20 @@ bool remove_log_callback(int64_t id);
 
 // Never raises; a message is cut at 2 KiB.
 __attribute__((format(printf, 2, 3))) void log(LogLevel level, const char *format, ...) noexcept;
+
+// Keeps what its thread logs, and tells it when it ends: for a lock that is held over calls of a backend, since a
+// callback may call anything. One within another one leaves the telling to that one. A line for which there is no
+// memory is lost.
+class LogLater {
+public:
+    LogLater() noexcept;
+    ~LogLater();
+    LogLater(const LogLater &) = delete;
+    LogLater &operator=(const LogLater &) = delete;
+    void keep(LogLevel level, const char *message) noexcept;
+
+private:
+    std::vector<std::pair<LogLevel, std::string>> lines_;
+};
 
 }  // namespace yoke

@@ -123,8 +123,14 @@ Ref<Fence> fence_behind(Device &device, uint8_t id)
     return lane.open ? make_fence(lane) : lane.behind;
 }
 
+bool is_left_behind(const Fence &fence) noexcept
+{
+    return !fence.device.host && is_forked_child();
+}
+
 bool is_reached(const Fence &fence)
 {
+    if (is_left_behind(fence)) return true;
     int32_t reached = 0;
     Device &device = fence.device;
     check_backend(device.backend->event_query(device.handle, fence.event, &reached), "event_query",
@@ -178,11 +184,11 @@ void wait_event(Stream &stream, const Event &event)
 {
     check_not_capturing("Stream.wait_event");
     Device &device = usable_device(stream);
+    const std::lock_guard lock(event.mutex);
     if (const Fence *fence = event.fence.load(std::memory_order_acquire))
         wait_fence_native(device, stream.lane.native, *fence);
-    const Lane *recorded = event.lane.load();
-    if (recorded && recorded->device == &device)
-        note_order(device, stream.lane.id, *recorded, event.number.load());
+    if (event.lane && event.lane->device == &device)
+        note_order(device, stream.lane.id, *event.lane, event.number);
 }
 
 Ref<Event> make_event(bool timing)
@@ -201,13 +207,15 @@ void record_event(Event &event, Stream &stream)
             YOKE_E_VALUE,
             "record_event: the event was first recorded on %s, and the stream is of %s; an event stays with one device, so make another",
             fence.device.name.c_str(), device.name.c_str());
+    const std::lock_guard lock(event.mutex);
     // Memory may wait for the record that this one replaces, so the new one must come later on any stream.
-    const Lane *before = event.lane.exchange(&stream.lane);
-    event.number = stream.lane.fences.fetch_add(1) + 1;
-    if (fence.use_count() > 1 && before && before != &stream.lane)
+    if (fence.use_count() > 1 && event.lane && event.lane != &stream.lane)
         wait_fence_native(device, stream.lane.native, fence);
+    const uint64_t number = stream.lane.fences.fetch_add(1) + 1;  // before the record, as a fence's
     check_backend(device.backend->event_record(device.handle, fence.event, stream.lane.native),
                   "event_record", device.name.c_str());
+    event.lane = &stream.lane;
+    event.number = number;
 }
 
 bool is_reached(const Event &event)

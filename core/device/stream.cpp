@@ -350,6 +350,11 @@ yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
         // No fence can be made. The memory that the caller frees next must not go back before its work has ended.
         yoke_status status = YOKE_OK;
         if (wait_for_whole(device, &status)) return status;
+        {
+            // While a graph of the device is captured. The lock keeps the host's stream alive.
+            const std::lock_guard lock(table.mutex);
+            if (lane.open) return backend.stream_synchronize(device.handle, lane.native);
+        }
         const auto *told = dynamic_cast<const Error *>(&error);
         return set_backend_error(told ? told->status() : YOKE_E_OOM, told ? told->native_code() : 0,
                                  error.what());

@@ -44,8 +44,11 @@ public:
     const Lane *const lane;
     const uint64_t number;  // among the lane's fences; given before the event is recorded
 
-    // Whether this one is reached only after `other`: work of one lane is done in order.
-    bool is_behind(const Fence &other) const noexcept { return lane && lane == other.lane; }
+    // Whether this fence covers what `other` stands behind: they are of one lane, and this one is the later one.
+    bool is_behind(const Fence &other) const noexcept
+    {
+        return lane && lane == other.lane && number > other.number;
+    }
 
 protected:
     void destroy() noexcept override;
@@ -66,9 +69,11 @@ struct yoke_event final : yoke::RefCounted {
     explicit yoke_event(bool timed) : timing(timed) {}
     const bool timing;
     std::atomic<yoke::Fence *> fence{nullptr};
-    // Of the last record: the stream's lane, and the number of the record among the lane's fences.
-    std::atomic<const yoke::Lane *> lane{nullptr};
-    std::atomic<uint64_t> number{0};
+    // The last record, which the lock keeps as it is while streams are made to wait for it: its stream's lane, and its
+    // number among the lane's fences.
+    mutable yoke::Mutex mutex{yoke::LockRank::kDevices};
+    const yoke::Lane *lane = nullptr;
+    uint64_t number = 0;
 
 protected:
     ~yoke_event() override;
@@ -145,7 +150,9 @@ uint8_t lane_of(Device &device, void *native);
 
 // Behind all work that was given to the lane so far; null where there is none to wait for.
 Ref<Fence> fence_behind(Device &device, uint8_t lane);
+// In a forked child the work of a device that was left behind counts as done: its memory here is a copy.
 bool is_reached(const Fence &fence);
+bool is_left_behind(const Fence &fence) noexcept;
 // The lane's stream, or the native one, does what follows after the fence; the caller goes on.
 void wait_fence(Device &device, uint8_t lane, const Fence &fence);
 void wait_fence_native(Device &device, void *native, const Fence &fence);

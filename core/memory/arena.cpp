@@ -138,35 +138,82 @@ size_t Arena::admit_reached() noexcept
     return reached.size();
 }
 
+// Returns the last fence of each stream among those of the blocks, and all others.
+static Guards latest_of(const std::list<Arena::Waiting> &waiting)
+{
+    Guards latest;
+    for (const Arena::Waiting &each : waiting)
+        for (const Ref<Fence> &fence : each.fences) {
+            const auto same = std::ranges::find_if(latest, [&](const Ref<Fence> &known) {
+                return known->lane && known->lane == fence->lane;
+            });
+            if (same == latest.end())
+                latest.push_back(fence);
+            else if (fence->is_behind(**same))
+                *same = fence;
+        }
+    return latest;
+}
+
+// Makes the lane wait for the fence; returns false where that cannot be done. A wait for another backend would be the
+// host's own, so such a fence is only asked.
+static bool comes_behind(Device &device, uint8_t lane, const Fence &fence) noexcept
+{
+    try {
+        if (is_left_behind(fence)) return true;
+        if (fence.device.backend != device.backend) return is_reached(fence);
+        wait_fence(device, lane, fence);
+        return true;
+    } catch (const std::exception &) {
+        return false;
+    }
+}
+
 size_t Arena::admit_all(Device &device)
 {
-    std::list<Waiting> all;
+    std::list<Waiting> all, kept;
     {
         const std::lock_guard lock(mutex_);
         all.swap(waiting_);
     }
     if (all.empty()) return 0;
-    // The last fence of a stream stands behind the others of that stream.
-    Guards last;
-    try {
-        for (const Waiting &each : all)
-            for (const Ref<Fence> &fence : each.fences) {
-                const auto same = std::ranges::find_if(
-                    last, [&](const Ref<Fence> &known) { return known->is_behind(*fence); });
-                if (same == last.end())
-                    last.push_back(fence);
-                else
-                    *same = fence;
-            }
-        for (const Ref<Fence> &fence : last) wait_fence(device, lane, *fence);
-    } catch (...) {
+    const auto put_back = [this](std::list<Waiting> &blocks) {
         const std::lock_guard lock(mutex_);
-        waiting_.splice(waiting_.begin(), all);
+        waiting_.splice(waiting_.begin(), blocks);
+    };
+    Guards failed;
+    try {
+        failed = latest_of(all);
+    } catch (...) {
+        put_back(all);
         throw;
     }
+    std::erase_if(failed,
+                  [&](const Ref<Fence> &fence) { return comes_behind(device, lane, *fence); });
+    const auto has_failed = [&](const Ref<Fence> &fence) {
+        return std::ranges::any_of(failed, [&](const Ref<Fence> &each) {
+            return each.get() == fence.get() || each->is_behind(*fence);
+        });
+    };
+    for (auto each = all.begin(); each != all.end();) {
+        const auto next = std::next(each);
+        if (std::ranges::any_of(each->fences, has_failed)) kept.splice(kept.end(), all, each);
+        each = next;
+    }
+    put_back(kept);
     const std::lock_guard lock(mutex_);
     settle_waiting(all);
     return all.size();
+}
+
+Guards Arena::foreign_fences(const Device &device)
+{
+    Guards foreign;
+    const std::lock_guard lock(mutex_);
+    for (const Waiting &each : waiting_)
+        for (const Ref<Fence> &fence : each.fences)
+            if (fence->device.backend != device.backend) foreign.push_back(fence);
+    return foreign;
 }
 
 template <class F>

@@ -47,8 +47,10 @@ public:
     // ---- for Growth, whose lock is held ----
     // Lets blocks serve whose fences are reached; returns how many.
     size_t admit_reached() noexcept;
-    // Makes the arena's stream wait for all blocks that wait, and lets them serve; returns how many.
+    // Makes the arena's stream wait for all blocks that wait, as far as it can, and lets them serve; returns how many.
     size_t admit_all(Device &device);
+    // Returns the fences of other backends that blocks wait for: the host alone can wait for these.
+    Guards foreign_fences(const Device &device);
     // Makes that stream wait for all work on what is free here.
     void order_behind(Device &device, uint8_t waiting_lane);
 
@@ -93,12 +95,14 @@ public:
     uint64_t next_range = 0;  // bytes of the range that comes next
     uint64_t mapped = 0;      // bytes of chunks and segments
 
-private:
-    friend class GraphPool;
+    // Block that was freed, and what it waits for.
     struct Waiting {
         Block *block;
         Guards fences;
     };
+
+private:
+    friend class GraphPool;
     // The arena's lock, for which a thread spins first: it is held for less time than a sleep takes.
     class Lock {
     public:

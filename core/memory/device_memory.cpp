@@ -33,10 +33,15 @@ Arena &DeviceMemory::make_arena(uint8_t lane, bool is_small)
 void DeviceMemory::wait_until_settled() noexcept
 {
     std::vector<Arena::Mark> marks;
-    {
+    Guards foreign;
+    try {
         const Growth::Hold hold(growth_);
         marks = growth_.mark_wait();
+        foreign = growth_.foreign_fences();
+    } catch (const std::bad_alloc &) {
+        foreign.clear();  // what waits for them goes on waiting
     }
+    wait_for(foreign);
     counters_.count(MemoryEvent::kSynchronize);
     tell_wait(device_, wait_for_device(device_));
     const Growth::Hold hold(growth_);

@@ -81,13 +81,16 @@ void GraphPool::give_up(DeviceMemory &memory) noexcept
                         block->child = kept;
                         kept = block;
                     }
+            Amounts freed[2];
             while (kept) {
                 Block *const next = kept->child;
                 kept->is_kept = false;
-                memory.counters().count_free(nullptr, pool_of(*kept), amounts_of(*kept));
+                freed[pool_of(*kept)] += amounts_of(*kept);
                 arena->settle(kept);
                 kept = next;
             }
+            for (const Pool pool : {kSmallPool, kLargePool})
+                if (freed[pool].count) memory.counters().count_free(nullptr, pool, freed[pool]);
         });
     }
 }

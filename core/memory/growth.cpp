@@ -322,12 +322,27 @@ Block *Growth::take_used(Arena &arena, uint64_t size)
     return (asks ? arena.admit_reached() : arena.admit_all(device_)) ? arena.take(size) : nullptr;
 }
 
+Block *Growth::take_reached(Arena &arena, uint64_t size)
+{
+    arena.admit_reached();
+    return arena.take_any(size);
+}
+
+Guards Growth::foreign_fences() const
+{
+    Guards all;
+    for (const auto &arena : arenas_) {
+        const Guards fences = arena->foreign_fences(device_);
+        all.insert(all.end(), fences.begin(), fences.end());
+    }
+    return all;
+}
+
 Block *Growth::take_known(Arena &arena, uint64_t size)
 {
     if (arena.pool.present() || device_.host) return nullptr;
     for (const auto &each : arenas_) {
-        if (each->lane == arena.lane || each->is_small != arena.is_small || each->pool.present())
-            continue;
+        if (each->lane == arena.lane || each->pool.present()) continue;
         const uint64_t fence = known_behind(device_, arena.lane, each->lane);
         Block *const block = fence ? each->take_freed_before(size, fence) : nullptr;
         if (!block) continue;

@@ -5,6 +5,7 @@
 // they are, and go back to the backend as a whole.
 #pragma once
 
+#include "core/base/log.h"
 #include "core/memory/arena.h"
 #include "core/memory/backend_memory.h"
 #include "core/memory/chunks.h"
@@ -32,6 +33,7 @@ public:
         Hold &operator=(const Hold &) = delete;
 
     private:
+        const LogLater later_;  // what a backend logs is told once the lock is free
         Growth &growth_;
     };
 
@@ -43,6 +45,8 @@ public:
     yoke_status grow(Arena &arena, uint64_t size, Block **block);
     // Returns a block of the arena's, in which blocks serve again that other streams have used, or null.
     Block *take_used(Arena &arena, uint64_t size);
+    // Returns a block of the arena's own in which blocks serve again whose fences are reached, or null.
+    Block *take_reached(Arena &arena, uint64_t size);
     // Returns a block of another stream's arena whose work the arena's stream comes behind already, or null.
     Block *take_known(Arena &arena, uint64_t size);
     // Returns a block of any arena that serves the arena's stream once that waits for other streams, or null.
@@ -51,6 +55,8 @@ public:
     const std::vector<std::unique_ptr<Arena>> &arenas() const noexcept { return arenas_; }
     const Chunks &chunks() const noexcept { return chunks_; }
 
+    // Returns the fences of other backends that blocks wait for.
+    Guards foreign_fences() const;
     // Around a wait for the whole device, which is done without the lock. Without host memory nothing is marked.
     std::vector<Arena::Mark> mark_wait() noexcept;
     void note_waited(const std::vector<Arena::Mark> &marks) noexcept;

@@ -23,8 +23,12 @@ GuardsLock &guards_lock = immortal<GuardsLock>();
 Guards put_guard(Guards *&guards, Ref<Fence> &fence)
 {
     constexpr size_t kMostUnasked = 16;
+    auto first = std::make_unique<Guards>(1, fence);
     const std::lock_guard lock(guards_lock.mutex);
-    if (!guards) guards = new Guards;
+    if (!guards) {
+        guards = first.release();
+        return {};
+    }
     for (const Ref<Fence> &known : *guards)
         if (known.get() == fence.get()) return {};
     guards->push_back(std::move(fence));
@@ -67,6 +71,7 @@ Guards take_guards(Guards *&guards) noexcept
 void wait_for(const Guards &guards) noexcept
 {
     for (const Ref<Fence> &fence : guards) {
+        if (is_left_behind(*fence)) continue;
         const Device &device = fence->device;
         tell_wait(device, device.backend->event_synchronize(device.handle, fence->event));
     }

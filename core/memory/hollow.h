@@ -94,7 +94,14 @@ public:
     int64_t calls(HollowEntry entry) const { return calls_[static_cast<size_t>(entry)]; }
     int64_t calls() const;  // of all entries
 
-    // Not to be used while another thread calls an entry.
+    // Runs f while no thread is in an entry.
+    template <class F>
+    void with_lock(const F &f)
+    {
+        const std::lock_guard lock(mutex_);
+        f();
+    }
+    // Not to be used while another thread may call an entry, but with the lock.
     HollowMemory &memory() { return memory_; }
     HollowWork &work() { return work_; }
 

@@ -42,6 +42,14 @@ bool Ladder::try_own_magazines()
     return serves(MemoryEvent::kMagazine);
 }
 
+bool Ladder::try_reached()
+{
+    if (!arena_) return false;
+    const Growth::Hold hold(memory_.growth());
+    block_ = memory_.growth().take_reached(*arena_, size_);
+    return serves(MemoryEvent::kUsed);
+}
+
 bool Ladder::try_known()
 {
     if (!arena_) return false;
@@ -108,15 +116,16 @@ bool Ladder::ask_host()
 
 Block *Ladder::climb_low()
 {
-    if (try_own_magazines() || try_known()) return block_;
-    if (try_grow()) serves(MemoryEvent::kGrow);
-    return block_;
+    if (try_own_magazines()) return block_;
+    if (try_grow()) return serves(MemoryEvent::kGrow), block_;
+    return try_reached() || try_known() ? block_ : nullptr;
 }
 
 Block *Ladder::climb()
 {
-    if (try_used() || try_own_magazines() || try_known()) return block_;
+    if (try_used() || try_own_magazines()) return block_;
     if (try_grow()) return serves(MemoryEvent::kGrow), block_;
+    if (try_known()) return block_;
     if (try_waits()) return serves(MemoryEvent::kWait), block_;
     if (press()) return serves(pressed_to_), block_;
     if (ask_host()) return block_;

@@ -2,9 +2,9 @@
 //
 //   blocks of the arena that other streams have used, behind an inserted wait, or if their fences are reached
 //   what the thread keeps in its magazines
-//   blocks of other streams whose work this stream has waited for since they were freed
 //   growth: idle chunks of other arenas, then new memory
 // The backend has no more:
+//   blocks of other streams whose work this stream has waited for since they were freed
 //   blocks that serve after a wait of the stream, of this arena and of others
 //   every thread's magazines
 //   idle memory of all arenas, once the device has done its work
@@ -34,6 +34,7 @@ private:
     // Return true once block_ is there.
     bool try_used();
     bool try_own_magazines();
+    bool try_reached();
     bool try_known();
     bool try_grow();
     bool try_waits();

@@ -106,6 +106,7 @@ static inline __attribute__((always_inline)) Block *serve(Device &device, uint64
     if (bytes == 0) return nullptr;
     check_usable(device);
     DeviceMemory &memory = memory_of(device);
+    if (bytes > kMaxBlock && is_optional) return nullptr;
     if (bytes > kMaxBlock) fail_oom(memory, bytes, "no device is that large");
     GraphPool *pool = GraphPool::of_thread();
     if (pool && &pool->device() != &device) pool = nullptr;

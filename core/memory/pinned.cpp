@@ -4,11 +4,13 @@
 #include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/device/late.h"
+#include "core/memory/guards.h"
 #include "core/memory/memory.h"
 #include "core/memory/sizes.h"
 #include "core/select/select.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <mutex>
 
@@ -65,8 +67,7 @@ void give_back(PinnedBlock *block) noexcept
     Device &device = *block->device;
     if (device.host || !is_forked_child()) {
         const yoke_backend &backend = *device.backend;
-        for (const Ref<Fence> &fence : block->fences)
-            static_cast<void>(backend.event_synchronize(fence->device.handle, fence->event));
+        wait_for(block->fences);
         const yoke_status status = backend.host_free(device.handle, block->data, block->capacity);
         if (status != YOKE_OK && !tell_loss(device, status, "host_free"))
             log(LogLevel::kError, "%s: %llu bytes of pinned memory could not be given back",
@@ -101,12 +102,18 @@ namespace {
 
 void add_fence(PinnedBlock &block, Ref<Fence> fence)
 {
-    for (Ref<Fence> &known : block.fences)
+    constexpr size_t kMostUnasked = 16;
+    for (Ref<Fence> &known : block.fences) {
+        if (known.get() == fence.get() || known->is_behind(*fence)) return;
         if (fence->is_behind(*known)) {
             known = std::move(fence);
             return;
         }
+    }
     block.fences.push_back(std::move(fence));
+    // Events of scripts are of no lane.
+    if (block.fences.size() >= kMostUnasked && std::has_single_bit(block.fences.size()))
+        is_ready(block);
 }
 
 }  // namespace

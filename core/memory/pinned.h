@@ -22,8 +22,7 @@ struct PinnedBlock {
 // At least `bytes` (not 0). Raises YOKE_E_OOM, YOKE_E_UNSUPPORTED where the device needs or knows no pinned memory.
 PinnedBlock *allocate_pinned(Device &device, uint64_t bytes);
 
-// Keeps the block from its next use until the fence is reached. Where several threads may call it for one block, a
-// fence must not be older than one of its lane that is known: take the other function.
+// Keeps the block from its next use until the fence is reached.
 void use_pinned(PinnedBlock &block, Ref<Fence> fence);
 // Keeps the block from its next use until the device has done what its current stream was given.
 void use_pinned(PinnedBlock &block, Device &device);

@@ -1,5 +1,6 @@
 // Virtual memory by the driver's cuMem calls. CUDA lets a chunk be mapped twice and freed while it is
 // mapped; the contract does not, so each chunk has a record here.
+#include <atomic>
 #include <mutex>
 #include <new>
 
@@ -45,13 +46,50 @@ Chunk *find_mapped(CUdeviceptr begin, uint64_t bytes)
     return chunk_of(g_mapped.find(begin, bytes));
 }
 
+uint64_t bit_of(int number)
+{
+    return uint64_t{1} << number;
+}
+
+bool can(const Device &device, CUdevice_attribute what)
+{
+    int value = 0;
+    return !driver().call.cuDeviceGetAttribute(&value, what, device.number) && value;
+}
+
+// Devices, by CUDA's numbers, whose driver refused chunks for others: a container may forbid what the card can.
+std::atomic<uint64_t> g_plain{0};
+
+// Where the device can, other processes may be given a chunk, which cudaIpcGetMemHandle refuses to do, and network
+// cards may read it.
 CUmemAllocationProp properties(const Device &device)
 {
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = device.number;
+    if (g_plain.load(std::memory_order_relaxed) & bit_of(device.number)) return prop;
+    if (can(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+        prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (can(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
+        prop.allocFlags.gpuDirectRDMACapable = 1;
     return prop;
+}
+
+CUresult create(const Device &device, uint64_t bytes, CUmemGenericAllocationHandle *handle)
+{
+    CUmemAllocationProp prop = properties(device);
+    const CUresult error = driver().call.cuMemCreate(handle, bytes, &prop, 0);
+    const bool is_forbidden =
+        error == CUDA_ERROR_NOT_PERMITTED || error == CUDA_ERROR_NOT_SUPPORTED;
+    if (!is_forbidden || !(prop.requestedHandleTypes || prop.allocFlags.gpuDirectRDMACapable))
+        return error;
+    log_failure(
+        device, error,
+        "cuMemCreate of memory that other processes and network cards may use; it is made without");
+    g_plain.fetch_or(bit_of(device.number), std::memory_order_relaxed);
+    prop = properties(device);
+    return driver().call.cuMemCreate(handle, bytes, &prop, 0);
 }
 
 yoke_status granularity(const Scope &scope, uint64_t *bytes)
@@ -64,11 +102,6 @@ yoke_status granularity(const Scope &scope, uint64_t *bytes)
         return status;
     *bytes = found;
     return YOKE_OK;
-}
-
-uint64_t bit_of(int number)
-{
-    return uint64_t{1} << number;
 }
 
 // Lets devices use a mapped chunk, a bit for each.
@@ -157,10 +190,9 @@ yoke_status vmm_create(void *device, uint64_t bytes, uint64_t *chunk)
         new (std::nothrow) Chunk{{0, 1, nullptr}, {0, bytes, nullptr}, scope.device().number, 0};
     if (!made) return scope.refuse(YOKE_E_OOM, "no host memory for a chunk's record");
     made->id.owner = made->place.owner = made;
-    const CUmemAllocationProp prop = properties(scope.device());
     if (const yoke_status status =
-            scope.check(driver().call.cuMemCreate(&made->handle, bytes, &prop, 0),
-                        "cuMemCreate of %llu bytes", static_cast<Count>(bytes))) {
+            scope.check(create(scope.device(), bytes, &made->handle), "cuMemCreate of %llu bytes",
+                        static_cast<Count>(bytes))) {
         delete made;
         return status;
     }

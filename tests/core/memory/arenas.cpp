@@ -1,8 +1,8 @@
 // How arenas of several streams share the memory of one device: core/memory/growth.cpp, ladder.cpp.
+#include "tests/core/memory/arenas.h"
 #include "core/memory/graph_pool.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/memory/conf.h"
-#include "tests/core/memory/machine.h"
 #include "tests/core/memory/units.h"
 
 #include <random>
@@ -10,34 +10,11 @@
 namespace yoke {
 namespace {
 
+using test::Arenas;
 using test::Conf;
 using test::expect_error;
 using test::kGiB;
 using test::kMiB;
-using test::Machine;
-
-class Arenas : public testing::TestWithParam<bool> {
-protected:
-    Arenas()
-        : machine({.capacity = kGiB, .has_virtual_memory = GetParam(), .runs_at_once = false}),
-          device(machine.device)
-    {
-    }
-    int64_t reserved() { return memory_stats(device).reserved; }
-
-    // Frees a block of the first stream while work of `user` uses it.
-    Block *freed(uint64_t bytes, const Stream &user)
-    {
-        Block *block = machine.alloc(bytes, one->lane);
-        machine.use(*block, user.lane);
-        free_block(device, block, &user == one.get() ? 0 : lane_bit(user.lane.id));
-        return block;
-    }
-
-    Machine machine;
-    Device &device;
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
-};
 
 TEST_P(Arenas, MemoryThatIsIdleOnOneStreamServesAnother)
 {
@@ -240,73 +217,6 @@ TEST_P(Arenas, AFailureOfAnyEntryLosesNothing)
             if (nth % 4 == 0) empty_cache(&device);
             EXPECT_EQ(reserved(), static_cast<int64_t>(machine.hollow.memory().used()));
         }
-}
-
-// A script has one stream wait for another one. What was free there by then needs no other wait.
-TEST_P(Arenas, WhatAStreamHasWaitedForServesIt)
-{
-    const auto waits = [&] { return machine.hollow.calls(HollowEntry::event_wait); };
-    Block *late = machine.alloc(200 * kMiB, one->lane);
-    Block *between = machine.alloc(2 * kMiB, one->lane);  // so that the two are no one run
-    Block *early = freed(100 * kMiB, *one);
-    const Ref<Event> event = make_event(false);
-    record_event(*event, *one);
-    machine.use(*late, one->lane);
-    wait_event(*two, *event);
-    free_block(device, late);
-    const int64_t before = waits(), had = reserved();
-    Block *known = machine.alloc(90 * kMiB, two->lane);
-    EXPECT_EQ(reserved(), had);
-    EXPECT_EQ(waits(), before);
-    EXPECT_FALSE(machine.hollow.work().is_idle());
-    Block *unknown = machine.alloc(150 * kMiB, two->lane);
-    EXPECT_GT(reserved(), had) << "freed behind the event";
-    for (Block *block : {known, unknown}) {
-        machine.use(*block, two->lane);
-        free_block(device, block);
-    }
-    early = machine.alloc(100 * kMiB, one->lane);
-    free_block(device, early);
-    free_block(device, between);
-}
-
-// Nobody waits for what a kernel can do without.
-TEST_P(Arenas, AnOptionalRequestTakesWhatIsAtHandAlone)
-{
-    const int64_t waits = machine.hollow.calls(HollowEntry::event_wait);
-    Block *used = freed(600 * kMiB, *two);
-    EXPECT_EQ(try_allocate_block(device, 600 * kMiB, one->lane.id), nullptr);
-    EXPECT_EQ(machine.hollow.calls(HollowEntry::event_wait), waits);
-    EXPECT_FALSE(machine.hollow.work().is_idle());
-    const MemoryCounters &counters = memory_of(device).counters();
-    EXPECT_EQ(counters.events(MemoryEvent::kOutOfMemory), 0);
-    EXPECT_EQ(counters.events(MemoryEvent::kRetry), 0);
-    Block *fits = try_allocate_block(device, 300 * kMiB, one->lane.id);
-    ASSERT_NE(fits, nullptr);
-    free_block(device, fits);
-    machine.hollow.work().finish();
-    set_caching(false);
-    EXPECT_EQ(try_allocate_block(device, 2 * kGiB, one->lane.id), nullptr);
-    set_caching(true);
-    used = machine.alloc(600 * kMiB, one->lane);
-    free_block(device, used);
-}
-
-// The host's stream may end at any time, so a fence is what is waited for. Memory may be short for its event.
-TEST_P(Arenas, WithoutAFenceAStreamOfTheHostsIsWaitedForWithTheDevice)
-{
-    void *native = nullptr;
-    ASSERT_EQ(machine.hollow.table().stream_create(device.handle, 0, &native), YOKE_OK);
-    const Ref<Stream> host = wrap_stream(device, native);
-    set_caching(false);
-    for (const auto entry : {HollowEntry::event_create, HollowEntry::event_record}) {
-        Block *block = machine.alloc(kMiB, one->lane);
-        machine.use(*block, host->lane);
-        machine.hollow.fail_at(entry, 1, YOKE_E_OOM);
-        free_block(device, block, lane_bit(host->lane.id));
-        EXPECT_TRUE(machine.hollow.work().is_idle());
-        machine.hollow.fail_at(entry, 0, YOKE_OK);
-    }
 }
 
 // Work and requests of four streams at random, in an order of the work that is drawn too.

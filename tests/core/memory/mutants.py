@@ -54,10 +54,11 @@ CONDITIONS = [
     ("free_runs.cpp", "lowest && lowest->size >= size", "false"),
     ("free_runs.cpp", "next_bin(bin + 1)", "-1"),
     ("free_runs.cpp", "if (b->address < a->address)", "if (false)"),
-    ("ladder.cpp", "if (try_used() || try_own_magazines() || try_known()) return block_;", ""),
+    ("ladder.cpp", "if (try_used() || try_own_magazines()) return block_;", ""),
     ("ladder.cpp", "if (try_used() || try_own", "if (try_own"),
-    ("ladder.cpp", "try_used() || try_own_magazines() || try_known()", "try_used() || try_own_magazines()"),
-    ("ladder.cpp", "if (try_own_magazines() || try_known()) return block_;", ""),
+    ("ladder.cpp", "if (try_own_magazines()) return block_;", ""),
+    ("ladder.cpp", "if (try_known()) return block_;", ""),
+    ("ladder.cpp", "return try_reached() || try_known() ? block_ : nullptr;", "return nullptr;"),
     ("ladder.cpp", "if (try_waits()) return serves(MemoryEvent::kWait), block_;", ""),
     ("ladder.cpp", "if (press()) return serves(pressed_to_), block_;", ""),
     ("ladder.cpp", "if (ask_host()) return block_;", ""),
@@ -90,7 +91,10 @@ CONDITIONS = [
     ("counters.cpp", "lap_peak_ = std::max(lap_peak_, reached.of[kAllPools].bytes);", ""),
     ("counters.cpp", "active_peak_.raise_to(active);", ""),
     ("counters.cpp", "reserved_peak_.raise_to(reserved_);", ""),
-    ("event.cpp", "if (fence.use_count() > 1 && before", "if (false && before"),
+    ("event.cpp", "if (fence.use_count() > 1 && event.lane", "if (false && event.lane"),
+    ("arena.cpp", "else if (fence->is_behind(**same))", "else if (false)"),
+    ("arena.cpp", "else if (fence->is_behind(**same))", "else"),
+    ("arena.cpp", "if (std::ranges::any_of(each->fences, has_failed)) kept", "if (false) kept"),
     ("event.cpp", "return lane.open ? make_fence(lane) : lane.behind;", "return lane.behind;"),
     ("stream.cpp", "if (wait_for_whole(device, &status)) return status;", ""),
 ]
@@ -98,16 +102,19 @@ CONDITIONS = [
 EQUIVALENT = {}
 
 
+SOURCES = {path: (ROOT / path).read_text() for path in FILES}
+
+
 class Mutant:
     def __init__(self, path, begin, end, text):
         self.path, self.begin, self.end, self.text = path, begin, end, text
 
     def source(self):
-        whole = (ROOT / self.path).read_text()
+        whole = SOURCES[self.path]
         return whole[:self.begin] + self.text + whole[self.end:]
 
     def __str__(self):
-        whole = (ROOT / self.path).read_text()
+        whole = SOURCES[self.path]
         line = whole.count("\n", 0, self.begin) + 1
         return f"{self.path}:{line}: {' '.join(whole[self.begin:self.end].split())} -> {self.text or 'nothing'}"
 
@@ -115,7 +122,7 @@ class Mutant:
 def statements():
     for path in FILES:
         at = 0
-        for line in (ROOT / path).read_text().splitlines(keepends=True):
+        for line in SOURCES[path].splitlines(keepends=True):
             found = STATEMENT.match(line.rstrip("\n"))
             if found and not line.lstrip().startswith(("return", "//")):
                 yield Mutant(path, at + found.start(1), at + found.end(1), "static_cast<void>(0)")
@@ -125,7 +132,7 @@ def statements():
 def conditions():
     for name, text, instead in CONDITIONS:
         path = next(p for p in FILES if p.endswith(f"/{name}"))
-        whole = (ROOT / path).read_text()
+        whole = SOURCES[path]
         if text not in whole:
             raise SystemExit(f"{path} has no '{text}' any more: mend CONDITIONS")
         at = whole.index(text)
@@ -174,7 +181,7 @@ class Bench:
                 return "not built"
             return "survived" if self.passes() else "caught"
         finally:
-            place.write_text((ROOT / mutant.path).read_text())
+            place.write_text(SOURCES[mutant.path])
 
 
 def main():

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "tests/core/fresh_process.h"
 #include "tests/fakes/cuda/fake.h"
+#include "tests/fakes/cuda/opened.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -12,53 +13,6 @@
 #include <vector>
 
 namespace yoke::test {
-
-// The module over the fake runtime, and the fake driver behind it.
-struct Module {
-    const yoke_backend *table = nullptr;
-    void *driver = nullptr;
-
-    Module()
-    {
-        setenv("YOKE_CUDA_LIB_PATH", FOLDER "/driver", 1);
-        const Backend opened = detail::open_module("cuda", FOLDER "/fake");
-        EXPECT_NE(opened.table, nullptr) << opened.reason;
-        table = opened.table;
-    }
-    void *open(int32_t index)
-    {
-        void *device = nullptr;
-        EXPECT_EQ(table->device_open(index, &device), YOKE_OK);
-        driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-        return device;
-    }
-    template <class Call>
-    Call call(const char *symbol)
-    {
-        return reinterpret_cast<Call>(dlsym(driver, symbol));
-    }
-    int contexts() { return call<decltype(&::fake_held)>("fake_held")(FAKE_CONTEXTS); }
-    CUcontext current()
-    {
-        CUcontext context = nullptr;
-        EXPECT_EQ(call<decltype(&::cuCtxGetCurrent)>("cuCtxGetCurrent")(&context), CUDA_SUCCESS);
-        return context;
-    }
-};
-
-// What the host hears from a failing call.
-std::string message(yoke_status status)
-{
-    return status == YOKE_OK ? "it succeeded" : take_backend_error(status, "call");
-}
-
-void expect_says(yoke_status expected, yoke_status status, const std::vector<const char *> &texts)
-{
-    EXPECT_EQ(status, expected);
-    const std::string told = message(status);
-    for (const char *text : texts)
-        EXPECT_NE(told.find(text), std::string::npos) << "'" << text << "' is not in: " << told;
-}
 
 TEST(Calls, TheCallersContextIsBackAfterEveryCall)
 {
@@ -141,47 +95,6 @@ TEST(Calls, NotReadyIsAnAnswer)
         setenv("FAKE_CUDA_FAIL", "cudaStreamQuery=700", 1);
         EXPECT_EQ(module.table->stream_query(device, nullptr, &idle), YOKE_E_DEVICE_LOST);
         EXPECT_EQ(idle, 0) << "a failure leaves its out parameter alone";
-    });
-}
-
-TEST(Calls, AMapThatCannotBeMadeAccessibleIsUndone)
-{
-    in_fresh_process([] {
-        Module module;
-        void *device = module.open(0), *range = nullptr;
-        uint64_t page = 0, chunk = 0;
-        const yoke_backend &table = *module.table;
-        ASSERT_EQ(table.vmm_granularity(device, &page), YOKE_OK);
-        ASSERT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
-        ASSERT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
-        setenv("FAKE_CUDA_FAIL", "cuMemSetAccess=2", 1);
-        expect_says(YOKE_E_OOM, table.vmm_map(device, range, page, chunk), {"cuMemSetAccess"});
-        unsetenv("FAKE_CUDA_FAIL");
-        EXPECT_EQ(table.vmm_map(device, range, page, chunk), YOKE_OK)
-            << "the chunk is free to be mapped";
-        EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
-        EXPECT_EQ(table.vmm_destroy(device, chunk), YOKE_OK);
-        EXPECT_EQ(table.vmm_release(device, range, page), YOKE_OK);
-    });
-}
-
-TEST(Calls, AMapThatCannotBeUndoneEitherIsKnownToBeThere)
-{
-    in_fresh_process([] {
-        Module module;
-        void *device = module.open(0), *range = nullptr;
-        uint64_t page = 0, chunk = 0;
-        const yoke_backend &table = *module.table;
-        ASSERT_EQ(table.vmm_granularity(device, &page), YOKE_OK);
-        ASSERT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
-        ASSERT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
-        setenv("FAKE_CUDA_FAIL", "cuMemSetAccess=2,cuMemUnmap=999", 1);
-        expect_says(YOKE_E_OOM, table.vmm_map(device, range, page, chunk), {"cuMemSetAccess"});
-        unsetenv("FAKE_CUDA_FAIL");
-        expect_says(YOKE_E_STATE, table.vmm_destroy(device, chunk), {"still mapped"});
-        EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
-        EXPECT_EQ(table.vmm_destroy(device, chunk), YOKE_OK);
-        EXPECT_EQ(table.vmm_release(device, range, page), YOKE_OK);
     });
 }
 

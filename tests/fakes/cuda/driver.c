@@ -31,7 +31,7 @@ static struct {
     int count;
 } calls[MAX_CALLS];
 static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int held[FAKE_KINDS];
+static int held[FAKE_COUNTS];
 
 /* How often a call was made, this time included. */
 static int count_call(const char *call)
@@ -202,6 +202,9 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
         *value = found.minor;
     else if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         *value = found.multiprocessors;
+    else if (attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ||
+             attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED)
+        *value = !getenv("FAKE_CUDA_UNSHARED");
     else
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;

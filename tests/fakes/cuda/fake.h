@@ -32,6 +32,7 @@
  *   YOKE_FAKE_SCENARIO  the machine whose cards are the devices, instead of FAKE_CUDA_DEVICES (machine.h)
  *   FAKE_CUDA_MULTIPROCESSORS  of each device, default 132; with few of them, blocks take several turns
  *   FAKE_CUDA_PEERS     0: no device can reach the memory of another; default: each can
+ *   FAKE_CUDA_UNSHARED  set: no device has chunks that other processes or network cards may use
  *   FAKE_CUDA_SEED      the order in which queued work is done, within what streams and events demand
  *   FAKE_CUDA_TICKS     1: each piece of work takes a microsecond, whatever the clock says
  *   FAKE_CUDA_LATENCY   up to how many ticks late the first work begins after a wait, by chance; default 0
@@ -63,7 +64,10 @@ enum {
     FAKE_MAPS,
     FAKE_GRAPHS,
     FAKE_HANDLES, /* of libraries: cuBLASLt's and their like */
-    FAKE_KINDS
+    FAKE_KINDS,
+    FAKE_SHAREABLE =
+        FAKE_KINDS, /* of the chunks, those that other processes and network cards may use */
+    FAKE_COUNTS
 };
 
 #ifdef __cplusplus

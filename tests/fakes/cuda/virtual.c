@@ -17,7 +17,7 @@
 #define GRANULARITY ((size_t)2 << 20)
 
 struct chunk {
-    int device, maps, released;
+    int device, maps, released, shareable;
     size_t bytes;
     off_t offset;
 };
@@ -181,8 +181,11 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUresult result = make(&chunk, bytes, prop->location.id);
     pthread_mutex_unlock(&mutex);
     if (result) return result;
+    chunk->shareable = prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+                       prop->allocFlags.gpuDirectRDMACapable;
     *handle = (CUmemGenericAllocationHandle)chunk;
     fake_hold(FAKE_CHUNKS, 1);
+    fake_hold(FAKE_SHAREABLE, chunk->shareable);
     return CUDA_SUCCESS;
 }
 
@@ -194,6 +197,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     struct chunk *const chunk = find_chunk(handle);
     if (chunk) {
         chunk->released = 1;
+        fake_hold(FAKE_SHAREABLE, -chunk->shareable);
         drop(chunk);
         fake_hold(FAKE_CHUNKS, -1);
     }

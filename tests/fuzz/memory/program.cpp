@@ -185,8 +185,15 @@ void Program::run_work()
 
 void Program::wait_for_stream()
 {
-    const Lane &first = scene_.any_lane(), &second = scene_.any_lane();
+    Stream &recorded = *scene_.streams[choices_.below(scene_.streams.size())];
+    Stream &waiting = *scene_.streams[choices_.below(scene_.streams.size())];
+    const Lane &first = recorded.lane, &second = waiting.lane;
+    const Ref<Event> &event = events_[choices_.below(std::size(events_))];
+    const uint64_t kind = choices_.below(4);
     Scene::attempt(scene_.any_worker(), [&] {
+        if (kind == 1) record_event(*event, recorded);
+        if (kind == 2) wait_event(waiting, *event);
+        if (kind > 0) return;
         const Ref<Fence> fence = fence_behind(device_, first.id);
         if (fence.present()) wait_fence(device_, second.id, *fence);
     });

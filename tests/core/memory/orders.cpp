@@ -1,0 +1,224 @@
+// Orders between streams that the allocator knows: fences, events of scripts, waits. core/memory/guards.h, ladder.h.
+#include "core/memory/guards.h"
+#include "tests/core/expect_error.h"
+#include "tests/core/fresh_process.h"
+#include "tests/core/memory/arenas.h"
+
+#include <random>
+#include <thread>
+
+namespace yoke {
+namespace {
+
+using test::expect_error;
+using test::kGiB;
+using test::kKiB;
+using test::kMiB;
+
+using Orders = test::Arenas;
+
+// A script has one stream wait for another one. What was free there by then needs no other wait, if memory runs out.
+TEST_P(Orders, WhatAStreamHasWaitedForServesIt)
+{
+    const auto waits = [&] { return machine.hollow.calls(HollowEntry::event_wait); };
+    Block *late = machine.alloc(200 * kMiB, one->lane);
+    Block *between = machine.alloc(2 * kMiB, one->lane);  // so that the two are no one run
+    Block *early = freed(600 * kMiB, *one);
+    const Ref<Event> event = make_event(false);
+    record_event(*event, *one);
+    machine.use(*late, one->lane);
+    wait_event(*two, *event);
+    free_block(device, late);
+    const int64_t before = waits(), had = reserved();
+    Block *known = machine.alloc(500 * kMiB, two->lane);  // more than the device has left
+    EXPECT_EQ(reserved(), had);
+    EXPECT_EQ(waits(), before);
+    EXPECT_FALSE(machine.hollow.work().is_idle());
+    Block *unknown = machine.alloc(150 * kMiB, two->lane);
+    EXPECT_GT(reserved(), had) << "freed behind the event";
+    for (Block *block : {known, unknown}) {
+        machine.use(*block, two->lane);
+        free_block(device, block);
+    }
+    early = machine.alloc(100 * kMiB, one->lane);
+    free_block(device, early);
+    free_block(device, between);
+}
+
+// Two threads free behind fences of one stream; the fence that was put later comes first.
+TEST_P(Orders, TheLaterFenceOfAStreamIsWaitedForWhateverTheirOrder)
+{
+    Block *first = machine.alloc(300 * kMiB, one->lane), *second = machine.alloc(kMiB, one->lane);
+    machine.use(*second, two->lane);
+    Ref<Fence> early = fence_behind(device, two->lane.id);
+    machine.use(*first, two->lane);
+    add_guard(first->guards, fence_behind(device, two->lane.id));
+    add_guard(second->guards, std::move(early));
+    free_block(device, first, lane_bit(one->lane.id));
+    free_block(device, second, lane_bit(one->lane.id));
+    Block *again = machine.alloc(300 * kMiB, one->lane);
+    EXPECT_EQ(again, first);
+    free_block(device, again);
+}
+
+// An event of a script is recorded on another stream while memory waits for its former record.
+TEST_P(Orders, AnEventThatIsRecordedAgainStillGuardsWhatItDid)
+{
+    const Ref<Event> event = make_event(false);
+    Block *block = machine.alloc(300 * kMiB, one->lane);
+    machine.use(*block, two->lane);
+    record_event(*event, *two);
+    add_guard(block->guards, Ref<Fence>::share(event->fence));
+    const Ref<Stream> three = make_stream(device, 0);
+    for (int i = 0; i < 2; ++i) {  // the wait of the new stream may fail at first
+        machine.hollow.fail_at(HollowEntry::event_wait, i == 0, YOKE_E_INTERNAL);
+        if (i == 0)
+            expect_error(YOKE_E_INTERNAL, {"event_wait"}, [&] { record_event(*event, *three); });
+        else
+            record_event(*event, *three);
+    }
+    free_block(device, block, lane_bit(one->lane.id));
+    block = machine.alloc(300 * kMiB, one->lane);
+    free_block(device, block);
+}
+
+// Nobody waits for what a kernel can do without.
+TEST_P(Orders, AnOptionalRequestTakesWhatIsAtHandAlone)
+{
+    const int64_t waits = machine.hollow.calls(HollowEntry::event_wait);
+    Block *used = freed(600 * kMiB, *two);
+    EXPECT_EQ(try_allocate_block(device, 600 * kMiB, one->lane.id), nullptr);
+    EXPECT_EQ(machine.hollow.calls(HollowEntry::event_wait), waits);
+    EXPECT_FALSE(machine.hollow.work().is_idle());
+    const MemoryCounters &counters = memory_of(device).counters();
+    EXPECT_EQ(counters.events(MemoryEvent::kOutOfMemory), 0);
+    EXPECT_EQ(counters.events(MemoryEvent::kRetry), 0);
+    Block *fits = try_allocate_block(device, 300 * kMiB, one->lane.id);
+    ASSERT_NE(fits, nullptr);
+    free_block(device, fits);
+    machine.hollow.work().finish();
+    set_caching(false);
+    EXPECT_EQ(try_allocate_block(device, 2 * kGiB, one->lane.id), nullptr);
+    set_caching(true);
+    used = machine.alloc(600 * kMiB, one->lane);
+    free_block(device, used);
+}
+
+// The host's stream may end at any time, so a fence is what is waited for. Memory may be short for its event.
+TEST_P(Orders, WithoutAFenceAStreamOfTheHostsIsWaitedForWithTheDevice)
+{
+    void *native = nullptr;
+    ASSERT_EQ(machine.hollow.table().stream_create(device.handle, 0, &native), YOKE_OK);
+    const Ref<Stream> host = wrap_stream(device, native);
+    set_caching(false);
+    for (const auto entry : {HollowEntry::event_create, HollowEntry::event_record}) {
+        Block *block = machine.alloc(kMiB, one->lane);
+        machine.use(*block, host->lane);
+        machine.hollow.fail_at(entry, 1, YOKE_E_OOM);
+        free_block(device, block, lane_bit(host->lane.id));
+        EXPECT_TRUE(machine.hollow.work().is_idle());
+        machine.hollow.fail_at(entry, 0, YOKE_OK);
+    }
+}
+
+// Each of four threads has a stream. They use and free each other's blocks, with and without events.
+TEST_P(Orders, OfManyThreadsAreKept)
+{
+    struct Live {
+        Block *block;
+        uint16_t uses;
+    };
+    std::mutex mutex;
+    std::vector<Live> live;
+    const Ref<Event> events[] = {make_event(false), make_event(false)};
+    const auto work = [&](unsigned seed) {
+        const Ref<Stream> own = make_stream(device, 0);
+        std::mt19937 random(seed);
+        const auto take_any = [&]() -> Live {
+            const std::lock_guard lock(mutex);
+            if (live.empty()) return {};
+            std::swap(live[random() % live.size()], live.back());
+            const Live taken = live.back();
+            live.pop_back();
+            return taken;
+        };
+        const auto put = [&](const Live &each) {
+            const std::lock_guard lock(mutex);
+            live.push_back(each);
+        };
+        for (int step = 0; step < 3000; ++step) {
+            const auto kind = random() % 8;
+            Event &event = *events[random() % 2];
+            if (kind < 3) {
+                const uint64_t bytes = 1 + random() % (random() % 2 ? 60 * kKiB : 20 * kMiB);
+                Block *block = nullptr;
+                try {
+                    block = allocate_block(device, bytes, own->lane.id);
+                } catch (const Error &error) {
+                    ASSERT_EQ(error.status(), YOKE_E_OOM) << error.what();
+                    continue;
+                }
+                machine.hollow.with_lock([&] {
+                    machine.ordering.hand_out(own->lane.native, block->address, block->size);
+                });
+                machine.use(*block, own->lane);
+                put({block, 0});
+            } else if (kind < 5) {
+                const Live gone = take_any();
+                if (gone.block) free_block(device, gone.block, gone.uses);
+            } else if (kind < 7) {
+                Live some = take_any();
+                if (!some.block) continue;
+                machine.use(*some.block, own->lane);
+                if (kind == 6 && random() % 2) {
+                    add_guard(some.block->guards, fence_behind(device, own->lane.id));
+                    some.uses |= lane_bit(some.block->lane);
+                } else if (own->lane.id != some.block->lane) {
+                    some.uses |= lane_bit(own->lane.id);
+                }
+                put(some);
+            } else if (random() % 2) {
+                record_event(event, *own);
+            } else {
+                wait_event(*own, event);
+            }
+            if (random() % 3 == 0)
+                machine.hollow.with_lock([&] { machine.hollow.work().run_step(own->lane.native); });
+        }
+    };
+    std::vector<std::thread> threads;
+    for (unsigned seed = 0; seed < 4; ++seed) threads.emplace_back(work, seed);
+    for (std::thread &thread : threads) thread.join();
+    for (const Live &each : live) free_block(device, each.block, each.uses);
+    EXPECT_EQ(memory_stats(device).allocated, 0);
+}
+
+// Memory of the host that a device's work used: the child's copy waits for nothing.
+TEST_P(Orders, AForkedChildWaitsForNoDevice)
+{
+    mark_process_used();
+    test::Machine host({.capacity = kGiB});
+    host.device.host = true;
+    Block *block = allocate_block(host.device, kMiB, 0);
+    machine.hollow.use(two->lane.native, HollowMemory::kFirst, 1);
+    add_guard(block->guards, fence_behind(device, two->lane.id));
+    const int64_t calls = machine.hollow.calls();
+    const auto free_and_take = [&] {
+        free_block(host.device, block, lane_bit(0));
+        free_block(host.device, allocate_block(host.device, kMiB, 0));
+        empty_cache(&host.device);
+    };
+    EXPECT_TRUE(test::passes_in_child([&] {
+        free_and_take();
+        EXPECT_EQ(machine.hollow.calls(), calls);
+    }));
+    machine.hollow.work().finish();
+    free_and_take();
+    EXPECT_GT(machine.hollow.calls(), calls);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hollow, Orders, testing::Bool(),
+                         [](const auto &each) { return each.param ? "Virtual" : "Plain"; });
+
+}  // namespace
+}  // namespace yoke
