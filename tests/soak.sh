@@ -30,6 +30,9 @@ soak_memory() {
         build_preset $preset fuzz_memory || return
         part "10,000 programs of the allocator, $preset" env YOKE_NO_CACHING=0 build/$preset/env build/$preset/tests/fuzz/fuzz_memory --programs 10000 || status=1
     done
+    cmake -DYOKE_ORDERS=200 build/release >/dev/null && build_preset release &&
+        part "200 orders of streams" ctest --test-dir build/release -j "$(nproc)" -R '^emu/order_' --output-on-failure || status=1
+    cmake -UYOKE_ORDERS build/release >/dev/null
     part "mutants of the allocator" $python -B tests/core/memory/mutants.py build/mutants || status=1
     return $status
 }
