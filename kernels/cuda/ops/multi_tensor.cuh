@@ -131,7 +131,7 @@ inline yoke_status start_tables(List<ItemOf> &list, Op &op, const Kind<Op::kOper
 {
     static_assert(sizeof(Tensors) + kOpBytes <= Tensors::kBytes && sizeof(Op) <= kOpBytes);
     constexpr int N = kAtOnce<typename Op::Compute>;
-    Tensors table;
+    Tensors table{};  // whole, so that a launch carries no addresses of another one
     table.chunk = list.chunk;
     begin_table(table, kind, N);
     for (int64_t i = 0; i < list.count && list.left; i++) {

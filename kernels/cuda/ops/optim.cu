@@ -121,7 +121,7 @@ static yoke_status advance_steps(const yoke_launch *launch, const Group &group)
 {
     const yoke_operand *steps = group.state + 2 * group.count;
     for (int64_t first = 0; first < group.count; first += kCounters) {
-        Counters counters;
+        Counters counters{};
         counters.count = (int32_t)min(group.count - first, kCounters);
         for (int32_t i = 0; i < counters.count; i++)
             counters.at[i] = data_of<float>(steps[first + i]);

@@ -7,6 +7,7 @@
 #include "tests/core/memory/units.h"
 
 #include <cstdlib>
+#include <random>
 
 namespace yoke {
 namespace {
@@ -110,6 +111,45 @@ TEST(AllocConf, AboveTheThresholdIdleMemoryGoesBackBeforeGrowth)
             << threshold;
         free_block(machine.device, below);
         free_block(machine.device, above);
+    }
+}
+
+// Of two streams, with virtual memory and without.
+TEST(Caching, OffReservesWhatIsAllocatedAtEveryStep)
+{
+    for (const bool has_virtual_memory : {true, false}) {
+        Machine machine({.has_virtual_memory = has_virtual_memory, .runs_at_once = false});
+        Device &device = machine.device;
+        const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
+        set_caching(false);
+        std::mt19937 random(3);
+        std::vector<std::pair<Block *, uint16_t>> live;
+        for (int step = 0; step < 3000; ++step) {
+            if (random() % 2 || live.empty()) {
+                const Lane &lane = (random() % 2 ? one : two)->lane;
+                const uint64_t bytes = 1 + random() % (random() % 2 ? 5000 : 3 * kMiB);
+                live.emplace_back(machine.alloc(bytes, lane), 0);
+                EXPECT_EQ(live.back().first->size, bytes);
+                machine.use(*live.back().first, lane);
+            } else if (random() % 3) {
+                std::swap(live[random() % live.size()], live.back());
+                free_block(device, live.back().first, live.back().second);
+                live.pop_back();
+            } else {
+                auto &[block, uses] = live[random() % live.size()];
+                machine.use(*block, two->lane);
+                if (block->lane != two->lane.id) uses |= lane_bit(two->lane.id);
+            }
+            const MemoryStats stats = memory_stats(device);
+            ASSERT_EQ(stats.reserved, stats.allocated);
+            ASSERT_EQ(stats.reserved, static_cast<int64_t>(machine.hollow.memory().used()));
+        }
+        for (const auto &[block, uses] : live) free_block(device, block, uses);
+        EXPECT_EQ(machine.hollow.memory().used(), 0u);
+        set_caching(true);
+        free_block(device, allocate_block(device, 5 * kMiB, one->lane.id));
+        empty_cache(&device);
+        EXPECT_EQ(machine.hollow.memory().used(), 0u);
     }
 }
 
