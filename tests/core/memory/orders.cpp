@@ -1,4 +1,6 @@
 // Orders between streams that the allocator knows: fences, events of scripts, waits. core/memory/guards.h, ladder.h.
+#include "core/backend/registry.h"
+#include "core/device/kinds.h"
 #include "core/memory/guards.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
@@ -197,16 +199,15 @@ TEST_P(Orders, OfManyThreadsAreKept)
 TEST_P(Orders, AForkedChildWaitsForNoDevice)
 {
     mark_process_used();
-    test::Machine host({.capacity = kGiB});
-    host.device.host = true;
-    Block *block = allocate_block(host.device, kMiB, 0);
+    Device &host = *devices_of(kHostKind).front();
+    Block *block = allocate_block(host, kMiB, 0);
     machine.hollow.use(two->lane.native, HollowMemory::kFirst, 1);
     add_guard(block->guards, fence_behind(device, two->lane.id));
     const int64_t calls = machine.hollow.calls();
     const auto free_and_take = [&] {
-        free_block(host.device, block, lane_bit(0));
-        free_block(host.device, allocate_block(host.device, kMiB, 0));
-        empty_cache(&host.device);
+        free_block(host, block, lane_bit(0));
+        free_block(host, allocate_block(host, kMiB, 0));
+        empty_cache(&host);
     };
     EXPECT_TRUE(test::passes_in_child([&] {
         free_and_take();
