@@ -107,7 +107,11 @@ yoke_status yoke_empty_cache(yoke_device *device)
 
 yoke_status yoke_set_caching(int32_t enabled)
 {
-    return guard("yoke_set_caching", [&] { set_caching(enabled != 0); });
+    constexpr const char *call = "yoke_set_caching";
+    return guard(call, [&] {
+        check_not_capturing(short_name(call));
+        set_caching(enabled != 0);
+    });
 }
 
 int32_t yoke_is_caching(void)

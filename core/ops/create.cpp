@@ -146,8 +146,17 @@ Tensor compose_linspace(LinspaceArgs a)
              static_cast<long long>(steps));
     Tensor x = made({&steps, 1}, a.dtype(), a.device(), "linspace");
     const double start = scalar_f64(a.start()), stop = scalar_f64(a.stop());
-    ops::arange_internal(x, start,
-                         steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0.0);
+    const auto gaps = static_cast<double>(steps - 1);
+    if (steps > 2 && std::isfinite(start) && std::isfinite(stop) && !std::isfinite(stop - start)) {
+        // The ends are farther apart than a double can tell, so each half counts from its own end.
+        const double step = stop / gaps - start / gaps;
+        const int64_t half = steps / 2, one = 1;
+        ops::arange_internal(make_view(x, Dims{half}, &one, 0), start, step);
+        ops::arange_internal(make_view(x, Dims{steps - half}, &one, half),
+                             stop - static_cast<double>(steps - half - 1) * step, step);
+    } else {
+        ops::arange_internal(x, start, steps > 1 ? (stop - start) / gaps : 0.0);
+    }
     if (steps > 1)  // the last value is what was asked for, not what rounding made of it
         ops::fill_(make_view(x, {}, nullptr, steps - 1), stop);
     return x;

@@ -42,14 +42,21 @@ struct SquaredError {
     template <class C>
     YOKE_HD C of_x(C x, C t) const
     {
-        return (C)2 * (x - t);
+        return x - t;
     }
     template <class C>
     YOKE_HD C of_target(C x, C t) const
     {
-        return (C)2 * (t - x);
+        return t - x;
     }
 };
+
+// Factor of of_x and of_target, which comes last in a gradient: twice a difference may overflow where the gradient,
+// divided by the number of elements, does not.
+template <class F>
+constexpr int kSlopeFactor = 1;
+template <>
+inline constexpr int kSlopeFactor<SquaredError> = 2;
 
 struct AbsoluteError {
     template <class C>

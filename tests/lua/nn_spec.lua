@@ -50,6 +50,16 @@ describe("nn.Module", function()
         assert.equal("plain", make_net().note)
     end)
 
+    it("lets no member take the name of another kind", function()
+        local net = make_net()
+        fails("value", { "register_buffer", "'scale' is a parameter" }, net.register_buffer, net, "scale", yoke.ones({ 1 }))
+        fails("value", { "register_parameter", "'steps' is a buffer" }, net.register_parameter, net, "steps", yoke.ones({ 1 }))
+        net:register_buffer("steps", yoke.ones({ 1 }, "int64"))
+        assert.equal(5, #net:parameters())
+        net.scale = nil
+        net:register_buffer("scale", yoke.ones({ 1 }))
+    end)
+
     it("switches training and gradients below it", function()
         local net = nn.Sequential(nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.5)))
         local x = yoke.ones({ 64 })

@@ -112,15 +112,16 @@ def test_a_capture_leaves_the_stream_of_random_numbers_where_it_was():
 
 @pytest.mark.parametrize("call", [
     lambda x: x.item(), lambda x: x.tolist(), lambda x: yoke.tensor([1.0]), lambda x: yoke.synchronize(),
-    lambda x: repr(x), lambda x: yoke.nonzero(x), lambda x: yoke.empty_cache()],
-    ids=["item", "tolist", "tensor", "synchronize", "repr", "nonzero", "empty_cache"])
+    lambda x: repr(x), lambda x: yoke.nonzero(x), lambda x: yoke.empty_cache(), lambda x: yoke.set_caching(not yoke.is_caching())],
+    ids=["item", "tolist", "tensor", "synchronize", "repr", "nonzero", "empty_cache", "set_caching"])
 def test_what_would_wait_or_bring_bytes_is_refused_by_name(call):
-    x = yoke.ones(())
+    x, caching = yoke.ones(()), yoke.is_caching()
     graph = yoke.Graph()
     with pytest.raises(yoke.StateError, match="a graph is being captured"):
         with graph.capture():
             call(x)
     assert (x + 1).item() == 2  # the thread is as it was
+    assert yoke.is_caching() == caching
 
 
 def test_a_failed_capture_leaves_the_graph_empty_and_usable():

@@ -165,3 +165,35 @@ def test_one_walk_after_another_over_all_layers_trains_what_was_moved():
         (net.own * 2).sum().backward()
         optimizer.step()
         assert net.own.tolist() == [0, 0, 0]
+
+
+def test_no_name_of_a_member_is_taken_over_by_another_kind():
+    net = nn.Linear(2, 2)
+    with pytest.raises(yoke.ValueError, match="'weight' is a parameter of this Linear; del module.weight first"):
+        net.register_buffer("weight", yoke.ones((2, 2)))
+    assert [name for name, _ in net.named_parameters()] == ["weight", "bias"]
+    net.register_buffer("scale", yoke.ones(()))
+    net.register_buffer("scale", yoke.zeros(()))
+    with pytest.raises(yoke.ValueError, match="'scale' is a buffer"):
+        net.register_parameter("scale", nn.Parameter(yoke.ones(())))
+    net.register_parameter("bias", None)
+    net.register_buffer("bias", yoke.zeros((2,)))
+    assert "bias" in dict(net.named_buffers())
+
+
+def test_a_parameter_says_how_its_values_change():
+    weight = nn.Linear(2, 2).weight
+    with pytest.raises(AttributeError, match="copy_"):
+        weight.data = yoke.zeros((2, 2))
+    weight.no_decay = True  # a script's own mark
+    assert weight.no_decay
+
+
+def test_optimizers_say_what_was_meant():
+    net = nn.Linear(2, 2)
+    with pytest.raises(yoke.TypeError, match="net.parameters()"):
+        yoke.optim.SGD(net.named_parameters(), lr=0.1)
+    used = net.parameters()
+    list(used)
+    with pytest.raises(yoke.ValueError, match="used once"):
+        yoke.optim.SGD(used, lr=0.1)

@@ -103,6 +103,9 @@ def test_linspace_has_both_ends():
         np.testing.assert_allclose(to_numpy(got), np.linspace(start, stop, steps), rtol=1e-14, atol=1e-15)
         if steps > 1:
             assert got.tolist()[0] == start and got.tolist()[-1] == stop
+    for steps in (3, 4, 5, 100):  # the difference of the ends is no number
+        got = yoke.linspace(-1.7e308, 1.7e308, steps, dtype=yoke.float64)
+        np.testing.assert_allclose(to_numpy(got), np.linspace(-1.0, 1.0, steps) * 1.7e308, rtol=1e-14, atol=1e294)
     assert [v.numel for v in (yoke.linspace(0, 1, 70_001), yoke.linspace(0, 1, 0))] == [70_001, 0]
 
 

@@ -96,3 +96,11 @@ def test_the_gradient_is_right_wherever_it_is_a_normal_number(name):
 
 def test_few_ops_are_exceptions():
     assert len(EXCEPTIONS) <= 12 and set(EXCEPTIONS) <= set(CASES)
+
+
+@pytest.mark.parametrize("dtype, large", [("float64", 1e308), ("float32", 2e38), ("bfloat16", 2e38)])
+def test_a_mean_of_squares_has_a_gradient_where_twice_a_difference_overflows(dtype, large):
+    """The values are as they are by design: of such differences the loss itself overflows."""
+    x = yoke.tensor([large] + [1.0] * 7, dtype=getattr(yoke, dtype)).requires_grad_()
+    yoke.mse_loss(x, yoke.zeros_like(x)).backward()
+    assert x.grad[0].item() == pytest.approx(large / 4, rel=0.01)

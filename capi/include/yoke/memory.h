@@ -59,7 +59,8 @@ YOKE_API yoke_status yoke_empty_cache(yoke_device *device);
 /* Caching on (1) or off (0), for all devices. Off: every free reaches the driver, so that reserved
  * equals allocated once the blocks of before are gone, and a device is asked for the
  * very size, so that tools that watch its memory see an overrun. YOKE_NO_CACHING=1 starts with it off, and so does
- * PYTORCH_NO_CUDA_MEMORY_CACHING=1 unless YOKE_NO_CACHING is set. [any-thread] */
+ * PYTORCH_NO_CUDA_MEMORY_CACHING=1 unless YOKE_NO_CACHING is set.
+ * Errors: STATE while this thread captures a graph. [any-thread] */
 YOKE_API yoke_status yoke_set_caching(int32_t enabled);
 
 /* 1 while freed blocks are kept. [any-thread] */

@@ -157,7 +157,8 @@ struct LossGradient {
     C scale;
     YOKE_HD C operator()(C g, C x, C target) const
     {
-        return g * scale * (kOfTarget ? f.of_target(x, target) : f.of_x(x, target));
+        return g * scale * (kOfTarget ? f.of_target(x, target) : f.of_x(x, target)) *
+               (C)kernels::kSlopeFactor<F>;
     }
 };
 

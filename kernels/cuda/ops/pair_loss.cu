@@ -100,8 +100,9 @@ struct LossSlope {
     {
         with_kind(kind, beta, [&](const auto &loss) {
             body([&](C grad, C x, C target) {
+                constexpr int kFactor = kernels::kSlopeFactor<std::decay_t<decltype(loss)>>;
                 return grad * scale *
-                       (of_target ? loss.of_target(x, target) : loss.of_x(x, target));
+                       (of_target ? loss.of_target(x, target) : loss.of_x(x, target)) * (C)kFactor;
             });
         });
     }

@@ -23,8 +23,12 @@ end
 -- A number names a member of a container: list[0].
 local function key_of(name) return math.type(name) == "integer" and tostring(name) or name end
 
-local function add_member(self, kind, name, value)
+local function add_member(self, kind, name, value, call)
     local own = members[self]
+    local former = own.kinds[name]
+    if call and former and former ~= kind and own.values[name] ~= nil then
+        core.raise("value", call, ("'%s' is a %s of this module; give it nil first, or choose another name"):format(name, former))
+    end
     if not own.kinds[name] then own.order[#own.order + 1] = name end
     own.kinds[name], own.values[name], own.plain[name] = kind, value, nil
     if kind == "parameter" and value ~= nil then parameters[value] = true end
@@ -120,14 +124,14 @@ end
 function Module:register_buffer(name, tensor, options)
     options = base.options("register_buffer", options, { persistent = true })
     if tensor ~= nil then base.need_tensor("register_buffer", tensor) end
-    add_member(self, "buffer", base.need_name("register_buffer", name), tensor)
+    add_member(self, "buffer", base.need_name("register_buffer", name), tensor, "register_buffer")
     members[self].transient[name] = not options.persistent
 end
 
 --- A parameter, even one that does not require grad for now.
 function Module:register_parameter(name, tensor)
     if tensor ~= nil then base.need_tensor("register_parameter", tensor) end
-    add_member(self, "parameter", base.need_name("register_parameter", name), tensor)
+    add_member(self, "parameter", base.need_name("register_parameter", name), tensor, "register_parameter")
 end
 
 -- Calls visit(full name, owner, name, value) for each member of the kinds: a module's own in order, then

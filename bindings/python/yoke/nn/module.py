@@ -23,6 +23,11 @@ class Parameter(Tensor):
         """`data` is a tensor; a floating one where requires_grad is True."""
         return super().__new__(cls, need_tensor("Parameter", "data", data).detach()).requires_grad_(requires_grad)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "data":  # which scripts for PyTorch assign to; an attribute of that name would change no weight
+            raise AttributeError("a Parameter has no 'data' to assign to; with yoke.no_grad(): parameter.copy_(tensor) changes its values")
+        super().__setattr__(name, value)
+
 
 class LoadResult(NamedTuple):
     """What load_state_dict(strict=False) passed over: names without values, and values without names."""
@@ -105,11 +110,18 @@ class Module(Named):
         places: tuple[dict[str, Any], ...] = (self._parameters, self._buffers, self._modules, self.__dict__)
         return any([place.pop(name, self) is not self for place in places])
 
+    def _check_free(self, call: str, name: str, own: dict[str, Any]) -> None:
+        """Raises for the name of a member of another kind, which would leave states and optimizers unsaid."""
+        for kind, table in (("parameter", self._parameters), ("buffer", self._buffers), ("module", self._modules)):
+            if table is not own and table.get(name) is not None:
+                raise _yoke.ValueError(f"{call}(): '{name}' is a {kind} of this {type(self).__name__}; del module.{name} first, or choose another name")
+
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """Adds a parameter, or None for one that this module goes without, such as a bias."""
         if parameter is not None and not isinstance(parameter, Parameter):
             raise _yoke.TypeError(f"register_parameter(): argument 'parameter' is {shown(parameter)}; a Parameter or None is needed")
-        self._forget(text("register_parameter", "name", name))
+        self._check_free("register_parameter", text("register_parameter", "name", name), self._parameters)
+        self._forget(name)
         self._parameters[name] = parameter
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -119,7 +131,8 @@ class Module(Named):
         """
         if tensor is not None and not isinstance(tensor, Tensor):
             raise _yoke.TypeError(f"register_buffer(): argument 'tensor' must be a tensor or None, not {type(tensor).__name__}")
-        self._forget(text("register_buffer", "name", name))
+        self._check_free("register_buffer", text("register_buffer", "name", name), self._buffers)
+        self._forget(name)
         self._buffers[name] = tensor
         if not persistent:
             self._transient.add(name)

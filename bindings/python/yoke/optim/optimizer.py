@@ -31,7 +31,7 @@ class Optimizer(Named):
         self._params: list[tuple[Tensor, ...]] = []  # and the tensors
         entries = listed(self._KIND, "params", params, "tensors or dicts")
         if not entries:
-            raise _yoke.ValueError(f"{self._KIND}(): argument 'params' is empty; there is nothing to optimize")
+            raise _yoke.ValueError(f"{self._KIND}(): argument 'params' is empty; there is nothing to optimize. A generator such as net.parameters() can be used once: call it again, or keep list(net.parameters())")
         groups = entries if isinstance(entries[0], dict) else [{"params": entries}]
         for group in groups:
             self.add_param_group(group)
@@ -44,6 +44,8 @@ class Optimizer(Named):
         if unknown:
             raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; there are {', '.join(self._OPTIONS)}")
         params = param_group["params"]
+        if isinstance(params, (list, tuple)) and params and isinstance(params[0], tuple):
+            raise _yoke.TypeError(f"{self._KIND}(): argument 'params' has pairs of a name and a tensor; give net.parameters() in place of net.named_parameters()")
         full = {**self.defaults, **param_group, "params":
                 [params] if isinstance(params, Tensor) else listed(self._KIND, "params", params, "tensors")}
         self._add(full)
