@@ -38,6 +38,14 @@ void in_fresh_process(const Body &body)
         testing::ExitedWithCode(0), "");
 }
 
+// Whether a fork may be tried here: it takes every lock of the core, and ThreadSanitizer's search for deadlocks ends at
+// 64.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kMayFork = false;
+#else
+inline constexpr bool kMayFork = true;
+#endif
+
 // Runs `body` in a forked child; true if it found no failure there.
 template <class Body>
 bool passes_in_child(const Body &body)

@@ -198,6 +198,7 @@ TEST_P(Orders, OfManyThreadsAreKept)
 // Memory of the host that a device's work used: the child's copy waits for nothing.
 TEST_P(Orders, AForkedChildWaitsForNoDevice)
 {
+    if (!test::kMayFork) GTEST_SKIP() << "too many locks for this sanitizer";
     mark_process_used();
     Device &host = *devices_of(kHostKind).front();
     Block *block = allocate_block(host, kMiB, 0);

@@ -1,6 +1,7 @@
 #include "tests/fuzz/memory/program.h"
 
 #include "core/memory/alloc_conf.h"
+#include "tests/core/fresh_process.h"
 #include "tests/core/memory/units.h"
 #include "tests/fuzz/memory/scene.h"
 
@@ -305,6 +306,8 @@ void Program::reset_figures()
 void Program::fork_child()
 {
     if (!choices_.one_in(12)) return;
+    ++tally_["forks"];
+    if (!test::kMayFork) return;
     const int64_t calls = machine_.hollow.calls();
     const pid_t child = fork();
     if (child == 0) {
@@ -323,7 +326,6 @@ void Program::fork_child()
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0) << "a forked child touches the device";
-    ++tally_["forks"];
 }
 
 void Program::run()

@@ -25,10 +25,8 @@ local function key_of(name) return math.type(name) == "integer" and tostring(nam
 
 local function add_member(self, kind, name, value, call)
     local own = members[self]
-    local former = own.kinds[name]
-    if call and former and former ~= kind and own.values[name] ~= nil then
-        core.raise("value", call, ("'%s' is a %s of this module; give it nil first, or choose another name"):format(name, former))
-    end
+    local taken = own.values[name] ~= nil and own.kinds[name] ~= kind and own.kinds[name]
+    if call and taken then core.raise("value", call, ("'%s' is a %s of this module; give it nil first"):format(name, taken)) end
     if not own.kinds[name] then own.order[#own.order + 1] = name end
     own.kinds[name], own.values[name], own.plain[name] = kind, value, nil
     if kind == "parameter" and value ~= nil then parameters[value] = true end
@@ -63,14 +61,12 @@ local function newindex(self, name, value)
     if kind == "module" and own.values[name] == nil then kind = nil end
     if is_parameter(value) then
         add_member(self, "parameter", name, value)
-    elseif value == nil and kind then
-        add_member(self, kind, name, nil) -- out of use
+    elseif kind and value == nil or kind == "buffer" and core.is_tensor(value) then
+        add_member(self, kind, name, value) -- nil: out of use
     elseif kind == "parameter" then
         refuse(self, kind, name, value)
     elseif base.is_module(value) then
         add_member(self, "module", name, value)
-    elseif kind == "buffer" and core.is_tensor(value) then
-        add_member(self, kind, name, value)
     elseif kind then
         refuse(self, kind, name, value)
     else
