@@ -1,35 +1,33 @@
-"""What the allocator's cache saves: requests and training steps with it and without (YOKE_NO_CACHING=1).
+"""What the allocator's cache saves: training steps with it and without (YOKE_NO_CACHING=1).
 
     ./dev bench caching [--json FILE] [--rounds N]
 
 A request without the cache reaches the backend, whose time is the device's: on the processor that is malloc or mmap and the first touch of
-each page. The pair of requests alone is measured on a device without memory, so it has Yoke's own time.
+each page.
 """
 
 import statistics
 import sys
 
-from bench import BUILT, WORKERS, Report, Worker, ratio, rounds
+from bench import WORKERS, Report, Worker, ratio, rounds
 
-# Cases: worker, case, unit's factor.
-CASES = {"a pair of 4 KiB, no memory behind": ("memory", "yoke same"), "a pair to 1 MiB of 2,048 alive, no memory behind": ("memory", "yoke small"),
-         "a step of the MLP, 1 thread": ("mlp_yoke.py", "train off 1"), "a step of the MLP, 2 threads": ("mlp_yoke.py", "train off 2"),
+# Cases: worker, case.
+CASES = {"a step of the MLP, 1 thread": ("mlp_yoke.py", "train off 1"), "a step of the MLP, 2 threads": ("mlp_yoke.py", "train off 2"),
          "a step of the GPT, 1 thread": ("gpt_yoke.py", "train off 1"), "a step of the GPT, 2 threads": ("gpt_yoke.py", "train off 2")}
 
 
 def main():
     report = Report("caching")
-    commands = {"memory": [BUILT / "memory"], **{name: [sys.executable, WORKERS / name] for name in ("mlp_yoke.py", "gpt_yoke.py")}}
-    workers = {(name, off): Worker("env", f"YOKE_NO_CACHING={off}", *command) for name, command in commands.items() for off in (0, 1)}
+    workers = {(name, off): Worker("env", f"YOKE_NO_CACHING={off}", sys.executable, WORKERS / name) for name in ("mlp_yoke.py", "gpt_yoke.py") for off in (0, 1)}
     report.peer("all", workers["mlp_yoke.py", 0].about)
-    print(f"\n{'':52s}{'on':>12s}{'off':>12s}{'off / on':>10s}")
+    print(f"\n{'':32s}{'on':>12s}{'off':>12s}{'off / on':>10s}")
     for text, (name, case) in CASES.items():
         times = rounds({"on": (workers[name, 0], case), "off": (workers[name, 1], case)}, report.options.rounds or 9, 0.4)
-        micros = {how: [1e6 * each for each in seconds] for how, seconds in times.items()}
-        for how, each in micros.items():
-            report.result(f"{text}, {how}", statistics.median(each), [min(each), max(each)], "us")
+        millis = {how: [1e3 * each for each in seconds] for how, seconds in times.items()}
+        for how, each in millis.items():
+            report.result(f"{text}, {how}", statistics.median(each), [min(each), max(each)], "ms")
         share = ratio(times, "off", "on")["median"]
-        print(f"{text:52s}" + "".join(f"{statistics.median(each):9.2f} us" for each in micros.values()) + f"{share:10.2f}")
+        print(f"{text:32s}" + "".join(f"{statistics.median(each):9.2f} ms" for each in millis.values()) + f"{share:10.2f}")
     report.finish()
 
 

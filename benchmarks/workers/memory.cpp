@@ -7,7 +7,7 @@
 //   streams  two threads, each as `small` on a stream of its own: the time of a pair of one thread
 //   shared   two threads as `small` on one stream
 // p99-small and p99-large give the time that 99 of 100 pairs stay below.
-// Yoke and the model serve a hollow device, so no driver takes time. With YOKE_NO_CACHING=1 Yoke's requests reach it.
+// Yoke and the model serve a hollow device, so no driver takes time.
 #include "core/memory/memory.h"
 #include "benchmarks/workers/torch_policy.h"
 #include "core/memory/device_memory.h"
@@ -47,6 +47,7 @@ public:
         device_->handle = hollow_.handle();
         device_->name = "hollow:0";
         device_->info.alignment = 512;
+        yoke::set_caching(true);
         streams_.push_back(yoke::current_stream(*device_));
         streams_.push_back(yoke::make_stream(*device_, 0));
     }
