@@ -1,7 +1,8 @@
 // Losses of two numbers, a prediction x and a target, with their slopes in both.
 //
 // Contract
-//  * A functor gives value, of_x and of_target (the derivatives) in the computing type, float or double.
+//  * A functor gives value, of_x and of_target (the derivatives, but for kSlopeFactor) in the computing type, float or
+//    double.
 //  * NaN passes. Where a limit has a value it is taken: 0 log 0 is 0, log(1 + exp(x)) does not overflow.
 #pragma once
 
