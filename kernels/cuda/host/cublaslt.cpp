@@ -2,6 +2,7 @@
 #include "kernels/cuda/host/cublaslt.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "core/backend/ops.inc"
@@ -206,7 +207,15 @@ yoke_status try_all(const yoke_launch *launch, const CublasLt &lt, const Request
     Scratch scratch(launch);
     *tuned = false;
     const yoke_status status = scratch.try_reserve(largest_workspace(count, results));
-    if (status) return status == YOKE_E_OOM ? YOKE_OK : status;
+    if (status == YOKE_E_OOM) {
+        static std::atomic_flag is_told;
+        if (!is_told.test_and_set())
+            g_host->log(
+                YOKE_LOG_WARN,
+                "tuning a matrix product: there is no memory for a workspace; products for which it lacks have cuBLASLt's first algorithm");
+        return YOKE_OK;
+    }
+    if (status) return status;
     Stopwatch watch(launch, kTunedProduct);
     Plan tried = plan;
     yoke_status lost = YOKE_OK;

@@ -51,14 +51,31 @@ uint64_t bit_of(int number)
     return uint64_t{1} << number;
 }
 
+// An attribute that an older driver does not know is one that the device lacks.
 bool can(const Device &device, CUdevice_attribute what)
 {
     int value = 0;
-    return !driver().call.cuDeviceGetAttribute(&value, what, device.number) && value;
+    const CUresult error = driver().call.cuDeviceGetAttribute(&value, what, device.number);
+    if (error != CUDA_ERROR_INVALID_VALUE) log_failure(device, error, "cuDeviceGetAttribute");
+    return !error && value;
 }
 
-// Devices, by CUDA's numbers, whose driver refused chunks for others: a container may forbid what the card can.
-std::atomic<uint64_t> g_plain{0};
+// What may be done with a device's chunks, asked once.
+enum : uint8_t { kIsKnown = 1, kIsExportable = 2, kIsForNetworkCards = 4 };
+std::atomic<uint8_t> g_abilities[kMaxDevices];
+
+uint8_t abilities_of(const Device &device)
+{
+    std::atomic<uint8_t> &place = g_abilities[device.number];
+    if (const uint8_t known = place.load(std::memory_order_relaxed)) return known;
+    uint8_t found = kIsKnown;
+    if (can(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+        found |= kIsExportable;
+    if (can(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
+        found |= kIsForNetworkCards;
+    place.store(found, std::memory_order_relaxed);
+    return found;
+}
 
 // Where the device can, other processes may be given a chunk, which cudaIpcGetMemHandle refuses to do, and network
 // cards may read it.
@@ -68,11 +85,10 @@ CUmemAllocationProp properties(const Device &device)
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = device.number;
-    if (g_plain.load(std::memory_order_relaxed) & bit_of(device.number)) return prop;
-    if (can(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+    const uint8_t abilities = abilities_of(device);
+    if (abilities & kIsExportable)
         prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (can(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED))
-        prop.allocFlags.gpuDirectRDMACapable = 1;
+    if (abilities & kIsForNetworkCards) prop.allocFlags.gpuDirectRDMACapable = 1;
     return prop;
 }
 
@@ -87,7 +103,7 @@ CUresult create(const Device &device, uint64_t bytes, CUmemGenericAllocationHand
     log_failure(
         device, error,
         "cuMemCreate of memory that other processes and network cards may use; it is made without");
-    g_plain.fetch_or(bit_of(device.number), std::memory_order_relaxed);
+    g_abilities[device.number].store(kIsKnown, std::memory_order_relaxed);
     prop = properties(device);
     return driver().call.cuMemCreate(handle, bytes, &prop, 0);
 }

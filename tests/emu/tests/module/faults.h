@@ -151,6 +151,7 @@ inline const Optional *find_optional(const std::string &call)
         {"cudaGraphDestroy", "graph_end: cudaGraphDestroy", "graphs=1"},
         {"cuDeviceGetName", "AUTOTUNE_FILE is not used: cuDeviceGetName", ""},
         {"cublasLtMatmulAlgoCheck", "passed over: cublasLtMatmulAlgoCheck", ""},
+        {"cuDeviceGetAttribute", "cuDeviceGetAttribute", ""},
         {"cudaStreamIsCapturing", "tuning a matrix product: cudaStreamIsCapturing", ""},
         {"cublasLtMatmul", "tuning a matrix product: cublasLtMatmul", ""},
         {"cublasLt's kernel", "tuning a matrix product: cublasLtMatmul", ""},
