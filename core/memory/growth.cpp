@@ -272,7 +272,6 @@ void Growth::retire_gone() noexcept
 {
     for (const auto &arena : arenas_) {
         if (!arena->pool.present() || is_fixed(*arena)) continue;
-        arena->admit_reached();
         give_back_idle(*arena);
     }
 }

@@ -99,11 +99,40 @@ TEST_P(Orders, AnOptionalRequestTakesWhatIsAtHandAlone)
     ASSERT_NE(fits, nullptr);
     free_block(device, fits);
     machine.hollow.work().finish();
+    used = try_allocate_block(device, 600 * kMiB, one->lane.id);
+    ASSERT_NE(used, nullptr) << "its work is seen to be done";
+    free_block(device, used);
     set_caching(false);
     EXPECT_EQ(try_allocate_block(device, 2 * kGiB, one->lane.id), nullptr);
     set_caching(true);
     used = machine.alloc(600 * kMiB, one->lane);
     free_block(device, used);
+}
+
+// Work of another backend used the block: the host alone can wait for it.
+TEST_P(Orders, AFenceOfAnotherBackendIsWaitedForBeforeARequestIsRefused)
+{
+    test::Machine other({.runs_at_once = false});
+    const Ref<Stream> reader = make_stream(other.device, 0);
+    Block *block = machine.alloc(600 * kMiB, one->lane);
+    other.hollow.work().give(reader->lane.native);
+    add_guard(block->guards, fence_behind(other.device, reader->lane.id));
+    free_block(device, block, lane_bit(one->lane.id));
+    EXPECT_FALSE(other.hollow.work().is_idle());
+    block = machine.alloc(600 * kMiB, one->lane);
+    EXPECT_TRUE(other.hollow.work().is_idle());
+    free_block(device, block);
+}
+
+// The wait for another stream fails: its block stays where it was.
+TEST_P(Orders, ABlockThatCannotBeWaitedForStaysFree)
+{
+    Block *block = freed(900 * kMiB, *one);
+    machine.hollow.fail_at(HollowEntry::event_wait, 1, YOKE_E_INTERNAL);
+    expect_error(YOKE_E_INTERNAL, {"event_wait"},
+                 [&] { allocate_block(device, 800 * kMiB, two->lane.id); });
+    block = machine.alloc(900 * kMiB, one->lane);
+    free_block(device, block);
 }
 
 // The host's stream may end at any time, so a fence is what is waited for. Memory may be short for its event.

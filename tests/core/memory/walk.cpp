@@ -129,6 +129,7 @@ void Walk::look_at(Arena &arena)
         used += used_here;
         free += free_here;
         mapped += arena.mapped;
+        if (arena.is_small) small += arena.mapped;
     });
 }
 

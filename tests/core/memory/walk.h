@@ -20,6 +20,7 @@ public:
     uint64_t used = 0;  // bytes of used blocks in arenas
     uint64_t free = 0;
     uint64_t mapped = 0;   // of chunks and segments in arenas, and of spare chunks
+    uint64_t small = 0;    // of these, in arenas of small requests
     uint64_t largest = 0;  // free run, graphs' left out
     uint64_t stranded = 0;
 

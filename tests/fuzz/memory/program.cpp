@@ -295,8 +295,7 @@ void Program::plan_failure()
 void Program::reset_figures()
 {
     if (choices_.one_in(2)) {
-        reset_peak_memory_stats(device_);
-        scene_.model.reset_peaks();
+        scene_.reset_peaks();
     } else {
         reset_accumulated_memory_stats(device_);
         scene_.model.reset_totals();

@@ -191,10 +191,13 @@ void Scene::let_go(Captured &graph)
 
 void Scene::check_blocks()
 {
-    uint64_t bare = 0, cached = 0, kept = 0;
+    uint64_t bare = 0, bare_small = 0, cached = 0, kept = 0;
+    bool has_raw = false;
     for (const Live &each : live) {
         const bool is_bare = each.handle ? !each.handle->arena : false;
         (is_bare ? bare : cached) += each.block.size;
+        has_raw |= !each.handle;
+        if (is_bare && each.block.size <= kMaxSmall) bare_small += each.block.size;
         if (!each.handle) continue;
         EXPECT_EQ(each.handle->address, each.block.address);
         EXPECT_EQ(each.handle->size, each.block.size);
@@ -207,6 +210,9 @@ void Scene::check_blocks()
     const MemoryStats stats = memory_stats(device);
     EXPECT_EQ(stats.reserved, static_cast<int64_t>(machine.hollow.memory().used()));
     const MemoryCounters &counters = memory_of(device).counters();
+    // Of raw blocks nobody here knows whether they are in arenas.
+    EXPECT_TRUE(has_raw || counters.reserved().now[kSmallPool].bytes ==
+                               static_cast<int64_t>(walk.small + bare_small));
     const auto waiting = static_cast<uint64_t>(counters.active().now[kAllPools].bytes -
                                                counters.blocks().now[kAllPools].bytes);
     uint64_t magazines = 0;
@@ -217,9 +223,36 @@ void Scene::check_blocks()
     EXPECT_TRUE(is_caching() || magazines == 0);
 }
 
+void Scene::reset_peaks()
+{
+    reset_peak_memory_stats(device);
+    model.reset_peaks();
+    for (int pool = 0; pool < 3; ++pool) most_active_[pool] = most_reserved_[pool] = {};
+}
+
+// A peak is at least what was there at any time; of several threads that all bytes alone, but for what they may have
+// apart.
+void Scene::check_peaks()
+{
+    const MemoryCounters &counters = memory_of(device).counters();
+    const PoolStats active = counters.active(), reserved = counters.reserved();
+    const int64_t apart =
+        has_exact_peaks_ ? 0 : static_cast<int64_t>(workers.size()) * (int64_t{64} << 10);
+    for (const int pool : {kSmallPool, kLargePool, kAllPools}) {
+        most_active_[pool].raise_to(active.now[pool]);
+        most_reserved_[pool].raise_to(reserved.now[pool]);
+        EXPECT_GE(reserved.peak[pool].bytes, most_reserved_[pool].bytes) << pool;
+        EXPECT_GE(reserved.peak[pool].count, most_reserved_[pool].count) << pool;
+        if (!has_exact_peaks_ && pool != kAllPools) continue;
+        EXPECT_GE(active.peak[pool].bytes, most_active_[pool].bytes - apart) << pool;
+        EXPECT_TRUE(apart || active.peak[pool].count >= most_active_[pool].count) << pool;
+    }
+}
+
 void Scene::check(bool with_figures)
 {
     check_blocks();
+    check_peaks();
     for (const std::string &race : machine.ordering.races()) ADD_FAILURE() << race;
     if (!with_figures) return;
     const test::Figures figures = test::figures_of(device);

@@ -54,6 +54,7 @@ public:
     void replace_worker(size_t index);
     void let_go(Captured &graph);
 
+    void reset_peaks();
     // Checks every promise; `with_figures`: those of memory_stats() too.
     void check(bool with_figures);
 
@@ -71,12 +72,15 @@ private:
     static HollowOptions options_from(Choices &choices);
     static int32_t relieve(void *self, yoke_device *device, int64_t bytes);
     void check_blocks();
+    void check_peaks();
 
     Choices &choices_;
     Tally &tally_;
     std::vector<ThreadCache *> caches_;  // of workers
     std::vector<void *> host_streams_;   // natives that streams wrap
     bool has_exact_peaks_ = true;
+    Amounts most_active_[3],
+        most_reserved_[3];      // that checks have seen since the peaks started anew
     uint64_t relief_left_ = 0;  // blocks that the callback may free
     int64_t relief_id_ = 0;
 };
