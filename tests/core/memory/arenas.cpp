@@ -41,9 +41,19 @@ TEST_P(Arenas, BeforeARequestIsRefusedItsStreamWaitsForOthers)
     Block *block = freed(900 * kMiB, *one);
     Block *other = machine.alloc(800 * kMiB, two->lane);
     EXPECT_FALSE(machine.hollow.work().is_idle()) << "nobody waited on the host";
+    EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kSteal), 1);
     machine.use(*other, two->lane);
     free_block(device, other);
     block = machine.alloc(900 * kMiB, one->lane);
+    free_block(device, block);
+}
+
+TEST_P(Arenas, ARangeThatIsRefusedIsAskedForInTheSizeOfTheRequest)
+{
+    if (!GetParam()) GTEST_SKIP() << "there are no ranges";
+    machine.hollow.fail_at(HollowEntry::vmm_reserve, 1, YOKE_E_OOM);
+    Block *block = machine.alloc(100 * kMiB, one->lane);
+    EXPECT_EQ(machine.hollow.calls(HollowEntry::alloc), 0) << "it became a segment";
     free_block(device, block);
 }
 
