@@ -31,7 +31,7 @@ bool remove_log_callback(int64_t id);
 __attribute__((format(printf, 2, 3))) void log(LogLevel level, const char *format, ...) noexcept;
 
 // Keeps what its thread logs, and tells it when it ends: for a lock that is held over calls of a backend, since a
-// callback may call anything. One within another one leaves the telling to that one. A line for which there is no
+// callback may call anything. An inner object leaves the telling to the outer one. A line for which there is no
 // memory is lost.
 class LogLater {
 public:

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <memory>
 #include <mutex>
 
@@ -13,7 +12,7 @@ namespace yoke {
 
 namespace {
 
-// One lock for all guards: they are few, and each call holds the lock for a moment.
+// The lock of all guards: these are few, and each call holds the lock for a moment.
 struct GuardsLock {
     Mutex mutex{LockRank::kOther};
 };
@@ -23,10 +22,9 @@ GuardsLock &guards_lock = immortal<GuardsLock>();
 Guards put_guard(Guards *&guards, Ref<Fence> &fence)
 {
     constexpr size_t kMostUnasked = 16;
-    auto first = std::make_unique<Guards>(1, fence);
     const std::lock_guard lock(guards_lock.mutex);
     if (!guards) {
-        guards = first.release();
+        guards = new Guards(1, fence);
         return {};
     }
     for (const Ref<Fence> &known : *guards)

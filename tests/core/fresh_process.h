@@ -38,7 +38,7 @@ void in_fresh_process(const Body &body)
         testing::ExitedWithCode(0), "");
 }
 
-// Whether a fork may be tried here: it takes every lock of the core, and ThreadSanitizer's search for deadlocks ends at
+// A fork may be tried here. It takes every lock of the core, and ThreadSanitizer's search for deadlocks ends at
 // 64.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kMayFork = false;

@@ -243,7 +243,7 @@ void bind_event_class(py::module_ &module)
 
 }  // namespace
 
-// Returns the handle of an object of the class T, which `name` describes.
+// Returns the handle of an object of the class T, which `kind` describes.
 template <class T>
 static auto handle_argument(PyObject *object, const Place &place, const char *kind)
     -> decltype(T::handle)

@@ -60,7 +60,7 @@ bool can(const Device &device, CUdevice_attribute what)
     return !error && value;
 }
 
-// What may be done with a device's chunks, asked once.
+// Bits of what a device's chunks can be used for; the driver is asked once.
 enum : uint8_t { kIsKnown = 1, kIsExportable = 2, kIsForNetworkCards = 4 };
 std::atomic<uint8_t> g_abilities[kMaxDevices];
 

@@ -1,4 +1,4 @@
-// What is logged under a lock that a callback may want: core/base/log.h.
+// LogLater keeps lines for the end of a lock that a callback may want: core/base/log.h.
 #include "core/base/log.h"
 
 #include <gtest/gtest.h>

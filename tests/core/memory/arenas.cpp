@@ -48,13 +48,13 @@ TEST_P(Arenas, BeforeARequestIsRefusedItsStreamWaitsForOthers)
     free_block(device, block);
 }
 
-TEST_P(Arenas, ARangeThatIsRefusedIsAskedForInTheSizeOfTheRequest)
+TEST(Ranges, ARangeThatIsRefusedIsAskedForInTheSizeOfTheRequest)
 {
-    if (!GetParam()) GTEST_SKIP() << "there are no ranges";
+    test::Machine machine({.capacity = kGiB});
     machine.hollow.fail_at(HollowEntry::vmm_reserve, 1, YOKE_E_OOM);
-    Block *block = machine.alloc(100 * kMiB, one->lane);
+    Block *block = allocate_block(machine.device, 100 * kMiB, 0);
     EXPECT_EQ(machine.hollow.calls(HollowEntry::alloc), 0) << "it became a segment";
-    free_block(device, block);
+    free_block(machine.device, block);
 }
 
 TEST_P(Arenas, ABlockThatOthersUsedServesAgainOnceTheirWorkIsDone)

@@ -84,7 +84,7 @@ TEST_P(Orders, AnEventThatIsRecordedAgainStillGuardsWhatItDid)
     free_block(device, block);
 }
 
-// Nobody waits for what a kernel can do without.
+// An optional request waits for no work: the kernel can do without the memory.
 TEST_P(Orders, AnOptionalRequestTakesWhatIsAtHandAlone)
 {
     const int64_t waits = machine.hollow.calls(HollowEntry::event_wait);

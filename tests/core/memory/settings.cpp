@@ -114,7 +114,7 @@ TEST(AllocConf, AboveTheThresholdIdleMemoryGoesBackBeforeGrowth)
     }
 }
 
-// Of two streams, with virtual memory and without.
+// Two streams use the blocks, on a device with virtual memory and on a device without.
 TEST(Caching, OffReservesWhatIsAllocatedAtEveryStep)
 {
     for (const bool has_virtual_memory : {true, false}) {

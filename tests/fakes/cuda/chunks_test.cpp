@@ -4,6 +4,28 @@
 
 namespace yoke::test {
 
+// Chunk of one page, and a range that it fits into.
+struct Chunk {
+    Module module;
+    const yoke_backend &table = *module.table;
+    void *device = module.open(0), *range = nullptr;
+    uint64_t page = 0, chunk = 0;
+
+    Chunk()
+    {
+        EXPECT_EQ(table.vmm_granularity(device, &page), YOKE_OK);
+        EXPECT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
+        EXPECT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
+    }
+    // Takes the chunk, which is mapped, away again.
+    void give_back() const
+    {
+        EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
+        EXPECT_EQ(table.vmm_destroy(device, chunk), YOKE_OK);
+        EXPECT_EQ(table.vmm_release(device, range, page), YOKE_OK);
+    }
+};
+
 // NVIDIA's word for chunks that IPC and network cards take: a handle's type and a flag, where the device has them.
 TEST(Chunks, ChunksMayBeSharedWhereTheDeviceCan)
 {
@@ -35,41 +57,27 @@ TEST(Chunks, ChunksMayBeSharedWhereTheDeviceCan)
 TEST(Chunks, AMapThatCannotBeMadeAccessibleIsUndone)
 {
     in_fresh_process([] {
-        Module module;
-        void *device = module.open(0), *range = nullptr;
-        uint64_t page = 0, chunk = 0;
-        const yoke_backend &table = *module.table;
-        ASSERT_EQ(table.vmm_granularity(device, &page), YOKE_OK);
-        ASSERT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
-        ASSERT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
+        Chunk all;
+        auto &[module, table, device, range, page, chunk] = all;
         setenv("FAKE_CUDA_FAIL", "cuMemSetAccess=2", 1);
         expect_says(YOKE_E_OOM, table.vmm_map(device, range, page, chunk), {"cuMemSetAccess"});
         unsetenv("FAKE_CUDA_FAIL");
         EXPECT_EQ(table.vmm_map(device, range, page, chunk), YOKE_OK)
             << "the chunk is free to be mapped";
-        EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
-        EXPECT_EQ(table.vmm_destroy(device, chunk), YOKE_OK);
-        EXPECT_EQ(table.vmm_release(device, range, page), YOKE_OK);
+        all.give_back();
     });
 }
 
 TEST(Chunks, AMapThatCannotBeUndoneEitherIsKnownToBeThere)
 {
     in_fresh_process([] {
-        Module module;
-        void *device = module.open(0), *range = nullptr;
-        uint64_t page = 0, chunk = 0;
-        const yoke_backend &table = *module.table;
-        ASSERT_EQ(table.vmm_granularity(device, &page), YOKE_OK);
-        ASSERT_EQ(table.vmm_reserve(device, page, &range), YOKE_OK);
-        ASSERT_EQ(table.vmm_create(device, page, &chunk), YOKE_OK);
+        Chunk all;
+        auto &[module, table, device, range, page, chunk] = all;
         setenv("FAKE_CUDA_FAIL", "cuMemSetAccess=2,cuMemUnmap=999", 1);
         expect_says(YOKE_E_OOM, table.vmm_map(device, range, page, chunk), {"cuMemSetAccess"});
         unsetenv("FAKE_CUDA_FAIL");
         expect_says(YOKE_E_STATE, table.vmm_destroy(device, chunk), {"still mapped"});
-        EXPECT_EQ(table.vmm_unmap(device, range, page), YOKE_OK);
-        EXPECT_EQ(table.vmm_destroy(device, chunk), YOKE_OK);
-        EXPECT_EQ(table.vmm_release(device, range, page), YOKE_OK);
+        all.give_back();
     });
 }
 

@@ -48,7 +48,7 @@ struct Module {
     }
 };
 
-// What the host hears from a failing call.
+// Returns the message that the host gets from a failing call.
 inline std::string message(yoke_status status)
 {
     return status == YOKE_OK ? "it succeeded" : take_backend_error(status, "call");

@@ -210,7 +210,7 @@ void Scene::check_blocks()
     const MemoryStats stats = memory_stats(device);
     EXPECT_EQ(stats.reserved, static_cast<int64_t>(machine.hollow.memory().used()));
     const MemoryCounters &counters = memory_of(device).counters();
-    // Of raw blocks nobody here knows whether they are in arenas.
+    // Raw blocks may lie in arenas or be blocks of the backend; a scene does not know which.
     EXPECT_TRUE(has_raw || counters.reserved().now[kSmallPool].bytes ==
                                static_cast<int64_t>(walk.small + bare_small));
     const auto waiting = static_cast<uint64_t>(counters.active().now[kAllPools].bytes -

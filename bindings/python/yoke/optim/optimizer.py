@@ -44,7 +44,7 @@ class Optimizer(Named):
         if unknown:
             raise _yoke.ValueError(f"{self._KIND}(): a group has the unknown option '{min(unknown, key=str)}'; there are {', '.join(self._OPTIONS)}")
         params = param_group["params"]
-        if isinstance(params, (list, tuple)) and params and isinstance(params[0], tuple):
+        if isinstance(params, (list, tuple)) and params and isinstance(params[0], tuple) and isinstance(next(iter(params[0]), None), str):
             raise _yoke.TypeError(f"{self._KIND}(): argument 'params' has pairs of a name and a tensor; give net.parameters() in place of net.named_parameters()")
         full = {**self.defaults, **param_group, "params":
                 [params] if isinstance(params, Tensor) else listed(self._KIND, "params", params, "tensors")}
