@@ -7,10 +7,11 @@
 
 namespace yoke {
 
+constinit std::atomic<bool> detail::forked_child{false};
+
 namespace {
 
 std::atomic<bool> process_used{false};
-std::atomic<bool> forked_child{false};
 
 constexpr int kMaxHooks = 16;
 std::atomic<void (*)()> child_hooks[kMaxHooks];
@@ -95,7 +96,7 @@ struct MutexList {
         free_loader_in_child();
         guard.unlock();
         if (!process_used.load()) return;
-        forked_child.store(true);
+        detail::forked_child.store(true);
         for (const auto &hook : child_hooks)
             if (auto *run = hook.load()) run();
     }
@@ -158,11 +159,6 @@ Loading::~Loading()
 bool is_loader_lost() noexcept
 {
     return loader_lost.load();
-}
-
-bool is_forked_child() noexcept
-{
-    return forked_child.load(std::memory_order_relaxed);
 }
 
 void mark_process_used() noexcept

@@ -87,8 +87,15 @@ T &make_once(std::atomic<T *> &place, F &&make)
     return *first;
 }
 
+namespace detail {
+extern std::atomic<bool> forked_child;
+}  // namespace detail
+
 // True in a child of the process in which the library was first used.
-bool is_forked_child() noexcept;
+inline bool is_forked_child() noexcept
+{
+    return detail::forked_child.load(std::memory_order_relaxed);
+}
 
 // From now on a fork of this process makes a forked child. Called when the first backend opens.
 void mark_process_used() noexcept;

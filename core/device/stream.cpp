@@ -310,7 +310,7 @@ bool is_idle(Device &device)
     return true;
 }
 
-uint8_t lane_of(Device &device, void *native)
+uint8_t detail::find_lane(Device &device, void *native)
 {
     native = checked_native(device, native, "alloc");
     if (!native || device.host) return 0;

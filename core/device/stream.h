@@ -145,8 +145,15 @@ double elapsed_seconds(const Event &start, const Event &end);
 
 // ---- What the allocator and copies order by -------------------------------------------------------
 
+namespace detail {
+uint8_t find_lane(Device &device, void *native);
+}  // namespace detail
+
 // The lane of a native handle; one that nobody wrapped gets a lane for ever.
-uint8_t lane_of(Device &device, void *native);
+inline uint8_t lane_of(Device &device, void *native)
+{
+    return native ? detail::find_lane(device, native) : 0;
+}
 
 // Behind all work that was given to the lane so far; null where there is none to wait for.
 Ref<Fence> fence_behind(Device &device, uint8_t lane);

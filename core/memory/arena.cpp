@@ -7,9 +7,10 @@
 
 namespace yoke {
 
-Arena::Arena(Device &device, MemoryCounters &counters, uint8_t lane_id, bool small,
+Arena::Arena(Device &of, MemoryCounters &counters, uint8_t lane_id, bool small,
              Ref<GraphPool> owner)
-    : lane(lane_id),
+    : device(of),
+      lane(lane_id),
       is_small(small),
       pool(std::move(owner)),
       counters_(counters),
@@ -107,19 +108,6 @@ void Arena::give_behind(Block *block, Guards &fences)
     counters_.count_waiting(pool_of(*block), amounts_of(*block));
 }
 
-// A fence that cannot be asked counts as not reached.
-static bool are_reached(Guards &fences) noexcept
-{
-    std::erase_if(fences, [](const Ref<Fence> &fence) {
-        try {
-            return is_reached(*fence);
-        } catch (const std::exception &) {
-            return false;
-        }
-    });
-    return fences.empty();
-}
-
 size_t Arena::admit_reached() noexcept
 {
     std::list<Waiting> asked, reached;
@@ -129,7 +117,7 @@ size_t Arena::admit_reached() noexcept
     }
     for (auto each = asked.begin(); each != asked.end();) {
         const auto next = std::next(each);
-        if (are_reached(each->fences)) reached.splice(reached.end(), asked, each);
+        if (drop_reached(each->fences)) reached.splice(reached.end(), asked, each);
         each = next;
     }
     const std::lock_guard lock(mutex_);
@@ -169,7 +157,7 @@ static bool comes_behind(Device &device, uint8_t lane, const Fence &fence) noexc
     }
 }
 
-size_t Arena::admit_all(Device &device)
+size_t Arena::admit_all()
 {
     std::list<Waiting> all, kept;
     {
@@ -206,7 +194,7 @@ size_t Arena::admit_all(Device &device)
     return all.size();
 }
 
-Guards Arena::foreign_fences(const Device &device)
+Guards Arena::foreign_fences()
 {
     Guards foreign;
     const std::lock_guard lock(mutex_);
@@ -217,7 +205,7 @@ Guards Arena::foreign_fences(const Device &device)
 }
 
 template <class F>
-void Arena::each_user(Device &device, const F &f) const
+void Arena::each_user(const F &f) const
 {
     f(lane);
     each_lane(device, uses_.load(std::memory_order_relaxed), [&](uint8_t each) {
@@ -225,9 +213,9 @@ void Arena::each_user(Device &device, const F &f) const
     });
 }
 
-void Arena::order_behind(Device &device, uint8_t waiting_lane)
+void Arena::order_behind(uint8_t waiting_lane)
 {
-    each_user(device, [&](uint8_t each) {
+    each_user([&](uint8_t each) {
         if (each == waiting_lane) return;
         if (const Ref<Fence> fence = fence_behind(device, each); fence.present())
             wait_fence(device, waiting_lane, *fence);
@@ -235,35 +223,35 @@ void Arena::order_behind(Device &device, uint8_t waiting_lane)
 }
 
 // Puts fences behind all work so far; false if the work is known to be done.
-bool Arena::take_fences(Device &device)
+bool Arena::take_fences()
 {
     {
         const std::lock_guard lock(mutex_);
         asked_ = clock_;
     }
-    each_user(device, [&](uint8_t each) {
+    each_user([&](uint8_t each) {
         if (Ref<Fence> fence = fence_behind(device, each); fence.present())
             fences_.push_back(std::move(fence));
     });
     return !fences_.empty();
 }
 
-uint64_t Arena::settled_at(Device &device) noexcept
+uint64_t Arena::settled_at() noexcept
 {
     if (device.host) return UINT64_MAX;
     try {
         for (int tries = 0; tries < 2; ++tries) {
             if (!fences_.empty()) {
-                if (!are_reached(fences_)) break;
+                if (!drop_reached(fences_)) break;
                 settled_ = std::max(settled_, asked_);
             }
             {
                 const std::lock_guard lock(mutex_);
                 if (settled_ >= clock_) break;
             }
-            if (!take_fences(device)) settled_ = std::max(settled_, asked_);
+            if (!take_fences()) settled_ = std::max(settled_, asked_);
         }
-        if (!fences_.empty() && are_reached(fences_)) settled_ = std::max(settled_, asked_);
+        if (!fences_.empty() && drop_reached(fences_)) settled_ = std::max(settled_, asked_);
     } catch (const std::exception &) {
         fences_.clear();  // what cannot be asked is not settled
     }
@@ -309,8 +297,12 @@ std::vector<Block *> Arena::cut_chunks(const Chunks &chunks, uint64_t settled, u
         if (run.extent->is_range && run.freed_at <= settled) runs.push_back(&run);
         return true;
     });
-    std::ranges::sort(runs, std::greater(), &Block::address);
-    for (Block *run : runs) {
+    // Few of the runs are wanted, so they are not sorted.
+    std::ranges::make_heap(runs, {}, &Block::address);
+    while (!runs.empty() && most >= unit) {
+        std::ranges::pop_heap(runs, {}, &Block::address);
+        Block *const run = runs.back();
+        runs.pop_back();
         const uint64_t begin = run->address;
         uint64_t end = run->end();
         while (most >= unit) {
@@ -326,7 +318,6 @@ std::vector<Block *> Arena::cut_chunks(const Chunks &chunks, uint64_t settled, u
             most -= chunk->bytes;
             if (piece == run) break;
         }
-        if (most < unit) break;
     }
     return cut;
 }

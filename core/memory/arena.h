@@ -21,12 +21,12 @@ class GraphPool;
 
 class Arena {
 public:
-    Arena(Device &device, MemoryCounters &counters, uint8_t lane, bool is_small,
-          Ref<GraphPool> pool);
+    Arena(Device &of, MemoryCounters &counters, uint8_t lane, bool is_small, Ref<GraphPool> pool);
     ~Arena();
     Arena(const Arena &) = delete;
     Arena &operator=(const Arena &) = delete;
 
+    Device &device;
     const uint8_t lane;
     const bool is_small;
     const Ref<GraphPool> pool;  // null: of everybody
@@ -48,15 +48,15 @@ public:
     // Lets blocks serve whose fences are reached; returns how many.
     size_t admit_reached() noexcept;
     // Makes the arena's stream wait for all blocks that wait, as far as it can, and lets them serve; returns how many.
-    size_t admit_all(Device &device);
+    size_t admit_all();
     // Returns the fences of other backends that blocks wait for: the host alone can wait for these.
-    Guards foreign_fences(const Device &device);
+    Guards foreign_fences();
     // Makes that stream wait for all work on what is free here.
-    void order_behind(Device &device, uint8_t waiting_lane);
+    void order_behind(uint8_t waiting_lane);
 
     // Returns the time of the last free whose bytes no work uses any more; asks fences and waits for none. Every free
     // counts on the host, whose work is done when a call returns.
-    uint64_t settled_at(Device &device) noexcept;
+    uint64_t settled_at() noexcept;
     // A moment before a wait for the whole device, of one waiter: several threads may wait at once.
     struct Mark {
         uint64_t arena, clock, forgets;
@@ -118,8 +118,8 @@ private:
     void settle_waiting(const std::list<Waiting> &waiting) noexcept;
     // f(lane) for each stream whose work may use what is free here.
     template <class F>
-    void each_user(Device &device, const F &f) const;
-    bool take_fences(Device &device);
+    void each_user(const F &f) const;
+    bool take_fences();
 
     MemoryCounters &counters_;
     const std::atomic<uint64_t> &lane_fences_;

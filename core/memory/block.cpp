@@ -1,28 +1,56 @@
 #include "core/memory/block.h"
 
+#include "core/base/fork.h"
+#include "core/base/immortal.h"
+
+#include <mutex>
 #include <new>
 
 namespace yoke {
 
 struct BlockSlab::Page {
-    static constexpr size_t kBlocks = 120;  // with its link a little less than 16 KiB
-    Page *next;
+    static constexpr size_t kBlocks = 126;  // with its link a little less than 16 KiB
+    Page *next = nullptr;
     Block blocks[kBlocks];
 };
 
+// Pages without an owner. Their blocks have no place and no use, which is all that others look at.
+struct BlockSlab::Pages {
+    Mutex mutex{LockRank::kOther};
+    Page *first = nullptr;
+};
+BlockSlab::Pages &BlockSlab::unowned_ = immortal<Pages>();
+
 BlockSlab::~BlockSlab()
 {
-    while (pages_) {
-        Page *next = pages_->next;
-        delete pages_;
-        pages_ = next;
+    while (Page *const page = pages_) {
+        for (Block &block : page->blocks) {
+            block.leave_place();
+            block = {};
+        }
+        pages_ = page->next;
+        const std::lock_guard lock(unowned_.mutex);
+        page->next = unowned_.first;
+        unowned_.first = page;
     }
+}
+
+BlockSlab::Page *BlockSlab::take_page() noexcept
+{
+    {
+        const std::lock_guard lock(unowned_.mutex);
+        if (Page *const page = unowned_.first) {
+            unowned_.first = page->next;
+            return page;
+        }
+    }
+    return new (std::nothrow) Page;
 }
 
 bool BlockSlab::reserve(size_t count) noexcept
 {
     while (spares_ < count) {
-        Page *page = new (std::nothrow) Page;
+        Page *const page = take_page();
         if (!page) return false;
         page->next = pages_;
         pages_ = page;
@@ -42,6 +70,7 @@ Block *BlockSlab::take() noexcept
 
 void BlockSlab::give(Block *block) noexcept
 {
+    block->leave_place();
     block->child = spare_;
     spare_ = block;
     ++spares_;

@@ -2,8 +2,10 @@
 // memory. The blocks of an extent fill it without gaps; each knows its neighbours (boundary tags).
 #pragma once
 
+#include "core/base/relaxed.h"
 #include "core/memory/guards.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +15,7 @@ namespace yoke {
 
 class Arena;
 class Storage;
+struct Block;
 struct Extent;
 
 enum class BlockState : uint8_t {
@@ -23,36 +26,54 @@ enum class BlockState : uint8_t {
 
 enum class BlockUse : uint8_t { kOther, kRaw, kScratch };
 
-struct Block {
-    uint64_t address = 0, size = 0;
-    Extent *extent = nullptr;
-    Block *before = nullptr, *behind = nullptr;  // neighbours in the extent, null at its ends
-    BlockState state = BlockState::kUsed;
+// Entry of the page table (page_table.h); null: no block begins there.
+using BlockPlace = std::atomic<Block *>;
 
-    // The request that a used block serves. The block's owner alone reads and writes these.
-    BlockUse use = BlockUse::kOther;
-    bool is_kept = false;  // nobody has it, and a graph's launches name it
-    uint8_t lane = 0;  // the stream that it is ordered on, which may be another than its arena's
-    Arena *arena = nullptr;      // null: a backend block of its own, got without caching
-    uint64_t requested = 0;      // what was asked for
-    uint64_t capacity = 0;       // the size that counts: a request's rounded one
-    Storage *storage = nullptr;  // whose memory it is, in a graph's pool
-    yoke_device *device =
-        nullptr;  // of a raw block or scratch, which is given back by its address alone
-
+// A descriptor fills two cache lines. The first one has what a request that a magazine serves needs, and its free.
+// Descriptors are never given back to the host: a thread may look at the address and the use of one that was its own
+// (page_table.h).
+struct alignas(64) Block {
+    Relaxed<uint64_t> address;
+    uint64_t size = 0;
+    Arena *arena = nullptr;       // null: a backend block of its own, got without caching
+    BlockPlace *place = nullptr;  // of this address and size; null: the page table lacks the block
     // Places in the heap of a bin (free_runs.h): the first child, the next sibling, and the sibling before or the
     // parent. A spare descriptor keeps the next spare one in `child`, a block in a magazine the next one there.
-    Block *child = nullptr, *sibling = nullptr, *back = nullptr;
+    Block *child = nullptr;
+    // The request that a used block serves. The block's owner alone reads and writes what follows up to the state.
+    uint64_t requested = 0;  // what was asked for
+    uint64_t capacity = 0;   // the size that counts: a request's rounded one
+    Relaxed<BlockUse> use;
+    bool is_kept = false;  // nobody has it, and a graph's launches name it
+    uint8_t lane = 0;  // the stream that it is ordered on, which may be another than its arena's
+    BlockState state = BlockState::kUsed;
 
+    union {
+        Extent *extent = nullptr;
+        yoke_device *device;  // of a backend block of its own
+    };
+    Block *before = nullptr, *behind = nullptr;  // neighbours in the extent, null at its ends
+    union {
+        Block *sibling = nullptr;
+        Storage *storage;  // of a used block in a graph's pool: whose memory it is
+    };
+    Block *back = nullptr;
     Guards *guards = nullptr;  // of a used block: what stands behind its last uses elsewhere
-
     // The last free of any of its bytes: work of before may still use them. By its arena's clock, and by the fences
     // that its arena's lane had then.
     uint64_t freed_at = 0, freed_behind = 0;
 
     uint64_t end() const { return address + size; }
-    void *data() const { return reinterpret_cast<void *>(address); }
+    void *data() const { return reinterpret_cast<void *>(uint64_t{address}); }
+    // Takes the block out of the page table, before its size changes or it ends.
+    void leave_place() noexcept
+    {
+        if (!place) return;
+        place->store(nullptr, std::memory_order_release);
+        place = nullptr;
+    }
 };
+static_assert(sizeof(Block) == 128);
 
 // Descriptors of blocks, made many at a time, so that a request takes no host memory of its own. Its owner's lock
 // guards it.
@@ -71,6 +92,9 @@ public:
 
 private:
     struct Page;
+    struct Pages;
+    static Page *take_page() noexcept;
+    static Pages &unowned_;
     Page *pages_ = nullptr;
     Block *spare_ = nullptr;
     size_t spares_ = 0;

@@ -123,7 +123,6 @@ MemoryCounters::Sums MemoryCounters::sum_now() const noexcept
 void MemoryCounters::fold() noexcept
 {
     for (const Account *account : accounts_) raise_peaks(reached_by(*account));
-    raise_peaks(sum_now());
     raise_bytes(published_peak_.exchange(published_));
     ++epoch_;
     version_.fetch_add(1, std::memory_order_release);

@@ -93,6 +93,7 @@ yoke_status DeviceMemory::obtain_bare(uint64_t bytes, Block **block) noexcept
         give_back(address, bytes);
         return set_backend_error(YOKE_E_OOM, 0, "no host memory to note a block");
     }
+    (*block)->device = &device_;
     (*block)->address = address;
     (*block)->size = bytes;
     return YOKE_OK;

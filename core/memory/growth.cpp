@@ -77,7 +77,7 @@ yoke_status Growth::grow_segment(Arena &arena, uint64_t size, Block **block)
     for (const auto &each : arenas_) {
         each->admit_reached();
         if (back < bytes && !is_fixed(*each))
-            back += give_back_segments(*each, bytes - back, each->settled_at(device_));
+            back += give_back_segments(*each, bytes - back, each->settled_at());
     }
     if (backend_.exceeds_threshold(bytes)) give_back_idle();
     if (backend_.would_end(bytes)) {
@@ -223,7 +223,7 @@ void Growth::gather(Arena &grower, uint64_t most)
             if (arena->with_space([](Space &space) { return space.free().bytes(); }) < unit)
                 continue;
             const std::vector<Block *> cut =
-                arena->cut_chunks(chunks_, arena->settled_at(device_), most, unit);
+                arena->cut_chunks(chunks_, arena->settled_at(), most, unit);
             if (!cut.empty() && arena->lane != grower.lane) counters_.count(MemoryEvent::kSteal);
             for (const Block *block : cut) most -= block->size;
             unmap(*arena, cut);
@@ -259,7 +259,7 @@ void Growth::give_back_idle(Arena &arena) noexcept
 {
     if (is_fixed(arena)) return;
     try {
-        const uint64_t settled = arena.settled_at(device_);
+        const uint64_t settled = arena.settled_at();
         give_back_segments(arena, Arena::kAll, settled);
         if (const uint64_t unit = chunks_.unit())
             unmap(arena, arena.cut_chunks(chunks_, settled, Arena::kAll, unit));
@@ -318,7 +318,7 @@ void Growth::give_back_idle() noexcept
 Block *Growth::take_used(Arena &arena, uint64_t size)
 {
     const bool asks = arena.pool.present() || device_.host || alloc_conf().ask_fences;
-    return (asks ? arena.admit_reached() : arena.admit_all(device_)) ? arena.take(size) : nullptr;
+    return (asks ? arena.admit_reached() : arena.admit_all()) ? arena.take(size) : nullptr;
 }
 
 Block *Growth::take_reached(Arena &arena, uint64_t size)
@@ -331,7 +331,7 @@ Guards Growth::foreign_fences() const
 {
     Guards all;
     for (const auto &arena : arenas_) {
-        const Guards fences = arena->foreign_fences(device_);
+        const Guards fences = arena->foreign_fences();
         all.insert(all.end(), fences.begin(), fences.end());
     }
     return all;
@@ -353,7 +353,7 @@ Block *Growth::take_known(Arena &arena, uint64_t size)
 
 Block *Growth::take_behind_waits(Arena &arena, uint64_t size)
 {
-    arena.admit_all(device_);
+    arena.admit_all();
     if (Block *block = arena.take_any(size)) return block;
     if (arena.pool.present())
         return nullptr;  // replays use what they got, when everybody has it again
@@ -362,7 +362,7 @@ Block *Growth::take_behind_waits(Arena &arena, uint64_t size)
         Block *const block = each->take_any(size);
         if (!block) continue;
         try {
-            each->order_behind(device_, arena.lane);
+            each->order_behind(arena.lane);
         } catch (...) {
             each->give(block);
             throw;

@@ -34,23 +34,25 @@ Guards put_guard(Guards *&guards, Ref<Fence> &fence)
     return asks ? std::exchange(*guards, {}) : Guards();
 }
 
-// A fence that cannot be asked counts as not reached.
-bool is_surely_reached(const Ref<Fence> &fence) noexcept
-{
-    try {
-        return is_reached(*fence);
-    } catch (const std::exception &) {
-        return false;
-    }
-}
-
 }  // namespace
+
+bool drop_reached(Guards &guards) noexcept
+{
+    std::erase_if(guards, [](const Ref<Fence> &fence) {
+        try {
+            return is_reached(*fence);
+        } catch (const std::exception &) {
+            return false;
+        }
+    });
+    return guards.empty();
+}
 
 void add_guard(Guards *&guards, Ref<Fence> fence)
 {
     Guards asked = put_guard(guards, fence);
     if (asked.empty()) return;
-    std::erase_if(asked, is_surely_reached);
+    drop_reached(asked);
     try {
         const std::lock_guard lock(guards_lock.mutex);
         guards->insert(guards->end(), asked.begin(), asked.end());

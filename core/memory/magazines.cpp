@@ -162,7 +162,7 @@ void ThreadCache::drop(ThreadCache *cache) noexcept
         (cache->before ? cache->before->next : all.first) = cache->next;
         if (cache->next) cache->next->before = cache->before;
         cache->close_accounts();
-        cache->drain_slots(nullptr);  // what another thread's visit kept the owner from
+        cache->drain_slots(nullptr);
     }
     for (const std::atomic<Slot *> &slot : cache->slots) free(slot.load());
     free(cache->recent);

@@ -48,7 +48,7 @@ struct ThreadCache {
     std::atomic<bool> inside;                // the owner is
     std::atomic<bool> closed;                // another thread is, or wants to be
     std::atomic<Slot *> slots[kMaxDevices];  // by ordinal, made at first use
-    RecentPlaces *recent;                    // made at first use
+    RecentBlocks *recent;                    // made at first use
     ThreadCache *next, *before;              // of all threads' caches
 
     // The calling thread's; nullptr if there is no host memory for it.
@@ -60,12 +60,12 @@ struct ThreadCache {
         return thread->memory_cache ? thread->memory_cache : make(*thread);
     }
 
-    // Returns the places that the calling thread has filled lately; null without host memory.
-    static RecentPlaces *recent_of_thread() noexcept
+    // Returns the blocks that the calling thread has noted lately; null without host memory.
+    static RecentBlocks *recent_of_thread() noexcept
     {
         ThreadCache *const cache = of_thread();
         if (cache && !cache->recent) [[unlikely]]
-            cache->recent = static_cast<RecentPlaces *>(calloc(1, sizeof(RecentPlaces)));
+            cache->recent = static_cast<RecentBlocks *>(calloc(1, sizeof(RecentBlocks)));
         return cache ? cache->recent : nullptr;
     }
     // Returns what the calling thread has of a device; null without host memory.
@@ -83,7 +83,7 @@ struct ThreadCache {
     void drain(const Device *device) noexcept;
     // Does so for the caches of all threads.
     static void drain_all(const Device *device) noexcept;
-    // Takes a cache that was drained away.
+    // Gives what the cache of an ending thread keeps to the arenas, and takes the cache away.
     static void drop(ThreadCache *cache) noexcept;
     // Takes the thread's accounts out of the devices' counters.
     void close_accounts() noexcept;

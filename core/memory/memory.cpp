@@ -25,26 +25,13 @@ Account *account_of(ThreadCache::Slot *slot) noexcept
     return slot ? &slot->account : nullptr;
 }
 
-// Returns a block of an arena: the graph's, or everybody's; null for an optional request alone.
-Block *take_cached(DeviceMemory &memory, ThreadCache::Slot *slot, GraphPool *pool, uint64_t bytes,
-                   uint8_t lane, bool is_optional)
+// Returns a block of the arena; null for an optional request alone.
+__attribute__((noinline)) Block *take_from_arena(DeviceMemory &memory, Arena &arena, uint64_t bytes,
+                                                 uint64_t size, bool is_optional)
 {
-    Device &device = memory.device();
-    const uint64_t size = rounded_size(bytes, device.info.alignment);
-    const bool is_small = size <= kMaxSmall;
-    Block *block = nullptr;
-    if (is_small && !pool && slot) block = slot->take(class_index(size), size, lane);
-    if (!block) {
-        Arena &arena = pool ? pool->arena(is_small) : memory.arena(lane, is_small);
-        block = arena.take(size);
-        if (!block) {
-            Ladder ladder(memory, &arena, bytes, size);
-            block = is_optional ? ladder.climb_low() : ladder.climb();
-            if (!block) return nullptr;
-        }
-    }
-    unpoison(device, block->data(), size);
-    return block;
+    if (Block *block = arena.take(size)) return block;
+    Ladder ladder(memory, &arena, bytes, size);
+    return is_optional ? ladder.climb_low() : ladder.climb();
 }
 
 // Lets the block wait behind its guards and what other lanes were given so far; false on a failure.
@@ -94,7 +81,6 @@ void detail::drop_memory_cache(ThreadCache *cache) noexcept
 {
     // The end of a thread must not wait for devices, unless it has what would stay with caching off.
     const bool gives = !cache->empty() && no_caching.is_known_as(true);
-    cache->drain(nullptr);
     ThreadCache::drop(cache);
     if (gives) empty_cache(nullptr);
 }
@@ -113,9 +99,16 @@ static inline __attribute__((always_inline)) Block *serve(Device &device, uint64
     ThreadCache::Slot *const slot = ThreadCache::slot_of_thread(device);
     Block *block = nullptr;
     if (pool || is_caching()) {
-        block = take_cached(memory, slot, pool, bytes, lane, is_optional);
-        if (!block) return nullptr;
-        block->capacity = block->size;
+        const uint64_t size = rounded_size(bytes, device.info.alignment);
+        const bool is_small = size <= kMaxSmall;
+        if (is_small && !pool && slot) block = slot->take(class_index(size), size, lane);
+        if (!block) {
+            Arena &arena = pool ? pool->arena(is_small) : memory.arena(lane, is_small);
+            block = take_from_arena(memory, arena, bytes, size, is_optional);
+            if (!block) return nullptr;
+        }
+        unpoison(device, block->data(), size);
+        block->capacity = size;
     } else {
         // Tools that watch memory see the first byte behind a block of the very size touched.
         Ladder ladder(memory, nullptr, bytes, bytes);

@@ -17,7 +17,7 @@ T *RadixTree<kStep>::make(std::atomic<T *> &place) noexcept
 }
 
 template <int kStep>
-Place *RadixTree<kStep>::find(uint64_t address, bool makes) noexcept
+BlockPlace *RadixTree<kStep>::find(uint64_t address, bool makes) noexcept
 {
     if (address >> 57) return nullptr;
     const auto down = [&](auto &table, int level) {
@@ -32,37 +32,46 @@ Place *RadixTree<kStep>::find(uint64_t address, bool makes) noexcept
     return leaf ? &leaf->places[(address >> kStep) & ((1u << kLeafBits) - 1)] : nullptr;
 }
 
-bool PageTable::note(Block *block, RecentPlaces *recent) noexcept
+bool PageTable::settle(Block *block) noexcept
 {
-    Place *const place = block->size > uint64_t{1} << 20 ? large_.find(block->address, true)
-                         : block->size > 4096            ? pages_.find(block->address, true)
-                                                         : lines_.find(block->address, true);
+    BlockPlace *const place = block->size > uint64_t{1} << 20 ? large_.find(block->address, true)
+                              : block->size > 4096            ? pages_.find(block->address, true)
+                                                              : lines_.find(block->address, true);
     if (!place) return false;
-    place->block.store(block, std::memory_order_relaxed);
-    place->address.store(block->address, std::memory_order_release);
-    if (recent) recent->note(block->address, place);
+    place->store(block, std::memory_order_release);
+    block->place = place;
     return true;
 }
 
-// Returns the block of the place if that is the address's, and takes it out. The block is its owner's until then; of
-// others the address alone is read.
-static Block *take_from(Place *place, uint64_t address, BlockUse use) noexcept
+bool PageTable::note(Block *block, BlockUse use, RecentBlocks *recent) noexcept
 {
-    if (!place || place->address.load(std::memory_order_acquire) != address) return nullptr;
-    Block *const block = place->block.load(std::memory_order_relaxed);
-    uint64_t known = address;
-    if (block->use != use || !place->address.compare_exchange_strong(known, 0)) return nullptr;
-    return block;
+    if (!block->place && !settle(block)) return false;
+    block->use = use;
+    if (recent) recent->note(block);
+    return true;
 }
 
-Block *PageTable::take(const void *pointer, BlockUse use, const RecentPlaces *recent) noexcept
+// Returns whether the block begins there and was of that use: it is of none now. Of two threads that free one block,
+// one gets it.
+static bool takes(Block *block, uint64_t address, BlockUse use) noexcept
+{
+    if (!block || block->address != address) return false;
+    return block->use.exchange_if(use, BlockUse::kOther);
+}
+
+Block *PageTable::take(const void *pointer, BlockUse use, const RecentBlocks *recent) noexcept
 {
     const auto address = reinterpret_cast<uint64_t>(pointer);
-    if (recent)
-        if (Block *block = take_from(recent->find(address), address, use)) return block;
-    if (Block *block = take_from(large_.find(address, false), address, use)) return block;
-    if (Block *block = take_from(pages_.find(address, false), address, use)) return block;
-    return take_from(lines_.find(address, false), address, use);
+    Block *block = recent ? recent->find(address) : nullptr;
+    if (takes(block, address, use)) return block;
+    const auto takes_from = [&](const BlockPlace *place) {
+        block = place ? place->load(std::memory_order_acquire) : nullptr;
+        return takes(block, address, use);
+    };
+    return takes_from(large_.find(address, false)) || takes_from(pages_.find(address, false)) ||
+                   takes_from(lines_.find(address, false))
+               ? block
+               : nullptr;
 }
 
 }  // namespace yoke

@@ -28,12 +28,6 @@ struct PinnedPool {
 };
 PinnedPool &pool = immortal<PinnedPool>();
 
-bool is_ready(PinnedBlock &block)
-{
-    std::erase_if(block.fences, [](const Ref<Fence> &fence) { return is_reached(*fence); });
-    return block.fences.empty();
-}
-
 // A waiting block of that size whose copies are done. The events are asked outside of the lock, so the blocks are
 // taken out for as long.
 PinnedBlock *take_waiting(const Device &device, uint64_t capacity)
@@ -50,13 +44,8 @@ PinnedBlock *take_waiting(const Device &device, uint64_t capacity)
         std::erase_if(pool.waiting, fits);
     }
     PinnedBlock *found = nullptr;
-    try {
-        for (PinnedBlock *&block : candidates)
-            if (!found && is_ready(*block)) std::swap(found, block);
-    } catch (const std::exception &error) {
-        log(LogLevel::kDebug, "%s: asking for pinned memory: %s", device.name.c_str(),
-            error.what());
-    }
+    for (PinnedBlock *&block : candidates)
+        if (!found && drop_reached(block->fences)) std::swap(found, block);
     for (PinnedBlock *block : candidates)
         if (block) free_pinned(block);
     return found;
@@ -113,7 +102,7 @@ void add_fence(PinnedBlock &block, Ref<Fence> fence)
     block.fences.push_back(std::move(fence));
     // Events of scripts are of no lane.
     if (block.fences.size() >= kMostUnasked && std::has_single_bit(block.fences.size()))
-        is_ready(block);
+        drop_reached(block.fences);
 }
 
 }  // namespace

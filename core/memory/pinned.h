@@ -4,10 +4,9 @@
 // again before they are reached, which the host asks for when it wants a block: nothing waits.
 #pragma once
 
-#include "core/device/stream.h"
+#include "core/memory/guards.h"
 
 #include <mutex>
-#include <vector>
 
 namespace yoke {
 
@@ -16,7 +15,7 @@ struct PinnedBlock {
     void *data;
     uint64_t capacity;
     std::mutex mutex = {};  // threads that read one pinned tensor add fences at once
-    std::vector<Ref<Fence>> fences = {};
+    Guards fences = {};
 };
 
 // At least `bytes` (not 0). Raises YOKE_E_OOM, YOKE_E_UNSUPPORTED where the device needs or knows no pinned memory.

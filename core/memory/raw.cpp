@@ -6,7 +6,6 @@
 #include "core/memory/memory.h"
 #include "core/memory/page_table.h"
 
-#include <initializer_list>
 #include <new>
 
 namespace yoke {
@@ -19,10 +18,7 @@ PageTable &blocks = immortal<PageTable>();
 // Returns false without host memory; the block goes back then.
 bool note(Device &device, Block *block, BlockUse use) noexcept
 {
-    block->use = use;
-    block->device = &device;
-    if (blocks.note(block, ThreadCache::recent_of_thread())) return true;
-    block->use = BlockUse::kOther;
+    if (blocks.note(block, use, ThreadCache::recent_of_thread())) return true;
     free_block(device, block);
     return false;
 }
@@ -30,12 +26,13 @@ bool note(Device &device, Block *block, BlockUse use) noexcept
 // If the host has no memory to note the block, what waits in caches may be memory of the host: so a second try.
 void *alloc(Device &device, uint64_t bytes, uint8_t lane, BlockUse use)
 {
-    for (bool is_last : {false, true}) {
-        Block *block = allocate_block(device, bytes, lane);
-        if (note(device, block, use)) return block->data();
-        if (!is_last) empty_cache(nullptr);
-    }
-    throw std::bad_alloc();
+    Block *block = allocate_block(device, bytes, lane);
+    if (note(device, block, use)) [[likely]]
+        return block->data();
+    empty_cache(nullptr);
+    block = allocate_block(device, bytes, lane);
+    if (!note(device, block, use)) throw std::bad_alloc();
+    return block->data();
 }
 
 // Returns null where memory is not at hand.
@@ -49,8 +46,7 @@ bool free(void *pointer, BlockUse use) noexcept
 {
     Block *block = blocks.take(pointer, use, ThreadCache::recent_of_thread());
     if (!block) return false;
-    block->use = BlockUse::kOther;
-    free_block(*block->device, block);
+    free_block(block->arena ? block->arena->device : *block->device, block);
     return true;
 }
 

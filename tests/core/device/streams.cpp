@@ -165,6 +165,24 @@ TEST(DeviceStreams, AStreamThatWasReleasedServesTheNextWhoAsksOnceItIsIdle)
     });
 }
 
+TEST(DeviceStreams, AStreamThatSomebodyHasAgainIsGivenToNobodyElse)
+{
+    in_fresh_process_with_streams([](Device &device, Device &) {
+        Ref<Stream> side = make_stream(device, 0);
+        void *const native = side->lane.native;
+        side = nullptr;
+        const Ref<Stream> again = make_stream(device, 0), second = make_stream(device, 0);
+        EXPECT_EQ(again->lane.native, native);
+        EXPECT_NE(&second->lane, &again->lane);
+        side = make_stream(device, 0);
+        void *const third = side->lane.native;
+        side = nullptr;
+        const Ref<Stream> wrapped = wrap_stream(device, third), fourth = make_stream(device, 0);
+        EXPECT_EQ(wrapped->lane.native, third);
+        EXPECT_NE(&fourth->lane, &wrapped->lane);
+    });
+}
+
 TEST(DeviceStreams, AWrappedStreamIsNeverTouchedAfterItsLastHandle)
 {
     in_fresh_process_with_streams([](Device &device, Device &) {

@@ -143,6 +143,65 @@ TEST_P(Arenas, AFreeRunOfTheOtherKindServesBeforeARequestIsRefused)
     for (Block *block : pinned) free_block(device, block);
 }
 
+// Two runs of the first stream have the memory that the request wants, and no run alone has it.
+TEST(Rungs, AWaitForTheDeviceServesBeforeAnyMemoryGoesBack)
+{
+    test::Machine machine({.capacity = 128 * kMiB, .runs_at_once = false});
+    Device &device = machine.device;
+    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
+    Block *blocks[4];
+    for (Block *&block : blocks) {
+        block = machine.alloc(32 * kMiB, one->lane);
+        machine.use(*block, one->lane);
+    }
+    for (int i : {0, 2}) free_block(device, blocks[i]);
+    Block *large = machine.alloc(64 * kMiB, two->lane);
+    MemoryCounters &counters = memory_of(device).counters();
+    EXPECT_EQ(counters.events(MemoryEvent::kSettle), 1);
+    EXPECT_EQ(counters.events(MemoryEvent::kGiveBack), 0);
+    EXPECT_EQ(machine.hollow.calls(HollowEntry::vmm_destroy), 0);
+    for (Block *block : {blocks[1], blocks[3], large}) free_block(device, block);
+}
+
+// The wait began before the graph's end, and replays that came later are not behind the wait.
+TEST_P(Arenas, AWaitThatBeganBeforeAGraphsEndSettlesNothingOfTheGraph)
+{
+    Growth &growth = memory_of(device).growth();
+    const Ref<GraphPool> pool = GraphPool::make(device, one->lane.id);
+    pool->serve_thread();
+    Block *block = machine.alloc(100 * kMiB, one->lane);
+    const uint64_t address = block->address;
+    free_block(device, block);
+    pool->stop_serving_thread();
+    const auto mark = [&] {
+        const Growth::Hold hold(growth);
+        return growth.mark_wait();
+    }();
+    machine.hollow.use(one->lane.native, address, 100 * kMiB);  // a replay
+    pool->let_go();
+    {
+        const Growth::Hold hold(growth);
+        growth.note_waited(mark);
+        growth.give_back_idle();
+    }
+    EXPECT_GE(reserved(), static_cast<int64_t>(100 * kMiB)) << "the replay's work is not done";
+    machine.hollow.work().finish();
+}
+
+TEST(GraphPools, MemoryThatIsIdleGoesBackWithTheGraph)
+{
+    for (const bool has_virtual_memory : {true, false}) {
+        test::Machine machine({.has_virtual_memory = has_virtual_memory});
+        const Ref<GraphPool> pool = GraphPool::make(machine.device, 0);
+        pool->serve_thread();
+        free_block(machine.device, allocate_block(machine.device, 100 * kMiB, 0));
+        pool->stop_serving_thread();
+        pool->let_go();
+        EXPECT_EQ(machine.hollow.memory().range_count(), 0u);
+        EXPECT_EQ(machine.hollow.memory().block_count(), 0u);
+    }
+}
+
 // Each replay uses memory that the capture has freed.
 TEST_P(Arenas, MemoryOfAGraphIsNotSettledByAWaitBeforeItsLastReplay)
 {

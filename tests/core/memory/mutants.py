@@ -22,12 +22,12 @@ PROGRAMS = 100
 PATIENCE = 240  # seconds
 FILES = [*(f"core/memory/{name}.cpp" for name in
            "arena backend_memory block chunks counters device_memory free_runs graph_pool growth guards ladder magazines"
-           " memory pinned raw space".split()), "core/memory/magazines.h", "core/device/event.cpp", "core/device/stream.cpp"]
+           " memory page_table pinned raw space".split()), "core/memory/magazines.h", "core/device/event.cpp", "core/device/stream.cpp"]
 # A statement that is one call, on one line.
 STATEMENT = re.compile(
     r"^\s+(?:if \([^;{}]*\) )?"
     r"((?:static_cast<void>\()?[\w.:>()\[\]*&-]*"
-    r"\b(?:admit\w*|absorb\w*|add_guard|count\w*|drain\w*|empty\w*|erase\w*|fold|forget\w*|gather|give\w*|insert|note\w*"
+    r"\b(?:admit\w*|absorb\w*|add_guard|count\w*|drain\w*|drop_reached|empty\w*|erase\w*|fold|forget\w*|gather|give\w*|insert|leave\w*|note\w*"
     r"|order\w*|raise\w*|release\w*|reset\w*|retire\w*|settle\w*|tell_held|tell_wait|unmap|wait\w*)\([^;]*\));$")
 # File, text, and what takes its place.
 CONDITIONS = [
@@ -36,7 +36,7 @@ CONDITIONS = [
     ("arena.cpp", "space_.is_idle(*extent) && extent->first->freed_at <= settled &&", "space_.is_idle(*extent) &&"),
     ("arena.cpp", "if (mark.forgets == forgets_) settled_", "settled_"),
     ("arena.cpp", "std::max(settled_, mark.clock)", "std::max(settled_, clock_)"),
-    ("arena.cpp", "return fences.empty();", "return true;"),
+    ("guards.cpp", "return guards.empty();", "return true;"),
     ("arena.cpp", "block->freed_at = ++clock_;", "block->freed_at = clock_;"),
     ("arena.cpp", "block->freed_behind = lane_fences_.load();", "block->freed_behind = 0;"),
     ("arena.cpp", "asked_ = clock_;", "asked_ = UINT64_MAX;"),

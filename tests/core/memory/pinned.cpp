@@ -42,6 +42,23 @@ TEST(Pinned, ANonBlockingCopyHoldsItsPinnedMemoryUntilItIsDone)
     });
 }
 
+TEST(Pinned, ABlockServesOneTensorAtATime)
+{
+    in_fresh_process_with_streams([](Device &device, Device &) {
+        Tensor first = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        Tensor second = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        void *const places[] = {pinned_block_of(*first)->data, pinned_block_of(*second)->data};
+        EXPECT_NE(places[0], places[1]);
+        first = second = nullptr;
+        first = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        second = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        EXPECT_NE(pinned_block_of(*first), pinned_block_of(*second));
+        const Tensor third = make_pinned(device, YOKE_F32, Dims{100}, "a test");
+        EXPECT_NE(pinned_block_of(*third)->data, places[0]);
+        EXPECT_NE(pinned_block_of(*third)->data, places[1]);
+    });
+}
+
 TEST(Pinned, APinnedTensorKeepsOneFenceForEachStreamHoweverOftenItIsCopied)
 {
     in_fresh_process_with_streams([](Device &device, Device &other) {

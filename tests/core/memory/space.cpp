@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <malloc.h>
 #include <algorithm>
 #include <map>
 #include <random>
@@ -187,6 +188,21 @@ TEST_F(AddressSpace, WhatCouldNotBeMappedLeavesAHole)
     walk();
     space.give(a);
     EXPECT_EQ(space.used_bytes(), 0u);
+}
+
+TEST_F(AddressSpace, BlocksThatJoinLeaveTheirDescriptorsForOthers)
+{
+    space.add(kBase, 64 * kUnit, false);
+    const auto come_and_go = [&] {
+        Block *blocks[] = {take(kUnit), take(kUnit), take(kUnit)};
+        for (const int i : {0, 2, 1}) space.give(blocks[i]);
+        Extent &more = space.add(64 * kBase, kUnit, false);
+        space.remove(more);
+    };
+    come_and_go();
+    const size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 10000; ++i) come_and_go();
+    EXPECT_LE(mallinfo2().uordblks, before + (64 << 10));
 }
 
 TEST_F(AddressSpace, RandomRequestsKeepEveryInvariant)
