@@ -75,7 +75,7 @@ CONDITIONS = [
     ("growth.cpp", "if (backend_.exceeds_threshold(bytes)) give_back_idle();", ""),
     ("growth.cpp", "if (status == YOKE_E_OOM && bytes > size)", "if (false)"),
     ("growth.cpp", "if (status == YOKE_E_OOM && bytes > least)", "if (false)"),
-    ("growth.cpp", "(asks ? arena.admit_reached() : arena.admit_all(device_))", "false"),
+    ("growth.cpp", "(asks ? arena.admit_reached() : arena.admit_all())", "false"),
     ("growth.cpp", "if (status == YOKE_E_OOM || status == YOKE_E_UNSUPPORTED) {", "if (false) {"),
     ("growth.cpp", "return arena.with_space([](Space &space) { return space.used_bytes() == 0; });", "return true;"),
     ("memory.cpp", "if (lane != arena.lane) uses |= lane_bit(lane);", ""),
