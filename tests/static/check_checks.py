@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import check_format
+import check_shape
 import check_symbols
 import comments
 import literals
@@ -149,6 +151,78 @@ class Checks(unittest.TestCase):
                     self.assertIn("1 broken", output)
         good = 'if (spec.role == ArgRole::kIndex) fail(YOKE_E_TYPE, "%s: %s", op.name, spec.name);\nvisit(op.args[i].name, x == y);\n'
         self.assertEqual(self.floors("core/ops/x.cpp", good), "")
+
+    def shape(self, **files):
+        """{figure: what it counts} of a tree of these files of core/comm: x_h is x.h."""
+        for name, text in files.items():
+            self.write("core/comm/" + ".".join(name.rsplit("_", 1)), text)
+        return check_shape.figures(check_shape.Product(self.root))
+
+    def test_units_of_a_folder_are_counted_without_families(self):
+        self.write("core/ops/softmax.cpp")
+        self.write("core/ops/run.cpp")
+        self.write("kernels/cuda/ops/any.cu")
+        self.assertEqual(self.shape(a_h="", a_cpp="", b_c="")["units of a folder"], {"core/comm": 2, "core/ops": 1})
+
+    def test_a_class_is_found_that_has_two_sources_and_its_functions_are_counted(self):
+        header = """namespace yoke {
+class A {
+    A() = default;
+    A(const A &) = delete;
+    int f();
+    int f(int more);
+    int g() const { return 1; }
+    friend void join(A &one, A &other);
+    friend class B;
+};
+}
+"""
+        shape = self.shape(a_h=header, a_cpp="namespace yoke {\nint A::f() { return 1; }\n}\n")
+        self.assertEqual((shape["functions of a class"], shape["sources of a class"]), ({"yoke::A": 4}, {"yoke::A": 1}))
+        shape = self.shape(b_cpp="namespace yoke {\nint A::f(int more) { return more; }\n}\n")
+        self.assertEqual(shape["sources of a class"], {"yoke::A": 2})
+
+    def test_fields_beside_a_mutex_are_counted_with_those_of_structs_that_it_holds(self):
+        header = """class A {
+    struct Free { int a, b; };
+    struct Guarded { std::mutex mutex; int c, d; };
+    struct Pointed { int e, f; };
+    mutable Mutex mutex_;
+    int one_, two_;
+    std::vector<Free> free_;
+    Guarded guarded_;
+    Pointed *pointed_;
+};
+class NoMutex { int a, b, c, d, e, f, g; };
+"""
+        self.assertEqual(self.shape(a_h=header)["fields beside a mutex"], {"A": 6, "A::Guarded": 2})
+
+    def test_retired_names_and_threads_and_names_of_failures_are_found(self):
+        shape = self.shape(a_cpp='// a Meeting\nvoid fail_late();\nvoid fail_init();\nint new_hall, kVirtualizationGuest;\nconst char *text = "Guest";\n'
+                           "void start() { std::thread own([] {}); std::thread none; threads.emplace_back([] {}); }\n")
+        self.assertEqual(shape["retired names"], {"new_hall": 1})
+        self.assertEqual(shape["functions for a failed group"], {"fail_late": 1})
+        self.assertEqual(shape["threads that are started by hand"], {"core/comm/a.cpp:6": 2})
+
+    def test_lines_that_stand_twice_are_found_whatever_their_comments(self):
+        lines = [f"call_number({i});" for i in range(8)]
+        shape = self.shape(a_cpp="\n".join(lines), b_cpp="int x;\n" + "  // why\n".join(f"    {line}" for line in lines))
+        self.assertEqual(shape["twins"], {"core/comm/a.cpp:1 and core/comm/b.cpp:2": 1})
+        self.assertEqual(self.shape(b_cpp="\n".join(lines[:7]))["twins"], {})
+
+    def test_what_is_above_its_bound_may_only_come_down(self):
+        for i in range(41):
+            self.write(f"core/tensor/a{i}.cpp", "int a;\n")
+        self.assertIn("units of a folder: core/tensor has 41, and may have 40", run("check_shape.py", self.root)[1])
+        table = {"core/tensor": 41}
+        with unittest.mock.patch.dict(check_shape.ABOVE, {"units of a folder": {"core/tensor": 41}}):
+            self.assertEqual(list(check_shape.faults("units of a folder", table)), [])
+            table["core/tensor"] = 40
+            self.assertIn("has 40 now", *check_shape.faults("units of a folder", table))
+        with unittest.mock.patch.dict(check_shape.ABOVE, {"twins": 3}):
+            self.assertEqual(list(check_shape.faults("twins", {"one": 2, "two": 1})), [])
+            self.assertIn("has 4, and may have 3", *check_shape.faults("twins", {"one": 4}))
+            self.assertIn("has 2 now", *check_shape.faults("twins", {"one": 2}))
 
     def test_a_file_of_401_lines_is_too_long_unless_it_is_generated(self):
         self.write("core/base/long.cpp", "\n" * 401)

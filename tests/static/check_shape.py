@@ -1,0 +1,237 @@
+"""Holds the tree to its shape: `check_shape.py SOURCE_DIR [BUILD_DIR | --list]`; with --list it names all that the figures count.
+
+Of the product's C and C++:
+- A folder has few units; a header and its source are one. Folders that hold one family a file stand in FAMILIES.
+- A class that a header declares has its functions in one source, and few of them. Functions that it names its friends
+  count; what is deleted or made by default does not.
+- A type with a mutex has few other fields. Those of structs that it holds or owns count, unless these have a mutex.
+- One idea has one name: no word of RETIRED, few functions that mean "this group failed", no thread of core that is not
+  started by start_thread, no eight lines of code that stand twice.
+
+BOUNDS has the limits. What does not meet them yet stands in ABOVE with its figure of today, which may only fall.
+"""
+import collections
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import tree
+
+PRODUCT = ("core/", "kernels/", "bindings/", "capi/src/")
+SOURCES = {".h", ".cuh", ".c", ".cpp", ".cu"}
+HEADERS = {".h", ".cuh"}
+# Folders of which each file is one member of a family, or the files of a folder that are.
+FAMILIES = {"kernels/common", "kernels/cpu/simd", "kernels/cuda/ops"}
+OPS_FAMILIES = {f"core/ops/{name}" for name in (
+    "activation arrange attention conv create einsum index inplace lists loss matmul move norm norm_channels optim pointwise pool random "
+    "reduce scalar scaled_mm shape softmax sort window").split()}
+RETIRED = re.compile(r"Hall|(?<!Virtualization)Guest|Comer|Reunion|Meeting|Arrival|(?<![a-z])(?:hall|comer|reunion|meeting|arrival)(?![a-z])")
+FAILED = re.compile(r"(?:\w+_)?(?:fail|failed|lose|cause|agreed)(?:_\w+)?")
+# Refusals of what a caller gave, before there is a group; those who compare how far ranks are; a call's own answer.
+OTHER_FAILURES = set("fail_init fail_list fail_short fail_to_listen fail_unreached fail_url fail_without_network has_default_failed or_fail".split())
+FAILED_FOLDERS = ("core/comm/", "core/rendezvous/")
+STARTS_THREADS = "core/base/start_thread"
+TWIN = 8  # lines
+# The most of each thing that a folder or a type may have, and of places that the whole tree may have.
+BOUNDS = {"units of a folder": 40, "sources of a class": 1, "functions of a class": 40, "fields beside a mutex": 16,
+          "retired names": 0, "functions for a failed group": 8, "threads that are started by hand": 0, "twins": 2}
+# What is above: each may only come down, and leaves this table when it meets its bound.
+ABOVE = {
+    "units of a folder": {
+        "core/comm": 71, "core/base": 50, "bindings/python/src": 47, "kernels/cuda/host": 43},
+    "sources of a class": {
+        "yoke::Group": 12, "yoke::Reducer": 9, "yoke::Scope": 3, "yoke::cpu::comm::Flow": 3, "yoke::BudgetRun": 2, "yoke::Call": 2,
+        "yoke::CheckpointManager": 2, "yoke::SetIndex": 2, "yoke::Stored": 2, "yoke::StoredTensors": 2, "yoke::cli::Rounds": 2,
+        "yoke::cuda::CudnnCall": 2, "yoke::mpi::Flow": 2},
+    "functions of a class": {
+        "yoke::Group": 133, "yoke::Reducer": 90, "yoke::Scope": 51, "yoke::BudgetRun": 41},
+    "fields beside a mutex": {
+        "yoke::Reducer": 53, "yoke::Group": 40, "yoke::BudgetRun": 33, "yoke::mpi::Comm": 25, "yoke::cpu::comm::Comm": 23, "yoke::Guest": 22,
+        "yoke::Arena": 18},
+    "retired names": 30,
+    "functions for a failed group": 29,
+    "threads that are started by hand": 10,
+    "twins": 6,
+}
+WHOLE = {"retired names", "functions for a failed group", "threads that are started by hand", "twins"}
+
+
+def code_of(text):
+    """The text without comments and literals; lines stay."""
+    blank = lambda found: '""' if found[0][0] == '"' else "0" if found[0][0] == "'" else re.sub(r"[^\n]", "", found[0])
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+
+
+class Product:
+    """The product's files, and what ctags finds in them."""
+
+    def __init__(self, root):
+        self.root = root
+        self.code = {}
+        for path in tree.files(root, SOURCES):
+            name = path.relative_to(root).as_posix()
+            if name.startswith(PRODUCT) and not tree.is_generated(path):
+                self.code[name] = code_of(path.read_text(encoding="utf-8"))
+        command = ["ctags", "--output-format=json", "--languages=C++", "--langmap=C++:.h.cuh.c.cpp.cu", "--kinds-C++=+pf", "--fields=+nSe",
+                   "-f", "-", "-L", "-"]
+        if not shutil.which("ctags"):
+            sys.exit("ctags is not here, which finds the types and functions: install Debian's universal-ctags")
+        told = subprocess.run(command, cwd=root, input="\n".join(self.code), capture_output=True, text=True, check=True).stdout
+        self.tags = [json.loads(line) for line in told.splitlines()]
+        self.types = {}  # name: tag
+        for tag in self.tags:
+            if tag["kind"] in ("class", "struct"):
+                self.types.setdefault(full_name(tag), tag)
+
+    def lines(self, tag):
+        return "\n".join(self.code[tag["path"]].splitlines()[tag["line"] - 1:tag.get("end", tag["line"])])
+
+    def declared(self):
+        """Types that a header declares."""
+        return {name: tag for name, tag in self.types.items() if pathlib.PurePath(tag["path"]).suffix in HEADERS}
+
+
+def full_name(tag):
+    return f"{tag['scope']}::{tag['name']}" if "scope" in tag else tag["name"]
+
+
+def units(product):
+    """{folder: its units}."""
+    folders = collections.defaultdict(set)
+    for path in product.code:
+        stem = path.rsplit(".", 1)[0]
+        folder = stem.rsplit("/", 1)[0]
+        if folder not in FAMILIES and stem not in OPS_FAMILIES:
+            folders[folder].add(stem)
+    return folders
+
+
+def functions(product):
+    """{type: its functions}, {type: sources that define some}."""
+    declared, found, sources = product.declared(), collections.defaultdict(set), collections.defaultdict(set)
+    for tag in product.tags:
+        owner = tag.get("scope")
+        if owner not in declared or tag["kind"] not in ("prototype", "function"):
+            continue
+        text = product.code[tag["path"]].splitlines()[tag["line"] - 1]
+        if re.search(r"=\s*(delete|default)\s*;", text):
+            continue
+        given = tag.get("signature", "()")
+        found[owner].add((tag["name"], given.count(",") + (re.sub(r"\s", "", given)[:2] != "()")))
+        if tag["kind"] == "function" and pathlib.PurePath(tag["path"]).suffix not in HEADERS:
+            sources[owner].add(tag["path"])
+    for name, tag in declared.items():
+        for friend in re.findall(r"\bfriend\s+(?!class\b|struct\b)[^;{]*?(\w+)\s*\(", product.lines(tag)):
+            found[name].add((friend, -1))
+    return found, sources
+
+
+def fields(product):
+    """{type with a mutex: its other fields, those of structs that it holds or owns counted}."""
+    members = collections.defaultdict(list)
+    for tag in product.tags:
+        if tag["kind"] == "member" and "scope" in tag:
+            members[tag["scope"]].append((tag["name"], tag.get("typeref", "").split(":", 1)[-1]))
+    is_mutex = lambda text: re.fullmatch(r"(?:mutable )?(?:std::(?:\w*_)?mutex|(?:yoke::)?Mutex)", text)
+    by_name = collections.defaultdict(set)
+    for name in members:
+        by_name[name.rsplit("::", 1)[-1]].add(name)
+    has_mutex = {name for name, own in members.items() if any(is_mutex(text) for _, text in own)}
+
+    def held(owner, text):
+        """The structs that a field of that type holds or owns."""
+        if "*" in text or "&" in text or re.search(r"\b(?:weak_ptr|shared_ptr|Ref|function)\b", text):
+            return
+        for word in re.findall(r"\w+", text):
+            for name in by_name.get(word, ()):
+                if product.types.get(name, {}).get("kind") == "struct" and name not in has_mutex and name.startswith(owner + "::"):
+                    yield name
+
+    def count(owner, name):
+        found = []
+        for field, text in members[name]:
+            if is_mutex(text):
+                continue
+            inner = [each for struct in held(owner, text) for each in count(owner, struct)]
+            found += inner or [f"{name}::{field}"]
+        return found
+
+    return {name: count(name, name) for name in has_mutex}
+
+
+def retired(product):
+    names = collections.Counter()
+    for code in product.code.values():
+        names.update(word for word in re.findall(r"\b[A-Za-z_]\w*", code) if RETIRED.search(word))
+    return sorted(names)
+
+
+def failed(product):
+    return sorted({tag["name"] for tag in product.tags if tag["kind"] in ("prototype", "function") and tag["path"].startswith(FAILED_FOLDERS)
+                   and FAILED.fullmatch(tag["name"]) and tag["name"] not in OTHER_FAILURES})
+
+
+def threads(product):
+    return [f"{path}:{code[:found.start()].count(chr(10)) + 1}" for path, code in sorted(product.code.items())
+            if path.startswith("core/") and not path.startswith(STARTS_THREADS)
+            for found in re.finditer(r"\bstd::thread\s*(?:\w+\s*)?[({](?!\s*[)}])|threads\w*\.emplace_back\(", code)]
+
+
+def twins(product):
+    """Places where TWIN lines of code stand that have stood before: of each pair of files its first one."""
+    first, found = {}, {}
+    for path, code in sorted(product.code.items()):
+        lines = [(number, " ".join(line.split())) for number, line in enumerate(code.splitlines(), 1)]
+        lines = [(number, line) for number, line in lines if len(line) > 3 and not line.startswith(("#", "using ", "namespace", "case "))]
+        for at in range(len(lines) - TWIN + 1):
+            window = tuple(line for _, line in lines[at:at + TWIN])
+            number = lines[at][0]
+            before = first.setdefault(window, (path, number))
+            if before == (path, number) or before[0] == path and abs(before[1] - number) < TWIN:
+                continue
+            found.setdefault((before[0], path), f"{before[0]}:{before[1]} and {path}:{number}")
+    return sorted(found.values())
+
+
+def figures(product):
+    """{figure: {what has it: how many}}; a figure of the whole tree has one entry for each place, of 1."""
+    owned, sources = functions(product)
+    of_each = {"units of a folder": units(product), "sources of a class": sources, "functions of a class": owned,
+               "fields beside a mutex": fields(product)}
+    listed = {"retired names": retired(product), "functions for a failed group": failed(product),
+              "threads that are started by hand": threads(product), "twins": twins(product)}
+    return ({figure: {name: len(own) for name, own in table.items()} for figure, table in of_each.items()}
+            | {figure: collections.Counter(names) for figure, names in listed.items()})
+
+
+def faults(figure, table):
+    """What is above its bound, or below what ABOVE says of it."""
+    bound, above = BOUNDS[figure], ABOVE.get(figure, {})
+    if figure in WHOLE:
+        table, above = {"the tree": sum(table.values())}, {"the tree": above or bound}
+    for name in sorted(table.keys() | above.keys()):
+        number, most = table.get(name, 0), above.get(name, bound)
+        if number > most:
+            yield f"{figure}: {name} has {number}, and may have {most}"
+        elif most > bound and number < most:
+            yield f"{figure}: {name} has {number} now; note that in ABOVE instead of {most}"
+
+
+def main(root, *options):
+    product = Product(pathlib.Path(root).resolve())
+    broken = []
+    for figure, table in figures(product).items():
+        over = [name for name, number in table.items() if number > BOUNDS[figure]]
+        print(f"{figure}: {sum(table.values())} in all, at most {BOUNDS[figure]}" if figure in WHOLE else
+              f"{figure}: at most {max(table.values(), default=0)}; above {BOUNDS[figure]}: {len(over)}")
+        if "--list" in options:
+            print(*(f"    {number} {name}" for name, number in sorted(table.items(), key=lambda each: (-each[1], each[0]))), sep="\n")
+        broken += faults(figure, table)
+    tree.report("shapes", len(product.code), broken)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
