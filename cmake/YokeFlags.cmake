@@ -45,6 +45,10 @@ option(YOKE_FUZZ "Targets for clang's libFuzzer: tests/fuzz" OFF)
 if(YOKE_FUZZ)
     add_compile_options("$<${host}:-fsanitize=fuzzer-no-link>")
 endif()
+option(YOKE_INSTRUMENT "Functions call __cyg_profile_func_enter, as ./dev trip wants it" OFF)
+if(YOKE_INSTRUMENT)
+    add_compile_options("$<${host}:-finstrument-functions;-finstrument-functions-exclude-file-list=/usr/>")
+endif()
 # Kernels are templates over many dtypes: checks of every pointer for null and for the size behind it, which the
 # address sanitizer's redzones make up for, would more than double the time that they take to compile.
 set(yoke_kernel_sanitize "")
