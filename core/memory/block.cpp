@@ -14,7 +14,7 @@ struct BlockSlab::Page {
     Block blocks[kBlocks];
 };
 
-// Pages without an owner. Their blocks have no place and no use, which is all that others look at.
+// Pages without an owner. Their blocks have no address and no use, which is all that others look at.
 struct BlockSlab::Pages {
     Mutex mutex{LockRank::kOther};
     Page *first = nullptr;
@@ -24,10 +24,7 @@ BlockSlab::Pages &BlockSlab::unowned_ = immortal<Pages>();
 BlockSlab::~BlockSlab()
 {
     while (Page *const page = pages_) {
-        for (Block &block : page->blocks) {
-            block.leave_place();
-            block = {};
-        }
+        for (Block &block : page->blocks) block = {};
         pages_ = page->next;
         const std::lock_guard lock(unowned_.mutex);
         page->next = unowned_.first;
@@ -70,7 +67,6 @@ Block *BlockSlab::take() noexcept
 
 void BlockSlab::give(Block *block) noexcept
 {
-    block->leave_place();
     block->child = spare_;
     spare_ = block;
     ++spares_;

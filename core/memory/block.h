@@ -26,7 +26,7 @@ enum class BlockState : uint8_t {
 
 enum class BlockUse : uint8_t { kOther, kRaw, kScratch };
 
-// Entry of the page table (page_table.h); null: no block begins there.
+// Entry of the page table (page_table.h): a block, which may have gone since; its address and use tell.
 using BlockPlace = std::atomic<Block *>;
 
 // A descriptor fills two cache lines. The first one has what a request that a magazine serves needs, and its free.
@@ -36,7 +36,7 @@ struct alignas(64) Block {
     Relaxed<uint64_t> address;
     uint64_t size = 0;
     Arena *arena = nullptr;       // null: a backend block of its own, got without caching
-    BlockPlace *place = nullptr;  // of this address and size; null: the page table lacks the block
+    BlockPlace *place = nullptr;  // of this address and size in the page table; null: none yet
     // Places in the heap of a bin (free_runs.h): the first child, the next sibling, and the sibling before or the
     // parent. A spare descriptor keeps the next spare one in `child`, a block in a magazine the next one there.
     Block *child = nullptr;
@@ -65,13 +65,6 @@ struct alignas(64) Block {
 
     uint64_t end() const { return address + size; }
     void *data() const { return reinterpret_cast<void *>(uint64_t{address}); }
-    // Takes the block out of the page table, before its size changes or it ends.
-    void leave_place() noexcept
-    {
-        if (!place) return;
-        place->store(nullptr, std::memory_order_release);
-        place = nullptr;
-    }
 };
 static_assert(sizeof(Block) == 128);
 

@@ -146,11 +146,10 @@ void MemoryCounters::count_shared(Pool pool, const Amounts &block, bool is_alloc
 void MemoryCounters::count_waiting(Pool pool, const Amounts &blocks) noexcept
 {
     const std::lock_guard lock(mutex_);
-    fold();
+    fold();  // a block that waits was counted until now
     Amounts pools[2];
     pools[pool] = blocks;
     waiting_.add(pools);
-    raise_peaks(sum_now());
 }
 
 void MemoryCounters::count_reserved(Pool pool, int64_t pieces, int64_t bytes) noexcept
@@ -195,7 +194,6 @@ PoolStats MemoryCounters::collect(const Sums &waiting, const Sums &known_peak) c
         for (int i = 0; i < 3; ++i) reached.of[i] += waiting.of[i];
         peak.raise_to(reached);
     };
-    raise(now);
     if (is_shared_) {
         Sums reached;
         reached.of[kAllPools].bytes = published_peak_;

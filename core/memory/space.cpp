@@ -7,7 +7,7 @@ namespace yoke {
 Block *Space::split(Block *block, uint64_t size) noexcept
 {
     Block *const rest = slab_.take();
-    block->leave_place();
+    block->place = nullptr;  // which its size has chosen
     rest->address = block->address + size;
     rest->size = block->size - size;
     rest->extent = block->extent;
@@ -25,7 +25,6 @@ Block *Space::split(Block *block, uint64_t size) noexcept
 void Space::absorb_behind(Block *block) noexcept
 {
     Block *const gone = block->behind;
-    block->leave_place();
     block->size += gone->size;
     block->freed_at = std::max(block->freed_at, gone->freed_at);
     block->freed_behind = std::max(block->freed_behind, gone->freed_behind);

@@ -158,6 +158,7 @@ TEST(Rungs, AWaitForTheDeviceServesBeforeAnyMemoryGoesBack)
     Block *large = machine.alloc(64 * kMiB, two->lane);
     MemoryCounters &counters = memory_of(device).counters();
     EXPECT_EQ(counters.events(MemoryEvent::kSettle), 1);
+    EXPECT_EQ(counters.events(MemoryEvent::kSynchronize), 1);
     EXPECT_EQ(counters.events(MemoryEvent::kGiveBack), 0);
     EXPECT_EQ(machine.hollow.calls(HollowEntry::vmm_destroy), 0);
     for (Block *block : {blocks[1], blocks[3], large}) free_block(device, block);

@@ -63,6 +63,25 @@ TEST(RawBlocks, AreFoundByTheirAddressAndFreedOnce)
     EXPECT_EQ(memory_stats(machine.device).allocated, 0);
 }
 
+// A block that shrinks leaves the place of its size to a block that begins in the same page. Another thread frees it,
+// which has to look.
+TEST(RawBlocks, OfALesserSizeAreFoundBesideLargerOnes)
+{
+    Machine machine({});
+    void *const before = raw_alloc(machine.device, 8192, nullptr);
+    raw_free(before);
+    thread_state().memory_cache->drain(&machine.device);
+    void *const small = raw_alloc(machine.device, 64, nullptr);
+    void *const large = raw_alloc(machine.device, 8192, nullptr);
+    EXPECT_EQ(small, before);
+    EXPECT_EQ(reinterpret_cast<uint64_t>(large) >> 12, reinterpret_cast<uint64_t>(small) >> 12);
+    std::thread([&] {
+        raw_free(small);
+        raw_free(large);
+    }).join();
+    EXPECT_EQ(memory_stats(machine.device).allocated, 0);
+}
+
 // The page table has each size elsewhere.
 TEST(RawBlocks, OfSeveralSizesBeginAtOneAddress)
 {

@@ -106,6 +106,20 @@ TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
     EXPECT_EQ(figure(device, "allocation.all.freed"), 3);
 }
 
+TEST(MemoryFigures, ALapOfSeveralThreadsEndsWithWhatIsThere)
+{
+    Machine machine({.capacity = 64 * kGiB});
+    Device &device = machine.device;
+    Block *held = allocate_block(device, kGiB, 0);
+    std::thread([&] { free_block(device, allocate_block(device, 64, 0)); }).join();
+    free_block(device, allocate_block(device, 2 * kGiB, 0));
+    EXPECT_EQ(lap_peak(device), static_cast<int64_t>(3 * kGiB));
+    free_block(device, allocate_block(device, kGiB, 0));
+    EXPECT_EQ(lap_peak(device), static_cast<int64_t>(2 * kGiB));
+    EXPECT_EQ(lap_peak(device), static_cast<int64_t>(kGiB));
+    free_block(device, held);
+}
+
 TEST(MemoryFigures, APeakStaysWhenOthersGetMemoryLaterOrGiveItBack)
 {
     Machine machine({.capacity = 64 * kGiB});
@@ -228,6 +242,8 @@ TEST(MemoryFigures, TellWhoKeepsWhat)
     count_foreign(device, -static_cast<int64_t>(7 * kMiB));
     EXPECT_EQ(figure(device, "foreign_bytes"), 0);
     free_block(device, half);
+    EXPECT_EQ(figure(device, "inactive_split_bytes.all.current"), 0);
+    EXPECT_EQ(figure(device, "inactive_split_bytes.all.peak"), static_cast<int64_t>(50 * kMiB));
     const Figures figures = figures_of(device);
     EXPECT_NEAR(figures.at("fragmentation").part, 1 - 100. / 167, 1e-9);
 }

@@ -297,8 +297,7 @@ void Program::reset_figures()
     if (choices_.one_in(2)) {
         scene_.reset_peaks();
     } else {
-        reset_accumulated_memory_stats(device_);
-        scene_.model.reset_totals();
+        scene_.reset_totals();
     }
 }
 

@@ -221,6 +221,15 @@ void Scene::check_blocks()
     const uint64_t all = static_cast<uint64_t>(stats.reserved) - walk.mapped + walk.used;
     EXPECT_EQ(all, bare + cached + kept + waiting + magazines);
     EXPECT_TRUE(is_caching() || magazines == 0);
+    EXPECT_EQ(
+        counters.events(MemoryEvent::kDeviceAlloc) - counters.events(MemoryEvent::kDeviceFree),
+        pieces() - first_pieces_);
+}
+
+int64_t Scene::pieces()
+{
+    const HollowMemory &memory = machine.hollow.memory();
+    return static_cast<int64_t>(memory.block_count() + memory.chunk_count());
 }
 
 void Scene::reset_peaks()
@@ -228,6 +237,13 @@ void Scene::reset_peaks()
     reset_peak_memory_stats(device);
     model.reset_peaks();
     for (int pool = 0; pool < 3; ++pool) most_active_[pool] = most_reserved_[pool] = {};
+}
+
+void Scene::reset_totals()
+{
+    reset_accumulated_memory_stats(device);
+    model.reset_totals();
+    first_pieces_ = pieces();
 }
 
 // A peak is at least what was there at any time; of several threads that all bytes alone, but for what they may have

@@ -55,6 +55,7 @@ public:
     void let_go(Captured &graph);
 
     void reset_peaks();
+    void reset_totals();
     // Checks every promise; `with_figures`: those of memory_stats() too.
     void check(bool with_figures);
 
@@ -73,6 +74,8 @@ private:
     static int32_t relieve(void *self, yoke_device *device, int64_t bytes);
     void check_blocks();
     void check_peaks();
+    // Returns how many blocks and chunks the backend has given.
+    int64_t pieces();
 
     Choices &choices_;
     Tally &tally_;
@@ -81,6 +84,7 @@ private:
     bool has_exact_peaks_ = true;
     Amounts most_active_[3],
         most_reserved_[3];      // that checks have seen since the peaks started anew
+    int64_t first_pieces_ = 0;  // when the totals started anew
     uint64_t relief_left_ = 0;  // blocks that the callback may free
     int64_t relief_id_ = 0;
 };
