@@ -2,6 +2,7 @@
 #include "tests/core/memory/arenas.h"
 #include "core/memory/graph_pool.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/heard.h"
 #include "tests/core/memory/conf.h"
 #include "tests/core/memory/units.h"
 
@@ -19,6 +20,15 @@ using test::kMiB;
 TEST_P(Arenas, MemoryThatIsIdleOnOneStreamServesAnother)
 {
     Block *block = freed(100 * kMiB, *one);
+    machine.hollow.work().finish();
+    block = machine.alloc(90 * kMiB, two->lane);
+    EXPECT_LE(reserved(), static_cast<int64_t>(100 * kMiB));
+    free_block(device, block);
+}
+
+TEST_P(Arenas, MemoryThatWaitedForAnotherStreamServesThatStream)
+{
+    Block *block = freed(100 * kMiB, *two);
     machine.hollow.work().finish();
     block = machine.alloc(90 * kMiB, two->lane);
     EXPECT_LE(reserved(), static_cast<int64_t>(100 * kMiB));
@@ -143,6 +153,23 @@ TEST_P(Arenas, AFreeRunOfTheOtherKindServesBeforeARequestIsRefused)
     for (Block *block : pinned) free_block(device, block);
 }
 
+TEST(Losses, MemoryThatCannotGoBackIsTold)
+{
+    for (const auto &[entry, name] : {std::pair(HollowEntry::vmm_unmap, "vmm_unmap"),
+                                      {HollowEntry::vmm_destroy, "vmm_destroy"},
+                                      {HollowEntry::free, "free"}}) {
+        test::Machine machine({.has_virtual_memory = entry != HollowEntry::free});
+        free_block(machine.device, allocate_block(machine.device, 100 * kMiB, 0));
+        machine.hollow.fail_at(entry, 1, YOKE_E_INTERNAL);
+        const test::Heard heard;
+        empty_cache(&machine.device);
+        ASSERT_EQ(heard.lines.size(), 1u);
+        EXPECT_NE(heard.lines[0].find("could not be given back: " + std::string(name)),
+                  std::string::npos)
+            << heard.lines[0];
+    }
+}
+
 // Two runs of the first stream have the memory that the request wants, and no run alone has it.
 TEST(Rungs, AWaitForTheDeviceServesBeforeAnyMemoryGoesBack)
 {
@@ -201,6 +228,24 @@ TEST(GraphPools, MemoryThatIsIdleGoesBackWithTheGraph)
         EXPECT_EQ(machine.hollow.memory().range_count(), 0u);
         EXPECT_EQ(machine.hollow.memory().block_count(), 0u);
     }
+}
+
+TEST(GraphPools, MemoryThatWasBusyAtTheGraphsEndGoesBackAtTheNextCapture)
+{
+    test::Machine machine({.runs_at_once = false});
+    const auto make_pool = [&] { return GraphPool::make(machine.device, 0); };
+    const Ref<GraphPool> first = make_pool();
+    first->serve_thread();
+    Block *block = allocate_block(machine.device, 100 * kMiB, 0);
+    first->stop_serving_thread();
+    machine.hollow.use(nullptr, block->address, block->size);  // a replay
+    free_block(machine.device, block);
+    first->let_go();
+    EXPECT_EQ(machine.hollow.memory().range_count(), 1u);
+    machine.hollow.work().finish();
+    const Ref<GraphPool> second = make_pool();
+    EXPECT_EQ(machine.hollow.memory().range_count(), 0u);
+    second->let_go();
 }
 
 // Each replay uses memory that the capture has freed.

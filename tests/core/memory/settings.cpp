@@ -6,6 +6,7 @@
 #include "tests/core/memory/machine.h"
 #include "tests/core/memory/units.h"
 
+#include <malloc.h>
 #include <cstdlib>
 #include <random>
 
@@ -151,6 +152,20 @@ TEST(Caching, OffReservesWhatIsAllocatedAtEveryStep)
         empty_cache(&device);
         EXPECT_EQ(machine.hollow.memory().used(), 0u);
     }
+}
+
+TEST(Caching, OffUsesDescriptorsAgain)
+{
+    Machine machine({});
+    machine.hollow.watch(nullptr);  // who watches remembers each address
+    set_caching(false);
+    const auto come_and_go = [&] {
+        free_block(machine.device, allocate_block(machine.device, 1000, 0));
+    };
+    come_and_go();
+    const size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 2000; ++i) come_and_go();
+    EXPECT_LE(mallinfo2().uordblks, before + (64 << 10));
 }
 
 }  // namespace

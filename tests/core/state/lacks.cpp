@@ -2,9 +2,9 @@
 #include "core/state/lacks.h"
 #include "core/base/error.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/heard.h"
 #include "tests/core/state/crash_run.h"
 #include "tests/core/state/file_seam.h"
-#include "tests/core/state/heard.h"
 #include "tests/core/state/manager_states.h"
 
 #include <cerrno>

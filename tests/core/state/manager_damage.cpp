@@ -1,7 +1,7 @@
 // Steps that are damaged, of a newer version, or lead elsewhere: core/state/manager*.cpp, manifest.cpp.
 #include "tests/core/expect_error.h"
+#include "tests/core/heard.h"
 #include "tests/core/state/file_seam.h"
-#include "tests/core/state/heard.h"
 #include "tests/core/state/manager_states.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // Each call of the system fails once while a manager saves or loads: core/state/manager*.cpp.
 #include "tests/core/expect_error.h"
+#include "tests/core/heard.h"
 #include "tests/core/state/file_seam.h"
-#include "tests/core/state/heard.h"
 #include "tests/core/state/manager_states.h"
 
 #include "core/base/error.h"

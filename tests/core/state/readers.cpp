@@ -2,8 +2,8 @@
 // finds one that is whole, and calls nothing damaged: core/state/manager*.cpp, stored*.cpp.
 #include "core/state/set_index.h"
 #include "tests/core/expect_error.h"
+#include "tests/core/heard.h"
 #include "tests/core/state/file_seam.h"
-#include "tests/core/state/heard.h"
 #include "tests/core/state/manager_states.h"
 
 #include <filesystem>
