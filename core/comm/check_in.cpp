@@ -1,8 +1,8 @@
 #include "core/comm/check_in.h"
 
 #include "core/base/error.h"
-#include "core/base/socket_address.h"
 #include "core/base/text.h"
+#include "core/store/socket_address.h"
 
 #include <algorithm>
 #include <map>

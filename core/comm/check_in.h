@@ -7,7 +7,7 @@
 // stands.
 #pragma once
 
-#include "core/base/store.h"
+#include "core/store/store.h"
 
 #include <string>
 #include <vector>

@@ -7,8 +7,8 @@
 // come.
 #pragma once
 
-#include "core/base/store_client.h"
-#include "core/base/store_peer.h"
+#include "core/store/store_client.h"
+#include "core/store/store_peer.h"
 
 #include <string>
 

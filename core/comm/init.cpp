@@ -8,13 +8,13 @@
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/base/store_hash.h"
 #include "core/comm/ending.h"
 #include "core/comm/known_meetings.h"
 #include "core/comm/node.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
 #include "core/select/select.h"
+#include "core/store/store_hash.h"
 
 #include <unistd.h>
 

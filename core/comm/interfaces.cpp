@@ -2,8 +2,8 @@
 
 #include "core/base/config.h"
 #include "core/base/error.h"
-#include "core/base/socket.h"
 #include "core/base/text.h"
+#include "core/store/socket.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/base/foreign.h"
-#include "core/base/socket.h"
+#include "core/store/socket.h"
 
 #include <string>
 #include <string_view>

@@ -3,8 +3,8 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/base/store_refusal.h"
 #include "core/comm/ports.h"
+#include "core/store/store_refusal.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -5,8 +5,8 @@
 // tells it from other jobs that listen at one of them.
 #pragma once
 
-#include "core/base/store_client.h"
 #include "core/comm/environment.h"
+#include "core/store/store_client.h"
 
 namespace yoke {
 

@@ -2,8 +2,8 @@
 // to whoever watches the group.
 #pragma once
 
-#include "core/base/store.h"
-#include "core/base/store_peer.h"
+#include "core/store/store.h"
+#include "core/store/store_peer.h"
 
 #include <mutex>
 #include <vector>

@@ -4,14 +4,14 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/base/store_client.h"
-#include "core/base/store_file.h"
 #include "core/base/text.h"
 #include "core/comm/interfaces.h"
 #include "core/comm/node.h"
 #include "core/comm/ports.h"
 #include "core/comm/reach.h"
 #include "core/comm/relay.h"
+#include "core/store/store_client.h"
+#include "core/store/store_file.h"
 
 #include <unistd.h>
 

@@ -4,11 +4,11 @@
 // Once a job is complete its server takes nobody else; whoever comes later is told whose it is, and the job goes on.
 #pragma once
 
-#include "core/base/store_peer.h"
-#include "core/base/store_server.h"
 #include "core/comm/check_in.h"
 #include "core/comm/environment.h"
 #include "core/comm/host_store.h"
+#include "core/store/store_peer.h"
+#include "core/store/store_server.h"
 
 #include <atomic>
 #include <memory>

@@ -2,11 +2,11 @@
 
 #include "core/base/entropy.h"
 #include "core/base/error.h"
-#include "core/base/store_client.h"
-#include "core/base/store_hash.h"
-#include "core/base/store_refusal.h"
 #include "core/comm/comers.h"
 #include "core/comm/reunion_word.h"
+#include "core/store/store_client.h"
+#include "core/store/store_hash.h"
+#include "core/store/store_refusal.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,10 +9,10 @@
 // makes a group of his own where others have gone on: whoever comes later is told.
 #pragma once
 
-#include "core/base/socket.h"
-#include "core/base/store_server.h"
 #include "core/comm/cause.h"
 #include "core/comm/members.h"
+#include "core/store/socket.h"
+#include "core/store/store_server.h"
 
 #include <string>
 #include <vector>

@@ -2,8 +2,8 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/base/watch.h"
 #include "core/comm/group.h"
+#include "core/store/watch.h"
 
 #include <atomic>
 #include <optional>

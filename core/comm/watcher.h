@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/base/fork.h"
-#include "core/base/store.h"
-#include "core/base/store_peer.h"
+#include "core/store/store.h"
+#include "core/store/store_peer.h"
 
 #include <functional>
 #include <map>

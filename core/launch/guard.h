@@ -8,7 +8,7 @@
 
 #include "core/launch/child.h"
 
-#include "core/base/socket.h"
+#include "core/store/socket.h"
 
 namespace yoke {
 

@@ -1,10 +1,10 @@
 // Waits that the host ends: core/base/interrupt.cpp.
 #include "core/base/interrupt.h"
 
-#include "core/base/socket.h"
-#include "core/base/store_file.h"
-#include "core/base/store_hash.h"
 #include "core/base/work.h"
+#include "core/store/socket.h"
+#include "core/store/store_file.h"
+#include "core/store/store_hash.h"
 #include "tests/core/expect_error.h"
 
 #include <gtest/gtest.h>

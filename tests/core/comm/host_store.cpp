@@ -1,7 +1,7 @@
 // Ranks that find each other in a store of the host's, or do not.
 #include "core/comm/host_store.h"
 
-#include "core/base/store_hash.h"
+#include "core/store/store_hash.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/fresh_process.h"
 

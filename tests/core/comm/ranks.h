@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/base/socket.h"
 #include "core/comm/rendezvous.h"
+#include "core/store/socket.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 #include "core/comm/rendezvous.h"
 
 #include "core/base/log.h"
-#include "core/base/store_client.h"
-#include "core/base/store_file.h"
 #include "core/comm/ports.h"
+#include "core/store/store_client.h"
+#include "core/store/store_file.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/fresh_process.h"
 

@@ -3,7 +3,7 @@
 #include "core/comm/reunion.h"
 
 #include "core/base/interrupt.h"
-#include "core/base/store_hash.h"
+#include "core/store/store_hash.h"
 #include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"

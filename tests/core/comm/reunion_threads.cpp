@@ -1,6 +1,6 @@
 // Ranks that are threads find each other again: core/comm/reunion_threads.cpp.
 #include "core/base/interrupt.h"
-#include "core/base/store_hash.h"
+#include "core/store/store_hash.h"
 #include "tests/core/comm/threads.h"
 
 namespace yoke::test {

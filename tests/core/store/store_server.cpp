@@ -1,9 +1,9 @@
 // A server among strangers, connections that end or fall silent, and what forks do to them.
-#include "core/base/store_server.h"
+#include "core/store/store_server.h"
 
 #include "core/base/log.h"
-#include "core/base/store_client.h"
-#include "core/base/store_wire.h"
+#include "core/store/store_client.h"
+#include "core/store/store_wire.h"
 #include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"

@@ -1,4 +1,4 @@
-#include "core/base/store_channel.h"
+#include "core/store/store_channel.h"
 
 #include <cerrno>
 #include <cstring>

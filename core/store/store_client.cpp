@@ -1,7 +1,7 @@
-#include "core/base/store_client.h"
+#include "core/store/store_client.h"
 
 #include "core/base/error.h"
-#include "core/base/store_link.h"
+#include "core/store/store_link.h"
 
 #include <cerrno>
 #include <cstring>

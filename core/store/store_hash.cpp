@@ -1,4 +1,4 @@
-#include "core/base/store_hash.h"
+#include "core/store/store_hash.h"
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"

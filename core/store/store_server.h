@@ -2,15 +2,15 @@
 //
 // A rank's connection is its heartbeat, too: where it ends without a farewell the rank has died, and where nothing
 // comes for `silence_s` it has been stopped, or its network. Both sides notice: rank 0 for every rank, each rank for
-// rank 0. The process's watch thread (core/base/watch.h) does all of it.
+// rank 0. The process's watch thread (core/store/watch.h) does all of it.
 //
 // Whoever has not named the job's cookie gets some KiB of memory at most, for a few seconds; what speaks
 // another protocol is dropped and logged. What a known rank may have under way is bounded as well.
 #pragma once
 
-#include "core/base/socket.h"
-#include "core/base/store_hash.h"
-#include "core/base/store_peer.h"
+#include "core/store/socket.h"
+#include "core/store/store_hash.h"
+#include "core/store/store_peer.h"
 
 #include <vector>
 

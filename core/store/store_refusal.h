@@ -7,8 +7,8 @@
 #pragma once
 
 #include "core/base/deadline.h"
-#include "core/base/socket_address.h"
-#include "core/base/store_peer.h"
+#include "core/store/socket_address.h"
+#include "core/store/store_peer.h"
 
 #include <cstdint>
 #include <string>

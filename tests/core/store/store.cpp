@@ -1,10 +1,10 @@
 // One suite for every kind of store: what its calls promise, by threads and by processes.
-#include "core/base/store.h"
+#include "core/store/store.h"
 
-#include "core/base/store_client.h"
-#include "core/base/store_file.h"
-#include "core/base/store_hash.h"
-#include "core/base/store_server.h"
+#include "core/store/store_client.h"
+#include "core/store/store_file.h"
+#include "core/store/store_hash.h"
+#include "core/store/store_server.h"
 #include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"

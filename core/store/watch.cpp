@@ -1,9 +1,9 @@
-#include "core/base/watch.h"
+#include "core/store/watch.h"
 
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/signals.h"
-#include "core/base/socket.h"
+#include "core/store/socket.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

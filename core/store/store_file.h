@@ -5,7 +5,7 @@
 // left over from a former run and is dropped. The last one removes the file.
 #pragma once
 
-#include "core/base/store.h"
+#include "core/store/store.h"
 
 namespace yoke {
 

@@ -1,5 +1,5 @@
 // What former runs and killed writers leave in a store's file.
-#include "core/base/store_file.h"
+#include "core/store/store_file.h"
 
 #include "tests/core/base/soon.h"
 #include "tests/core/expect_error.h"

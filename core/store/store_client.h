@@ -1,9 +1,9 @@
-// store_client.h: rank 0's table, as the other ranks reach it: see core/base/store_server.h.
+// store_client.h: rank 0's table, as the other ranks reach it: see core/store/store_server.h.
 #pragma once
 
-#include "core/base/socket.h"
-#include "core/base/store.h"
-#include "core/base/store_peer.h"
+#include "core/store/socket.h"
+#include "core/store/store.h"
+#include "core/store/store_peer.h"
 
 namespace yoke {
 

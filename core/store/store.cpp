@@ -1,4 +1,4 @@
-#include "core/base/store.h"
+#include "core/store/store.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"

@@ -1,7 +1,7 @@
-#include "core/base/store_guest.h"
+#include "core/store/store_guest.h"
 
 #include "core/base/error.h"
-#include "core/base/store_hall.h"
+#include "core/store/store_hall.h"
 
 namespace yoke {
 

@@ -1,8 +1,8 @@
 // store_hall.h: the inside of a store's server: where connections arrive, and which rank each of them is.
 #pragma once
 
-#include "core/base/store_guest.h"
-#include "core/base/store_peer.h"
+#include "core/store/store_guest.h"
+#include "core/store/store_peer.h"
 
 #include <condition_variable>
 #include <list>

@@ -1,8 +1,8 @@
 // store_guest.h: a connection that a store's server has accepted: a stranger until it has said who it is, then a rank.
 #pragma once
 
-#include "core/base/store_channel.h"
-#include "core/base/store_hash.h"
+#include "core/store/store_channel.h"
+#include "core/store/store_hash.h"
 
 #include <atomic>
 #include <map>

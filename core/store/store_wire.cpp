@@ -1,4 +1,4 @@
-#include "core/base/store_wire.h"
+#include "core/store/store_wire.h"
 
 #include <bit>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "core/base/store_link.h"
+#include "core/store/store_link.h"
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/base/deadline.h"
-#include "core/base/socket_address.h"
+#include "core/store/socket_address.h"
 
 #include <cerrno>
 #include <string_view>

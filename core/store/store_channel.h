@@ -2,8 +2,8 @@
 // watched.
 #pragma once
 
-#include "core/base/store_wire.h"
-#include "core/base/watch.h"
+#include "core/store/store_wire.h"
+#include "core/store/watch.h"
 
 #include <sys/epoll.h>
 

@@ -1,12 +1,12 @@
-#include "core/base/store_refusal.h"
+#include "core/store/store_refusal.h"
 
 #include "core/base/descriptor.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/signals.h"
-#include "core/base/socket.h"
-#include "core/base/store_wire.h"
+#include "core/store/socket.h"
+#include "core/store/store_wire.h"
 
 #include <sched.h>
 #include <sys/syscall.h>

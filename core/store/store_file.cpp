@@ -1,8 +1,8 @@
-#include "core/base/store_file.h"
+#include "core/store/store_file.h"
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
-#include "core/base/store_log.h"
+#include "core/store/store_log.h"
 
 #include <condition_variable>
 #include <thread>

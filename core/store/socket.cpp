@@ -1,4 +1,4 @@
-#include "core/base/socket.h"
+#include "core/store/socket.h"
 
 #include "core/base/descriptor.h"
 #include "core/base/error.h"

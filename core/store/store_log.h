@@ -1,7 +1,7 @@
 // store_log.h: the file of a store: changes one behind the other, each whole or not there.
 #pragma once
 
-#include "core/base/socket.h"
+#include "core/store/socket.h"
 
 #include <functional>
 #include <string>

@@ -1,10 +1,10 @@
-#include "core/base/store_hall.h"
+#include "core/store/store_hall.h"
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/base/store_refusal.h"
-#include "core/base/store_server.h"
+#include "core/store/store_refusal.h"
+#include "core/store/store_server.h"
 
 #include <fcntl.h>
 

@@ -4,8 +4,8 @@
 // the client's kHello, with the protocol's version in front of all that may ever change. Numbers are little-endian.
 #pragma once
 
-#include "core/base/socket.h"
-#include "core/base/store_peer.h"
+#include "core/store/socket.h"
+#include "core/store/store_peer.h"
 
 #include <cstdint>
 #include <mutex>

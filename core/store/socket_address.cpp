@@ -1,4 +1,4 @@
-#include "core/base/socket_address.h"
+#include "core/store/socket_address.h"
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"

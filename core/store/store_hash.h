@@ -1,7 +1,7 @@
 // store_hash.h: the table itself, in memory: of the ranks that are threads of one process, and what rank 0 serves.
 #pragma once
 
-#include "core/base/store.h"
+#include "core/store/store.h"
 
 #include <condition_variable>
 #include <unordered_map>

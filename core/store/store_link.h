@@ -1,8 +1,8 @@
 // store_link.h: the inside of a store's client: requests that are under way on its connection, and the pulse of rank 0.
 #pragma once
 
-#include "core/base/store_channel.h"
-#include "core/base/store_client.h"
+#include "core/store/store_channel.h"
+#include "core/store/store_client.h"
 
 #include <condition_variable>
 #include <map>

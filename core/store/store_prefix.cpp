@@ -1,6 +1,6 @@
 // A view passes everything on under longer keys, with the patience of its own caller: so its abort ends its calls
 // alone.
-#include "core/base/store.h"
+#include "core/store/store.h"
 
 namespace yoke {
 
