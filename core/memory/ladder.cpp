@@ -116,9 +116,9 @@ bool Ladder::ask_host()
 
 Block *Ladder::climb_low()
 {
-    if (try_own_magazines()) return block_;
+    if (try_reached() || try_own_magazines()) return block_;
     if (try_grow()) return serves(MemoryEvent::kGrow), block_;
-    return try_reached() || try_known() ? block_ : nullptr;
+    return try_known() ? block_ : nullptr;
 }
 
 Block *Ladder::climb()

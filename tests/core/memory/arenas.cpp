@@ -1,6 +1,7 @@
 // How arenas of several streams share the memory of one device: core/memory/growth.cpp, ladder.cpp.
 #include "tests/core/memory/arenas.h"
 #include "core/memory/graph_pool.h"
+#include "core/memory/pinned.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/heard.h"
 #include "tests/core/memory/conf.h"
@@ -15,6 +16,7 @@ using test::Arenas;
 using test::Conf;
 using test::expect_error;
 using test::kGiB;
+using test::kKiB;
 using test::kMiB;
 
 TEST_P(Arenas, MemoryThatIsIdleOnOneStreamServesAnother)
@@ -23,6 +25,8 @@ TEST_P(Arenas, MemoryThatIsIdleOnOneStreamServesAnother)
     machine.hollow.work().finish();
     block = machine.alloc(90 * kMiB, two->lane);
     EXPECT_LE(reserved(), static_cast<int64_t>(100 * kMiB));
+    EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kSteal), GetParam() ? 1 : 0)
+        << "chunks are taken, segments go back";
     free_block(device, block);
 }
 
@@ -170,6 +174,29 @@ TEST(Losses, MemoryThatCannotGoBackIsTold)
     }
 }
 
+TEST(Rungs, AThreadsOwnSmallBlocksServeItsLargerRequest)
+{
+    test::Machine machine({});
+    Device &device = machine.device;
+    std::vector<Block *> small;
+    for (int i = 0; i < 64; ++i) small.push_back(allocate_block(device, 32 * kKiB, 0));
+    for (Block *block : small) free_block(device, block);
+    const int64_t reserved = memory_stats(device).reserved;
+    Block *block = allocate_block(device, kMiB, 0);
+    EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kMagazine), 1);
+    EXPECT_EQ(memory_stats(device).reserved, reserved);
+    free_block(device, block);
+}
+
+TEST(Rungs, PinnedMemoryThatWaitsGoesBackBeforeARequestIsRefused)
+{
+    test::Machine machine({.capacity = kGiB});
+    free_pinned(allocate_pinned(machine.device, 1000));
+    EXPECT_EQ(machine.hollow.calls(HollowEntry::host_free), 0);
+    expect_error(YOKE_E_OOM, {}, [&] { allocate_block(machine.device, 2 * kGiB, 0); });
+    EXPECT_EQ(machine.hollow.calls(HollowEntry::host_free), 1);
+}
+
 // Two runs of the first stream have the memory that the request wants, and no run alone has it.
 TEST(Rungs, AWaitForTheDeviceServesBeforeAnyMemoryGoesBack)
 {
@@ -214,38 +241,6 @@ TEST_P(Arenas, AWaitThatBeganBeforeAGraphsEndSettlesNothingOfTheGraph)
     }
     EXPECT_GE(reserved(), static_cast<int64_t>(100 * kMiB)) << "the replay's work is not done";
     machine.hollow.work().finish();
-}
-
-TEST(GraphPools, MemoryThatIsIdleGoesBackWithTheGraph)
-{
-    for (const bool has_virtual_memory : {true, false}) {
-        test::Machine machine({.has_virtual_memory = has_virtual_memory});
-        const Ref<GraphPool> pool = GraphPool::make(machine.device, 0);
-        pool->serve_thread();
-        free_block(machine.device, allocate_block(machine.device, 100 * kMiB, 0));
-        pool->stop_serving_thread();
-        pool->let_go();
-        EXPECT_EQ(machine.hollow.memory().range_count(), 0u);
-        EXPECT_EQ(machine.hollow.memory().block_count(), 0u);
-    }
-}
-
-TEST(GraphPools, MemoryThatWasBusyAtTheGraphsEndGoesBackAtTheNextCapture)
-{
-    test::Machine machine({.runs_at_once = false});
-    const auto make_pool = [&] { return GraphPool::make(machine.device, 0); };
-    const Ref<GraphPool> first = make_pool();
-    first->serve_thread();
-    Block *block = allocate_block(machine.device, 100 * kMiB, 0);
-    first->stop_serving_thread();
-    machine.hollow.use(nullptr, block->address, block->size);  // a replay
-    free_block(machine.device, block);
-    first->let_go();
-    EXPECT_EQ(machine.hollow.memory().range_count(), 1u);
-    machine.hollow.work().finish();
-    const Ref<GraphPool> second = make_pool();
-    EXPECT_EQ(machine.hollow.memory().range_count(), 0u);
-    second->let_go();
 }
 
 // Each replay uses memory that the capture has freed.

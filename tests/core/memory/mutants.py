@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Would the tests notice a wrong allocator?  mutants.py FOLDER [--list] [--first N] [--every N]
+"""Would the tests notice a wrong allocator?  mutants.py FOLDER [--list] [--first N] [--every N] [--only REGEX]
 
 Makes mutants of core/memory and of the streams that it orders by: each wait, coalescing, search and count is left out in
 turn. Statements that are calls of that kind are found in the sources; conditions stand in CONDITIONS. Each mutant is
@@ -56,9 +56,9 @@ CONDITIONS = [
     ("free_runs.cpp", "if (b->address < a->address)", "if (false)"),
     ("ladder.cpp", "if (try_used() || try_own_magazines()) return block_;", ""),
     ("ladder.cpp", "if (try_used() || try_own", "if (try_own"),
-    ("ladder.cpp", "if (try_own_magazines()) return block_;", ""),
+    ("ladder.cpp", "if (try_reached() || try_own", "if (try_own"),
     ("ladder.cpp", "if (try_known()) return block_;", ""),
-    ("ladder.cpp", "return try_reached() || try_known() ? block_ : nullptr;", "return nullptr;"),
+    ("ladder.cpp", "return try_known() ? block_ : nullptr;", "return nullptr;"),
     ("ladder.cpp", "if (try_waits()) return serves(MemoryEvent::kWait), block_;", ""),
     ("ladder.cpp", "if (press()) return serves(pressed_to_), block_;", ""),
     ("ladder.cpp", "if (ask_host()) return block_;", ""),
@@ -195,9 +195,11 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--only", default="", help="those whose file, line and text match")
     options = parser.parse_args()
     mutants = [*statements(), *conditions()]
-    chosen = [*enumerate(mutants)][options.first::options.every]
+    chosen = [(number, mutant) for number, mutant in [*enumerate(mutants)][options.first::options.every]
+              if re.search(options.only, str(mutant))]
     if options.list:
         print(*(f"{number}: {mutant}" for number, mutant in enumerate(mutants)), sep="\n")
         return 0

@@ -35,6 +35,7 @@ TEST_P(Orders, WhatAStreamHasWaitedForServesIt)
     Block *known = machine.alloc(500 * kMiB, two->lane);  // more than the device has left
     EXPECT_EQ(reserved(), had);
     EXPECT_EQ(waits(), before);
+    EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kSteal), 1);
     EXPECT_FALSE(machine.hollow.work().is_idle());
     Block *unknown = machine.alloc(150 * kMiB, two->lane);
     EXPECT_GT(reserved(), had) << "freed behind the event";
@@ -110,6 +111,34 @@ TEST_P(Orders, AnOptionalRequestTakesWhatIsAtHandAlone)
 }
 
 // Work of another backend used the block: the host alone can wait for it.
+TEST_P(Orders, AnOptionalRequestTakesWhatOthersHaveLeftBeforeFreshMemory)
+{
+    Block *block = freed(300 * kMiB, *two);
+    machine.hollow.work().finish();
+    Block *const again = try_allocate_block(device, 300 * kMiB, one->lane.id);
+    EXPECT_EQ(again, block);
+    free_block(device, again);
+}
+
+// So many guards that those which are reached are looked for.
+TEST_P(Orders, GuardsAreForgottenOnceTheyAreReachedAndNotBefore)
+{
+    for (const bool is_done : {false, true}) {
+        Guards *guards = nullptr;
+        Block *block = machine.alloc(kMiB, one->lane);
+        for (int i = 0; i < 64; ++i) {
+            machine.use(*block, one->lane);
+            add_guard(guards, fence_behind(device, one->lane.id));
+            if (is_done) machine.hollow.work().finish();
+        }
+        const Guards taken = take_guards(guards);
+        EXPECT_EQ(guards, nullptr);
+        EXPECT_TRUE(is_done ? taken.size() <= 16 : taken.size() == 64) << taken.size();
+        machine.hollow.work().finish();
+        free_block(device, block);
+    }
+}
+
 TEST_P(Orders, AFenceOfAnotherBackendIsWaitedForBeforeARequestIsRefused)
 {
     test::Machine other({.runs_at_once = false});

@@ -115,6 +115,27 @@ TEST(AllocConf, AboveTheThresholdIdleMemoryGoesBackBeforeGrowth)
     }
 }
 
+// What is idle lies in chunks that are larger than what is wanted, so none is taken.
+TEST(AllocConf, AboveTheThresholdIdleChunksGoBackBeforeANewOneComes)
+{
+    for (const char *threshold : {"0", "0.5"}) {
+        const Conf conf(std::string("garbage_collection_threshold:") + threshold);
+        Machine machine({.capacity = 4 * kGiB});
+        const Ref<Stream> other = make_stream(machine.device, 0);
+        std::vector<Block *> live, idle;
+        for (int i = 0; i < 10; ++i) live.push_back(allocate_block(machine.device, 64 * kMiB, 0));
+        for (int i = 0; i < 30; ++i) idle.push_back(allocate_block(machine.device, 64 * kMiB, 0));
+        for (Block *block : idle) free_block(machine.device, block);
+        live.push_back(allocate_block(machine.device, 3 * kMiB / 2, other->lane.id));
+        const auto all = static_cast<int64_t>(40 * 64 * kMiB + 2 * kMiB);
+        if (threshold == std::string("0"))
+            EXPECT_EQ(memory_stats(machine.device).reserved, all);
+        else
+            EXPECT_LT(memory_stats(machine.device).reserved, all / 2);
+        for (Block *block : live) free_block(machine.device, block);
+    }
+}
+
 // Two streams use the blocks, on a device with virtual memory and on a device without.
 TEST(Caching, OffReservesWhatIsAllocatedAtEveryStep)
 {
