@@ -8,7 +8,7 @@
 #include "core/comm/ending.h"
 #include "core/comm/hang.h"
 #include "core/comm/init.h"
-#include "core/comm/interfaces.h"
+#include "core/rendezvous/interfaces.h"
 
 #include <cmath>
 #include <optional>

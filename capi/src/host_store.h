@@ -2,7 +2,7 @@
 #pragma once
 
 #include "capi/src/structs.h"
-#include "core/comm/host_store.h"
+#include "core/rendezvous/host_store.h"
 #include "yoke/comm.h"
 
 namespace yoke::capi {

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/comm/hang_calls.h"
-#include "core/comm/node.h"
+#include "core/rendezvous/node.h"
 
 #include <signal.h>
 

@@ -10,9 +10,9 @@
 #include "core/base/log.h"
 #include "core/comm/ending.h"
 #include "core/comm/known_meetings.h"
-#include "core/comm/node.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
+#include "core/rendezvous/node.h"
 #include "core/select/select.h"
 #include "core/store/store_hash.h"
 

@@ -2,9 +2,9 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/comm/ancestors.h"
 #include "core/comm/init.h"
-#include "core/comm/said.h"
+#include "core/rendezvous/ancestors.h"
+#include "core/rendezvous/said.h"
 
 #include <unistd.h>
 

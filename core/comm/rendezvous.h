@@ -1,12 +1,13 @@
 // rendezvous.h: from what the environment says to a store that all ranks of a job are connected to.
 //
-// Rank 0 serves, the others connect, again and again until the deadline. Then all check in: see core/comm/check_in.h.
-// Once a job is complete its server takes nobody else; whoever comes later is told whose it is, and the job goes on.
+// Rank 0 serves, the others connect, again and again until the deadline. Then all check in: see
+// core/rendezvous/check_in.h. Once a job is complete its server takes nobody else; whoever comes later is told whose it
+// is, and the job goes on.
 #pragma once
 
-#include "core/comm/check_in.h"
-#include "core/comm/environment.h"
-#include "core/comm/host_store.h"
+#include "core/rendezvous/check_in.h"
+#include "core/rendezvous/environment.h"
+#include "core/rendezvous/host_store.h"
 #include "core/store/store_peer.h"
 #include "core/store/store_server.h"
 

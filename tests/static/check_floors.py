@@ -21,8 +21,8 @@ PUBLIC = "capi/include/"
 # What the inventory, selection and the doctor fill in are the structs of the C API themselves.
 STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
            for floor in ("machine", "device", "select", "doctor")}
-FLOORS = ["base", "store", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
-          "launch", "comm", "monitor"]
+FLOORS = ["base", "store", "launch", "rendezvous", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
+          "comm", "monitor"]
 LUA = "bindings/lua/src/"  # where the leaves stand, which know each other by no header
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
 

@@ -1,6 +1,6 @@
 // Ranks that die once all have met, and who is told of it.
 #include "core/comm/init.h"
-#include "core/comm/relay.h"
+#include "core/rendezvous/relay.h"
 #include "tests/core/comm/ranks.h"
 
 #include <thread>

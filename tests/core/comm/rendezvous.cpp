@@ -2,7 +2,7 @@
 #include "core/comm/rendezvous.h"
 
 #include "core/base/log.h"
-#include "core/comm/ports.h"
+#include "core/rendezvous/ports.h"
 #include "core/store/store_client.h"
 #include "core/store/store_file.h"
 #include "tests/core/comm/ranks.h"

@@ -1,4 +1,4 @@
-#include "core/comm/ports.h"
+#include "core/rendezvous/ports.h"
 
 #include <algorithm>
 

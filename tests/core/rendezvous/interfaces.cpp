@@ -1,8 +1,8 @@
 // Networks that are chosen by name, nodes, and ports that are made from a job's name.
-#include "core/comm/interfaces.h"
+#include "core/rendezvous/interfaces.h"
 
-#include "core/comm/node.h"
-#include "core/comm/ports.h"
+#include "core/rendezvous/node.h"
+#include "core/rendezvous/ports.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 

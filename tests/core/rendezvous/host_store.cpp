@@ -1,5 +1,5 @@
 // Ranks that find each other in a store of the host's, or do not.
-#include "core/comm/host_store.h"
+#include "core/rendezvous/host_store.h"
 
 #include "core/store/store_hash.h"
 #include "tests/core/comm/ranks.h"

@@ -1,4 +1,4 @@
-#include "core/comm/check_in.h"
+#include "core/rendezvous/check_in.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"

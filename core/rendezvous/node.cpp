@@ -1,4 +1,4 @@
-#include "core/comm/node.h"
+#include "core/rendezvous/node.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"

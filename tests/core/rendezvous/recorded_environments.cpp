@@ -1,7 +1,7 @@
 // What launchers have really set, in rank 3 of 4 on one host, as `./dev soak launchers` records it. Names of hosts are
 // made up.
 #include "core/base/text.h"
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 Environment recorded(const std::string &name)
 {
     std::map<std::string, std::string> variables;
-    std::istringstream lines(file_text("tests/core/comm/environments/" + name + ".txt"));
+    std::istringstream lines(file_text("tests/core/rendezvous/environments/" + name + ".txt"));
     for (std::string line; std::getline(lines, line);) {
         const size_t end = line.find('=');
         variables[line.substr(0, end)] = line.substr(end + 1);

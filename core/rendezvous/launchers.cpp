@@ -1,8 +1,8 @@
 // The launchers that Yoke knows, each by the variables that it sets.
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/comm/said.h"
 #include "core/launch/variables.h"
+#include "core/rendezvous/said.h"
 
 #include <ranges>
 

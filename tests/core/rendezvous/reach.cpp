@@ -1,7 +1,7 @@
 // Ways to rank 0 that lead nowhere, and rank 0 of another start of the job.
-#include "core/comm/reach.h"
+#include "core/rendezvous/reach.h"
 
-#include "core/comm/ports.h"
+#include "core/rendezvous/ports.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/comm/warnings.h"
 

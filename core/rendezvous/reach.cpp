@@ -1,9 +1,9 @@
-#include "core/comm/reach.h"
+#include "core/rendezvous/reach.h"
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/comm/ports.h"
+#include "core/rendezvous/ports.h"
 #include "core/store/store_refusal.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // Which launcher has started which: variables of both alike come to a process, and do not tell. The launcher whose
 // ranks this process is one of is the first of those it comes from that has not been given what the launcher itself
 // sets.
-#include "core/comm/ancestors.h"
+#include "core/rendezvous/ancestors.h"
 
 #include "core/base/text.h"
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 
 #include <unistd.h>
 

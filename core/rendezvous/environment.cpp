@@ -1,9 +1,9 @@
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/comm/said.h"
 #include "core/launch/host_port.h"
+#include "core/rendezvous/said.h"
 
 #include <algorithm>
 #include <cstdlib>

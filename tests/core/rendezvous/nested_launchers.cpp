@@ -1,6 +1,6 @@
 // Launchers that run within others: which of them counts, and which contradict each other.
 #include "core/base/error.h"
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 #include "tests/core/expect_error.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Where rank 0 is, from what Slurm and Open MPI have for it.
 #include "core/base/error.h"
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 
 namespace yoke {
 

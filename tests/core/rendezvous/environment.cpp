@@ -1,5 +1,5 @@
 // Recorded environments of launchers, and what is wrong with an environment.
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 #include "tests/core/expect_error.h"
 
 #include <gtest/gtest.h>

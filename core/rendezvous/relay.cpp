@@ -1,7 +1,7 @@
-#include "core/comm/relay.h"
+#include "core/rendezvous/relay.h"
 
 #include "core/base/error.h"
-#include "core/comm/check_in.h"
+#include "core/rendezvous/check_in.h"
 
 namespace yoke {
 

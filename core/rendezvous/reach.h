@@ -5,7 +5,7 @@
 // tells it from other jobs that listen at one of them.
 #pragma once
 
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 #include "core/store/store_client.h"
 
 namespace yoke {

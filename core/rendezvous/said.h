@@ -1,7 +1,7 @@
 // said.h: what one source of the environment has said, and which of several counts.
 #pragma once
 
-#include "core/comm/environment.h"
+#include "core/rendezvous/environment.h"
 
 namespace yoke {
 

@@ -1,4 +1,4 @@
-#include "core/comm/interfaces.h"
+#include "core/rendezvous/interfaces.h"
 
 #include "core/base/config.h"
 #include "core/base/error.h"

@@ -1,4 +1,4 @@
-#include "core/comm/host_store.h"
+#include "core/rendezvous/host_store.h"
 
 #include "core/base/entropy.h"
 #include "core/base/error.h"
@@ -6,8 +6,8 @@
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"
 #include "core/base/text.h"
-#include "core/comm/interfaces.h"
-#include "core/comm/reach.h"
+#include "core/rendezvous/interfaces.h"
+#include "core/rendezvous/reach.h"
 
 #include <algorithm>
 #include <mutex>
