@@ -13,7 +13,7 @@
 // and recv, whose sequence counts the calls from one to the other.
 #pragma once
 
-#include "core/comm/cause.h"
+#include "core/comm/cause_of.h"
 #include "core/comm/record.h"
 
 #include <optional>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/backend/comm.h"
-#include "core/comm/cause.h"
+#include "core/comm/cause_of.h"
 
 #include <functional>
 #include <string>

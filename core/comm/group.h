@@ -10,7 +10,7 @@
 #include "core/base/interrupt.h"
 #include "core/base/work.h"
 #include "core/comm/backwards.h"
-#include "core/comm/cause.h"
+#include "core/comm/cause_of.h"
 #include "core/comm/collective.h"
 #include "core/comm/dump_failure.h"
 #include "core/comm/engine.h"
@@ -42,7 +42,7 @@ struct GroupOptions {
 
 class Reducer;
 
-class Group final : public RefCounted {
+class Group final : public RefCounted, public PeerListener {
 public:
     // All members call it alike. Raises what failed, alike on all ranks.
     static Ref<Group> make(const Members &members, const GroupOptions &options, Deadline deadline,
@@ -116,8 +116,7 @@ public:
     std::vector<std::shared_ptr<Reducer>> reducers() const;
     Backwards &backwards() noexcept { return backwards_; }
 
-    // News of a connection, from whoever watches them.
-    void hear(const PeerEvent &event) noexcept;
+    void hear(const PeerEvent &event) noexcept override;
 
 private:
     // A call that was issued, and its tensors, as the engine takes them.
@@ -273,7 +272,7 @@ private:
         }
     }
     void forget_barriers(uint64_t before) noexcept;
-    void fail_with(const Cause &cause) noexcept;  // nothing where it has failed already
+    void fail_with(const Cause &cause) noexcept override;  // nothing where it has failed already
     std::string describe_running() const;
     Dump look(const Cause *failing) const;
     FailureDump dump_of(const Cause &cause) const noexcept;
@@ -359,5 +358,7 @@ private:
 // seconds.
 void leave_living_groups() noexcept;
 void leave_living_group(const std::weak_ptr<GroupLink> &link, Deadline deadline);
+// Of a group that leave_living_groups is to know.
+void note_living(const std::shared_ptr<GroupLink> &link);
 
 }  // namespace yoke

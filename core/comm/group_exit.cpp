@@ -49,8 +49,9 @@ bool with_group(const std::weak_ptr<GroupLink> &known, const F &act)
     const std::shared_ptr<GroupLink> link = known.lock();
     if (!link) return false;
     const std::lock_guard lock(link->mutex);
-    if (!link->group || !link->group->is_here()) return false;
-    act(*link->group);
+    auto *const group = static_cast<Group *>(link->group);
+    if (!group || !group->is_here()) return false;
+    act(*group);
     return true;
 }
 

@@ -282,10 +282,7 @@ void Group::miss_server(const Arrival &peer) noexcept
 {
     constexpr double kPatience = 0.3;
     if (peer.rank != server() || members_.met->server) return;
-    act_later(link_, kPatience,
-              [cause = cause_of_loss(peer, "died: its connection ended")](Group &group) {
-                  group.fail_with(cause);
-              });
+    tell_later(link_, kPatience, cause_of_loss(peer, "died: its connection ended"));
 }
 
 // By a thread that the table's answers come by, so it cannot wait for one: what stands then is heard as any cause of
@@ -296,7 +293,7 @@ bool Group::can_offer(const Arrival &lost, const Cause &cause) noexcept
     try {
         if (!heard_by_ || !members_.store->offer(kCauseKey, cause.encode())) return false;
         if (lost.rank == server()) return false;  // it hears it where it was only stopped
-        act_later(link_, kPatience, [cause](Group &group) { group.fail_with(cause); });
+        tell_later(link_, kPatience, cause);
         return true;
     } catch (const std::exception &) {  // the table is out of reach
         return false;

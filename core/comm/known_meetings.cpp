@@ -2,7 +2,7 @@
 
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"
-#include "core/comm/cause.h"
+#include "core/rendezvous/cause.h"
 
 #include <unistd.h>
 

@@ -9,8 +9,8 @@
 // makes a group of his own where others have gone on: whoever comes later is told.
 #pragma once
 
-#include "core/comm/cause.h"
 #include "core/comm/members.h"
+#include "core/rendezvous/cause.h"
 #include "core/store/socket.h"
 #include "core/store/store_server.h"
 

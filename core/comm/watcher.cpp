@@ -2,7 +2,6 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/comm/group.h"
 #include "core/store/watch.h"
 
 #include <atomic>
@@ -66,10 +65,10 @@ void listen_from(uint64_t number, const std::weak_ptr<Watcher> &watcher,
 }
 
 // Acts at its first tick, which may come before it knows its number.
-class LaterCall final : public Watched {
+class LaterFailure final : public Watched {
 public:
-    LaterCall(std::weak_ptr<GroupLink> link, std::function<void(Group &)> act)
-        : link_(std::move(link)), act_(std::move(act))
+    LaterFailure(std::weak_ptr<GroupLink> link, Cause cause)
+        : link_(std::move(link)), cause_(std::move(cause))
     {
     }
     void on_ready(uint32_t) noexcept override {}
@@ -79,14 +78,14 @@ public:
         const std::shared_ptr<GroupLink> link = link_.lock();
         if (!link || std::exchange(has_acted_, true)) return;
         const std::lock_guard lock(link->mutex);
-        if (link->group) act_(*link->group);
+        if (link->group) link->group->fail_with(cause_);
     }
     std::atomic<uint64_t> number{0};
 
 private:
     bool has_acted_ = false;
     const std::weak_ptr<GroupLink> link_;
-    const std::function<void(Group &)> act_;
+    const Cause cause_;
 };
 
 }  // namespace
@@ -125,10 +124,9 @@ void Watcher::tell_others(const PeerEvent &event) noexcept
     }
 }
 
-void act_later(const std::shared_ptr<GroupLink> &link, double seconds,
-               std::function<void(Group &)> act)
+void tell_later(const std::shared_ptr<GroupLink> &link, double seconds, Cause cause)
 {
-    const auto later = std::make_shared<LaterCall>(link, std::move(act));
+    const auto later = std::make_shared<LaterFailure>(link, std::move(cause));
     later->number = watch(later, -1, 0, seconds);
 }
 

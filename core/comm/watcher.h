@@ -2,10 +2,10 @@
 #pragma once
 
 #include "core/base/fork.h"
+#include "core/rendezvous/cause.h"
 #include "core/store/store.h"
 #include "core/store/store_peer.h"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,21 +13,26 @@
 
 namespace yoke {
 
-class Group;
+// Group as those see it who hear of its ranks.
+class PeerListener {
+public:
+    // News of a connection, from whoever watches them.
+    virtual void hear(const PeerEvent &event) noexcept = 0;
+    virtual void fail_with(const Cause &cause) noexcept = 0;
+
+protected:
+    ~PeerListener() = default;
+};
 
 // By which threads that may outlive a group reach it, as long as it lives. Who tells a group of a loss has it publish a
 // cause, which comes back to the group in the same thread where that keeps the table.
 struct GroupLink {
     std::recursive_mutex mutex;
-    Group *group = nullptr;
+    PeerListener *group = nullptr;
 };
 
-// Of a group that leave_living_groups is to know.
-void note_living(const std::shared_ptr<GroupLink> &link);
-
-// Acts on a group after some seconds, in the watch thread, if it is there still. Called in that thread.
-void act_later(const std::shared_ptr<GroupLink> &link, double seconds,
-               std::function<void(Group &)> act);
+// Fails a group after some seconds, in the watch thread, if it is there still. Called in that thread.
+void tell_later(const std::shared_ptr<GroupLink> &link, double seconds, Cause cause);
 
 // Told of connections, from before there is a group, which learns at its beginning who has gone.
 class Watcher {

@@ -1,9 +1,10 @@
-// cause.h: why a group failed: what the first rank that noticed has published, and every rank raises.
+// cause_of.h: causes of what a group fails with: which call, which rank is to blame, what it told.
 #pragma once
 
 #include "core/backend/comm.h"
 #include "core/base/text.h"
 #include "core/comm/rendezvous.h"
+#include "core/rendezvous/cause.h"
 
 #include <string>
 #include <string_view>
@@ -11,25 +12,11 @@
 
 namespace yoke {
 
-// In a group's store.
-inline constexpr const char *kCauseKey = "cause";
-// And by rank, of each kind the last call that was refused there; in place of a message, a monitored barrier or a
-// shrink as long as no other one was made.
+// In a group's store, by rank: of each kind the last call that was refused there; in place of a message, a monitored
+// barrier or a shrink as long as no other one was made.
 enum class Refused { kCollective, kMessage, kBarrier, kShrink };
 inline constexpr const char *kRefusedKeys[] = {"refused", "refused_message", "refused_barrier",
                                                "refused_shrink"};
-
-struct Cause {
-    yoke_status status = YOKE_E_COMM;
-    std::string text;            // all of it, alike on every rank
-    bool is_planned = false;     // the group's end is no failure: its ranks go on without it
-    bool is_of_no_call = false;  // whichever call raises it puts its name in front
-
-    // A line of text for the store; what is none gives a Cause that says so.
-    std::string encode() const;
-    static Cause decode(std::string_view line);
-    [[noreturn]] void raise() const;
-};
 
 // What a rank was doing: a call, and the line of the script that made it where that is known.
 struct Doing {

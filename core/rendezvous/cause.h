@@ -1,0 +1,26 @@
+// cause.h: why a group failed: what the first rank that noticed has published, and every rank raises.
+#pragma once
+
+#include "yoke/types.h"
+
+#include <string>
+#include <string_view>
+
+namespace yoke {
+
+// In a group's store.
+inline constexpr const char *kCauseKey = "cause";
+
+struct Cause {
+    yoke_status status = YOKE_E_COMM;
+    std::string text;            // all of it, alike on every rank
+    bool is_planned = false;     // the group's end is no failure: its ranks go on without it
+    bool is_of_no_call = false;  // whichever call raises it puts its name in front
+
+    // A line of text for the store; what is none gives a Cause that says so.
+    std::string encode() const;
+    static Cause decode(std::string_view line);
+    [[noreturn]] void raise() const;
+};
+
+}  // namespace yoke
