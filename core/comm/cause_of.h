@@ -3,8 +3,8 @@
 
 #include "core/backend/comm.h"
 #include "core/base/text.h"
-#include "core/comm/rendezvous.h"
 #include "core/rendezvous/cause.h"
+#include "core/rendezvous/rendezvous.h"
 
 #include <string>
 #include <string_view>

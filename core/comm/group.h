@@ -15,8 +15,8 @@
 #include "core/comm/dump_failure.h"
 #include "core/comm/engine.h"
 #include "core/comm/in_use.h"
-#include "core/comm/members.h"
-#include "core/comm/reunion.h"
+#include "core/rendezvous/members.h"
+#include "core/rendezvous/reunion.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 #include "core/base/immortal.h"
 #include "core/comm/ending.h"
 #include "core/comm/group.h"
-#include "core/comm/watcher.h"
+#include "core/rendezvous/watcher.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/comm/rendezvous.h"
+#include "core/rendezvous/rendezvous.h"
 #include "core/store/socket.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/comm/rendezvous.h"
+#include "core/rendezvous/rendezvous.h"
 
 #include "core/base/config.h"
 #include "core/base/error.h"

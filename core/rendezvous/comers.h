@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
-#include "core/comm/watcher.h"
+#include "core/rendezvous/watcher.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-#include "core/comm/known_meetings.h"
+#include "core/rendezvous/known_meetings.h"
 
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"

@@ -1,4 +1,4 @@
-#include "core/comm/watcher.h"
+#include "core/rendezvous/watcher.h"
 
 #include "core/base/error.h"
 #include "core/base/log.h"

@@ -1,4 +1,4 @@
-// Ranks that are threads find each other again: core/comm/reunion_threads.cpp.
+// Ranks that are threads find each other again: core/rendezvous/reunion_threads.cpp.
 #include "core/base/interrupt.h"
 #include "core/store/store_hash.h"
 #include "tests/core/comm/threads.h"

@@ -1,7 +1,7 @@
 // reunion_word.h: what ranks of a group that still live tell each other when they make a smaller one.
 #pragma once
 
-#include "core/comm/members.h"
+#include "core/rendezvous/members.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 // Processes that meet, and every way in which they cannot: what each of those that live is told.
-#include "core/comm/rendezvous.h"
+#include "core/rendezvous/rendezvous.h"
 
 #include "core/base/log.h"
 #include "core/rendezvous/ports.h"

@@ -9,8 +9,8 @@
 // makes a group of his own where others have gone on: whoever comes later is told.
 #pragma once
 
-#include "core/comm/members.h"
 #include "core/rendezvous/cause.h"
+#include "core/rendezvous/members.h"
 #include "core/store/socket.h"
 #include "core/store/store_server.h"
 

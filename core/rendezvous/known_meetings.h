@@ -2,7 +2,7 @@
 // its group there, at once.
 #pragma once
 
-#include "core/comm/members.h"
+#include "core/rendezvous/members.h"
 
 namespace yoke {
 

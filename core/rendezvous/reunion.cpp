@@ -1,9 +1,9 @@
-#include "core/comm/reunion.h"
+#include "core/rendezvous/reunion.h"
 
 #include "core/base/entropy.h"
 #include "core/base/error.h"
-#include "core/comm/comers.h"
-#include "core/comm/reunion_word.h"
+#include "core/rendezvous/comers.h"
+#include "core/rendezvous/reunion_word.h"
 #include "core/store/store_client.h"
 #include "core/store/store_hash.h"
 #include "core/store/store_refusal.h"

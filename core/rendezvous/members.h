@@ -1,8 +1,8 @@
 // members.h: the ranks of a group, and what they agree by beside its engine.
 #pragma once
 
-#include "core/comm/rendezvous.h"
-#include "core/comm/watcher.h"
+#include "core/rendezvous/rendezvous.h"
+#include "core/rendezvous/watcher.h"
 
 #include <functional>
 #include <string>

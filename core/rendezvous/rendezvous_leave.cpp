@@ -1,7 +1,7 @@
 // How rank 0's process keeps its table until the other ranks have read it.
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
-#include "core/comm/rendezvous.h"
+#include "core/rendezvous/rendezvous.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 #include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/comm/reunion.h"
+#include "core/rendezvous/reunion.h"
 
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // Ranks that find each other by their own ports, when others have those of the ones that have gone:
-// core/comm/reunion.cpp.
-#include "core/comm/reunion.h"
+// core/rendezvous/reunion.cpp.
+#include "core/rendezvous/reunion.h"
 
 #include "core/base/interrupt.h"
 #include "core/store/store_hash.h"
