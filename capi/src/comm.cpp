@@ -6,8 +6,8 @@
 #include "core/base/interrupt.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/ending.h"
-#include "core/comm/hang.h"
 #include "core/comm/init.h"
+#include "core/hang/hang.h"
 #include "core/rendezvous/interfaces.h"
 
 #include <cmath>

@@ -2,8 +2,8 @@
 
 #include "capi/src/structs.h"
 #include "core/base/interrupt.h"
-#include "core/comm/reducer.h"
-#include "core/comm/sampler.h"
+#include "core/parallel/reducer.h"
+#include "core/parallel/sampler.h"
 
 using namespace yoke;
 using namespace yoke::capi;

@@ -22,7 +22,7 @@ PUBLIC = "capi/include/"
 STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
            for floor in ("machine", "device", "select", "doctor")}
 FLOORS = ["base", "store", "launch", "rendezvous", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
-          "comm", "monitor"]
+          "comm", "hang", "parallel", "monitor"]
 LUA = "bindings/lua/src/"  # where the leaves stand, which know each other by no header
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
 

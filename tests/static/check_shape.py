@@ -32,7 +32,7 @@ RETIRED = re.compile(r"Hall|(?<!Virtualization)Guest|Comer|Reunion|Meeting|Arriv
 FAILED = re.compile(r"(?:\w+_)?(?:fail|failed|lose|cause|agreed)(?:_\w+)?")
 # Refusals of what a caller gave, before there is a group; those who compare how far ranks are; a call's own answer.
 OTHER_FAILURES = set("fail_init fail_list fail_short fail_to_listen fail_unreached fail_url fail_without_network has_default_failed or_fail".split())
-FAILED_FOLDERS = ("core/comm/", "core/rendezvous/")
+FAILED_FOLDERS = ("core/comm/", "core/parallel/", "core/rendezvous/")
 STARTS_THREADS = "core/base/start_thread"
 TWIN = 8  # lines
 # The most of each thing that a folder or a type may have, and of places that the whole tree may have.
@@ -41,7 +41,7 @@ BOUNDS = {"units of a folder": 40, "sources of a class": 1, "functions of a clas
 # What is above: each may only come down, and leaves this table when it meets its bound.
 ABOVE = {
     "units of a folder": {
-        "core/comm": 49, "bindings/python/src": 47, "kernels/cuda/host": 43},
+        "bindings/python/src": 47, "kernels/cuda/host": 43},
     "sources of a class": {
         "yoke::Group": 12, "yoke::Reducer": 9, "yoke::Scope": 3, "yoke::cpu::comm::Flow": 3, "yoke::BudgetRun": 2, "yoke::Call": 2,
         "yoke::CheckpointManager": 2, "yoke::SetIndex": 2, "yoke::Stored": 2, "yoke::StoredTensors": 2, "yoke::cli::Rounds": 2,
@@ -52,7 +52,7 @@ ABOVE = {
         "yoke::Reducer": 53, "yoke::Group": 40, "yoke::BudgetRun": 33, "yoke::mpi::Comm": 25, "yoke::cpu::comm::Comm": 23, "yoke::Guest": 22,
         "yoke::Arena": 18},
     "retired names": 30,
-    "functions for a failed group": 29,
+    "functions for a failed group": 28,
     "threads that are started by hand": 10,
     "twins": 6,
 }

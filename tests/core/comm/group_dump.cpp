@@ -2,7 +2,7 @@
 #include "core/base/script.h"
 #include "core/base/text.h"
 #include "core/comm/coalesce.h"
-#include "core/comm/hang.h"
+#include "core/hang/hang.h"
 #include "tests/core/comm/threads.h"
 
 #include <unistd.h>

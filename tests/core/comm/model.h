@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/autograd/backward.h"
-#include "core/comm/reducer.h"
+#include "core/parallel/reducer.h"
 #include "tests/core/comm/threads.h"
 
 namespace yoke::test {

@@ -1,0 +1,261 @@
+// What ranks that are to reduce the gradients of one model must have alike, before the first backward.
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/text.h"
+#include "core/comm/exchange.h"
+#include "core/comm/pieces.h"
+#include "core/parallel/reducer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+bool are_alike(const Numbers &all, size_t each)
+{
+    for (size_t i = each; i < all.size(); ++i)
+        if (all[i] != all[i - each]) return false;
+    return true;
+}
+
+int64_t hash_of(std::string_view bytes)
+{
+    return static_cast<int64_t>(std::hash<std::string_view>()(bytes));
+}
+
+constexpr std::string_view kBuffer = "the buffer";
+
+// Names the devices of a module alike on all ranks. Each rank has cards of its own, so a number must not count; which
+// tensors share a device must, as a bucket lies on one.
+class DeviceNames {
+public:
+    std::string of(const Device &device)
+    {
+        const auto found = std::ranges::find(seen_, &device);
+        const auto place = static_cast<size_t>(found - seen_.begin());
+        if (found == seen_.end()) seen_.push_back(&device);
+        const std::string kind = device.kind();
+        return place == 0 ? kind : format("%s, device %zu of the module", kind.c_str(), place + 1);
+    }
+
+private:
+    std::vector<const Device *> seen_;
+};
+
+std::string lines_of(const std::vector<Reducer::Named> &tensors, std::string_view kind,
+                     DeviceNames &names)
+{
+    std::string text;
+    for (const Reducer::Named &each : tensors)
+        text += std::string(kind) + " '" + each.name + "' is " + to_string(each.tensor->shape()) +
+                " " + name(each.tensor->dtype) + " on " + names.of(*each.tensor->device) +
+                (each.is_frozen ? " and frozen\n" : "\n");
+    return text;
+}
+
+// What the order and the kind of calls hang on.
+std::string lines_of(const BucketSizes &sizes, const Compression &compression)
+{
+    const auto bytes = static_cast<double>(sizes.other);
+    return format("the option 'bucket_mb' is %g, %.0f bytes,\nthe option 'compression' is %s\n",
+                  bytes / (1 << 20), bytes, compression.text().c_str());
+}
+
+// In their order; who has come to a later kind lacks what others have of the former one.
+int kind_of(const std::string &line)
+{
+    return line.empty() ? 2 : line.starts_with(kBuffer) ? 1 : 0;
+}
+
+constexpr size_t kMostShown = 1000;  // bytes of a line
+
+// The first line of ours that theirs has otherwise, and that one; "there is none" where one has fewer.
+std::string first_difference(const std::string &ours, const std::string &theirs)
+{
+    const auto next = [](const std::string &text, size_t &at) {
+        const size_t begin = std::min(at, text.size()), end = text.find('\n', begin);
+        at = end == text.npos ? text.size() : end + 1;
+        return text.substr(begin, end - begin);
+    };
+    const auto shown = [](const std::string &line, const std::string &beside) {
+        return kind_of(line) > kind_of(beside) ? "there is none" : cut(line, kMostShown);
+    };
+    for (size_t i = 0, k = 0; i < ours.size() || k < theirs.size();) {
+        const std::string mine = next(ours, i), other = next(theirs, k);
+        if (mine != other) return shown(other, mine) + " on rank 0, " + shown(mine, other);
+    }
+    return "";
+}
+
+int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
+{
+    int64_t hash = 0;
+    for (const Reducer::Named &each : tensors)
+        for (const Tensor &piece : pieces_of(*each.tensor))
+            hash = hash_of(bytes_of(*piece, kDdpCall).append(std::to_string(hash)));
+    return hash;
+}
+
+constexpr size_t kLength = 256;   // of a text that is told, in numbers
+constexpr int64_t kNoModel = -1;  // in the place of a length; before it is the status
+
+// What each rank tells first: of its model, and where that is regrouped the group that it was in, with its number
+// there.
+struct About {
+    int64_t hash = 0, length = 0, former = 0, module = 0;
+    bool is_wrapped() const { return module == 0; }
+};
+
+std::vector<About> all_about(Group &group, const About &mine)
+{
+    const Numbers told =
+        gathered(group, {mine.hash, mine.length, mine.former, mine.module}, kDdpCall);
+    std::vector<About> all;
+    for (size_t i = 0; i < told.size(); i += 4)
+        all.push_back({told[i], told[i + 1], told[i + 2], told[i + 3]});
+    return all;
+}
+
+std::string name_of(const Group &group, size_t rank)
+{
+    return describe(group.ranks()[rank]);
+}
+
+// One call waits for what the other one does not do.
+void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
+{
+    const auto wraps = std::ranges::find_if(all, &About::is_wrapped),
+               regroups = std::ranges::find_if_not(all, &About::is_wrapped);
+    if (wraps == all.end() || regroups == all.end()) return;
+    throw UnlikeModels(
+        YOKE_E_STATE,
+        format(
+            "%s: %s regroups a module, and %s wraps one; who comes anew wraps its module in a group of one, such as init_all gives of size 1, and then regroups as the others do",
+            kDdpCall, name_of(group, static_cast<size_t>(regroups - all.begin())).c_str(),
+            name_of(group, static_cast<size_t>(wraps - all.begin())).c_str()));
+}
+
+// The first two ranks that come from one group with unlike modules of it.
+std::optional<std::pair<size_t, size_t>> first_unlike(const std::vector<About> &all)
+{
+    for (size_t second = 1; second < all.size(); ++second)
+        for (size_t first = 0; first < second; ++first)
+            if (all[first].former == all[second].former && all[first].module != all[second].module)
+                return std::pair(first, second);
+    return std::nullopt;
+}
+
+std::string told_by(const Numbers &all, int32_t rank)
+{
+    return unpacked(&all[static_cast<size_t>(rank) * kLength], kLength);
+}
+
+}  // namespace
+
+void Reducer::tell_refused(Group &group, const Error &why)
+try {
+    if (group.size() == 1) return;
+    const NoGrad no_grad;
+    all_about(group, {static_cast<int64_t>(why.status()), kNoModel});
+    gathered(group, packed(why.what(), kLength), kDdpCall);
+} catch (const Error &error) {
+    log(LogLevel::kInfo, "%s: the others were not told what was wrong: %s", kDdpCall, error.what());
+}
+
+namespace {
+
+// The first of those that have no model, but a reason for it.
+void check_all_have_models(Group &group, const std::vector<About> &all)
+{
+    const auto refused = std::ranges::find(all, kNoModel, &About::length);
+    if (refused == all.end()) return;
+    const auto rank = static_cast<int32_t>(refused - all.begin());
+    const std::string why = told_by(gathered(group, packed("", kLength), kDdpCall), rank);
+    throw UnlikeModels(static_cast<yoke_status>(refused->hash),
+                       format("%s: what %s gives was refused there: %s", kDdpCall,
+                              name_of(group, static_cast<size_t>(rank)).c_str(), why.c_str()));
+}
+
+// Those of one shape would take each other's values.
+void check_one_order(Group &group, const std::vector<About> &all, const std::string &name)
+{
+    const auto unlike = first_unlike(all);
+    if (!unlike) return;
+    const Numbers names = gathered(group, packed(name, kLength), kDdpCall);
+    const auto shown = [&](size_t rank) {
+        return format("on %s module %lld, whose first parameter is '%s'",
+                      name_of(group, rank).c_str(), static_cast<long long>(all[rank].module),
+                      told_by(names, static_cast<int32_t>(rank)).c_str());
+    };
+    throw UnlikeModels(
+        YOKE_E_STATE,
+        format(
+            "regroup: the ranks regroup unlike modules of their former group, %s, and %s; regroup them in one order on all ranks",
+            shown(unlike->first).c_str(), shown(unlike->second).c_str()));
+}
+
+}  // namespace
+
+void Reducer::compare_models(const Reducer *former) const
+{
+    DeviceNames names;
+    std::string mine = lines_of(options_.sizes, *compression_);
+    mine += lines_of(all_params_, "the parameter", names);
+    mine += lines_of(buffers_, kBuffer, names);
+    About own{hash_of(mine), std::ssize(mine)};
+    if (former) own.former = static_cast<int64_t>(former->group_->number());
+    if (former) own.module = former->first_number_;
+    const std::vector<About> all = all_about(*group_, own);
+    check_all_have_models(*group_, all);
+    check_all_wrap_or_none(*group_, all);
+    check_one_order(*group_, all, all_params_[0].name);
+    const auto is_as_first = [&](const About &each) {
+        return each.hash == all[0].hash && each.length == all[0].length;
+    };
+    if (!std::ranges::all_of(all, is_as_first)) tell_difference(mine, all[0].length);
+}
+
+// Raises it.
+void Reducer::tell_difference(const std::string &mine, int64_t length_of_first) const
+{
+    const auto length = static_cast<size_t>(length_of_first) / sizeof(int64_t) + 1;
+    const Numbers first = from_rank(*group_, 0, packed(mine, length), kDdpCall);
+    const std::string difference = first_difference(mine, unpacked(first.data(), length));
+    const Numbers differences = gathered(*group_, packed(difference, kLength), kDdpCall);
+    for (int32_t rank = 0; rank < group_->size(); ++rank) {
+        const std::string told = told_by(differences, rank);
+        if (told.empty()) continue;
+        throw UnlikeModels(
+            YOKE_E_VALUE,
+            format(
+                "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
+                kDdpCall, told.c_str(), name_of(*group_, static_cast<size_t>(rank)).c_str()));
+    }
+}
+
+void Reducer::take_values(int32_t root)
+{
+    send(all_params_, root, Writes::kAll);
+    send(buffers_, root, Writes::kUnlike);
+}
+
+void Reducer::take_values_of_rank_0()
+{
+    const Numbers hashes =
+        gathered(*group_, {hash_of_values(all_params_), hash_of_values(buffers_)}, kDdpCall);
+    if (are_alike(hashes, 2)) return;
+    take_values(0);
+    if (group_->rank() == 0)
+        log(LogLevel::kWarn,
+            "%s: the ranks began with unlike values, and all have taken those of %s", kDdpCall,
+            describe(group_->ranks()[0]).c_str());
+}
+
+}  // namespace yoke

@@ -1,0 +1,283 @@
+#include "core/parallel/sampler.h"
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "core/comm/coalesce.h"
+#include "core/comm/exchange.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+constexpr const char *kSampler = "DistributedSampler";
+constexpr int64_t kMostExamples = int64_t{1} << 62;  // so that places with padding fit as well
+
+uint64_t hashed(uint64_t value)
+{
+    return next_mixed(value);
+}
+
+void check_shares(const SamplerOptions &options)
+{
+    if (std::ssize(options.shares) != options.size)
+        fail(YOKE_E_VALUE, "%s: argument 'shares' has %zu numbers for %d ranks; give one for each",
+             kSampler, options.shares.size(), options.size);
+    double sum = 0;
+    for (const double each : options.shares) {
+        if (!(each > 0))
+            fail(YOKE_E_VALUE, "%s: argument 'shares' has %g; a share is above 0, and all make 1",
+                 kSampler, each);
+        sum += each;
+    }
+    constexpr double kRounding = 1e-6;
+    if (!(std::abs(sum - 1) < kRounding))
+        fail(YOKE_E_VALUE, "%s: argument 'shares' makes %g in all; it must make 1", kSampler, sum);
+    if (options.drops_last)
+        fail(
+            YOKE_E_VALUE,
+            "%s: arguments 'drop_last' and 'shares' are both given; with shares each example goes to one rank, and none is left out",
+            kSampler);
+}
+
+SamplerOptions checked(SamplerOptions options)
+{
+    if (options.count < 0 || options.count > kMostExamples)
+        fail(YOKE_E_VALUE, "%s: argument 'n' is %lld; a data set has 0 to %lld examples", kSampler,
+             static_cast<long long>(options.count), static_cast<long long>(kMostExamples));
+    if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
+        fail(YOKE_E_VALUE,
+             "%s: rank %d of %d is none; 'world_size' is 1 or more, and 'rank' 0 to world_size - 1",
+             kSampler, options.rank, options.size);
+    if (options.shares.empty()) return options;
+    check_shares(options);
+    options.is_padded = false;
+    return options;
+}
+
+}  // namespace
+
+// ---- The order of an epoch --------------------------------------------------------------------------------------
+
+// A Feistel network over the least even number of bits that holds count, of at least 6, where a small one would reach
+// few permutations; what it sends beyond count is sent on until it falls below.
+Shuffle::Shuffle(int64_t count, int64_t seed, int64_t epoch) : count_(static_cast<uint64_t>(count))
+{
+    constexpr int kLeast = 3;
+    half_ = std::max(kLeast, (static_cast<int>(std::bit_width(count_)) + 1) / 2);
+    uint64_t key = hashed(hashed(static_cast<uint64_t>(seed)) ^ static_cast<uint64_t>(epoch));
+    for (uint64_t &each : keys_) each = key = hashed(key);
+}
+
+uint64_t Shuffle::mixed(uint64_t value) const
+{
+    const uint64_t mask = (uint64_t{1} << half_) - 1;
+    uint64_t left = value >> half_, right = value & mask;
+    for (const uint64_t key : keys_)
+        left = std::exchange(right, left ^ (hashed(key ^ right) & mask));
+    return left << half_ | right;
+}
+
+int64_t Shuffle::operator()(int64_t place) const
+{
+    uint64_t value = mixed(static_cast<uint64_t>(place));
+    while (value >= count_) value = mixed(value);
+    return static_cast<int64_t>(value);
+}
+
+}  // namespace yoke
+
+using namespace yoke;
+
+// ---- What a rank gets of it -------------------------------------------------------------------------------------
+
+yoke_sampler::yoke_sampler(SamplerOptions options) : options_(checked(std::move(options))) {}
+
+yoke_sampler::Pass yoke_sampler::pass_from(int64_t consumed) const
+{
+    const int64_t left = options_.count - consumed, size = options_.size;
+    if (options_.drops_last) return {consumed, consumed + left / size * size};
+    if (options_.is_padded) return {consumed, consumed + (left + size - 1) / size * size};
+    return {consumed, options_.count};
+}
+
+void yoke_sampler::set_epoch(int64_t epoch)
+{
+    if (epoch < 0)
+        fail(YOKE_E_VALUE, "set_epoch: argument 'epoch' is %lld; the first epoch is 0",
+             static_cast<long long>(epoch));
+    warn_of_epoch_again(epoch);
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(epoch_, epoch) == epoch) return;
+    resumed_.reset();
+    pass_ = {};
+    place_ = taken_ = 0;
+}
+
+// Of ranks that regroup all go on in the epoch of the furthest, which a loop of the script's own does not hear of.
+void yoke_sampler::warn_of_epoch_again(int64_t epoch)
+{
+    int64_t now = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        const bool is_new = epoch > epoch_ || (epoch == epoch_ && !pass_.is_over);
+        if (is_new || !std::exchange(is_regrouped_, false)) return;
+        now = epoch_;
+    }
+    log(LogLevel::kWarn,
+        "set_epoch: argument 'epoch' is %lld, and the ranks have gone on in epoch %lld when they regrouped, so others may be in another one by now; take the epoch from the state of the sampler, which regroup has made alike on all ranks, not from a counter of the script",
+        static_cast<long long>(epoch), static_cast<long long>(now));
+}
+
+void yoke_sampler::begin()
+{
+    const std::lock_guard lock(mutex_);
+    pass_ = pass_from(resumed_.value_or(0));
+    resumed_.reset();
+    pass_.is_begun = true;
+    place_ = pass_.from;
+    taken_ = 0;
+    dealt_.assign(options_.shares.size(), 0);
+    if (options_.is_shuffled && options_.count)
+        shuffle_.emplace(options_.count, options_.seed, epoch_);
+}
+
+// The rank that lacks most of what it is to have by then; so none is ever a whole example behind or ahead.
+int32_t yoke_sampler::next_of(std::vector<double> &dealt, int64_t before) const
+{
+    size_t next = 0;
+    const auto lacks = [&](size_t rank) {
+        return options_.shares[rank] * static_cast<double>(before + 1) - dealt[rank];
+    };
+    for (size_t rank = 1; rank < dealt.size(); ++rank)
+        if (lacks(rank) > lacks(next)) next = rank;
+    ++dealt[next];
+    return static_cast<int32_t>(next);
+}
+
+bool yoke_sampler::is_own(int64_t place)
+{
+    const int64_t before = place - pass_.from;
+    if (options_.shares.empty()) return before % options_.size == options_.rank;
+    return next_of(dealt_, before) == options_.rank;
+}
+
+std::optional<int64_t> yoke_sampler::next()
+{
+    const std::lock_guard lock(mutex_);
+    while (place_ < pass_.end) {
+        const int64_t place = place_++;
+        if (!is_own(place)) continue;
+        ++taken_;
+        const int64_t in_order = place % options_.count;
+        return options_.is_shuffled ? (*shuffle_)(in_order) : in_order;
+    }
+    pass_.is_over = pass_.is_begun;
+    return std::nullopt;
+}
+
+int64_t yoke_sampler::length() const
+{
+    const std::lock_guard lock(mutex_);
+    return length_of(pass_from(resumed_.value_or(0)));
+}
+
+int64_t yoke_sampler::length_of(const Pass &pass) const
+{
+    const int64_t all = pass.end - pass.from;
+    if (!options_.shares.empty()) return share_of(all);
+    return all / options_.size + (all % options_.size > options_.rank);
+}
+
+// Of so many examples.
+int64_t yoke_sampler::share_of(int64_t all) const
+{
+    std::vector<double> dealt(options_.shares.size());
+    int64_t count = 0;
+    for (int64_t i = 0; i < all; ++i) count += next_of(dealt, i) == options_.rank;
+    return count;
+}
+
+// How much of the pass all ranks have consumed, if each took its share as this one did. It is between the last example
+// that this rank took and the next one that it gets, so that none of its own is lost or comes again.
+int64_t yoke_sampler::taken_by_all() const
+{
+    if (options_.shares.empty()) return taken_ * options_.size;
+    const int64_t least = place_ - pass_.from;
+    int64_t most = least;
+    std::vector<double> dealt = dealt_;
+    while (pass_.from + most < pass_.end && next_of(dealt, most) != options_.rank) ++most;
+    const double share = options_.shares[static_cast<size_t>(options_.rank)];
+    const auto of_share = std::llround(static_cast<double>(taken_) / share);
+    return std::clamp(static_cast<int64_t>(of_share), least, most);
+}
+
+// All ranks are where this one is. Others may have more of the order's end than it has, so that is taken only once this
+// one has asked for more than it gets.
+SamplerState yoke_sampler::state() const
+{
+    const std::lock_guard lock(mutex_);
+    if (resumed_) return {epoch_, *resumed_};
+    if (!pass_.is_begun) return {epoch_, 0};
+    const int64_t taken = pass_.from + taken_by_all();
+    return {epoch_, pass_.is_over || taken >= pass_.end ? options_.count : taken};
+}
+
+void yoke_sampler::load(SamplerState state)
+{
+    if (state.epoch < 0 || state.consumed < 0 || state.consumed > options_.count)
+        fail(
+            YOKE_E_VALUE,
+            "%s: the state says that %lld examples of epoch %lld are consumed; the data set has %lld",
+            kSampler, static_cast<long long>(state.consumed), static_cast<long long>(state.epoch),
+            static_cast<long long>(options_.count));
+    const std::lock_guard lock(mutex_);
+    epoch_ = state.epoch;
+    resumed_ = state.consumed;
+    pass_ = {};
+    place_ = taken_ = 0;
+}
+
+void yoke_sampler::regroup(Group &group)
+{
+    Coalescing::check_closed("regroup");
+    const SamplerState now = state();
+    const double own =
+        options_.shares.empty() ? 0 : options_.shares[static_cast<size_t>(options_.rank)];
+    constexpr size_t kEach = 4;
+    const std::vector<int64_t> told = gathered(
+        group, {std::bit_cast<int64_t>(own), now.epoch, now.consumed, options_.count}, kSampler);
+    std::vector<double> shares;
+    std::pair<int64_t, int64_t> furthest;
+    for (size_t i = 0; i < told.size(); i += kEach) {
+        shares.push_back(std::bit_cast<double>(told[i]));
+        furthest = std::max(furthest, {told[i + 1], told[i + 2]});
+        if (told[i + 3] != told[3])
+            fail(
+                YOKE_E_VALUE,
+                "%s: regroup: the data set has %lld examples on rank 0 and %lld on rank %zu; give all the same",
+                kSampler, static_cast<long long>(told[3]), static_cast<long long>(told[i + 3]),
+                i / kEach);
+    }
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.);
+    if (sum > 0 && std::ranges::count(shares, 0.))
+        fail(YOKE_E_VALUE,
+             "%s: regroup: %lld of %d ranks have no shares and the others do; give them to all",
+             kSampler, static_cast<long long>(std::ranges::count(shares, 0.)), group.size());
+    for (double &each : shares) each /= sum;
+    const std::lock_guard lock(mutex_);
+    options_.rank = group.rank();
+    options_.size = group.size();
+    options_.shares = sum > 0 ? std::move(shares) : std::vector<double>();
+    is_regrouped_ = true;
+    epoch_ = furthest.first;
+    resumed_ = furthest.second;
+    pass_ = {};
+    place_ = taken_ = 0;
+}
