@@ -79,10 +79,7 @@ __attribute__((noinline)) void give_to_arena(DeviceMemory &memory, Block *block,
 
 void detail::drop_memory_cache(ThreadCache *cache) noexcept
 {
-    // The end of a thread must not wait for devices, unless it has what would stay with caching off.
-    const bool gives = !cache->empty() && no_caching.is_known_as(true);
     ThreadCache::drop(cache);
-    if (gives) empty_cache(nullptr);
 }
 
 // Inline: every request passes here.

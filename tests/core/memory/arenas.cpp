@@ -176,16 +176,18 @@ TEST(Losses, MemoryThatCannotGoBackIsTold)
 
 TEST(Rungs, AThreadsOwnSmallBlocksServeItsLargerRequest)
 {
-    test::Machine machine({});
-    Device &device = machine.device;
-    std::vector<Block *> small;
-    for (int i = 0; i < 64; ++i) small.push_back(allocate_block(device, 32 * kKiB, 0));
-    for (Block *block : small) free_block(device, block);
-    const int64_t reserved = memory_stats(device).reserved;
-    Block *block = allocate_block(device, kMiB, 0);
-    EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kMagazine), 1);
-    EXPECT_EQ(memory_stats(device).reserved, reserved);
-    free_block(device, block);
+    for (const auto serve : {allocate_block, try_allocate_block}) {
+        test::Machine machine({});
+        Device &device = machine.device;
+        std::vector<Block *> small;
+        for (int i = 0; i < 64; ++i) small.push_back(allocate_block(device, 32 * kKiB, 0));
+        for (Block *block : small) free_block(device, block);
+        const int64_t reserved = memory_stats(device).reserved;
+        Block *block = serve(device, kMiB, 0);
+        EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kMagazine), 1);
+        EXPECT_EQ(memory_stats(device).reserved, reserved);
+        free_block(device, block);
+    }
 }
 
 TEST(Rungs, PinnedMemoryThatWaitsGoesBackBeforeARequestIsRefused)

@@ -54,5 +54,18 @@ TEST(GraphPools, ACacheIsEmptiedOfWhatWaitedWhileAThreadCaptures)
     pool->let_go();
 }
 
+TEST(GraphPools, TheLastBlockTakesTheMemoryOfItsGraphAlong)
+{
+    test::Machine machine({});
+    const Ref<GraphPool> pool = GraphPool::make(machine.device, 0);
+    pool->serve_thread();
+    Block *block = allocate_block(machine.device, 100 * kMiB, 0);
+    pool->stop_serving_thread();
+    pool->let_go();
+    EXPECT_EQ(machine.hollow.memory().range_count(), 1u);
+    free_block(machine.device, block);
+    EXPECT_EQ(machine.hollow.memory().range_count(), 0u);
+}
+
 }  // namespace
 }  // namespace yoke

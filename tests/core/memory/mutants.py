@@ -100,6 +100,7 @@ CONDITIONS = [
 ]
 # By file and text.
 EQUIVALENT = {
+    "core/memory/page_table.cpp: recent->note(block) -> static_cast<void>(0)": "a walk finds the block as well",
     "core/memory/guards.cpp: wait_for(asked) -> static_cast<void>(0)": "runs for want of host memory alone",
     "core/memory/raw.cpp: empty_cache(nullptr) -> static_cast<void>(0)": "the same",
     "core/memory/device_memory.cpp: give_back(address, bytes) -> static_cast<void>(0)": "the same",

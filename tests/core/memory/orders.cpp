@@ -48,6 +48,40 @@ TEST_P(Orders, WhatAStreamHasWaitedForServesIt)
     free_block(device, between);
 }
 
+TEST_P(Orders, AWaitOfTheCoreIsKnownToo)
+{
+    Block *early = freed(600 * kMiB, *one);
+    const Ref<Fence> fence = fence_behind(device, one->lane.id);
+    wait_fence(device, two->lane.id, *fence);
+    const int64_t waits = machine.hollow.calls(HollowEntry::event_wait);
+    early = machine.alloc(500 * kMiB, two->lane);
+    EXPECT_EQ(machine.hollow.calls(HollowEntry::event_wait), waits);
+    EXPECT_FALSE(machine.hollow.work().is_idle());
+    machine.use(*early, two->lane);
+    free_block(device, early);
+}
+
+// No fence can be put behind the second stream's work, so the host waits for all that used the block.
+TEST_P(Orders, WithoutAFenceGuardsAreWaitedForToo)
+{
+    const Ref<Stream> three = make_stream(device, 0);
+    Block *block = machine.alloc(kMiB, one->lane);
+    for (const Ref<Stream> &stream : {one, two, three}) machine.use(*block, stream->lane);
+    add_guard(block->guards, fence_behind(device, three->lane.id));
+    machine.hollow.fail_at(HollowEntry::event_record, 1, YOKE_E_INTERNAL);
+    free_block(device, block, lane_bit(two->lane.id));
+    block = machine.alloc(kMiB, one->lane);
+    free_block(device, block);
+}
+
+TEST_P(Orders, ABlockWithoutGuardsIsFreeAtOnce)
+{
+    Block *const block = machine.alloc(300 * kMiB, one->lane);
+    free_block(device, block, lane_bit(one->lane.id));
+    EXPECT_EQ(machine.alloc(300 * kMiB, one->lane), block);
+    free_block(device, block);
+}
+
 // Two threads free behind fences of one stream; the fence that was put later comes first.
 TEST_P(Orders, TheLaterFenceOfAStreamIsWaitedForWhateverTheirOrder)
 {
@@ -110,7 +144,6 @@ TEST_P(Orders, AnOptionalRequestTakesWhatIsAtHandAlone)
     free_block(device, used);
 }
 
-// Work of another backend used the block: the host alone can wait for it.
 TEST_P(Orders, AnOptionalRequestTakesWhatOthersHaveLeftBeforeFreshMemory)
 {
     Block *block = freed(300 * kMiB, *two);
@@ -139,6 +172,7 @@ TEST_P(Orders, GuardsAreForgottenOnceTheyAreReachedAndNotBefore)
     }
 }
 
+// Work of another backend used the block: the host alone can wait for it.
 TEST_P(Orders, AFenceOfAnotherBackendIsWaitedForBeforeARequestIsRefused)
 {
     test::Machine other({.runs_at_once = false});

@@ -3,6 +3,7 @@
 
 #include "core/ops/move.h"
 #include "core/select/select.h"
+#include "tests/core/memory/machine.h"
 #include "tests/core/stream_backend.h"
 
 namespace yoke {
@@ -10,6 +11,7 @@ namespace {
 
 using test::fake_streams;
 using test::in_fresh_process_with_streams;
+using test::Machine;
 using test::OnStream;
 using Lines = std::vector<std::string>;
 
@@ -106,6 +108,41 @@ TEST(Pinned, APinnedBlockIsUsedAgainOnlyOnceEveryStreamHasReadIt)
         const Tensor next = make_pinned(device, YOKE_F32, Dims{100}, "a test");
         EXPECT_EQ(pinned_block_of(*next)->data, place);
     });
+}
+
+TEST(Pinned, ABlockGoesBackBehindTheWorkOnIt)
+{
+    Machine machine({.runs_at_once = false});
+    Hollow &hollow = machine.hollow;
+    const auto free_behind_work = [&] {
+        PinnedBlock *block = allocate_pinned(machine.device, 1000);
+        use_pinned(*block, machine.device);
+        free_pinned(block);
+    };
+    free_behind_work();
+    EXPECT_EQ(hollow.calls(HollowEntry::event_synchronize), 0);
+    empty_pinned_cache();
+    EXPECT_EQ(hollow.calls(HollowEntry::event_synchronize), 1);
+    EXPECT_EQ(hollow.calls(HollowEntry::host_free), 1);
+    set_caching(false);
+    free_behind_work();
+    EXPECT_EQ(hollow.calls(HollowEntry::event_synchronize), 2);
+    EXPECT_EQ(hollow.calls(HollowEntry::host_free), 2);
+}
+
+TEST(Pinned, EventsOfScriptsAreForgottenOnceTheyAreReached)
+{
+    Machine machine({});
+    const Ref<Stream> stream = make_stream(machine.device, 0);
+    PinnedBlock *block = allocate_pinned(machine.device, 1000);
+    for (int i = 0; i < 64; ++i) {
+        const Ref<Event> event = make_event(false);
+        record_event(*event, *stream);
+        use_pinned(*block, Ref<Fence>::share(event->fence));
+    }
+    EXPECT_LE(block->fences.size(), 16u);
+    free_pinned(block);
+    empty_pinned_cache();
 }
 
 }  // namespace
