@@ -276,10 +276,9 @@ void Growth::retire_gone() noexcept
     }
 }
 
-bool Growth::is_ended(Arena &arena) noexcept
+bool Growth::is_ended(const Arena &arena) const noexcept
 {
-    if (!arena.pool.present() || is_fixed(arena) || arena.mapped) return false;
-    return arena.with_space([](Space &space) { return space.used_bytes() == 0; });
+    return arena.pool.present() && !is_fixed(arena) && arena.mapped == 0;
 }
 
 std::vector<std::unique_ptr<Arena>> Growth::take_ended() noexcept

@@ -84,7 +84,7 @@ private:
     bool is_fixed(const Arena &arena) const noexcept;
     // Takes the chunks of these blocks out of the arena; they are spare then.
     void unmap(Arena &arena, const std::vector<Block *> &cut) noexcept;
-    bool is_ended(Arena &arena) noexcept;
+    bool is_ended(const Arena &arena) const noexcept;
 
     Device &device_;
     MemoryCounters &counters_;

@@ -1,7 +1,6 @@
 // How arenas of several streams share the memory of one device: core/memory/growth.cpp, ladder.cpp.
 #include "tests/core/memory/arenas.h"
 #include "core/memory/graph_pool.h"
-#include "core/memory/pinned.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/heard.h"
 #include "tests/core/memory/conf.h"
@@ -16,7 +15,6 @@ using test::Arenas;
 using test::Conf;
 using test::expect_error;
 using test::kGiB;
-using test::kKiB;
 using test::kMiB;
 
 TEST_P(Arenas, MemoryThatIsIdleOnOneStreamServesAnother)
@@ -174,52 +172,7 @@ TEST(Losses, MemoryThatCannotGoBackIsTold)
     }
 }
 
-TEST(Rungs, AThreadsOwnSmallBlocksServeItsLargerRequest)
-{
-    for (const auto serve : {allocate_block, try_allocate_block}) {
-        test::Machine machine({});
-        Device &device = machine.device;
-        std::vector<Block *> small;
-        for (int i = 0; i < 64; ++i) small.push_back(allocate_block(device, 32 * kKiB, 0));
-        for (Block *block : small) free_block(device, block);
-        const int64_t reserved = memory_stats(device).reserved;
-        Block *block = serve(device, kMiB, 0);
-        EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kMagazine), 1);
-        EXPECT_EQ(memory_stats(device).reserved, reserved);
-        free_block(device, block);
-    }
-}
-
-TEST(Rungs, PinnedMemoryThatWaitsGoesBackBeforeARequestIsRefused)
-{
-    test::Machine machine({.capacity = kGiB});
-    free_pinned(allocate_pinned(machine.device, 1000));
-    EXPECT_EQ(machine.hollow.calls(HollowEntry::host_free), 0);
-    expect_error(YOKE_E_OOM, {}, [&] { allocate_block(machine.device, 2 * kGiB, 0); });
-    EXPECT_EQ(machine.hollow.calls(HollowEntry::host_free), 1);
-}
-
 // Two runs of the first stream have the memory that the request wants, and no run alone has it.
-TEST(Rungs, AWaitForTheDeviceServesBeforeAnyMemoryGoesBack)
-{
-    test::Machine machine({.capacity = 128 * kMiB, .runs_at_once = false});
-    Device &device = machine.device;
-    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
-    Block *blocks[4];
-    for (Block *&block : blocks) {
-        block = machine.alloc(32 * kMiB, one->lane);
-        machine.use(*block, one->lane);
-    }
-    for (int i : {0, 2}) free_block(device, blocks[i]);
-    Block *large = machine.alloc(64 * kMiB, two->lane);
-    MemoryCounters &counters = memory_of(device).counters();
-    EXPECT_EQ(counters.events(MemoryEvent::kSettle), 1);
-    EXPECT_EQ(counters.events(MemoryEvent::kSynchronize), 1);
-    EXPECT_EQ(counters.events(MemoryEvent::kGiveBack), 0);
-    EXPECT_EQ(machine.hollow.calls(HollowEntry::vmm_destroy), 0);
-    for (Block *block : {blocks[1], blocks[3], large}) free_block(device, block);
-}
-
 // The wait began before the graph's end, and replays that came later are not behind the wait.
 TEST_P(Arenas, AWaitThatBeganBeforeAGraphsEndSettlesNothingOfTheGraph)
 {

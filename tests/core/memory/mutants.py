@@ -77,7 +77,7 @@ CONDITIONS = [
     ("growth.cpp", "if (status == YOKE_E_OOM && bytes > least)", "if (false)"),
     ("growth.cpp", "(asks ? arena.admit_reached() : arena.admit_all())", "false"),
     ("growth.cpp", "if (status == YOKE_E_OOM || status == YOKE_E_UNSUPPORTED) {", "if (false) {"),
-    ("growth.cpp", "return arena.with_space([](Space &space) { return space.used_bytes() == 0; });", "return true;"),
+    ("growth.cpp", "!is_fixed(arena) && arena.mapped == 0;", "!is_fixed(arena);"),
     ("memory.cpp", "if (lane != arena.lane) uses |= lane_bit(lane);", ""),
     ("memory.cpp", "if (each == block->arena->lane) return;", "return;"),
     ("memory.cpp", "&& !uses && block->lane == arena->lane && slot)", "&& block->lane == arena->lane && slot)"),

@@ -50,15 +50,19 @@ TEST_P(Orders, WhatAStreamHasWaitedForServesIt)
 
 TEST_P(Orders, AWaitOfTheCoreIsKnownToo)
 {
-    Block *early = freed(600 * kMiB, *one);
-    const Ref<Fence> fence = fence_behind(device, one->lane.id);
-    wait_fence(device, two->lane.id, *fence);
-    const int64_t waits = machine.hollow.calls(HollowEntry::event_wait);
-    early = machine.alloc(500 * kMiB, two->lane);
-    EXPECT_EQ(machine.hollow.calls(HollowEntry::event_wait), waits);
-    EXPECT_FALSE(machine.hollow.work().is_idle());
-    machine.use(*early, two->lane);
-    free_block(device, early);
+    for (const auto serve : {allocate_block, try_allocate_block}) {
+        Block *block = freed(600 * kMiB, *one);
+        const Ref<Fence> fence = fence_behind(device, one->lane.id);
+        wait_fence(device, two->lane.id, *fence);
+        const int64_t waits = machine.hollow.calls(HollowEntry::event_wait);
+        block = serve(device, 500 * kMiB, two->lane.id);
+        ASSERT_NE(block, nullptr);
+        EXPECT_EQ(machine.hollow.calls(HollowEntry::event_wait), waits);
+        EXPECT_FALSE(machine.hollow.work().is_idle());
+        free_block(device, block);
+        machine.hollow.work().finish();
+        empty_cache(&device);
+    }
 }
 
 // No fence can be put behind the second stream's work, so the host waits for all that used the block.

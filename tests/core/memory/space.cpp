@@ -174,7 +174,8 @@ TEST_F(AddressSpace, OfSeveralHolesTheOneIsFilledThatWantsTheLeastMemory)
     make_hole(blocks[3], blocks[3]->address + 2 * kUnit, 3);
     walk();
     Block *const block = grow(3 * kUnit);
-    EXPECT_EQ(block->address, kBase + 4 * kUnit) << "two units are free in front of the second hole";
+    EXPECT_EQ(block->address, kBase + 4 * kUnit)
+        << "two units are free in front of the second hole";
     EXPECT_EQ(backed.size(), 6u);
     walk();
 }
