@@ -86,20 +86,41 @@ TEST_P(Orders, ABlockWithoutGuardsIsFreeAtOnce)
     free_block(device, block);
 }
 
-// Two threads free behind fences of one stream; the fence that was put later comes first.
+// Two threads free behind fences of one stream, and either comes first.
 TEST_P(Orders, TheLaterFenceOfAStreamIsWaitedForWhateverTheirOrder)
 {
-    Block *first = machine.alloc(300 * kMiB, one->lane), *second = machine.alloc(kMiB, one->lane);
-    machine.use(*second, two->lane);
-    Ref<Fence> early = fence_behind(device, two->lane.id);
-    machine.use(*first, two->lane);
-    add_guard(first->guards, fence_behind(device, two->lane.id));
-    add_guard(second->guards, std::move(early));
-    free_block(device, first, lane_bit(one->lane.id));
-    free_block(device, second, lane_bit(one->lane.id));
-    Block *again = machine.alloc(300 * kMiB, one->lane);
-    EXPECT_EQ(again, first);
-    free_block(device, again);
+    for (const bool has_later_first : {true, false}) {
+        Block *first = machine.alloc(300 * kMiB, one->lane);
+        Block *second = machine.alloc(2 * kMiB, one->lane);
+        machine.use(*second, two->lane);
+        add_guard(second->guards, fence_behind(device, two->lane.id));
+        machine.use(*first, two->lane);
+        add_guard(first->guards, fence_behind(device, two->lane.id));
+        Block *const inner[] = {first, second}, *const outer[] = {second, first};
+        for (Block *block : has_later_first ? inner : outer)
+            free_block(device, block, lane_bit(one->lane.id));
+        Block *again = machine.alloc(300 * kMiB, one->lane);
+        EXPECT_EQ(again, first);
+        free_block(device, again);
+        machine.hollow.work().finish();
+    }
+}
+
+// The block lies in the first stream's arena, and work of the second stream uses it when it is freed.
+TEST(Lent, ASmallBlockIsInNoMagazineOfItsArenasStream)
+{
+    test::Machine machine({.capacity = 2 * kMiB, .runs_at_once = false});
+    Device &device = machine.device;
+    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
+    std::vector<Block *> blocks;
+    for (int i = 0; i < 32; ++i) blocks.push_back(machine.alloc(64 * kKiB, one->lane));
+    for (size_t i = 0; i < 32; i += 2) free_block(device, blocks[i]);
+    Block *lent = machine.alloc(64 * kKiB, two->lane);
+    EXPECT_EQ(lent->arena->lane, one->lane.id);
+    machine.use(*lent, two->lane);
+    free_block(device, lent);
+    for (size_t i = 0; i < 32; i += 2) blocks[i] = machine.alloc(64 * kKiB, one->lane);
+    for (Block *block : blocks) free_block(device, block);
 }
 
 // An event of a script is recorded on another stream while memory waits for its former record.
