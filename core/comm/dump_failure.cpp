@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 #include "core/launch/error_file.h"
 #include "core/state/files.h"
 
@@ -62,12 +62,7 @@ void FailureDump::write() const noexcept
         writing->done.set_value();
         if (--unwritten == 0) tell_launcher_of_dumps();
     };
-    try {
-        const HostSignalsBlocked blocked;
-        std::thread(write_it).detach();
-    } catch (const std::exception &) {  // the system gives no thread
-        write_it();
-    }
+    if (!start_detached_thread(write_it).empty()) write_it();
 }
 
 }  // namespace yoke

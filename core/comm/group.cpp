@@ -4,13 +4,12 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/ending.h"
 
 #include <iterator>
 #include <new>
-#include <system_error>
 #include <utility>
 
 namespace yoke {
@@ -283,14 +282,14 @@ void Group::note_running(Calls calls, double now)
 // With the lock held.
 bool Group::enqueue(Calls calls)
 {
-    try {
-        const HostSignalsBlocked blocked;
-        if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
-    } catch (const std::system_error &error) {
-        log(LogLevel::kWarn,
-            "%s: the system gives no thread (%s); the call returns when it is done",
-            calls[0].call.name(), error.what());
-        return false;
+    if (!thread_.joinable()) {
+        const std::string why = start_thread(thread_, [this] { serve(); });
+        if (!why.empty()) {
+            log(LogLevel::kWarn,
+                "%s: the system gives no thread (%s); the call returns when it is done",
+                calls[0].call.name(), why.c_str());
+            return false;
+        }
     }
     queue_.emplace_back(std::make_move_iterator(calls.begin()),
                         std::make_move_iterator(calls.end()));

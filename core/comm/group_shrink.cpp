@@ -1,7 +1,7 @@
 // The smaller group of the ranks that still live.
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/group.h"
 #include "core/launch/error_file.h"
@@ -10,7 +10,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -28,12 +27,7 @@ public:
             const std::chrono::duration<double> most(seconds);
             if (!ended_.wait_for(lock, most, [this] { return is_over_; })) act();
         };
-        try {
-            const HostSignalsBlocked blocked;
-            thread_ = std::thread(wait);
-        } catch (const std::system_error &) {
-            act();
-        }
+        if (!start_thread(thread_, wait).empty()) act();
     }
     ~DelayedCall()
     {

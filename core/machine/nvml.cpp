@@ -3,7 +3,7 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/library.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 #include "core/machine/nvidia_card.h"
 #include "core/machine/nvml_session.h"
 
@@ -231,14 +231,14 @@ void run_worker(const std::shared_ptr<Session> &session, Gate &gate,
 std::thread start_worker(const std::shared_ptr<Session> &session, Gate &gate,
                          const std::vector<std::string> &paths)
 {
-    try {
-        const HostSignalsBlocked blocked;
-        return std::thread([session, &gate, paths] { run_worker(session, gate, paths); });
-    } catch (const std::exception &error) {
-        session->machine.nvml.failure = failure(NvmlFailure::Kind::kNoThread, error.what());
+    std::thread worker;
+    const std::string why =
+        start_thread(worker, [session, &gate, paths] { run_worker(session, gate, paths); });
+    if (!why.empty()) {
+        session->machine.nvml.failure = failure(NvmlFailure::Kind::kNoThread, why);
         session->finished = true;
-        return {};
     }
+    return worker;
 }
 
 double deadline()

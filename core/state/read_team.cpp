@@ -1,10 +1,9 @@
 #include "core/state/read_team.h"
 
 #include "core/base/config.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 namespace yoke {
@@ -46,18 +45,19 @@ void ReadTeam::recruit()
 {
     const size_t most = std::min(static_cast<size_t>(num_threads()), kMostReaders) - 1;
     if (threads_.size() >= std::min(most, bytes_ / kReadPart)) return;
-    try {
-        const HostSignalsBlocked blocked;
-        while (threads_.size() < std::min(most, bytes_ / kReadPart))
-            threads_.emplace_back([this] {
-                std::unique_lock lock(mutex_);
-                while (!is_over_) {
-                    read_parts(lock);
-                    changed_.wait(lock, [this] { return is_over_ || !parts_.empty(); });
-                }
-            });
-    } catch (const std::system_error &) {
-        // The system gives no more threads: those that there are read all.
+    threads_.reserve(most);
+    const auto read = [this] {
+        std::unique_lock lock(mutex_);
+        while (!is_over_) {
+            read_parts(lock);
+            changed_.wait(lock, [this] { return is_over_ || !parts_.empty(); });
+        }
+    };
+    while (threads_.size() < std::min(most, bytes_ / kReadPart)) {
+        std::thread thread;
+        // If the system gives no more threads, those that there are read all.
+        if (!start_thread(thread, read).empty()) return;
+        threads_.push_back(std::move(thread));
     }
 }
 

@@ -4,7 +4,7 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 #include "core/state/lacks.h"
 
 #include <unistd.h>
@@ -186,13 +186,10 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
     while (!take_place(work)) wait_for_save(call, false);
     held.is_begun = true;
     std::thread thread;
-    try {
-        const HostSignalsBlocked blocked;
-        thread = std::thread([save] { save->run(); });
-    } catch (const std::exception &error) {
+    if (const std::string why = start_thread(thread, [save] { save->run(); }); !why.empty()) {
         log(LogLevel::kWarn,
             "%s: the system gives no thread (%s); the call returns when all is written", call,
-            error.what());
+            why.c_str());
         save->run();
     }
     const std::lock_guard lock(background_writer.mutex);

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -12,7 +12,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 namespace yoke {
@@ -123,15 +122,13 @@ std::vector<SocketAddress> resolve(const std::string &host, uint16_t port, Deadl
     std::vector<SocketAddress> numbers;
     if (!look_up(host, service, AI_NUMERICHOST, numbers)) return numbers;
     const auto answer = std::make_shared<Lookup>();
-    try {
-        const HostSignalsBlocked blocked;
-        std::thread([answer, host, service] { ask(answer, host, service); }).detach();
-    } catch (const std::system_error &error) {
+    const std::string why =
+        start_detached_thread([answer, host, service] { ask(answer, host, service); });
+    if (!why.empty())
         fail(
             YOKE_E_OOM,
             "the system gives no thread that asks who '%s' is: %s; see ulimit -u, or give the address as a number",
-            host.c_str(), error.what());
-    }
+            host.c_str(), why.c_str());
     std::unique_lock lock(answer->mutex);
     if (!wait_until(answer->came, lock, deadline, [&] { return answer->is_there; }))
         fail(YOKE_E_TIMEOUT,

@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 #include "core/store/socket.h"
 #include "core/store/store_wire.h"
 
@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <system_error>
 #include <thread>
 
 namespace yoke {
@@ -50,15 +49,11 @@ void run_with_own_descriptors(int kept, const std::function<void()> &act)
         }
     };
     std::thread thread;
-    try {
-        const HostSignalsBlocked blocked;
-        thread = std::thread([&] {
-            take_own_descriptors(kept);
-            run();
-        });
-    } catch (const std::system_error &) {
-        return run();
-    }
+    const std::string why = start_thread(thread, [&] {
+        take_own_descriptors(kept);
+        run();
+    });
+    if (!why.empty()) return run();
     thread.join();
 }
 

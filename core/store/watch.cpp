@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fork.h"
-#include "core/base/signals.h"
+#include "core/base/start_thread.h"
 #include "core/store/socket.h"
 
 #include <sys/epoll.h>
@@ -13,7 +13,6 @@
 #include <condition_variable>
 #include <cstring>
 #include <map>
-#include <system_error>
 #include <thread>
 
 namespace yoke {
@@ -87,15 +86,12 @@ Watch::Watch()
 void Watch::start()
 {
     if (is_started_) return;
-    try {
-        const HostSignalsBlocked blocked;
-        std::thread([this] { run(); }).detach();
-    } catch (const std::system_error &error) {
+    const std::string why = start_detached_thread([this] { run(); });
+    if (!why.empty())
         fail(
             YOKE_E_OOM,
             "the system gives no thread that watches the connections to other ranks: %s; see ulimit -u, and how many processes its container may have",
-            error.what());
-    }
+            why.c_str());
     is_started_ = true;
 }
 

@@ -1,32 +1,12 @@
 #include "kernels/mpi/errand.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
 #include <thread>
 
 #include "kernels/mpi/job.h"
+#include "kernels/mpi/signals_blocked.h"
 
 namespace yoke::mpi {
-
-namespace {
-
-// Signals are the host program's affair: a thread that is made in this scope gets none.
-struct SignalsBlocked {
-    sigset_t before;
-    SignalsBlocked()
-    {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
-    SignalsBlocked(const SignalsBlocked &) = delete;
-    SignalsBlocked &operator=(const SignalsBlocked &) = delete;
-};
-
-}  // namespace
 
 std::shared_ptr<Errand> Errand::begin(std::function<int()> run)
 {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "kernels/mpi/errand.h"
+#include "kernels/mpi/signals_blocked.h"
 
 namespace yoke::mpi {
 
@@ -34,10 +35,13 @@ void finalize_within_bounds()
 {
     const auto ended = std::make_shared<std::promise<void>>();
     std::future<void> end = ended->get_future();
-    std::thread([ended] {
-        MPI_Finalize();
-        ended->set_value();
-    }).detach();
+    {
+        const SignalsBlocked blocked;
+        std::thread([ended] {
+            MPI_Finalize();
+            ended->set_value();
+        }).detach();
+    }
     if (end.wait_for(kMostFinalize) != std::future_status::ready)
         g_host->log(
             YOKE_LOG_WARN,

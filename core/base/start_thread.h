@@ -1,0 +1,37 @@
+// start_thread.h: the one way in which the core makes a thread.
+#pragma once
+
+#include "core/base/signals.h"
+
+#include <exception>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace yoke {
+
+// Starts a thread that takes no signal of the host program's. Returns "", or why the system gives none, as at the limit
+// of `ulimit -u`: `thread` is as it was then.
+template <class F>
+std::string start_thread(std::thread &thread, F run)
+{
+    try {
+        const HostSignalsBlocked blocked;
+        thread = std::thread(std::move(run));
+        return {};
+    } catch (const std::exception &error) {
+        return error.what();
+    }
+}
+
+// The same for a thread that nobody waits for.
+template <class F>
+std::string start_detached_thread(F run)
+{
+    std::thread thread;
+    std::string why = start_thread(thread, std::move(run));
+    if (why.empty()) thread.detach();
+    return why;
+}
+
+}  // namespace yoke
