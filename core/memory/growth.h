@@ -23,7 +23,7 @@ public:
     Growth &operator=(const Growth &) = delete;
     ~Growth();
 
-    // The lock, which the caller of every function below but the last one holds, over calls of the backend too. No lock
+    // The lock, which the caller of every function below holds, over calls of the backend too. No lock
     // of an arena is held when it is taken. What went wrong meanwhile is told once it is free.
     class Hold {
     public:

@@ -96,16 +96,6 @@ uint64_t ThreadCache::bytes_of(const Device &device) noexcept
     return slot ? slot->bytes[0] + slot->bytes[1] : 0;
 }
 
-bool ThreadCache::empty() noexcept
-{
-    const Visit visit(*this);
-    if (!visit) return false;
-    for (const std::atomic<Slot *> &place : slots)
-        if (const Slot *slot = place.load(std::memory_order_acquire))
-            if (slot->bytes[0] + slot->bytes[1] > 0) return false;
-    return true;
-}
-
 void ThreadCache::close_accounts() noexcept
 {
     for (const std::atomic<Slot *> &place : slots)

@@ -76,8 +76,6 @@ struct ThreadCache {
     }
     // Bytes that are kept of a device.
     uint64_t bytes_of(const Device &device) noexcept;
-    // False also while another thread empties it.
-    bool empty() noexcept;
 
     // Gives what this one keeps of a device (nullptr: of every device) to the arenas.
     void drain(const Device *device) noexcept;

@@ -210,6 +210,19 @@ class NoMutex { int a, b, c, d, e, f, g; };
         self.assertEqual(shape["twins"], {"core/comm/a.cpp:1 and core/comm/b.cpp:2": 1})
         self.assertEqual(self.shape(b_cpp="\n".join(lines[:7]))["twins"], {})
 
+    def test_a_readme_lists_the_headers_of_its_folder(self):
+        for i in range(13):
+            self.write(f"core/tensor/a{i}.h", "")
+        faults = lambda: list(check_shape.readme_faults(check_shape.Product(self.root)))
+        self.assertEqual(faults(), ["core/tensor has 13 units and no README.md"])
+        page = "".join(f"| `a{i}.h` | | |\n" for i in range(13))
+        self.write("core/tensor/README.md", page)
+        self.assertEqual(faults(), [])
+        self.write("core/tensor/README.md", page.replace("a0.h", "b.h"))
+        self.assertEqual(faults(), ["core/tensor/README.md lacks a0.h", "core/tensor/README.md lists b.h, which is not there"])
+        self.write("core/tensor/README.md", page + "\n" * 60)
+        self.assertEqual(faults(), ["core/tensor/README.md has 73 lines, and may have 60"])
+
     def test_what_is_above_its_bound_may_only_come_down(self):
         for i in range(41):
             self.write(f"core/tensor/a{i}.cpp", "int a;\n")

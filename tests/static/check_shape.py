@@ -5,6 +5,7 @@ Of the product's C and C++:
 - A class that a header declares has its functions in one source, and few of them. Functions that it names its friends
   count; what is deleted or made by default does not.
 - A type with a mutex has few other fields. Those of structs that it holds or owns count, unless these have a mutex.
+- A folder of core with more than README_FROM units has a README.md, which lists its headers, all and no others.
 - One idea has one name: no word of RETIRED, few functions that mean "this group failed", no thread of core that is not
   started by start_thread, no eight lines of code that stand twice.
 
@@ -53,9 +54,11 @@ ABOVE = {
         "yoke::Arena": 18},
     "retired names": 30,
     "functions for a failed group": 28,
-    "threads that are started by hand": 10,
     "twins": 6,
 }
+README_FROM, README_LINES = 12, 60
+# Folders that have none yet.
+WITHOUT_README = {"core/comm", "core/ops", "core/parallel", "core/state"}
 WHOLE = {"retired names", "functions for a failed group", "threads that are started by hand", "twins"}
 
 
@@ -177,7 +180,7 @@ def failed(product):
 def threads(product):
     return [f"{path}:{code[:found.start()].count(chr(10)) + 1}" for path, code in sorted(product.code.items())
             if path.startswith("core/") and not path.startswith(STARTS_THREADS)
-            for found in re.finditer(r"\bstd::thread\s*(?:\w+\s*)?[({](?!\s*[)}])|threads\w*\.emplace_back\(", code)]
+            for found in re.finditer(r"\bstd::thread\s*(?:[({](?!\s*[)}])|\w+\s*[({]\s*\[)|threads\w*\.emplace_back\(", code)]
 
 
 def twins(product):
@@ -207,6 +210,30 @@ def figures(product):
             | {figure: collections.Counter(names) for figure, names in listed.items()})
 
 
+def readme_faults(product):
+    """What is wrong with the READMEs of core's folders."""
+    headers, stems = collections.defaultdict(set), collections.defaultdict(set)
+    for path in product.code:
+        folder, name = path.rsplit("/", 1)
+        stems[folder].add(name.rsplit(".", 1)[0])
+        if name.endswith(".h"):
+            headers[folder].add(name)
+    for folder in sorted(folder for folder in stems if re.fullmatch(r"core/\w+", folder)):
+        page = product.root / folder / "README.md"
+        if not page.exists():
+            if len(stems[folder]) > README_FROM and folder not in WITHOUT_README:
+                yield f"{folder} has {len(stems[folder])} units and no README.md"
+            continue
+        if folder in WITHOUT_README:
+            yield f"{folder} has a README.md: take it out of WITHOUT_README"
+        lines = page.read_text(encoding="utf-8").splitlines()
+        if len(lines) > README_LINES:
+            yield f"{folder}/README.md has {len(lines)} lines, and may have {README_LINES}"
+        listed = {found[1] for line in lines if (found := re.match(r"\| `(\w+\.h)` ", line))}
+        for name in sorted(listed ^ headers[folder]):
+            yield f"{folder}/README.md lists {name}, which is not there" if name in listed else f"{folder}/README.md lacks {name}"
+
+
 def faults(figure, table):
     """What is above its bound, or below what ABOVE says of it."""
     bound, above = BOUNDS[figure], ABOVE.get(figure, {})
@@ -230,7 +257,7 @@ def main(root, *options):
         if "--list" in options:
             print(*(f"    {number} {name}" for name, number in sorted(table.items(), key=lambda each: (-each[1], each[0]))), sep="\n")
         broken += faults(figure, table)
-    tree.report("shapes", len(product.code), broken)
+    tree.report("shapes", len(product.code), broken + [*readme_faults(product)])
 
 
 if __name__ == "__main__":
