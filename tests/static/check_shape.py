@@ -54,7 +54,7 @@ ABOVE = {
         "yoke::Arena": 18},
     "retired names": 30,
     "functions for a failed group": 28,
-    "twins": 6,
+    "twins": 5,
 }
 README_FROM, README_LINES = 12, 60
 # Folders that have none yet.
@@ -188,7 +188,7 @@ def twins(product):
     first, found = {}, {}
     for path, code in sorted(product.code.items()):
         lines = [(number, " ".join(line.split())) for number, line in enumerate(code.splitlines(), 1)]
-        lines = [(number, line) for number, line in lines if len(line) > 3 and not line.startswith(("#", "using ", "namespace", "case "))]
+        lines = [(number, line) for number, line in lines if re.search(r"\w\w", line) and not line.startswith(("#", "using ", "namespace", "case "))]
         for at in range(len(lines) - TWIN + 1):
             window = tuple(line for _, line in lines[at:at + TWIN])
             number = lines[at][0]
