@@ -2,6 +2,8 @@
 // at each request (counters.h). The thread alone writes; others read.
 #pragma once
 
+#include "core/base/relaxed.h"
+
 #include <atomic>
 #include <cstdint>
 
@@ -65,16 +67,16 @@ struct Account {
         }
     };
 
-    uint64_t seen;      // MemoryCounters::version_ when the account was last told; 0: never
-    int64_t limit;      // bytes, from which on they are published
-    int64_t published;  // bytes of `now` that other threads know of
+    uint64_t seen;  // MemoryCounters::version_ when the account was last told; 0: never
+    int64_t limit;  // bytes, from which on they are published
+    Relaxed<int64_t> published;  // bytes of `now` that other threads know of
     uint32_t publications;
     // Since then: of small and of large blocks, those live more or less, and those freed.
     Numbers now[2], freed[2];
     Numbers most[3];  // the greatest of `now` meanwhile: small, large, both
     // Guarded by the counters' lock.
     int64_t
-        assumed;  // bytes of `now` that were published for the thread when a second one began to count
+        assumed;  // more bytes of `now` that were published for the thread when a second one began to count
     uint64_t epoch;
 };
 

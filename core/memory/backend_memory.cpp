@@ -40,14 +40,6 @@ bool BackendMemory::exceeds_threshold(uint64_t bytes) const
     return reserved + static_cast<double>(bytes) > threshold * static_cast<double>(total);
 }
 
-bool BackendMemory::would_end(uint64_t bytes)
-{
-    unasked_ += bytes;
-    if (unasked_ < kWorthALook) return false;
-    unasked_ = 0;
-    return would_be_ended(device_, bytes);
-}
-
 yoke_status BackendMemory::ask(uint64_t bytes)
 {
     if (!device_.host) {
@@ -56,7 +48,7 @@ yoke_status BackendMemory::ask(uint64_t bytes)
             return YOKE_OK;
         return set_backend_error(YOKE_E_OOM, 0, "the device has not as much free");
     }
-    if (would_end(bytes)) return fail_ended();
+    if (would_be_ended(device_, bytes)) return fail_ended();
     if (bytes <= kMostChunk) return YOKE_OK;
     const yoke_backend &backend = *device_.backend;
     void *trial = nullptr;

@@ -22,9 +22,6 @@ public:
 
     // Returns whether growth by so many bytes exceeds the part of the device from which on idle memory goes back.
     bool exceeds_threshold(uint64_t bytes) const;
-    // Returns whether the kernel would end the process that touches so many more bytes. The answer is read from files,
-    // so small growth is asked for together.
-    bool would_end(uint64_t bytes);
     // Fails if there is not as much at all, so that a request which is refused has not taken what there was. A kernel
     // that overcommits refuses what is too much at once, and would give it in chunks, and then end the process.
     yoke_status ask(uint64_t bytes);
@@ -35,7 +32,6 @@ private:
     Device &device_;
     MemoryCounters &counters_;
     Losses &losses_;
-    uint64_t unasked_ = 0;  // bytes of growth since would_be_ended() was asked
 };
 
 // Notes the failure of a request that the kernel would end the process for.

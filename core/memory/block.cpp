@@ -14,7 +14,7 @@ struct BlockSlab::Page {
     Block blocks[kBlocks];
 };
 
-// Pages without an owner. Their blocks have no address and no use, which is all that others look at.
+// Pages without an owner. Nothing is noted of their blocks, which is all that others look at.
 struct BlockSlab::Pages {
     Mutex mutex{LockRank::kOther};
     Page *first = nullptr;

@@ -24,27 +24,28 @@ enum class BlockState : uint8_t {
     kHole,  // addresses of a range without memory; in FreeRuns of holes
 };
 
-enum class BlockUse : uint8_t { kOther, kRaw, kScratch };
+// What a block that is given back by its address alone is. The values fit below an address, whose lowest six bits are
+// 0.
+enum class BlockUse : uint8_t { kRaw = 1, kScratch = 2 };
 
-// Entry of the page table (page_table.h): a block, which may have gone since; its address and use tell.
+// Entry of the page table (page_table.h): a block, which may have gone since; its `noted` tells.
 using BlockPlace = std::atomic<Block *>;
 
 // A descriptor fills two cache lines. The first one has what a request that a magazine serves needs, and its free.
-// Descriptors are never given back to the host: a thread may look at the address and the use of one that was its own
-// (page_table.h).
+// Descriptors are never given back to the host: a thread may look at `noted` of one that was its own (page_table.h).
 struct alignas(64) Block {
-    Relaxed<uint64_t> address;
-    uint64_t size = 0;
-    Arena *arena = nullptr;       // null: a backend block of its own, got without caching
-    BlockPlace *place = nullptr;  // of this address and size in the page table; null: none yet
+    uint64_t address = 0, size = 0;
+    Arena *arena = nullptr;  // null: a backend block of its own, got without caching
+    Relaxed<uint64_t>
+        noted;  // address | BlockUse while raw_free or a kernel may give it back; else 0
     // Places in the heap of a bin (free_runs.h): the first child, the next sibling, and the sibling before or the
     // parent. A spare descriptor keeps the next spare one in `child`, a block in a magazine the next one there.
     Block *child = nullptr;
     // The request that a used block serves. The block's owner alone reads and writes what follows up to the state.
     uint64_t requested = 0;  // what was asked for
     uint64_t capacity = 0;   // the size that counts: a request's rounded one
-    Relaxed<BlockUse> use;
-    bool is_kept = false;  // nobody has it, and a graph's launches name it
+    bool has_place = false;  // in the page table, for this address and size
+    bool is_kept = false;    // nobody has it, and a graph's launches name it
     uint8_t lane = 0;  // the stream that it is ordered on, which may be another than its arena's
     BlockState state = BlockState::kUsed;
 
@@ -64,7 +65,7 @@ struct alignas(64) Block {
     uint64_t freed_at = 0, freed_behind = 0;
 
     uint64_t end() const { return address + size; }
-    void *data() const { return reinterpret_cast<void *>(uint64_t{address}); }
+    void *data() const { return reinterpret_cast<void *>(address); }
 };
 static_assert(sizeof(Block) == 128);
 

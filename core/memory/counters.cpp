@@ -23,8 +23,9 @@ bool MemoryCounters::join(Account &account) noexcept
     for (Account *each : accounts_) {
         if (each == &account) continue;
         raise_peaks(reached_by(*each));
-        each->assumed = each->now[kSmallPool].read().bytes + each->now[kLargePool].read().bytes;
-        bytes += each->assumed;
+        const int64_t now = each->now[kSmallPool].read().bytes + each->now[kLargePool].read().bytes;
+        each->assumed = now - each->published;
+        bytes += now;
     }
     is_shared_ = true;
     published_ = bytes;
@@ -86,7 +87,8 @@ void MemoryCounters::tell_held(Account &account) noexcept
     if (is_shared_)
         published_ +=
             now[kSmallPool].bytes + now[kLargePool].bytes - account.published - account.assumed;
-    account.published = account.assumed = 0;
+    account.published = 0;
+    account.assumed = 0;
     now_.add(now);
     gone_.add(freed);
     for (Account::Numbers &most : account.most) most.write({});
@@ -108,6 +110,9 @@ void MemoryCounters::close(Account &account) noexcept
     tell_held(account);
     std::erase(accounts_, &account);
     account.seen = 0;
+    if (!is_shared_ || accounts_.size() > 1) return;
+    fold();  // the thread that is left looks at its account before it counts on
+    is_shared_ = false;
 }
 
 MemoryCounters::Sums MemoryCounters::sum_now() const noexcept
@@ -146,10 +151,11 @@ void MemoryCounters::count_shared(Pool pool, const Amounts &block, bool is_alloc
 void MemoryCounters::count_waiting(Pool pool, const Amounts &blocks) noexcept
 {
     const std::lock_guard lock(mutex_);
-    fold();  // a block that waits was counted until now
+    fold();
     Amounts pools[2];
     pools[pool] = blocks;
     waiting_.add(pools);
+    raise_peaks(sum_now());  // of several threads none may have told that the block was there
 }
 
 void MemoryCounters::count_reserved(Pool pool, int64_t pieces, int64_t bytes) noexcept

@@ -1,9 +1,10 @@
 // counters.h: a device's memory in numbers: blocks of requests, and what the backend gave.
 //
-// A thread counts blocks in an account of its own. While it is the only one, nobody else needs to know. Once several
-// count, each publishes its bytes from kApart on, and now and then tells its account whole. Sums are exact where no
-// step is under way. Peaks are exact if one thread counts. Otherwise each other thread may have kApart bytes that the
-// peak of all bytes lacks; the other peaks are the most that was seen when a thread told its account or somebody asked.
+// A thread that allocates counts in an account of its own. While one thread does so, nobody else needs to know. Once
+// several do, each publishes its bytes from kApart on, and now and then tells its account whole. When all but one have
+// ended, that one counts alone again. Sums are exact where no step is under way. Peaks are exact if one thread
+// allocates. Otherwise the peak of all bytes may lack kApart for each such thread, which is at most 64 KiB for each
+// other one; the other peaks are the most that was seen when a thread told its account or somebody asked.
 #pragma once
 
 #include "core/base/fork.h"
@@ -68,8 +69,9 @@ public:
     __attribute__((always_inline)) void count_free(Account *own, Pool pool,
                                                    const Amounts &block) noexcept
     {
+        // A thread that only frees has no account: the peaks of the one that allocates stay exact.
         if (!own || own->seen != version_.load(std::memory_order_acquire)) [[unlikely]]
-            if (!prepare(own)) return count_shared(pool, block, false);
+            if (!own || own->seen == 0 || !prepare(own)) return count_shared(pool, block, false);
         own->freed[pool].add(block);
         const int64_t bytes = own->now[pool].add(-block).bytes +
                               own->now[1 - pool].bytes.load(std::memory_order_relaxed);
@@ -110,7 +112,7 @@ public:
     int64_t lap() noexcept;
 
 private:
-    static constexpr int64_t kApart = int64_t{64} << 10;
+    static constexpr int64_t kApart = int64_t{32} << 10;
     static constexpr uint32_t kPublications = 64;
     struct Sums {
         Amounts of[3];  // small, large, both

@@ -37,6 +37,8 @@ public:
     // Waits for the device, so that all that is free by now is settled.
     void wait_until_settled() noexcept;
 
+    // Returns whether the kernel would end the process for a block of the backend's own; asks every 16 MiB.
+    bool would_end(uint64_t bytes);
     // Blocks of the backend's own, of the very size: without caching.
     yoke_status obtain_bare(uint64_t bytes, Block **block) noexcept;
     void release_bare(Block *block) noexcept;
@@ -51,6 +53,7 @@ private:
     std::atomic<Arena *> arenas_[2][kMaxLanes] = {};
     Mutex bare_mutex_{LockRank::kMemory};
     BlockSlab bare_;
+    std::atomic<uint64_t> unasked_{0};  // bytes of such blocks since would_end() asked
 };
 
 // The memory of a device, made at first use.

@@ -80,7 +80,7 @@ yoke_status Growth::grow_segment(Arena &arena, uint64_t size, Block **block)
             back += give_back_segments(*each, bytes - back, each->settled_at());
     }
     if (backend_.exceeds_threshold(bytes)) give_back_idle();
-    if (backend_.would_end(bytes)) {
+    if (would_be_ended(device_, bytes)) {
         bytes = size;
         if (would_be_ended(device_, bytes)) return fail_ended();
     }

@@ -65,7 +65,7 @@ bool Ladder::try_grow()
     if (arena_) {
         const Growth::Hold hold(memory_.growth());
         status = memory_.growth().grow(*arena_, size_, &block_);
-    } else if (size_ >= kWorthALook && would_be_ended(device, size_)) {
+    } else if (memory_.would_end(size_)) {
         status = fail_ended();
     } else {
         status = memory_.obtain_bare(size_, &block_);

@@ -133,7 +133,11 @@ void ThreadCache::drain(const Device *device) noexcept
 void ThreadCache::close_and_drain(const Device *device) noexcept
 {
     closed.store(true, std::memory_order_seq_cst);
-    if (detail::has_membarrier) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    // A filter of system calls that came later may refuse the barrier: the owner then keeps what it has.
+    if (detail::has_membarrier && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+        closed.store(false, std::memory_order_release);
+        return;
+    }
     while (inside.load(std::memory_order_seq_cst)) sched_yield();
     drain_slots(device);
     closed.store(false, std::memory_order_release);

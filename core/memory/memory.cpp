@@ -63,7 +63,6 @@ __attribute__((noinline)) void give_to_arena(DeviceMemory &memory, Block *block,
     Arena &arena = *block->arena;
     const uint8_t lane = block->lane;
     if (lane != arena.lane) uses |= lane_bit(lane);
-    const bool keeps = no_caching.is_known_as(false);
     Guards guards = take_guards(block->guards);
     if (uses && !keep_behind_uses(device, block, uses, guards)) {
         wait_for_uses(device, lane, uses);
@@ -72,7 +71,8 @@ __attribute__((noinline)) void give_to_arena(DeviceMemory &memory, Block *block,
     } else if (!uses) {
         arena.give(block);
     }
-    if (!keeps) memory.give_back_idle();
+    // Who switches caching off meanwhile may have looked before the block came.
+    if (!no_caching.is_known_as(false)) memory.give_back_idle();
 }
 
 }  // namespace

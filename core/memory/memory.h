@@ -49,7 +49,6 @@ void empty_cache(Device *device);
 // Whether the kernel would end a process that touches so many more bytes of the device, which is the host: it gives
 // more than there is, and a control group has no room for them. Reads files.
 bool would_be_ended(const Device &device, uint64_t bytes);
-inline constexpr uint64_t kWorthALook = uint64_t{16} << 20;  // of a single block
 
 // Turning it off gives back what waits, as empty_cache does.
 void set_caching(bool enabled);

@@ -86,6 +86,8 @@ std::string remedies(const OomRecord &record, const Room &room)
     if (record.free_in_cache >= record.requested && !alloc_conf().expandable_segments)
         text += "set expandable_segments:True, ";
     if (record.allocated > 0) text += "drop tensors that are no longer needed, ";
+    text += record.allocated > 0 ? "use a smaller batch, or let autocast keep activations in halves"
+                                 : "ask for less";
     return text;
 }
 
@@ -100,10 +102,10 @@ std::string remedies(const OomRecord &record, const Room &room)
     OomRecord record = look(memory, bytes, room);
     const Error error(
         YOKE_E_OOM,
-        format(
-            "no memory on %s: %s (%llu bytes) were asked for; this process has %s; %suse a smaller batch, or let autocast keep activations in halves (%s)",
-            device.name.c_str(), human_bytes(bytes).c_str(), static_cast<unsigned long long>(bytes),
-            describe(record, room).c_str(), remedies(record, room).c_str(), reason.c_str()),
+        format("no memory on %s: %s (%llu bytes) were asked for; this process has %s; %s (%s)",
+               device.name.c_str(), human_bytes(bytes).c_str(),
+               static_cast<unsigned long long>(bytes), describe(record, room).c_str(),
+               remedies(record, room).c_str(), reason.c_str()),
         0, device.name);
     record.is_new = true;
     thread_state().oom = record;

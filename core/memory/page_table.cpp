@@ -1,5 +1,7 @@
 #include "core/memory/page_table.h"
 
+#include "core/memory/sizes.h"
+
 #include <cstdlib>
 
 namespace yoke {
@@ -32,6 +34,11 @@ BlockPlace *RadixTree<kStep>::find(uint64_t address, bool makes) noexcept
     return leaf ? &leaf->places[(address >> kStep) & ((1u << kLeafBits) - 1)] : nullptr;
 }
 
+static uint64_t note_of(uint64_t address, BlockUse use) noexcept
+{
+    return address | static_cast<uint64_t>(use);
+}
+
 bool PageTable::settle(Block *block) noexcept
 {
     BlockPlace *const place = block->size > uint64_t{1} << 20 ? large_.find(block->address, true)
@@ -39,34 +46,32 @@ bool PageTable::settle(Block *block) noexcept
                                                               : lines_.find(block->address, true);
     if (!place) return false;
     place->store(block, std::memory_order_release);
-    block->place = place;
+    block->has_place = true;
     return true;
 }
 
 bool PageTable::note(Block *block, BlockUse use, RecentBlocks *recent) noexcept
 {
-    if (!block->place && !settle(block)) return false;
-    block->use = use;
+    if (!block->has_place && !settle(block)) return false;
+    block->noted = note_of(block->address, use);
     if (recent) recent->note(block);
     return true;
-}
-
-// Returns whether the block begins there and was of that use: it is of none now. Of two threads that free one block,
-// one gets it.
-static bool takes(Block *block, uint64_t address, BlockUse use) noexcept
-{
-    if (!block || block->address != address) return false;
-    return block->use.exchange_if(use, BlockUse::kOther);
 }
 
 Block *PageTable::take(const void *pointer, BlockUse use, const RecentBlocks *recent) noexcept
 {
     const auto address = reinterpret_cast<uint64_t>(pointer);
+    if (address % kSmallStep) return nullptr;
+    // Of several threads that free one block, one gets it. The word has the address too, so a descriptor that meanwhile
+    // serves elsewhere is left alone.
+    const auto takes = [&](Block *block) {
+        return block && block->noted.exchange_if(note_of(address, use), 0);
+    };
     Block *block = recent ? recent->find(address) : nullptr;
-    if (takes(block, address, use)) return block;
+    if (takes(block)) return block;
     const auto takes_from = [&](const BlockPlace *place) {
         block = place ? place->load(std::memory_order_acquire) : nullptr;
-        return takes(block, address, use);
+        return takes(block);
     };
     return takes_from(large_.find(address, false)) || takes_from(pages_.find(address, false)) ||
                    takes_from(lines_.find(address, false))

@@ -1,8 +1,8 @@
 // page_table.h: blocks by their address: those of C programs and of kernels' scratch, which are given back by their
 // address alone. Reading takes no lock.
 //
-// A block keeps its place while it waits for its next request, so that the table is seldom written. The block's use
-// tells whether somebody has it.
+// A block keeps its place while it waits for its next request, so that the table is seldom written. Block::noted tells
+// whether somebody has it.
 //
 // A radix tree has a place for each 2^kStep bytes of addresses, and holds blocks of more bytes than that alone: of
 // these no two begin within one place. So large blocks, which are far apart, share pages of host memory.
@@ -65,7 +65,7 @@ public:
     // Notes that a block of the caller's is of that use. False where there is no host memory for it. `recent`: the
     // calling thread's, or null.
     bool note(Block *block, BlockUse use, RecentBlocks *recent) noexcept;
-    // Takes the block that begins there and is of that use: it is of kOther afterwards. Null if there is none.
+    // Takes the block that begins there and is of that use: nothing is noted of it afterwards. Null if there is none.
     Block *take(const void *address, BlockUse use, const RecentBlocks *recent) noexcept;
 
 private:

@@ -7,7 +7,7 @@ namespace yoke {
 Block *Space::split(Block *block, uint64_t size) noexcept
 {
     Block *const rest = slab_.take();
-    block->place = nullptr;  // which its size has chosen
+    block->has_place = false;  // which its size has chosen
     rest->address = block->address + size;
     rest->size = block->size - size;
     rest->extent = block->extent;

@@ -110,7 +110,7 @@ TEST(HostRoomHere, KnowsTheLimitsOfThisProcess)
         expect_error(
             YOKE_E_OOM,
             {"of 2.00 GiB are free within RLIMIT_AS (ulimit -v); raise that limit (ulimit -v unlimited, or -d)",
-             "autocast"},
+             "ask for less"},
             [] { allocate_block(*devices_of("cpu").front(), uint64_t{4} << 30, 0); });
     });
 }

@@ -82,7 +82,7 @@ CONDITIONS = [
     ("memory.cpp", "if (each == block->arena->lane) return;", "return;"),
     ("memory.cpp", "&& !uses && block->lane == arena->lane && slot)", "&& block->lane == arena->lane && slot)"),
     ("memory.cpp", "&& !uses && block->lane == arena->lane && slot)", "&& !uses && slot)"),
-    ("memory.cpp", "if (!keeps) memory.give_back_idle();", ""),
+    ("memory.cpp", "if (!no_caching.is_known_as(false)) memory.give_back_idle();", ""),
     ("magazines.cpp", "while (inside.load(std::memory_order_seq_cst)) sched_yield();", ""),
     ("magazines.h", "if (kept + block->size > kMaxBytes / 2) return false;", ""),
     ("magazines.h", "if (!visit || !allocates) return false;", "if (!visit) return false;"),

@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <cstdlib>
 #include <random>
+#include <thread>
 
 namespace yoke {
 namespace {
@@ -187,6 +188,29 @@ TEST(Caching, OffUsesDescriptorsAgain)
     const size_t before = mallinfo2().uordblks;
     for (int i = 0; i < 2000; ++i) come_and_go();
     EXPECT_LE(mallinfo2().uordblks, before + (64 << 10));
+}
+
+TEST(Caching, AFreeThatMeetsTheSwitchReachesTheBackend)
+{
+    for (int round = 0; round < 300; ++round) {
+        Machine machine({});
+        std::atomic<bool> stops{false};
+        std::atomic<int> frees{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 3; ++i)
+            threads.emplace_back([&] {
+                while (!stops) {
+                    free_block(machine.device, allocate_block(machine.device, 2 * kMiB, 0));
+                    ++frees;
+                }
+            });
+        while (frees < 100) std::this_thread::yield();
+        set_caching(false);
+        empty_cache(&machine.device);  // the switch does so for devices of the registry
+        stops = true;
+        for (std::thread &thread : threads) thread.join();
+        ASSERT_EQ(memory_stats(machine.device).reserved, 0) << "round " << round;
+    }
 }
 
 }  // namespace

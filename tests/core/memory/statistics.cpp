@@ -106,6 +106,65 @@ TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
     EXPECT_EQ(figure(device, "allocation.all.freed"), 3);
 }
 
+TEST(MemoryFigures, APeakIsExactOnceTheOtherThreadsHaveEnded)
+{
+    Machine machine({});
+    Device &device = machine.device;
+    const auto come_and_go = [&](uint64_t bytes) {
+        free_block(device, allocate_block(device, bytes, 0));
+    };
+    come_and_go(64);
+    for (int i = 0; i < 3; ++i) std::thread([&] { come_and_go(64); }).join();
+    for (const uint64_t kib : {40, 60, 8}) {
+        reset_peak_memory_stats(device);
+        come_and_go(kib * kKiB);
+        EXPECT_EQ(figure(device, "allocated_bytes.all.peak"), static_cast<int64_t>(kib * kKiB));
+        EXPECT_EQ(figure(device, "allocation.small_pool.peak"), 1);
+    }
+}
+
+TEST(MemoryFigures, APeakIsExactBesideAThreadThatOnlyFrees)
+{
+    Machine machine({});
+    Device &device = machine.device;
+    Block *held[4];
+    for (Block *&block : held) block = allocate_block(device, 40 * kKiB, 0);
+    std::atomic<bool> ends{false};
+    std::atomic<int> freed{0};
+    std::thread other([&] {
+        for (Block *block : held) free_block(device, block), ++freed;
+        while (!ends) std::this_thread::yield();
+    });
+    while (freed < 4) std::this_thread::yield();
+    reset_peak_memory_stats(device);
+    free_block(device, allocate_block(device, 60 * kKiB, 0));
+    EXPECT_EQ(figure(device, "allocated_bytes.all.peak"), static_cast<int64_t>(60 * kKiB));
+    EXPECT_EQ(figure(device, "allocated_bytes.all.current"), 0);
+    ends = true;
+    other.join();
+}
+
+TEST(MemoryFigures, APeakOfTwoThreadsLacks64KiBAtMost)
+{
+    Machine machine({});
+    Device &device = machine.device;
+    std::atomic<int> arrived{0};
+    const auto hold = [&] {
+        free_block(device, allocate_block(device, 64, 0));
+        ++arrived;
+        while (arrived < 2) std::this_thread::yield();
+        Block *block = allocate_block(device, 60 * kKiB, 0);
+        ++arrived;
+        while (arrived < 4) std::this_thread::yield();
+        free_block(device, block);
+    };
+    std::thread one(hold), two(hold);
+    one.join();
+    two.join();
+    EXPECT_GE(figure(device, "allocated_bytes.all.peak"),
+              static_cast<int64_t>(120 * kKiB - 64 * kKiB));
+}
+
 TEST(MemoryFigures, ALapOfSeveralThreadsEndsWithWhatIsThere)
 {
     Machine machine({.capacity = 64 * kGiB});
@@ -215,6 +274,31 @@ TEST(MemoryFigures, ABlockThatWaitsForAnotherStreamIsActive)
     EXPECT_EQ(figure(device, "active_bytes.all.current"), bytes);
     EXPECT_EQ(figure(device, "rung.used_elsewhere"), 1);
     free_block(device, block);
+}
+
+TEST(MemoryFigures, TheActivePeakOfSeveralThreadsHasWhatWaits)
+{
+    Machine machine({.runs_at_once = false});
+    Device &device = machine.device;
+    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
+    std::atomic<bool> has_counted{false}, ends{false};
+    std::thread other([&] {
+        free_block(device, allocate_block(device, 64, 0));
+        has_counted = true;
+        while (!ends) std::this_thread::yield();
+    });
+    while (!has_counted) std::this_thread::yield();
+    Block *block = machine.alloc(300 * kMiB, one->lane);
+    machine.use(*block, two->lane);
+    const auto bytes = static_cast<int64_t>(block->capacity);
+    free_block(device, block, lane_bit(two->lane.id));
+    EXPECT_EQ(figure(device, "active_bytes.all.current"), bytes);
+    machine.hollow.work().finish();
+    machine.alloc(300 * kMiB, one->lane);
+    EXPECT_EQ(figure(device, "active_bytes.large_pool.peak"), bytes);
+    free_block(device, block);
+    ends = true;
+    other.join();
 }
 
 TEST(MemoryFigures, TellWhoKeepsWhat)
