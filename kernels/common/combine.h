@@ -7,7 +7,7 @@
 
 YOKE_KERNELS_BEGIN
 
-struct Larger {
+struct CombineMax {
     template <class C>
     YOKE_HD C operator()(C a, C b) const
     {
@@ -15,7 +15,7 @@ struct Larger {
     }
 };
 
-struct Smaller {
+struct CombineMin {
     template <class C>
     YOKE_HD C operator()(C a, C b) const
     {
@@ -95,8 +95,8 @@ struct CombineByType {
     template <class T>
     void operator()() const
     {
-        if (call.reduction == YOKE_REDUCE_MAX) return combine<Larger, T, T>(call);
-        if (call.reduction == YOKE_REDUCE_MIN) return combine<Smaller, T, T>(call);
+        if (call.reduction == YOKE_REDUCE_MAX) return combine<CombineMax, T, T>(call);
+        if (call.reduction == YOKE_REDUCE_MIN) return combine<CombineMin, T, T>(call);
         if constexpr (!is_small<T> && !std::is_same_v<T, bool8>) {
             if (call.reduction == YOKE_REDUCE_PROD) return combine_sums<Mul, T>(call);
             combine_sums<Add, T>(call);

@@ -204,6 +204,11 @@ class NoMutex { int a, b, c, d, e, f, g; };
         self.assertEqual(shape["functions for a failed group"], {"fail_late": 1})
         self.assertEqual(shape["threads that are started by hand"], {"core/comm/a.cpp:6": 2})
 
+    def test_types_of_one_name_in_two_headers_are_found(self):
+        shape = self.shape(a_h="namespace yoke {\nstruct Larger {};\n}\n", b_h="namespace yoke {\nstruct Larger {};\nclass A { struct B {}; };\n}\n",
+                           c_h="namespace yoke {\nclass Larger;\nclass C { struct B {}; };\n}\n")
+        self.assertEqual(shape["types of one name in headers of a folder"], {"core/comm yoke::Larger": 2, "core/comm yoke::A": 1, "core/comm yoke::C": 1})
+
     def test_lines_that_stand_twice_are_found_whatever_their_comments(self):
         lines = [f"call_number({i});" for i in range(8)]
         shape = self.shape(a_cpp="\n".join(lines), b_cpp="int x;\n" + "  // why\n".join(f"    {line}" for line in lines))

@@ -6,6 +6,7 @@ Of the product's C and C++:
   count; what is deleted or made by default does not.
 - A type with a mutex has few other fields. Those of structs that it holds or owns count, unless these have a mutex.
 - A folder of core with more than README_FROM units has a README.md, which lists its headers, all and no others.
+- Headers of one folder name no two types alike: the linker would take either for both.
 - One idea has one name: no word of RETIRED, few functions that mean "this group failed", no thread of core that is not
   started by start_thread, no eight lines of code that stand twice.
 
@@ -38,7 +39,7 @@ STARTS_THREADS = "core/base/start_thread"
 TWIN = 8  # lines
 # The most of each thing that a folder or a type may have, and of places that the whole tree may have.
 BOUNDS = {"units of a folder": 40, "sources of a class": 1, "functions of a class": 40, "fields beside a mutex": 16,
-          "retired names": 0, "functions for a failed group": 8, "threads that are started by hand": 0, "twins": 2}
+          "types of one name in headers of a folder": 1, "retired names": 0, "functions for a failed group": 8, "threads that are started by hand": 0, "twins": 2}
 # What is above: each may only come down, and leaves this table when it meets its bound.
 ABOVE = {
     "units of a folder": {
@@ -165,6 +166,16 @@ def fields(product):
     return {name: count(name, name) for name in has_mutex}
 
 
+def named_alike(product):
+    """{folder and type: how many headers define it}, of types at file scope."""
+    headers = collections.defaultdict(set)
+    for tag in product.tags:
+        path = pathlib.PurePath(tag["path"])
+        if tag["kind"] in ("class", "struct") and path.suffix in HEADERS and tag.get("scopeKind", "namespace") == "namespace":
+            headers[f"{path.parent} {full_name(tag)}"].add(path)
+    return headers
+
+
 def retired(product):
     names = collections.Counter()
     for code in product.code.values():
@@ -180,7 +191,7 @@ def failed(product):
 def threads(product):
     return [f"{path}:{code[:found.start()].count(chr(10)) + 1}" for path, code in sorted(product.code.items())
             if path.startswith("core/") and not path.startswith(STARTS_THREADS)
-            for found in re.finditer(r"\bstd::thread\s*(?:[({](?!\s*[)}])|\w+\s*[({]\s*\[)|threads\w*\.emplace_back\(", code)]
+            for found in re.finditer(r"\bstd::thread\s*(?:[({](?!\s*[)}])|\w+\s*[({]\s*\[)|std::async\(|threads\w*\.emplace_back\(", code)]
 
 
 def twins(product):
@@ -203,7 +214,7 @@ def figures(product):
     """{figure: {what has it: how many}}; a figure of the whole tree has one entry for each place, of 1."""
     owned, sources = functions(product)
     of_each = {"units of a folder": units(product), "sources of a class": sources, "functions of a class": owned,
-               "fields beside a mutex": fields(product)}
+               "fields beside a mutex": fields(product), "types of one name in headers of a folder": named_alike(product)}
     listed = {"retired names": retired(product), "functions for a failed group": failed(product),
               "threads that are started by hand": threads(product), "twins": twins(product)}
     return ({figure: {name: len(own) for name, own in table.items()} for figure, table in of_each.items()}
