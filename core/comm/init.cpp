@@ -8,6 +8,7 @@
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
+#include "core/base/start_thread.h"
 #include "core/comm/ending.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
@@ -248,18 +249,29 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
         own.rank = rank;
         return Group::make(std::move(own), how, deadline, call);
     };
+    const auto count = static_cast<size_t>(members.size() - 1);
     std::vector<std::future<Ref<Group>>> others;
-    try {
-        for (int32_t rank = 1; rank < members.size(); ++rank)
-            others.push_back(std::async(std::launch::async, make, rank));
-    } catch (const std::exception &error) {  // a system_error, or bad_alloc
-        const std::string text = format(
-            "%s: the system gives no thread for rank %zu of %d: %s; see ulimit -u, or ask for fewer ranks",
-            call, others.size() + 1, members.size(), error.what());
-        members.store->abort(YOKE_E_OOM,
-                             text);  // or those that there are would wait for the others
-        for (std::future<Ref<Group>> &each : others) each.wait();
-        throw Error(YOKE_E_OOM, text);
+    others.reserve(count);
+    struct Threads : std::vector<std::thread> {
+        ~Threads()
+        {
+            for (std::thread &each : *this) each.join();
+        }
+    } threads;
+    threads.reserve(count);
+    for (int32_t rank = 1; rank < members.size(); ++rank) {
+        std::packaged_task<Ref<Group>()> task([make, rank] { return make(rank); });
+        others.push_back(task.get_future());
+        std::thread thread;
+        const std::string why = start_thread(thread, std::move(task));
+        if (!why.empty()) {
+            const std::string text = format(
+                "%s: the system gives no thread for rank %d of %d: %s; see ulimit -u, or ask for fewer ranks",
+                call, rank, members.size(), why.c_str());
+            members.store->abort(YOKE_E_OOM, text);  // or those that there are would wait for it
+            throw Error(YOKE_E_OOM, text);
+        }
+        threads.push_back(std::move(thread));
     }
     std::vector<Ref<Group>> groups{make(0)};
     for (std::future<Ref<Group>> &each : others) groups.push_back(each.get());
