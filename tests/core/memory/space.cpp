@@ -162,7 +162,7 @@ TEST_F(AddressSpace, OfSeveralHolesTheOneIsFilledThatWantsTheLeastMemory)
 {
     space.add(kBase, 64 * kUnit, true);
     std::vector<Block *> blocks;
-    for (const uint64_t units : {1, 2, 1, 5, 1}) blocks.push_back(grow(units * kUnit));
+    for (const uint64_t units : {1, 3, 1, 6, 1}) blocks.push_back(grow(units * kUnit));
     const auto make_hole = [&](Block *block, uint64_t address, uint64_t units) {
         space.give(block);
         EXPECT_TRUE(space.reserve());
@@ -170,11 +170,11 @@ TEST_F(AddressSpace, OfSeveralHolesTheOneIsFilledThatWantsTheLeastMemory)
         for (uint64_t at = 0; at < cut->size; at += kUnit) backed.erase(cut->address + at);
         space.make_hole(cut);
     };
-    make_hole(blocks[1], blocks[1]->address, 2);
-    make_hole(blocks[3], blocks[3]->address + 2 * kUnit, 3);
+    make_hole(blocks[1], blocks[1]->address, 3);
+    make_hole(blocks[3], blocks[3]->address + 2 * kUnit, 4);
     walk();
     Block *const block = grow(3 * kUnit);
-    EXPECT_EQ(block->address, kBase + 4 * kUnit)
+    EXPECT_EQ(block->address, kBase + 5 * kUnit)
         << "two units are free in front of the second hole";
     EXPECT_EQ(backed.size(), 6u);
     walk();
