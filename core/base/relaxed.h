@@ -19,7 +19,7 @@ public:
     }
     operator T() const noexcept { return load(); }
 
-    // Sets the number to `next` if it is `known`, in the order of all such changes; returns whether it was.
+    // Sets the number to `next` if it is `known`; returns whether it was. Of threads that try at once, one succeeds.
     bool exchange_if(T known, T next) noexcept
     {
         return value_.compare_exchange_strong(known, next);

@@ -24,7 +24,7 @@ std::string start_thread(std::thread &thread, F run)
     }
 }
 
-// The same for a thread that nobody waits for.
+// Starts a thread likewise, for which nobody waits.
 template <class F>
 std::string start_detached_thread(F run)
 {

@@ -18,7 +18,7 @@ enum class Refused { kCollective, kMessage, kBarrier, kShrink };
 inline constexpr const char *kRefusedKeys[] = {"refused", "refused_message", "refused_barrier",
                                                "refused_shrink"};
 
-// What a rank was doing: a call, and the line of the script that made it where that is known.
+// A rank's call, and the line of the script that made the call where the line is known.
 struct Doing {
     yoke_comm_signature signature{};
     std::string line;   // "train.py:17 (step)"; "" where nobody tells
@@ -28,13 +28,13 @@ struct Doing {
     std::string before = {};  // of a coalesce: a later call of it, which the other rank made first
 };
 
-// Of a fault that an engine told: names the culprit and both calls.
+// Returns the cause of a fault that an engine told: names the culprit and both calls.
 Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
                const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks);
 // "recv of 4 float32 from rank 1 at train.py:17".
 std::string told_as(const Doing &doing);
 
-// What a rank tells the others when its deadline passes.
+// Message of a rank to the others when its deadline passes.
 struct Missing {
     int32_t rank = -1;  // whom it misses; -1 where it cannot tell
     std::string call;   // in which
@@ -42,7 +42,7 @@ struct Missing {
     std::string encode() const { return std::to_string(rank) + " " + cut(call); }
     static Missing decode(std::string_view text);
 };
-// Of a deadline one of these ranks is to blame; none where all came to the call. Those that wait for each other, each
+// Ranks of which one is to blame for a deadline; none where all came to the call. Ranks that wait for each other, each
 // for the next one, have the call in which each waits.
 struct Suspects {
     std::vector<int32_t> ranks;
@@ -51,13 +51,15 @@ struct Suspects {
 };
 Cause cause_of_lateness(const Doing &doing, const Suspects &suspects,
                         const std::vector<Arrival> &ranks);
-// Of a rank that let the group go while others were in a call, or came to one; `why` is its ending(), or "".
+// Returns the cause for a rank that let the group go while others were in a call, or came to one; `why` is its
+// ending(), or "".
 Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why);
-// Of a rank that has died, or given the group up, which nobody can tell any more: the rank that keeps the table is
-// gone.
+// Returns the cause for a rank that has died or has given the group up. Nobody can tell which of the two, since the
+// rank that keeps the table is gone.
 Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
                        const Arrival &other);
-// Of a rank that ended, fell silent, or left the group without a call: `what` is "died: its connection ended".
+// Returns the cause for a rank that ended, fell silent, or left the group without a call: `what` is "died: its
+// connection ended".
 Cause cause_of_loss(const Arrival &lost, const std::string &what);
 
 }  // namespace yoke

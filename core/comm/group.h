@@ -358,7 +358,7 @@ private:
 // seconds.
 void leave_living_groups() noexcept;
 void leave_living_group(const std::weak_ptr<GroupLink> &link, Deadline deadline);
-// Of a group that leave_living_groups is to know.
+// Makes a group known to leave_living_groups.
 void note_living(const std::shared_ptr<GroupLink> &link);
 
 }  // namespace yoke

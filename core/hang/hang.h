@@ -61,8 +61,8 @@ std::optional<bool> runs_here(const Arrival &rank);
 // A report for each group. The dumps are to outlive it.
 std::vector<GroupReport> find_hangs(const std::vector<Dump> &dumps, const IsRunning &is_running);
 
-// What yoke_comm_hang gives, of files and folders. Raises YOKE_E_VALUE where there is no path, and YOKE_E_IO where no
-// dump can be read.
+// Returns the report of yoke_comm_hang on files and folders. Raises YOKE_E_VALUE where there is no path, and YOKE_E_IO
+// where no dump can be read.
 Ref<State> hang_report(const std::vector<std::string> &paths, const char *call);
 
 }  // namespace yoke

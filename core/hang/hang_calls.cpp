@@ -19,8 +19,8 @@ CallKey key_of(const DumpedCall &each, const Dump &dump)
     return key;
 }
 
-// What fails in a group that has not failed has failed for its caller alone. What began behind the failure was never
-// under way.
+// If a call fails in a group that has not failed, it has failed for its caller alone. Calls that began behind it were
+// never under way.
 Standing standing_of(const CallRecord &call, const Dump &dump)
 {
     if (call.state == CallRecord::kQueued) return Standing::kQueued;
@@ -151,7 +151,7 @@ public:
     bool has(int32_t rank) const { return is_left_[static_cast<size_t>(rank)]; }
     // Takes a rank out, and those that then wait for none that is left.
     void leave(int32_t rank);
-    // Whom one of them waits for.
+    // Returns a rank that `rank` waits for.
     int32_t next(int32_t rank) const;
 
 private:

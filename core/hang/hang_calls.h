@@ -18,7 +18,7 @@ struct CallKey {
 
 enum class Standing : uint8_t { kNoDump, kNeverCame, kQueued, kIn, kDone };
 
-// What a rank has dumped, by call.
+// Calls that a rank has dumped.
 class RankCalls {
 public:
     RankCalls() = default;  // of one that was not dumped
@@ -60,7 +60,7 @@ struct StuckCall {
 };
 std::vector<StuckCall> stuck_calls(const std::vector<RankCalls> &ranks);
 
-// Whom ranks wait for, and where that leads.
+// Chains of ranks that wait for one another.
 class Waits {
 public:
     Waits(const std::vector<RankCalls> &ranks, const std::vector<StuckCall> &calls);

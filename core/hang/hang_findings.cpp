@@ -1,4 +1,4 @@
-// What is found in the calls of a group, as sentences for people.
+// Findings in the calls of a group, as sentences for people.
 #include "core/base/error.h"
 #include "core/comm/collective.h"
 #include "core/hang/hang_calls.h"

@@ -4,7 +4,7 @@ Of the product's C and C++:
 - A folder has few units; a header and its source are one. Folders that hold one family a file stand in FAMILIES.
 - A class that a header declares has its functions in one source, and few of them. Functions that it names its friends
   count; what is deleted or made by default does not.
-- A type with a mutex has few other fields. Those of structs that it holds or owns count, unless these have a mutex.
+- A type with a mutex has few other fields. Those of its nested structs that it holds or owns count, unless these have a mutex.
 - A folder of core with more than README_FROM units has a README.md, which lists its headers, all and no others.
 - Headers of one folder name no two types alike: the linker would take either for both.
 - One idea has one name: no word of RETIRED, few functions that mean "this group failed", no thread of core that is not
@@ -32,7 +32,7 @@ OPS_FAMILIES = {f"core/ops/{name}" for name in (
     "reduce scalar scaled_mm shape softmax sort window").split()}
 RETIRED = re.compile(r"Hall|(?<!Virtualization)Guest|Comer|Reunion|Meeting|Arrival|(?<![a-z])(?:hall|comer|reunion|meeting|arrival)(?![a-z])")
 FAILED = re.compile(r"(?:\w+_)?(?:fail|failed|lose|cause|agreed)(?:_\w+)?")
-# Refusals of what a caller gave, before there is a group; those who compare how far ranks are; a call's own answer.
+# Refusals of what a caller gave, before there is a group.
 OTHER_FAILURES = set("fail_init fail_list fail_short fail_to_listen fail_unreached fail_url fail_without_network has_default_failed or_fail".split())
 FAILED_FOLDERS = ("core/comm/", "core/parallel/", "core/rendezvous/")
 STARTS_THREADS = "core/base/start_thread"

@@ -1,4 +1,5 @@
 """What a trip goes through: each scene gives a call, which was made before where it can be made twice."""
+import atexit
 import os
 import sys
 import tempfile
@@ -14,7 +15,9 @@ def softmax():
 
 
 def save():
-    manager = yoke.CheckpointManager(tempfile.mkdtemp())
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    manager = yoke.CheckpointManager(folder.name)
     states = {"model": yoke.nn.Linear(4, 5).state_dict()}
     manager.save(1, states)
     return lambda: manager.save(2, states)

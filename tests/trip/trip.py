@@ -24,8 +24,8 @@ class Recorder:
     """Where a call goes: functions of libraries by address, those of the package by their code."""
 
     def __init__(self):
-        self.library = ctypes.CDLL(None)
-        self.library.trip_entry.restype = ctypes.c_size_t
+        self.preloaded = ctypes.CDLL(None)
+        self.preloaded.trip_entry.restype = ctypes.c_size_t
         self.codes, self.numbers = [], {}
 
     def on_event(self, frame, event, _):
@@ -34,23 +34,23 @@ class Recorder:
         if frame.f_code not in self.numbers:
             self.numbers[frame.f_code] = len(self.codes)
             self.codes.append(frame.f_code)
-        self.library.trip_note(ctypes.c_size_t(self.numbers[frame.f_code]))
+        self.preloaded.trip_note(ctypes.c_size_t(self.numbers[frame.f_code]))
 
     def record(self, call):
-        """[(file, line)] or [(file, (first line, last line), name)] of the functions, in the order of their first entries."""
+        """[(file, first line, last line or None, name)] of the functions, in the order of their first entries."""
         sys.setprofile(self.on_event)
-        self.library.trip_begin()
+        self.preloaded.trip_begin()
         try:
             call()
         finally:
-            count = self.library.trip_end()
+            count = self.preloaded.trip_end()
             sys.setprofile(None)
-        entries = [self.library.trip_entry(ctypes.c_size_t(i)) for i in range(count)]
+        entries = [self.preloaded.trip_entry(ctypes.c_size_t(i)) for i in range(count)]
         places = symbols([entry for entry in entries if entry > len(self.codes)])
         return [place for place in (places.get(entry) or self.python(entry) for entry in entries) if place]
 
     def python(self, number):
-        """Of a function of the package, by the number that it was noted with; None for one of no library."""
+        """Returns the place of a function of the package by its number; None for a number that is an address."""
         if number > len(self.codes):
             return None
         code = self.codes[number - 1]
@@ -148,13 +148,11 @@ def start(build, scene):
     command = [sys.executable, __file__, build, scene]
     if scene == "shrink":
         command = [f"{build}/bin/yoke", "run", "-n", "3", "--", *command]
-    subprocess.run(command, env=os.environ | {"LD_PRELOAD": recorder}, check=True)
+    return subprocess.run(command, env=os.environ | {"LD_PRELOAD": recorder}).returncode
 
 
 def go_through(scene):
     import scenes
-    if scene not in scenes.SCENES:
-        sys.exit(f"no scene {scene}; there are {', '.join(scenes.SCENES)}")
     recorder = Recorder()
     figures = tell(recorder.record(scenes.SCENES[scene]()))
     before = json.loads(BASELINE.read_text())[scene]
@@ -165,8 +163,12 @@ def go_through(scene):
 def main(build, *scenes):
     if hasattr(ctypes.CDLL(None), "trip_begin"):
         return go_through(*scenes)
+    known = json.loads(BASELINE.read_text())
     for scene in scenes:
-        start(build, scene)
+        if scene not in known:
+            sys.exit(f"no scene {scene}; there are {', '.join(known)}")
+        if status := start(build, scene):
+            sys.exit(status)
 
 
 if __name__ == "__main__":
