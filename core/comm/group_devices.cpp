@@ -41,7 +41,7 @@ void Group::end_staged(Pending &pending)
 {
     Staged &staged = *pending.call.staged;
     try {
-        staged.bring_back(pending.call.out, pending.call.name());
+        staged.bring_back(pending.call.out, pending.call.name(), std::move(pending.in_use));
         if (!pending.work.present()) staged.follow();
     } catch (const Error &error) {
         fail_alone(error.status(), error.what(), pending);

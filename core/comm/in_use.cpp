@@ -103,6 +103,16 @@ void InUse::end_written(const yoke_tensor &tensor, const void *order, const char
     if (!registry.live.empty()) carry(*tensor.storage, Footprint(tensor), order, before);
 }
 
+void InUse::note_own_write() noexcept
+{
+    if (!entry_) return;
+    const std::lock_guard lock(registry.mutex);
+    Entry &entry = **entry_;
+    if (entry.uses[1].storage) entry.uses[0].storage = nullptr;
+    Entry::Use &result = entry.uses[entry.uses[1].storage ? 1 : 0];
+    result.version.fetch_add(1, std::memory_order_relaxed);
+}
+
 // Where another call is about to write elsewhere in the storage it is that one's turn first.
 bool InUse::is_untouched(const Entry::Use &use)
 {

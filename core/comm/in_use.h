@@ -35,6 +35,11 @@ public:
     // The end, after a check, of a call of that order which has written the tensor.
     void end_written(const yoke_tensor &tensor, const void *order, const char *call) noexcept;
 
+    // Notes that the call has written its result, once, in the scope of a Writing. From here on `check` looks at the
+    // result alone. The version it expects is the one of the last check and one more, so a write by somebody else
+    // between that check and the Writing is found too.
+    void note_own_write() noexcept;
+
     // In its scope a call of that order writes the tensor, after its check, by what steps the version itself, once.
     class Writing {
     public:

@@ -3,7 +3,6 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/immortal.h"
-#include "core/comm/in_use.h"
 #include "core/device/inner_stream.h"
 #include "core/device/late.h"
 #include "core/ops/ops.h"
@@ -172,10 +171,10 @@ public:
     }
 
     // The result is on its way. Whoever writes the tensor before the work was waited for writes at the same time.
-    void note_result(const Tensor &out, const char *call, Ref<Fence> done)
+    void note_result(const Tensor &out, const char *call, Ref<Fence> done, InUse in_use)
     {
         out_ = out->storage;
-        in_use_ = InUse({}, out, nullptr);
+        in_use_ = std::move(in_use);
         call_ = call;
         done_ = std::move(done);
     }
@@ -281,7 +280,7 @@ bool Staged::wait_until_read(Deadline deadline, const std::function<bool()> &is_
     return !read_.present() || is_reached_by(*read_, deadline, is_over);
 }
 
-void Staged::bring_back(const Tensor &out, const char *call)
+void Staged::bring_back(const Tensor &out, const char *call, InUse in_use)
 {
     if (!out.present() || !uses_.out) return;
     const OnStream on(*stream_);
@@ -293,7 +292,8 @@ void Staged::bring_back(const Tensor &out, const char *call)
         transfer(*out, *out_, true);
         out->storage->note_written(call);
     }
-    tail_->note_result(out, call, fence_behind(device_, stream_->lane.id));
+    in_use.note_own_write();
+    tail_->note_result(out, call, fence_behind(device_, stream_->lane.id), std::move(in_use));
 }
 
 void Staged::follow()

@@ -7,6 +7,7 @@
 
 #include "core/base/deadline.h"
 #include "core/base/work.h"
+#include "core/comm/in_use.h"
 #include "core/tensor/tensor.h"
 
 #include <functional>
@@ -70,8 +71,9 @@ public:
     Device &device() const noexcept { return device_; }
     // Until `in` has come. False where the deadline passes before, or is_over is true.
     bool wait_until_read(Deadline deadline, const std::function<bool()> &is_over) const;
-    // Of the engine's result. Notes that the tensor was written.
-    void bring_back(const Tensor &out, const char *call);
+    // Copies the engine's result to the tensor, and notes that the tensor was written. Watches it by the call's
+    // `in_use` until the work was waited for.
+    void bring_back(const Tensor &out, const char *call, InUse in_use);
     // The calling thread's current stream comes behind that.
     void follow();
     // Of a call that has ended, once. For its work; a caller that waits is told of the failure.
