@@ -4,7 +4,7 @@
 #include "capi/src/structs.h"
 #include "core/base/config.h"
 #include "core/base/text.h"
-#include "core/ops/budget.h"
+#include "core/ops/recompute/budget.h"
 
 #include <cstring>
 

@@ -6,7 +6,7 @@
 #include "core/ops/graph.h"
 #include "core/ops/launch.h"
 #include "core/ops/ops.h"
-#include "core/ops/recompute.h"
+#include "core/ops/recompute/recompute.h"
 #include "core/ops/run.h"
 
 #include <unordered_map>

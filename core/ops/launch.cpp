@@ -1,9 +1,9 @@
 #include "core/ops/launch.h"
 
-#include "core/ops/budget_run.h"
 #include "core/ops/engines.h"
 #include "core/ops/graph.h"
-#include "core/ops/recompute.h"
+#include "core/ops/recompute/budget_run.h"
+#include "core/ops/recompute/recompute.h"
 #include "core/ops/scalar.h"
 #include "core/ops/tf32.h"
 #include "core/tensor/snapshot.h"

@@ -1,7 +1,7 @@
 // matmul.cpp: matrix products: shape rules and vjps.
 #include "core/base/config.h"
 #include "core/ops/family.h"
-#include "core/ops/remake.h"
+#include "core/ops/recompute/remake.h"
 
 namespace yoke {
 

@@ -4,7 +4,7 @@
 #include "core/base/pool.h"
 #include "core/ops/args.h"
 #include "core/ops/ops.h"
-#include "core/ops/replay.h"
+#include "core/ops/recompute/replay.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include "core/autograd/node.h"
 #include "core/base/read_gate.h"
 #include "core/ops/op_def.h"
-#include "core/ops/recompute.h"
+#include "core/ops/recompute/recompute.h"
 
 namespace yoke {
 

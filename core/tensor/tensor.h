@@ -18,8 +18,8 @@
 
 namespace yoke {
 
-// Where a storage has its values from, for those who may have them made again (core/ops/recompute.h). It outlives the
-// memory, and goes on knowing which version that was at.
+// Where a storage has its values from, for those who may have them made again (core/ops/recompute/recompute.h). It
+// outlives the memory, and goes on knowing which version that was at.
 class Origin : public RefCounted {
 public:
     std::atomic<uint32_t> version{0};

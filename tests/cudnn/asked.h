@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "kernels/cuda/host/cudnn.h"
-#include "kernels/cuda/host/cudnn_plans.h"
+#include "kernels/cuda/host/cudnn/cudnn.h"
+#include "kernels/cuda/host/cudnn/plans.h"
 #include "tests/cudnn/devices.h"
 
 namespace yoke::cuda {

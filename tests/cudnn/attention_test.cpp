@@ -1,6 +1,6 @@
 // The real cuDNN's verdict on graphs of attention, card by card. Its engines are compiled when a plan is made, so that
 // few are asked for.
-#include "kernels/cuda/host/cudnn_attention_graph.h"
+#include "kernels/cuda/host/cudnn/attention_graph.h"
 #include "tests/cudnn/asked.h"
 
 namespace yoke::cuda {

@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "kernels/cuda/host/cudnn_attention_graph.h"
+#include "kernels/cuda/host/cudnn/attention_graph.h"
 
 namespace yoke::cuda {
 

@@ -1,6 +1,6 @@
 // The real cuDNN's verdict on graphs of convolutions, card by card.
-#include "kernels/cuda/host/cudnn_conv_graph.h"
-#include "kernels/cuda/host/cudnn_winner.h"
+#include "kernels/cuda/host/cudnn/conv_graph.h"
+#include "kernels/cuda/host/cudnn/winner.h"
 #include "tests/cudnn/asked.h"
 #include "tests/cudnn/host.h"
 

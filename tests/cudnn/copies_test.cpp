@@ -1,8 +1,8 @@
 // Which copy of cuDNN serves, and what is said of those that do not.
 #include <dlfcn.h>
 
-#include "kernels/cuda/host/cudnn.h"
-#include "kernels/cuda/host/cudnn_library.h"
+#include "kernels/cuda/host/cudnn/cudnn.h"
+#include "kernels/cuda/host/cudnn/library.h"
 #include "tests/core/fresh_process.h"
 #include "tests/cudnn/host.h"
 

@@ -43,7 +43,7 @@ BOUNDS = {"units of a folder": 40, "sources of a class": 1, "functions of a clas
 # What is above: each may only come down, and leaves this table when it meets its bound.
 ABOVE = {
     "units of a folder": {
-        "bindings/python/src": 47, "kernels/cuda/host": 43},
+        "bindings/python/src": 47},
     "sources of a class": {
         "yoke::Group": 12, "yoke::Reducer": 9, "yoke::Scope": 3, "yoke::cpu::comm::Flow": 3, "yoke::BudgetRun": 2, "yoke::Call": 2,
         "yoke::CheckpointManager": 2, "yoke::SetIndex": 2, "yoke::Stored": 2, "yoke::StoredTensors": 2, "yoke::cli::Rounds": 2,

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "kernels/cuda/host/cublaslt.h"
-#include "kernels/cuda/host/cudnn.h"
+#include "kernels/cuda/host/cudnn/cudnn.h"
 #include "kernels/cuda/host/driver.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"

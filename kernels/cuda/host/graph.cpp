@@ -1,6 +1,6 @@
 // CUDA graphs: what a stream is given between begin and end, as one thing to launch.
 #include "kernels/cuda/host/cublaslt.h"
-#include "kernels/cuda/host/cudnn.h"
+#include "kernels/cuda/host/cudnn/cudnn.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/failures.h"
 #include "kernels/cuda/host/relaxed.h"

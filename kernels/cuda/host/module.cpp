@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/backend/ops.inc"
-#include "kernels/cuda/host/cudnn.h"
+#include "kernels/cuda/host/cudnn/cudnn.h"
 #include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/support.h"
 

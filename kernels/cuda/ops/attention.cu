@@ -1,7 +1,7 @@
 // Attention in tiles: a block of queries meets one block of keys after the other, and no matrix of scores is ever
 // stored (T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré, "FlashAttention", 2022). The kernel here takes every launch;
 // attention_mma.cuh has the one for halves, of the launches that it serves.
-#include "kernels/cuda/host/cudnn_attention.h"
+#include "kernels/cuda/host/cudnn/attention.h"
 #include "kernels/cuda/ops/attention_mma.cuh"
 #include "kernels/cuda/ops/copy_strided.cuh"
 

@@ -1,7 +1,7 @@
 // The gradients of attention, with probabilities computed anew from the rows' log-sum-exp: one kernel in which a block
 // of queries meets every block of keys gives dQ, another in which a block of keys meets every block of queries gives dK
 // and dV. Every sum has one owner, so that nothing depends on the order in which blocks run.
-#include "kernels/cuda/host/cudnn_attention.h"
+#include "kernels/cuda/host/cudnn/attention.h"
 #include "kernels/cuda/ops/attention_mma_backward.cuh"
 #include "kernels/cuda/ops/copy_strided.cuh"
 

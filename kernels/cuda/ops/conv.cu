@@ -1,6 +1,6 @@
 // Convolution and its gradients by own kernels: products of matrices whose elements are gathered as tiles are filled.
 #include "kernels/common/conv.h"
-#include "kernels/cuda/host/cudnn_conv.h"
+#include "kernels/cuda/host/cudnn/conv.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
 #include "kernels/cuda/ops/halves.cuh"
 #include "kernels/cuda/ops/tiles.cuh"

@@ -1,5 +1,5 @@
 // The search for plans of a memory budget, beside all plans that there are for small forwards.
-#include "core/ops/budget_plan.h"
+#include "core/ops/recompute/budget_plan.h"
 
 #include <gtest/gtest.h>
 

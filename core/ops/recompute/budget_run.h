@@ -1,0 +1,142 @@
+// budget_run.h: one forward under a memory budget (core/ops/recompute/budget.h), and the walk behind it.
+//
+// A scope whose policy is a budget hands its calls on to a row of scopes, the segments; a cut ends one and begins the
+// next. The run follows a plan as long as the same calls come; where none is known it cuts whenever more has been
+// dropped since the last cut than all cuts hold, which takes little memory. Either way it takes down what calls make
+// and read, and what memory and time they take.
+#pragma once
+
+#include "core/ops/recompute/budget_plan.h"
+#include "core/ops/recompute/budget_times.h"
+#include "core/ops/recompute/recompute.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace yoke {
+
+// A forward that is known, and what is done about it.
+struct KnownForward {
+    std::vector<uint64_t> marks;  // of each call, together with all before it
+    Profile profile;
+    BudgetPlan plan;
+    Outlook outlook;     // of the plan
+    int64_t plain = 0;   // the peak that is foreseen without a budget
+    int64_t limit = 0;   // bytes
+    int64_t missed = 0;  // by how much peaks were higher than foreseen, of earlier plans
+    int64_t excess = 0;  // and of this one
+    uint32_t plans = 0;  // that were made for it
+};
+using Known = std::shared_ptr<const KnownForward>;
+
+// What a step came to. Bytes are those beside what was there when forward began.
+struct StepFigures {
+    int64_t peak = 0, held = 0;
+    double seconds = 0;  // of making values again
+    uint32_t cuts = 0;
+};
+
+class BudgetRun final : public RefCounted {
+public:
+    // Follows the first of the known ones whose calls come.
+    explicit BudgetRun(std::vector<Known> known);
+
+    // ---- In forward ----
+    Scope &segment() const noexcept { return *segment_; }
+    // Around each launch of the scope. Operands from `fresh` on are results with memory of their own.
+    void begin_call(const yoke_launch &launch, Device &device, std::span<Storage *const> storages,
+                    size_t fresh);
+    void end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
+    // A node of the tape keeps it.
+    void note_saved(const Storage &storage);
+    // Each segment makes it again for itself.
+    void note_imported(const Storage &storage);
+    // Whether the results of the call that runs are held; and whether those, too, that follow cheaply from others.
+    bool holds() const noexcept { return holds_; }
+    bool holds_all() const noexcept { return holds_all_; }
+    // Before a call writes it, what earlier segments read of it is copied for them.
+    void keep_for_earlier(Storage &storage);
+    // An earlier segment that nobody needs any more.
+    void forget(const Scope &segment) noexcept;
+    void finish();
+    void abandon() noexcept;
+    bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
+
+    // ---- In backward, for Replays ----
+    // A walk looks for the first time at something that was dropped.
+    void arrive();
+    void depart();
+    void begin_node();
+    void end_node(uint64_t sequence);
+    void note_replay(double seconds);
+
+    // ---- Behind it ----
+    // Whether it was walked, and all was taken down.
+    bool is_known() const;
+    bool is_walked_now() const;
+    // The forward whose calls it made, to the last.
+    Known forward() const;
+    // Whether it kept to the plan of that one.
+    bool followed(const KnownForward &known) const { return plan_ == &known && !has_switched_; }
+    StepFigures figures() const;
+    // Puts down what was measured: as what the values do not explain, under the plan that this run had.
+    void put_profile(KnownForward &into) const;
+
+private:
+    struct Measured {
+        uint64_t sequence = 0;  // that the next node of the tape had
+        int64_t forward = 0, before_node = 0, in_node = 0;
+    };
+
+    void follow(uint64_t mark);
+    void choose(const yoke_launch &launch);
+    void cut();
+    void leave_earlier() noexcept;
+    Ref<Scope> make_segment();
+    template <class Work>
+    void take_down(Work work);
+    void add_call();
+    void add_cheap(const Storage &from, const Storage &to, bool is_held);
+    void add_reads(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
+    void add_result(const Storage &storage);
+    void note_crossing(uint32_t v);
+    void note_deaths();
+    uint32_t value_in(const Storage *storage) const;
+    uint32_t last_call() const { return static_cast<uint32_t>(profile_.calls.size()) - 1; }
+    uint32_t call_of(uint64_t sequence) const;
+    int64_t lap();
+    int64_t taken() const;
+
+    const uint64_t number_;  // never another run's
+    std::vector<Known> known_;
+    const KnownForward *plan_ = nullptr;  // that is followed; null: it learns
+    bool has_switched_ = false;           // from one plan to another
+    Ref<Scope> segment_;
+    std::mutex ended_mutex_;
+    std::vector<Scope *> ended_;  // the segments before, until forward ends
+    std::atomic<bool> is_open_{true};
+    bool holds_ = false, holds_all_ = false;
+    bool is_whole_ = true;  // false: there was no memory to take something down
+
+    mutable std::mutex mutex_;  // walks may run in several threads
+    Device *device_ = nullptr;
+    Profile profile_;
+    std::vector<Measured> measured_;
+    std::vector<uint64_t> marks_;
+    BudgetPlan done_;                   // what became of each call
+    std::vector<uint8_t> is_crossing_;  // by value: read behind a cut
+    std::vector<Ref<Value>> values_;    // while it learns
+    std::vector<uint32_t> alive_;       // of these
+    uint32_t segment_begin_ = 0;
+    int64_t base_ = 0, turn_ = 0, node_begin_ = 0, node_most_ = 0;
+    int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts
+    uint64_t end_ = 0;                    // the sequence number behind forward
+    uint32_t nodes_ = 0;                  // of it that were walked
+    uint32_t walks_ = 0;                  // that are under way
+    CallClock clock_;
+    StepFigures figures_;
+};
+
+}  // namespace yoke

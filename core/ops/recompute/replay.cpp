@@ -1,0 +1,314 @@
+#include "core/ops/recompute/replay.h"
+
+#include "core/base/error.h"
+#include "core/ops/graph.h"
+#include "core/ops/launch.h"
+#include "core/ops/launch_copy.h"
+#include "core/ops/recompute/parking.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace yoke {
+
+namespace {
+
+// The host's kernels use so many threads as they did in the first run: their results may depend on it.
+class SameThreads {
+public:
+    SameThreads() : before_(thread_state().threads) {}
+    ~SameThreads() { thread_state().threads = before_; }
+    SameThreads(const SameThreads &) = delete;
+    SameThreads &operator=(const SameThreads &) = delete;
+    static void set(int32_t threads) { thread_state().threads = threads; }
+
+private:
+    const int32_t before_;
+};
+
+// `memory` is a Storage, or the Origin that outlives one.
+template <class Memory>
+void check_unchanged(const Memory &memory, const char *writer, uint32_t version,
+                     const LoggedCall &call, size_t operand, const char *reader)
+{
+    const uint32_t now = memory.version.load(std::memory_order_relaxed);
+    if (now == version) return;
+    fail(
+        YOKE_E_STATE,
+        "backward of %s needs what a checkpoint scope dropped, and to make it again %s must read operand %zu as it was, but %s has changed that in place since (version %u, read at %u); change a clone() instead",
+        reader, public_name(call.named), operand, writer ? writer : "the host", now, version);
+}
+
+// Draws of a capture lie behind the base of a replay, which is known in that graph alone; others lie where they lie.
+bool is_placed(const LoggedCall &call, const char *reader)
+{
+    const bool is_elsewhere = call.graph != Graph::number_of_thread();
+    if (is_elsewhere && call.graph && offset_param(kOps[call.launch().op]) >= 0)
+        fail(
+            YOKE_E_STATE,
+            "backward of %s needs what a checkpoint scope dropped, and to make it again %s must draw as in the last replay of the graph in which it was captured; run backward in that capture, too",
+            reader, public_name(call.named));
+    return is_elsewhere;
+}
+
+}  // namespace
+
+// One pass over the calls of a scope.
+class Replays::Run {
+public:
+    Run(Replays &replays, Scope &scope, Item &wanted, const char *reader)
+        : replays_(replays), scope_(scope), reader_(reader), needs_(scope.find_needs(&wanted))
+    {
+    }
+    void run()
+    {
+        const SameThreads as_before;
+        for (LoggedCall *call : needs_.calls) launch(*call);
+    }
+    Ref<Storage> made(const Value &value) { return made_[&value]; }
+
+private:
+    void launch(LoggedCall &call);
+    Storage *read(const LoggedCall &call, size_t operand);
+    Storage *make(const LoggedCall &call, const Value &value);
+    void let_go(const LoggedCall &call);
+
+    Replays &replays_;
+    Scope &scope_;
+    const char *const reader_;
+    Needs needs_;
+    std::unordered_map<const Value *, Ref<Storage>> made_;
+    std::unordered_map<const Value *, Slot> requested_;
+    std::unordered_map<const Parked *, Ref<Storage>> returned_;
+};
+
+Storage *Replays::Run::make(const LoggedCall &call, const Value &value)
+{
+    Ref<Storage> &made = made_[&value];
+    made = Storage::allocate(call.device, value.bytes);
+    return made.get();
+}
+
+// The memory that an operand is in now.
+Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
+{
+    const Source &source = call.sources()[operand];
+    if (source.outside.present()) {
+        const Storage &outside = *source.outside;
+        check_unchanged(outside, outside.last_writer(), source.version, call, operand, reader_);
+        return source.outside.get();
+    }
+    if (source.parked.present()) {
+        check_unchanged(*source.origin, source.origin->last_writer.load(), source.version, call,
+                        operand, reader_);
+        return (returned_[source.parked.get()] = replays_.storage_of(source.parked)).get();
+    }
+    const Value &value = *source.value;
+    if (value.maker == call.position) return make(call, value);
+    if (const auto place = made_.find(&value); place != made_.end()) return place->second.get();
+    if (Item *item = scope_.find_item(value); item && item->is_kept()) {
+        if (Storage *held = item->held.get()) {  // which may be a copy of what the value was
+            check_unchanged(*held, held->last_writer(), value.known_version, call, operand,
+                            reader_);
+            return held;
+        }
+        check_unchanged(value, value.last_writer.load(), value.known_version, call, operand,
+                        reader_);
+        return (returned_[item->parked.get()] = replays_.storage_of(item->parked)).get();
+    }
+    const Slot slot = scope_.request(value);
+    return (made_[&value] = replays_.take(slot, reader_)).get();
+}
+
+void Replays::Run::launch(LoggedCall &call)
+{
+    const yoke_launch &recorded = call.launch();
+    const auto sources = call.sources();
+    ShortList<yoke_operand, 8> operands(sources.size());
+    ShortList<Storage *, 8> storages(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) {
+        yoke_operand &o = operands[i] = recorded.operands[i];
+        storages[i] = nullptr;
+        if (sources[i].value.present() || sources[i].outside.present() ||
+            sources[i].parked.present()) {
+            storages[i] = read(call, i);
+            char *first = static_cast<char *>(storages[i]->data);
+            o.data = first + reinterpret_cast<intptr_t>(o.data);
+            o.begin = first + reinterpret_cast<intptr_t>(o.begin);
+        } else {
+            o.data = o.flags & YOKE_OPERAND_SCALAR ? static_cast<void *>(&o.immediate) : &o;
+        }
+    }
+    if (recorded.op >= 0) {
+        yoke_launch again = recorded;
+        again.operands = operands.data();
+        again.stream = nullptr;
+        again.random_base = nullptr;
+        SameThreads::set(call.threads);
+        issue(kOps[again.op], again, call.device, {storages.data(), storages.size()},
+              is_placed(call, reader_));
+    }
+    let_go(call);
+}
+
+// What nobody will read any more goes.
+void Replays::Run::let_go(const LoggedCall &call)
+{
+    for (const Source &source : call.sources()) {
+        if (!source.value.present() || source.value->maker == call.position) continue;
+        const auto use = needs_.uses.find(source.value.get());
+        if (use != needs_.uses.end() && --use->second == 0) made_.erase(source.value.get());
+    }
+    // A result that nothing needs, of a call that makes others too.
+    for (const Source &source : call.sources())
+        if (source.value.present() && source.value->maker == call.position &&
+            !needs_.uses.contains(source.value.get()))
+            made_.erase(source.value.get());
+}
+
+Replays::Replays()
+    : before_(std::exchange(thread_state().replays, this)),
+      aside_before_(std::exchange(thread_state().scope_aside,
+                                  quiet_.before() ? quiet_.before() : thread_state().scope_aside))
+{
+}
+
+Replays::~Replays()
+{
+    thread_state().replays = before_;
+    thread_state().scope_aside = aside_before_;
+    if (run_.present()) run_->depart();
+}
+
+Replays &Replays::of_thread()
+{
+    return *thread_state().replays;
+}
+
+void Replays::make(Scope &scope, Item &wanted, const char *reader)
+{
+    const bool is_open = scope.is_open() || (scope.run() && scope.run()->is_open());
+    if (is_open && !scope.is_at_hand())
+        fail(
+            YOKE_E_STATE,
+            "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
+            reader);
+    begin(scope);
+    Run run(*this, scope, wanted, reader);
+    const auto start = std::chrono::steady_clock::now();
+    run.run();
+    if (run_.present())
+        run_->note_replay(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    Replay &replay = replays_.at(&scope);
+    scope.each_item([&](Item &item) {
+        const uint32_t holders = item.holders.load(std::memory_order_relaxed);
+        if ((!holders && &item != &wanted) || item.is_kept()) return;
+        Ref<Storage> storage = run.made(*item.value);
+        if (storage.present()) replay.made[&item] = {std::move(storage), std::max(holders, 1u)};
+    });
+}
+
+Ref<Storage> Replays::take(const Slot &slot, const char *reader)
+{
+    Item &item = slot.item();
+    Scope &scope = slot.scope();
+    if (BudgetRun *run = scope.run(); run && run != run_.get()) [[unlikely]]
+        watch(*run);
+    if (item.held.present()) return item.held;
+    if (item.parked.present()) return take_parked(scope, item);
+    const auto is_made = [&] {
+        const auto replay = replays_.find(&scope);
+        return replay != replays_.end() && replay->second.made.contains(&item);
+    };
+    if (!is_made()) make(scope, item, reader);
+    Replay &replay = replays_.at(&scope);
+    const auto place = replay.made.find(&item);
+    if (place == replay.made.end())
+        fail(
+            YOKE_E_STATE,
+            "backward of %s needs what a checkpoint scope dropped, and when the scope closed there was no memory to keep how that is made; run the forward once more",
+            reader);
+    Ref<Storage> storage = place->second.storage;
+    if (--place->second.left == 0) replay.made.erase(place);
+    end_if_done(scope);
+    return storage;
+}
+
+// ---- What waits in the host's memory --------------------------------------------------------------------------
+
+// A scope is looked at for the first time: what it has parked begins to come back, and what the one before it has.
+Replays::Replay &Replays::begin(Scope &scope)
+{
+    const auto [place, is_new] = replays_.try_emplace(&scope);
+    Replay &replay = place->second;
+    if (!is_new) return replay;
+    replay.scope = Ref<Scope>::share(&scope);
+    scope.each_item([&](const Item &item) {
+        if (item.parked.present()) replay.parked += item.holders.load(std::memory_order_relaxed);
+    });
+    scope.each_parked([&](const Ref<Parked> &parked) {
+        replay.brought.push_back(parked);
+        bring_back(parked);
+    });
+    if (!scope.parking().present()) return replay;
+    Ref<Parking> earlier = scope.parking()->earlier();
+    while (earlier.present() && earlier->parked().empty()) earlier = earlier->earlier();
+    if (earlier.present())
+        for (const Ref<Parked> &parked : earlier->parked()) bring_back(parked);
+    return replay;
+}
+
+void Replays::bring_back(const Ref<Parked> &parked)
+{
+    const auto [place, is_new] = returning_.try_emplace(parked.get());
+    if (is_new) place->second = {parked, parked->bring_back()};
+}
+
+Ref<Storage> Replays::storage_of(const Ref<Parked> &parked)
+{
+    bring_back(parked);
+    Parked::Return &back = returning_.at(parked.get()).back;
+    Parked::wait_for(back);
+    return back.storage;
+}
+
+Ref<Storage> Replays::take_parked(Scope &scope, Item &item)
+{
+    Replay &replay = begin(scope);
+    Ref<Storage> storage = storage_of(item.parked);
+    if (replay.parked) --replay.parked;
+    end_if_done(scope);
+    return storage;
+}
+
+// All that the walk takes of a scope has been taken.
+void Replays::end_if_done(Scope &scope)
+{
+    const auto place = replays_.find(&scope);
+    if (place == replays_.end() || !place->second.made.empty() || place->second.parked) return;
+    for (const Ref<Parked> &parked : place->second.brought) returning_.erase(parked.get());
+    replays_.erase(place);
+}
+
+// ---- For memory budgets ---------------------------------------------------------------------------------------
+
+void Replays::watch(BudgetRun &run)
+{
+    if (run_.present()) run_->depart();
+    run.arrive();
+    run_ = Ref<BudgetRun>::share(&run);
+    watches = true;
+}
+
+void Replays::begin_node(const Node &node)
+{
+    if (!node.is_leaf()) run_->begin_node();
+}
+
+void Replays::end_node(const Node &node)
+{
+    if (!node.is_leaf()) run_->end_node(node.sequence);
+}
+
+}  // namespace yoke

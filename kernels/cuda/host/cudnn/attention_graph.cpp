@@ -1,0 +1,179 @@
+#include "kernels/cuda/host/cudnn/attention_graph.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+using Node = Graph::Node;
+using Name = AttentionName;
+
+// The tensors of a graph, and steps that both graphs have.
+class Attention {
+public:
+    Attention(Graph &graph, const AttentionShape &shape)
+        : g(graph),
+          s(shape),
+          type(cudnn_type(shape.dtype)),
+          query(heads(Name::kQuery, s.query, s.heads, s.queries, s.width)),
+          key_across(across(Name::kKey, s.key, s.keys, s.width)),
+          statistics(g.tensor(CUDNN_DATA_FLOAT, rows(), Name::kStatistics, s.statistics_alignment)),
+          scale(g.number(Name::kScale))
+    {
+    }
+
+    CudnnShape dense(int64_t count, int64_t length, int64_t width) const
+    {
+        return {{s.batch, count, length, width},
+                {count * length * width, length * width, width, 1}};
+    }
+    CudnnShape scores() const { return dense(s.heads, s.queries, s.keys); }
+    CudnnShape rows() const { return dense(s.heads, s.queries, 1); }
+
+    Node heads(int64_t name, const HeadStrides &strides, int64_t count, int64_t length,
+               int64_t width)
+    {
+        return g.tensor(
+            type, {{s.batch, count, length, width}, {strides.batch, strides.head, strides.row, 1}},
+            name, 16);
+    }
+    // Of key or value, with the last two axes exchanged.
+    Node across(int64_t name, const HeadStrides &strides, int64_t length, int64_t width)
+    {
+        return g.tensor(
+            type,
+            {{s.batch, s.key_heads, width, length}, {strides.batch, strides.head, 1, strides.row}},
+            name, 16);
+    }
+    Node between(const CudnnShape &shape) { return g.between(CUDNN_DATA_FLOAT, shape); }
+
+    Node apply(cudnnPointwiseMode_t mode, Node x, Node b, const CudnnShape &shape)
+    {
+        const Node y = between(shape);
+        g.pointwise(mode, x, b, y);
+        return y;
+    }
+    Node reduce(cudnnReduceTensorOp_t op, Node x)
+    {
+        const Node y = between(rows());
+        g.reduce(op, x, y);
+        return y;
+    }
+    Node multiply(Node a, Node b, const CudnnShape &shape)
+    {
+        const Node y = between(shape);
+        g.matmul(a, b, y);
+        return y;
+    }
+    Node scaled_scores()
+    {
+        return apply(CUDNN_POINTWISE_MUL, multiply(query, key_across, scores()), scale, scores());
+    }
+    Node mask(Node x);
+    // Scores, as the left operand of a product, with the last two axes exchanged.
+    Node transposed_scores(Node x);
+    void sum_over_sharers(Node x, Node transposed, int64_t width, Node to);
+
+    Graph &g;
+    const AttentionShape &s;
+    const cudnnDataType_t type;
+    const Node query, key_across, statistics, scale;
+};
+
+Node Attention::mask(Node x)
+{
+    if (!s.causal) return x;
+    const Node row = g.between(CUDNN_DATA_INT32, scores()),
+               column = g.between(CUDNN_DATA_INT32, scores()),
+               allowed = g.between(CUDNN_DATA_BOOLEAN, scores()), masked = between(scores());
+    g.index(2, x, row);
+    g.index(3, x, column);
+    g.compare(CUDNN_POINTWISE_CMP_GE, row, column, allowed);
+    g.pointwise(CUDNN_POINTWISE_BINARY_SELECT, x, g.number(Name::kMasked), masked, allowed);
+    return masked;
+}
+
+Node Attention::transposed_scores(Node x)
+{
+    const int64_t all = s.queries * s.keys;
+    const Node y =
+        g.between(type, {{s.batch, s.heads, s.keys, s.queries}, {s.heads * all, all, 1, s.keys}});
+    g.reshape(x, y);
+    return y;
+}
+
+// The gradient of key or value: a product for each head of query, and their sum where heads are shared.
+void Attention::sum_over_sharers(Node x, Node transposed, int64_t width, Node to)
+{
+    if (s.heads == s.key_heads) return g.matmul(transposed, x, to);
+    const Node each = g.between(type, dense(s.heads, s.keys, width));
+    g.matmul(transposed, x, each);
+    g.reduce(CUDNN_REDUCE_TENSOR_ADD, each, to);
+}
+
+}  // namespace
+
+bool build_attention(Graph &graph, const AttentionShape &shape)
+{
+    Attention a(graph, shape);
+    const AttentionShape &s = shape;
+    const Node value = a.heads(Name::kValue, s.value, s.key_heads, s.keys, s.value_width),
+               result = a.heads(Name::kResult, s.result, s.heads, s.queries, s.value_width),
+               scores = a.mask(a.scaled_scores()), most = a.reduce(CUDNN_REDUCE_TENSOR_MAX, scores),
+               weights = a.apply(CUDNN_POINTWISE_EXP,
+                                 a.apply(CUDNN_POINTWISE_SUB, scores, most, a.scores()), nullptr,
+                                 a.scores()),
+               sum = a.reduce(CUDNN_REDUCE_TENSOR_ADD, weights),
+               log = a.apply(CUDNN_POINTWISE_LOG, sum, nullptr, a.rows()),
+               probabilities = graph.between(a.type, a.scores());
+    graph.pointwise(CUDNN_POINTWISE_ADD, most, log, a.statistics);
+    graph.pointwise(CUDNN_POINTWISE_DIV, weights, sum, probabilities);
+    graph.matmul(probabilities, value, result);
+    return graph.finish();
+}
+
+bool build_attention_backward(Graph &graph, const AttentionShape &shape, bool deterministic)
+{
+    Attention a(graph, shape);
+    const AttentionShape &s = shape;
+    const CudnnShape by_score = a.scores(), by_query = a.dense(s.heads, s.queries, s.value_width);
+    const Node value_across = a.across(Name::kValue, s.value, s.keys, s.value_width),
+               result = a.heads(Name::kResult, s.result, s.heads, s.queries, s.value_width),
+               gradient = a.heads(Name::kGradient, s.gradient, s.heads, s.queries, s.value_width),
+               row_sum = graph.tensor(CUDNN_DATA_FLOAT, a.rows(), Name::kRowSum, 16);
+    // Each row's result with its gradient. The product with 1, dropout's scale elsewhere, is part of the pattern.
+    graph.pointwise(
+        CUDNN_POINTWISE_MUL,
+        a.reduce(CUDNN_REDUCE_TENSOR_ADD, a.apply(CUDNN_POINTWISE_MUL, gradient, result, by_query)),
+        graph.number(Name::kOne), row_sum);
+    // The probabilities, from what the forward pass kept, and the gradient of value.
+    const Node shifted = a.apply(CUDNN_POINTWISE_SUB, a.scaled_scores(), a.statistics, by_score),
+               probabilities = a.apply(CUDNN_POINTWISE_EXP, a.mask(shifted), nullptr, by_score);
+    a.sum_over_sharers(
+        gradient, a.transposed_scores(probabilities), s.value_width,
+        a.heads(Name::kValueGradient, s.value_gradient, s.key_heads, s.keys, s.value_width));
+    // The gradient of scores, and of key.
+    const Node passed = a.apply(CUDNN_POINTWISE_SUB, a.multiply(gradient, value_across, by_score),
+                                row_sum, by_score),
+               scores = a.apply(CUDNN_POINTWISE_MUL,
+                                a.apply(CUDNN_POINTWISE_MUL, passed, probabilities, by_score),
+                                a.scale, by_score);
+    a.sum_over_sharers(a.query, a.transposed_scores(scores), s.width,
+                       a.heads(Name::kKeyGradient, s.key_gradient, s.key_heads, s.keys, s.width));
+    // The gradient of query.
+    const Node key = graph.between(a.type, {{s.batch, s.key_heads, s.keys, s.width},
+                                            {s.key.batch, s.key.head, s.key.row, 1}}),
+               query_gradient =
+                   a.heads(Name::kQueryGradient, s.query_gradient, s.heads, s.queries, s.width);
+    graph.reshape(a.key_across, key);
+    if (deterministic) {
+        graph.matmul(scores, key, query_gradient);
+        return graph.finish();
+    }
+    const Node sums = graph.tensor(CUDNN_DATA_FLOAT, a.dense(s.heads, s.queries, s.width),
+                                   Name::kAccumulator, 16);
+    graph.matmul(scores, key, sums);
+    graph.pointwise(CUDNN_POINTWISE_IDENTITY, sums, nullptr, query_gradient);
+    return graph.finish();
+}
+
+}  // namespace yoke::cuda

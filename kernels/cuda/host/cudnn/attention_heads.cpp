@@ -1,0 +1,219 @@
+#include "kernels/cuda/host/cudnn/attention_heads.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/backend/ops.inc"
+#include "kernels/common/attention_call.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+static_assert(std::size(kAttentionPlaces) == kMostAttentionPlaces);
+
+constexpr int64_t kAligned = 8;  // elements of 16 bytes
+
+// An axis of heads: how far apart its neighbours are in each operand, in elements.
+struct Axis {
+    int64_t size = 1;
+    int64_t strides[kMostAttentionPlaces] = {};
+};
+
+class Reader {
+public:
+    Reader(const yoke_launch *launch, AttentionHeads &heads) : launch_(launch), heads_(heads) {}
+    bool read();
+
+private:
+    const yoke_operand &operand(int place) const
+    {
+        const AttentionPlace &p = kAttentionPlaces[place];
+        return launch_->operands[heads_.backward ? p.backward : p.forward];
+    }
+    bool is_taken() const;
+    void read_sizes();
+    void read_axes();
+    bool continues(const Axis &outer, const Axis &inner, bool with_keys) const;
+    bool is_shared(const Axis &axis) const { return axis.strides[1] == 0 && axis.strides[2] == 0; }
+    bool fold();
+    bool read_strides(int place);
+
+    const yoke_launch *launch_;
+    AttentionHeads &heads_;
+    Axis axes_[YOKE_MAX_NDIM];  // of more than one head, the outermost first
+    int count_ = 0;
+    Axis batch_, keys_, sharers_;      // what they are folded to
+    int64_t dense_[2][YOKE_MAX_NDIM];  // of keys and values that are copied
+};
+
+bool Reader::is_taken() const
+{
+    const yoke_operand *o = launch_->operands;
+    const int first = heads_.backward ? 1 : 0;  // query
+    const kernels::AttentionParams params(launch_->params);
+    const auto width = [&](int i) { return o[first + i].shape[o[first + i].ndim - 1]; };
+    return (o[first].dtype == YOKE_F16 || o[first].dtype == YOKE_BF16) && params.dropout == 0 &&
+           !kernels::is_present(o[first + 3]) && o[first].numel && o[first + 1].numel &&
+           o[first + 2].numel && width(0) % kAligned == 0 && width(2) % kAligned == 0;
+}
+
+void Reader::read_sizes()
+{
+    const yoke_operand *o = launch_->operands + (heads_.backward ? 1 : 0);
+    const kernels::AttentionSizes sizes(o[0], o[1], o[2]);
+    const kernels::AttentionParams params(launch_->params);
+    AttentionShape &s = heads_.shape;
+    s.dtype = o[0].dtype;
+    s.queries = sizes.queries;
+    s.keys = sizes.keys;
+    s.width = sizes.width;
+    s.value_width = sizes.value_width;
+    s.causal = params.causal;
+    heads_.scale = static_cast<float>(params.scale);
+    heads_.statistics = static_cast<char *>(launch_->operands[heads_.backward ? 6 : 5].data);
+    for (int i = 0; i < heads_.count(); ++i) heads_.data[i] = static_cast<char *>(operand(i).data);
+}
+
+void Reader::read_axes()
+{
+    const yoke_operand &query = operand(0);
+    const int last = query.ndim - 2;
+    const auto is_spread = [&](int place) {
+        const yoke_operand &o = operand(place);
+        bool found = false;
+        for (int axis = 0; axis < o.ndim; ++axis)
+            found = found || (o.strides[axis] == 0 && o.shape[axis] > 1);
+        return found;
+    };
+    heads_.copies_keys = heads_.backward && (is_spread(1) || is_spread(2));
+    if (heads_.copies_keys)
+        for (const int place : {1, 2}) dense_strides(operand(place), dense_[place - 1]);
+    for (int axis = 0; axis < last; ++axis) {
+        if (query.shape[axis] == 1) continue;
+        Axis &made = axes_[count_++];
+        made.size = query.shape[axis];
+        for (int i = 0; i < heads_.count(); ++i)
+            made.strides[i] = heads_.copies_keys && (i == 1 || i == 2) ? dense_[i - 1][axis]
+                                                                       : operand(i).strides[axis];
+    }
+}
+
+bool Reader::continues(const Axis &outer, const Axis &inner, bool with_keys) const
+{
+    for (int i = 0; i < heads_.count(); ++i)
+        if ((with_keys || !kAttentionPlaces[i].is_of_keys) &&
+            outer.strides[i] != inner.size * inner.strides[i])
+            return false;
+    return true;
+}
+
+// Axes as a batch of heads, those of query being those of keys times sharers.
+bool Reader::fold()
+{
+    if (count_ && is_shared(axes_[count_ - 1])) sharers_ = axes_[--count_];
+    if (count_) keys_ = axes_[--count_];
+    for (; count_ > 1 && sharers_.size == 1 && continues(axes_[count_ - 1], keys_, true); --count_)
+        keys_.size *= axes_[count_ - 1].size;
+    if (sharers_.size > 1 && keys_.size > 1 && !continues(keys_, sharers_, false)) {
+        if (count_) return false;
+        std::swap(batch_, keys_);
+    }
+    while (count_) {
+        const Axis &outer = axes_[--count_];
+        if (batch_.size == 1)
+            batch_ = outer;
+        else if (continues(outer, batch_, true))
+            batch_.size *= outer.size;
+        else
+            return false;
+    }
+    heads_.shape.batch = batch_.size;
+    heads_.shape.key_heads = keys_.size;
+    heads_.shape.heads = keys_.size * sharers_.size;
+    return true;
+}
+
+bool Reader::read_strides(int place)
+{
+    const AttentionPlace &p = kAttentionPlaces[place];
+    const AttentionShape &s = heads_.shape;
+    const yoke_operand &o = operand(place);
+    const int64_t width = p.is_of_values ? s.value_width : s.width, rows = o.shape[o.ndim - 2],
+                  heads = p.is_of_keys ? s.key_heads : s.heads;
+    const bool copied = heads_.copies_keys && (place == 1 || place == 2);
+    HeadStrides &to = heads_.shape.*p.strides;
+    to.row = rows == 1 || copied ? width : o.strides[o.ndim - 2];
+    to.head = heads == 1                           ? rows * to.row
+              : p.is_of_keys || sharers_.size == 1 ? keys_.strides[place]
+                                                   : sharers_.strides[place];
+    to.batch = s.batch == 1 ? heads * to.head : batch_.strides[place];
+    const auto is_fine = [](int64_t stride) { return stride > 0 && stride % kAligned == 0; };
+    return (copied || o.strides[o.ndim - 1] == 1) && is_fine(to.row) && is_fine(to.head) &&
+           is_fine(to.batch) && (copied || reinterpret_cast<uintptr_t>(o.data) % 16 == 0);
+}
+
+bool Reader::read()
+{
+    if (!is_taken()) return false;
+    read_sizes();
+    read_axes();
+    if (!fold()) return false;
+    for (int i = 0; i < heads_.count(); ++i)
+        if (!read_strides(i)) return false;
+    heads_.shape.statistics_alignment = alignment_of(heads_.statistics);
+    return true;
+}
+
+}  // namespace
+
+void dense_strides(const yoke_operand &like, int64_t *strides)
+{
+    int64_t step = 1;
+    for (int axis = like.ndim - 1; axis >= 0; --axis) {
+        strides[axis] = step;
+        step *= like.shape[axis];
+    }
+}
+
+bool AttentionHeads::read(const yoke_launch *launch)
+{
+    *this = {};
+    backward = launch->op == YOKE_OP__ATTENTION_BACKWARD;
+    deterministic = !(launch->flags & YOKE_LAUNCH_CUDNN_NONDETERMINISTIC);
+    return Reader(launch, *this).read();
+}
+
+int64_t AttentionHeads::reach() const
+{
+    int64_t most = 0;
+    for (int i = 0; i < count(); ++i) {
+        const AttentionPlace &p = kAttentionPlaces[i];
+        const HeadStrides &strides = shape.*p.strides;
+        const int64_t of_heads = p.is_of_keys ? shape.key_heads : shape.heads,
+                      of_rows = p.is_of_keys ? shape.keys : shape.queries;
+        most = std::max(most, (shape.batch - 1) * strides.batch + (of_heads - 1) * strides.head +
+                                  of_rows * strides.row);
+    }
+    return most;
+}
+
+AttentionHeads AttentionHeads::part(int64_t batch, int64_t batches, int64_t head,
+                                    int64_t of_keys) const
+{
+    const int64_t sharers = shape.heads / shape.key_heads;
+    AttentionHeads made = *this;
+    made.shape.batch = batches;
+    made.shape.key_heads = of_keys;
+    made.shape.heads = of_keys * sharers;
+    for (int i = 0; i < count(); ++i) {
+        const HeadStrides &strides = shape.*kAttentionPlaces[i].strides;
+        const int64_t first = kAttentionPlaces[i].is_of_keys ? head : head * sharers;
+        if (data[i]) made.data[i] = data[i] + 2 * (batch * strides.batch + first * strides.head);
+    }
+    made.statistics += (batch * shape.heads + head * sharers) * shape.queries * 4;
+    made.shape.statistics_alignment = alignment_of(made.statistics);
+    return made;
+}
+
+}  // namespace yoke::cuda

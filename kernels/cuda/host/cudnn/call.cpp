@@ -1,0 +1,177 @@
+#include "kernels/cuda/host/cudnn/call.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "core/backend/ops.inc"
+#include "kernels/cuda/host/cudnn/status.h"
+#include "kernels/cuda/host/relaxed.h"
+
+namespace yoke::cuda {
+
+namespace {
+
+int device_index(const yoke_launch *launch)
+{
+    return static_cast<const Device *>(launch->device)->index;
+}
+
+}  // namespace
+
+View::View(const yoke_operand &like, const void *data, const int64_t *wanted) : operand(like)
+{
+    std::copy(wanted, wanted + like.ndim, strides);
+    operand.data = const_cast<void *>(data);
+    operand.strides = strides;
+    operand.flags &= ~YOKE_OPERAND_CONTIGUOUS;
+}
+
+bool CudnnCall::is_benchmark() const
+{
+    return launch_->flags & YOKE_LAUNCH_CUDNN_BENCHMARK;
+}
+
+yoke_status cudnn_prepare(Device &device, uint32_t flags)
+{
+    if (flags & YOKE_LAUNCH_CUDNN_OFF || !cudnn_calls()) return YOKE_OK;
+    yoke_launch launch{};
+    launch.op = YOKE_OP__CONV;
+    launch.device = &device;
+    return CudnnLoan(&launch).status();
+}
+
+// ---- plans ----------------------------------------------------------------------------------------------------------
+
+yoke_status CudnnCall::prepare(bool *exists)
+{
+    constexpr size_t kLast = std::size(CudnnKey{}.words) - 1;
+    const uint64_t limit = launch_->workspace_limit;
+    const EngineRules rules = this->rules(limit);
+    CudnnKey key = this->key();
+    key.words[kLast] = static_cast<int64_t>(limit);
+    key.words[kLast - 1] = rules.tf32 | rules.deterministic << 1;
+    entry_ = worker_.find(key);
+    yoke_status status = YOKE_OK;
+    if (!entry_) {
+        entry_ = &worker_.room_for(key);
+        status = make_first(limit);
+    }
+    *exists = entry_->exists;
+    return status;
+}
+
+// Another library's capture may forbid what making a plan does: it may compile, and load what it compiled.
+yoke_status CudnnCall::make_first(uint64_t limit)
+{
+    const Relaxed relaxed;
+    const EngineRules rules = this->rules(limit);
+    Graph graph(*cudnn_calls(), worker_.target());
+    build(graph);
+    if (is_benchmark() && recall(graph, rules)) {
+        entry_->exists = true;
+        return YOKE_OK;
+    }
+    const yoke_status status =
+        find_plan(graph, rules, tells(), entry_->plan, &entry_->exists, &entry_->refused);
+    entry_->untuned = entry_->exists;
+    return status;
+}
+
+yoke_status CudnnCall::find_plan(const Graph &graph, const EngineRules &rules, bool tells_none,
+                                 CudnnPlan &plan, bool *exists, uint64_t *refused)
+{
+    CudnnFailure why;
+    *exists = find_plans(graph, rules, 1, &plan, &why, refused) > 0;
+    // That an engine does not support something is why there are others.
+    const bool is_usual = CUDNN_STATUS_CATEGORY(why.status) == CUDNN_STATUS_NOT_SUPPORTED;
+    if (why && !is_usual) return cudnn_pass_over(launch_, why, *exists);
+    if (!*exists && tells_none) tell_none(why);
+    return YOKE_OK;
+}
+
+yoke_status CudnnCall::find_smaller(uint64_t limit, CudnnPlan &plan, bool *exists)
+{
+    const Relaxed relaxed;
+    Graph graph(*cudnn_calls(), worker_.target());
+    build(graph);
+    return find_plan(graph, rules(limit), false, plan, exists, nullptr);
+}
+
+void CudnnCall::tell_none(const CudnnFailure &why) const
+{
+    Text text;
+    char line[1024];
+    describe(text);
+    snprintf(
+        line, sizeof line,
+        "cuda:%d: cuDNN has no engine for %s that may serve here%s%s; Yoke's own kernels do it",
+        device_index(launch_), text, *why.said ? ": " : "", why.said);
+    cudnn_warn(CudnnReason::kNoEngine, line);
+}
+
+void CudnnCall::tell_room(uint64_t wanted, uint64_t less) const
+{
+    Text text;
+    char line[320];
+    describe(text);
+    snprintf(
+        line, sizeof line,
+        "cuda:%d: there is no memory for a workspace of %llu bytes for %s; the next plan takes %llu",
+        device_index(launch_), static_cast<unsigned long long>(wanted), text,
+        static_cast<unsigned long long>(less));
+    cudnn_warn(CudnnReason::kLessRoom, line);
+}
+
+void CudnnCall::tell_no_room(const char *instead) const
+{
+    Text text;
+    char line[320];
+    describe(text);
+    snprintf(line, sizeof line, "cuda:%d: there is no memory for a workspace of %s; %s",
+             device_index(launch_), text, instead);
+    cudnn_warn(CudnnReason::kNoRoom, line);
+}
+
+// ---- runs -----------------------------------------------------------------------------------------------------------
+
+yoke_status CudnnCall::run(bool *has_room)
+{
+    bool exists = false;
+    *has_room = true;
+    if (const yoke_status lost = prepare(&exists)) return lost;
+    if (!exists)
+        return fail(YOKE_E_OOM, 0, "%s: cuDNN made a plan, and then none", op_name(launch_->op));
+    if (is_benchmark() && entry_->untuned)
+        if (const yoke_status lost = tune()) return lost;
+    CudnnPlan spare;
+    const CudnnPlan *plan = &entry_->plan;
+    for (;;) {
+        Scratch scratch(launch_);
+        const yoke_status status = plan->workspace ? scratch.try_reserve(plan->workspace) : YOKE_OK;
+        if (!status) return execute(*plan, scratch.data());
+        if (status != YOKE_E_OOM) return status;
+        const uint64_t wanted = plan->workspace;
+        if (const yoke_status lost = find_smaller(wanted - 1, spare, &exists)) return lost;
+        *has_room = exists;
+        if (!exists) return status;
+        tell_room(wanted, spare.workspace);
+        plan = &spare;
+    }
+}
+
+yoke_status CudnnCall::execute(const CudnnPlan &plan, void *workspace)
+{
+    const Relaxed relaxed(!entry_->is_tried);  // the first run loads code
+    CudnnWorker::Operand all[kMostOperands];
+    const int count = operands(all);
+    const CudnnFailure failure = worker_.run(plan, all, count, workspace);
+    entry_->is_tried = true;
+    if (!failure) [[likely]]
+        return YOKE_OK;
+    Text text;
+    describe(text);
+    return cudnn_check(launch_, failure, "%s", text);
+}
+
+}  // namespace yoke::cuda

@@ -1,0 +1,84 @@
+// One graph of a launch through cuDNN: its plan, cached by key, its workspace, and its run.
+//
+// Contract
+//  * Inside the context of its device, on the launch's stream, without waiting for it.
+//  * A workspace is within the launch's limit. Where memory lacks for it, the next plan that wants less runs.
+//  * Where the launch asks for a benchmark, a key's first run that no capture forbids to wait times the first plans on
+//    the launch's own operands and keeps the quickest, for the next process too where YOKE_CUDNN_BENCHMARK_FILE names a
+//    file. That is done for 64 keys of an op. In a capture, the file's winner or the first plan serves.
+//  * What fails before a plan runs is no failure of the launch: there is no plan then, and one warning has told why.
+//    What fails as it runs is.
+#pragma once
+
+#include "kernels/cuda/host/cudnn/cudnn.h"
+#include "kernels/cuda/host/cudnn/worker.h"
+
+namespace yoke::cuda {
+
+// An operand of as many elements elsewhere, or in another order.
+struct View {
+    yoke_operand operand;
+    int64_t strides[YOKE_MAX_NDIM];
+
+    View(const yoke_operand &like, const void *data, const int64_t *wanted);
+    View(const View &) = delete;
+    View &operator=(const View &) = delete;
+};
+
+class CudnnCall {
+public:
+    CudnnCall(const yoke_launch *launch, CudnnWorker &worker) : launch_(launch), worker_(worker) {}
+    CudnnCall(const CudnnCall &) = delete;
+    CudnnCall &operator=(const CudnnCall &) = delete;
+
+    // Whether there is a plan; makes it if it has to.
+    yoke_status prepare(bool *exists);
+    // The workspace of the least plan that was refused because it is beyond the limit, after prepare(); 0: of none.
+    uint64_t refused() const { return entry_->refused; }
+    // False in *has_room, and YOKE_E_OOM, where there is no memory for any plan's workspace; nothing ran then.
+    yoke_status run(bool *has_room);
+    // Warns that memory lacks, where there is a way on all the same.
+    void tell_no_room(const char *instead) const;
+
+protected:
+    ~CudnnCall() = default;
+
+    static constexpr int kMostOperands = 16;
+    using Text = char[160];
+
+    // All that the graph depends on; the last two words are the call's.
+    virtual CudnnKey key() const = 0;
+    virtual EngineRules rules(uint64_t limit) const = 0;
+    virtual void build(Graph &graph) const = 0;
+    // The graph's tensors and numbers, and how many they are.
+    virtual int operands(CudnnWorker::Operand (&all)[kMostOperands]) const = 0;
+    virtual void describe(Text &text) const = 0;  // "the convolution of 8 x 64 x 56 x 56 …"
+    // Bytes of the first operand, where a run adds to what it holds: runs that are only tried add to others.
+    virtual uint64_t adds_to() const { return 0; }
+    // Whether that there is no engine is worth a warning.
+    virtual bool tells() const = 0;
+
+    const yoke_launch *const launch_;
+
+private:
+    bool is_benchmark() const;
+    yoke_status make_first(uint64_t limit);
+    yoke_status find_plan(const Graph &graph, const EngineRules &rules, bool tells_none,
+                          CudnnPlan &plan, bool *exists, uint64_t *refused);
+    yoke_status find_smaller(uint64_t limit, CudnnPlan &plan, bool *exists);
+    yoke_status execute(const CudnnPlan &plan, void *workspace);
+    // cudnn_tune.cpp
+    bool recall(const Graph &graph, const EngineRules &rules);
+    yoke_status pass_by(const CudnnFailure &failure) const;
+    bool reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const;
+    int race(const CudnnPlan *plans, int count, yoke_status *lost);
+    yoke_status measure(const Graph &graph, const EngineRules &rules);
+    yoke_status tune();
+    void tell_none(const CudnnFailure &why) const;
+    void tell_room(uint64_t wanted, uint64_t less) const;
+
+    CudnnWorker &worker_;
+    CudnnEntry *entry_ = nullptr;
+};
+
+}  // namespace yoke::cuda

@@ -1,0 +1,137 @@
+// Operation graphs by cuDNN's backend API: descriptors that are given back by themselves, and a builder.
+//
+// Contract
+//  * The first call that fails is kept, with what cuDNN said of it; those after it are not made.
+//  * A graph is for a Target: a device by its handle, or the described properties of one that need not be there. All
+//    else is the same, so that engines can be asked for without a GPU.
+//  * Real tensors have names, by which a plan is handed their addresses. Numbers are by value: f32, read from host
+//    memory when a plan runs.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "kernels/cuda/host/cudnn/library.h"
+
+namespace yoke::cuda {
+
+struct Target {
+    cudnnHandle_t handle;
+    cudnnBackendDescriptor_t properties;  // in the place of a handle
+};
+
+struct CudnnFailure {
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    const char *call = "";
+    char said[512] = "";
+
+    explicit operator bool() const { return status != CUDNN_STATUS_SUCCESS; }
+};
+
+// A descriptor that is destroyed with its owner.
+class Descriptor {
+public:
+    Descriptor() = default;
+    explicit Descriptor(const CudnnCalls &call) : call_(&call) {}
+    Descriptor(Descriptor &&other) noexcept : call_(other.call_), it_(other.release()) {}
+    Descriptor &operator=(Descriptor &&other) noexcept;
+    ~Descriptor();
+
+    cudnnBackendDescriptor_t get() const { return it_; }
+    cudnnBackendDescriptor_t *place() { return &it_; }
+    cudnnBackendDescriptor_t release();
+
+private:
+    const CudnnCalls *call_ = nullptr;
+    cudnnBackendDescriptor_t it_ = nullptr;
+};
+
+// Calls of the backend API until the first that fails.
+class CudnnSteps {
+public:
+    explicit CudnnSteps(const CudnnCalls &functions) : call(functions) {}
+
+    Descriptor create(cudnnBackendDescriptorType_t type);
+    void set(cudnnBackendDescriptor_t it, cudnnBackendAttributeName_t name,
+             cudnnBackendAttributeType_t type, int64_t count, const void *values);
+    template <class T>
+    void set(cudnnBackendDescriptor_t it, cudnnBackendAttributeName_t name,
+             cudnnBackendAttributeType_t type, const T &value)
+    {
+        set(it, name, type, 1, &value);
+    }
+    // How many values there are; up to `count` of them are read.
+    int64_t get(cudnnBackendDescriptor_t it, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, int64_t count, void *values);
+    void finalize(cudnnBackendDescriptor_t it);
+    void check(cudnnStatus_t status, const char *what);
+
+    const CudnnFailure &failure() const { return failure_; }
+    bool works() const { return !failure_; }
+
+    const CudnnCalls &call;
+
+private:
+    CudnnFailure failure_;
+};
+
+constexpr int kCudnnAxes = 4;
+
+struct CudnnShape {
+    int64_t dims[kCudnnAxes], strides[kCudnnAxes];
+};
+
+class Graph {
+public:
+    using Node = cudnnBackendDescriptor_t;  // a tensor of the graph, which owns it
+
+    Graph(const CudnnCalls &call, const Target &target) : steps(call), target_(target) {}
+    ~Graph();
+    Graph(const Graph &) = delete;
+    Graph &operator=(const Graph &) = delete;
+
+    // In memory, aligned to that many bytes; between two operations and never in memory; a number.
+    Node tensor(cudnnDataType_t type, const CudnnShape &shape, int64_t name, int64_t alignment);
+    Node between(cudnnDataType_t type, const CudnnShape &shape);
+    Node number(int64_t name);
+
+    // What is computed in f32, but where `compute` says otherwise.
+    void pointwise(cudnnPointwiseMode_t mode, Node x, Node b, Node y, Node t = nullptr);
+    void index(int64_t axis, Node like, Node y);
+    void compare(cudnnPointwiseMode_t mode, Node x, Node b, Node y);
+    void matmul(Node a, Node b, Node c);
+    void reduce(cudnnReduceTensorOp_t op, Node x, Node y);
+    void reshape(Node x, Node y);
+
+    // Takes a descriptor into the graph, finalized; an operation also into the list of those.
+    Node keep(Descriptor &&made);
+    void keep_operation(Descriptor &&made);
+
+    // After the last operation. Whether cuDNN takes the graph.
+    bool finish();
+
+    Node get() const { return graph_; }
+    const Target &target() const { return target_; }
+    CudnnSteps steps;
+
+private:
+    static constexpr int kMost = 128, kMostOperations = 48;
+
+    Node make_tensor(cudnnDataType_t type, const CudnnShape &shape, int64_t name, int64_t alignment,
+                     bool is_virtual, bool is_number);
+    Node pointwise_kind(cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis);
+    void add_pointwise(Node kind, Node x, Node b, Node y, Node t);
+
+    const Target target_;
+    Node owned_[kMost];
+    Node operations_[kMostOperations];
+    int count_ = 0, operation_count_ = 0;
+    int64_t next_name_ = 1000;
+    Node graph_ = nullptr;
+};
+
+// Up to 16 bytes; those of nothing, too.
+int64_t alignment_of(const void *address);
+
+// f16, bf16 and f32, which are those that graphs are made of.
+cudnnDataType_t cudnn_type(yoke_dtype dtype);
+
+}  // namespace yoke::cuda
