@@ -10,10 +10,11 @@
 
 namespace yoke {
 
-std::string told_as(const Doing &doing)
+std::string told_as(const CurrentCall &current)
 {
-    if (doing.making) return "the making of the group";
-    return describe(doing.signature, doing.from) + (doing.line.empty() ? "" : " at " + doing.line);
+    if (current.making) return "the making of the group";
+    return describe(current.signature, current.from) +
+           (current.line.empty() ? "" : " at " + current.line);
 }
 
 Missing Missing::decode(std::string_view text)
@@ -25,60 +26,60 @@ Missing Missing::decode(std::string_view text)
 
 namespace {
 
-const char *name_of_doing(const Doing &doing)
+const char *name_of_doing(const CurrentCall &current)
 {
-    if (doing.making) return doing.making;
-    return collective_name(doing.from < 0 ? doing.signature.op : YOKE_COMM_RECV);
+    if (current.making) return current.making;
+    return collective_name(current.from < 0 ? current.signature.op : YOKE_COMM_RECV);
 }
 
 // "call 7 of the group": sends and receives are counted apart, by pair.
-std::string number_of(const Doing &doing)
+std::string number_of(const CurrentCall &current)
 {
-    const auto number = static_cast<unsigned long long>(doing.signature.sequence);
-    return doing.signature.op == YOKE_COMM_SEND
+    const auto number = static_cast<unsigned long long>(current.signature.sequence);
+    return current.signature.op == YOKE_COMM_SEND
                ? format("message %llu from the one to the other", number)
                : format("call %llu of the group", number);
 }
 
-std::string mismatch(const yoke_comm_fault &fault, const Doing &doing, const Arrival &self,
-                     const Arrival &other)
+std::string mismatch(const yoke_comm_fault &fault, const CurrentCall &current, const RankInfo &self,
+                     const RankInfo &other)
 {
-    if (!doing.before.empty())
+    if (!current.before.empty())
         return format(
             "%s: ranks do not agree on the order of their calls in coalesce: %s called %s before %s, and from %s there came first %s; all ranks make the same calls in the same order",
-            name_of_doing(doing), describe(self).c_str(), told_as(doing).c_str(),
-            doing.before.c_str(), describe(other).c_str(), describe(fault.theirs).c_str());
+            name_of_doing(current), describe(self).c_str(), told_as(current).c_str(),
+            current.before.c_str(), describe(other).c_str(), describe(fault.theirs).c_str());
     return format(
         "%s: ranks do not agree on %s: %s called %s, and %s called %s (%s); all ranks make the same calls in the same order",
-        name_of_doing(doing), difference(doing.signature, fault.theirs).c_str(),
-        describe(self).c_str(), told_as(doing).c_str(), describe(other).c_str(),
-        describe(fault.theirs).c_str(), number_of(doing).c_str());
+        name_of_doing(current), difference(current.signature, fault.theirs).c_str(),
+        describe(self).c_str(), told_as(current).c_str(), describe(other).c_str(),
+        describe(fault.theirs).c_str(), number_of(current).c_str());
 }
 
 }  // namespace
 
 Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
-               const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks)
+               const CurrentCall &current, const RankInfo &self, const std::vector<RankInfo> &ranks)
 {
     const bool is_known = fault.rank >= 0 && fault.rank < std::ssize(ranks);
-    const Arrival &other = is_known ? ranks[static_cast<size_t>(fault.rank)] : self;
-    const char *call = name_of_doing(doing);
+    const RankInfo &other = is_known ? ranks[static_cast<size_t>(fault.rank)] : self;
+    const char *call = name_of_doing(current);
     if (is_known && fault.kind == YOKE_COMM_FAULT_MISMATCH)
-        return {YOKE_E_COMM, mismatch(fault, doing, self, other)};
+        return {YOKE_E_COMM, mismatch(fault, current, self, other)};
     if (is_known && fault.kind == YOKE_COMM_FAULT_DIED)
         return {YOKE_E_COMM,
                 format("%s: %s died: its connection ended while others waited for it in %s", call,
-                       describe(other).c_str(), told_as(doing).c_str())};
+                       describe(other).c_str(), told_as(current).c_str())};
     if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
-        return cause_of_lateness(doing, {{fault.rank}, {}, {}}, ranks);
+        return cause_of_lateness(current, {{fault.rank}, {}, {}}, ranks);
     return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
-                           told_as(doing).c_str(), engine_text.c_str())};
+                           told_as(current).c_str(), engine_text.c_str())};
 }
 
 namespace {
 
 // "rank 1 (host a, process 7), rank 2 (host a, process 8) and 30 more".
-std::string list(const std::vector<int32_t> &which, const std::vector<Arrival> &ranks)
+std::string list(const std::vector<int32_t> &which, const std::vector<RankInfo> &ranks)
 {
     constexpr size_t kMost = 8;
     std::string text;
@@ -87,7 +88,8 @@ std::string list(const std::vector<int32_t> &which, const std::vector<Arrival> &
     return which.size() > kMost ? text + format(" and %zu more", which.size() - kMost) : text;
 }
 
-Cause cause_of_ring(const Doing &doing, const Suspects &ring, const std::vector<Arrival> &ranks)
+Cause cause_of_ring(const CurrentCall &current, const Suspects &ring,
+                    const std::vector<RankInfo> &ranks)
 {
     constexpr size_t kMost = 8;
     std::string text;
@@ -99,61 +101,61 @@ Cause cause_of_ring(const Doing &doing, const Suspects &ring, const std::vector<
         YOKE_E_TIMEOUT,
         format(
             "%s: %zu ranks waited in a ring until the deadline, each for the next one: %s; change the order of their calls, or make them together in coalesce",
-            name_of_doing(doing), ring.ranks.size(), text.c_str())};
+            name_of_doing(current), ring.ranks.size(), text.c_str())};
 }
 
 }  // namespace
 
-Cause cause_of_lateness(const Doing &doing, const Suspects &suspects,
-                        const std::vector<Arrival> &ranks)
+Cause cause_of_lateness(const CurrentCall &current, const Suspects &suspects,
+                        const std::vector<RankInfo> &ranks)
 {
-    if (!suspects.calls.empty()) return cause_of_ring(doing, suspects, ranks);
-    const std::string who = list(suspects.ranks, ranks), call = told_as(doing);
+    if (!suspects.calls.empty()) return cause_of_ring(current, suspects, ranks);
+    const std::string who = list(suspects.ranks, ranks), call = told_as(current);
     if (suspects.ranks.empty())
         return {
             YOKE_E_TIMEOUT,
             format(
                 "%s: all ranks came to %s, and it was not done in time: they wait for each other, or the time is too short for so much",
-                name_of_doing(doing), call.c_str())};
+                name_of_doing(current), call.c_str())};
     if (!suspects.refused.empty())
         return {
             YOKE_E_TIMEOUT,
             format(
                 "%s: %s did not come in time to %s; the call that it made in its place was refused: %s; if that was caught there, it is stopped since, is stuck, or never made another one",
-                name_of_doing(doing), who.c_str(), call.c_str(), suspects.refused.c_str())};
+                name_of_doing(current), who.c_str(), call.c_str(), suspects.refused.c_str())};
     if (suspects.ranks.size() == 1)
         return {
             YOKE_E_TIMEOUT,
             format(
                 "%s: %s did not come in time to %s; it is stopped, is stuck, or never made the call; see whether it raised an error there",
-                name_of_doing(doing), who.c_str(), call.c_str())};
+                name_of_doing(current), who.c_str(), call.c_str())};
     return {
         YOKE_E_TIMEOUT,
         format(
             "%s: one of these did not come in time to %s, or did not go on with it, and nobody can tell which: %s; it is stopped, or is stuck",
-            name_of_doing(doing), call.c_str(), who.c_str())};
+            name_of_doing(current), call.c_str(), who.c_str())};
 }
 
-Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why)
+Cause cause_of_leaving(const CurrentCall &current, const RankInfo &left, const std::string &why)
 {
     constexpr const char *kPlain = "it let it go, or its script came to its end";
     return {YOKE_E_COMM, format("%s: %s has left the group: %s, while others waited for it in %s",
-                                name_of_doing(doing), describe(left).c_str(),
-                                why.empty() ? kPlain : why.c_str(), told_as(doing).c_str())};
+                                name_of_doing(current), describe(left).c_str(),
+                                why.empty() ? kPlain : why.c_str(), told_as(current).c_str())};
 }
 
-Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
-                       const Arrival &other)
+Cause cause_of_parting(const CurrentCall &current, const RankInfo &server, bool has_left,
+                       const RankInfo &other)
 {
     return {
         YOKE_E_COMM,
         format(
             "%s: %s, by which ranks tell each other why they fail, %s, and then the connection to %s ended while this rank waited for it in %s: it gave the group up, or died",
-            name_of_doing(doing), describe(server).c_str(), has_left ? "has left" : "died",
-            describe(other).c_str(), told_as(doing).c_str())};
+            name_of_doing(current), describe(server).c_str(), has_left ? "has left" : "died",
+            describe(other).c_str(), told_as(current).c_str())};
 }
 
-Cause cause_of_loss(const Arrival &lost, const std::string &what)
+Cause cause_of_loss(const RankInfo &lost, const std::string &what)
 {
     return {YOKE_E_COMM, describe(lost) + " " + what, false, true};
 }

@@ -19,7 +19,7 @@ inline constexpr const char *kRefusedKeys[] = {"refused", "refused_message", "re
                                                "refused_shrink"};
 
 // A rank's call, and the line of the script that made the call where the line is known.
-struct Doing {
+struct CurrentCall {
     yoke_comm_signature signature{};
     std::string line;   // "train.py:17 (step)"; "" where nobody tells
     int32_t from = -1;  // of a recv, whose signature is that of the send
@@ -30,9 +30,10 @@ struct Doing {
 
 // Returns the cause of a fault that an engine told: names the culprit and both calls.
 Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::string &engine_text,
-               const Doing &doing, const Arrival &self, const std::vector<Arrival> &ranks);
+               const CurrentCall &current, const RankInfo &self,
+               const std::vector<RankInfo> &ranks);
 // "recv of 4 float32 from rank 1 at train.py:17".
-std::string told_as(const Doing &doing);
+std::string told_as(const CurrentCall &current);
 
 // Message of a rank to the others when its deadline passes.
 struct Missing {
@@ -49,17 +50,17 @@ struct Suspects {
     std::vector<std::string> calls;
     std::string refused;  // what was wrong with the call of the one
 };
-Cause cause_of_lateness(const Doing &doing, const Suspects &suspects,
-                        const std::vector<Arrival> &ranks);
+Cause cause_of_lateness(const CurrentCall &current, const Suspects &suspects,
+                        const std::vector<RankInfo> &ranks);
 // Returns the cause for a rank that let the group go while others were in a call, or came to one; `why` is its
 // ending(), or "".
-Cause cause_of_leaving(const Doing &doing, const Arrival &left, const std::string &why);
+Cause cause_of_leaving(const CurrentCall &current, const RankInfo &left, const std::string &why);
 // Returns the cause for a rank that has died or has given the group up. Nobody can tell which of the two, since the
 // rank that keeps the table is gone.
-Cause cause_of_parting(const Doing &doing, const Arrival &server, bool has_left,
-                       const Arrival &other);
+Cause cause_of_parting(const CurrentCall &current, const RankInfo &server, bool has_left,
+                       const RankInfo &other);
 // Returns the cause for a rank that ended, fell silent, or left the group without a call: `what` is "died: its
 // connection ended".
-Cause cause_of_loss(const Arrival &lost, const std::string &what);
+Cause cause_of_loss(const RankInfo &lost, const std::string &what);
 
 }  // namespace yoke

@@ -67,18 +67,18 @@ ordered_json json_of(const DumpedCall &each)
 ordered_json ranks_json(const Dump &dump)
 {
     ordered_json all = ordered_json::array();
-    for (const Arrival &each : dump.ranks)
+    for (const RankInfo &each : dump.ranks)
         all.push_back({{"host", each.host}, {"process", each.process}, {"machine", each.memory}});
     return all;
 }
 
-ordered_json json_of(const DumpedMeeting &meeting)
+ordered_json json_of(const DumpedStoreCall &store_call)
 {
-    return {{"call", meeting.call},
-            {"since", meeting.since_s},
-            {"file", value_if(!meeting.file.empty(), meeting.file)},
-            {"line", value_if(meeting.line > 0, meeting.line)},
-            {"function", value_if(!meeting.function.empty(), meeting.function)}};
+    return {{"call", store_call.call},
+            {"since", store_call.since_s},
+            {"file", value_if(!store_call.file.empty(), store_call.file)},
+            {"line", value_if(store_call.line > 0, store_call.line)},
+            {"function", value_if(!store_call.function.empty(), store_call.function)}};
 }
 
 ordered_json json_of(const Cause &cause)
@@ -99,7 +99,7 @@ ordered_json head_of(const Dump &dump)
             {"cause", dump.cause ? json_of(*dump.cause) : ordered_json()},
             {"failed", value_if(dump.cause.has_value(), dump.failed_s)},
             {"ranks", ranks_json(dump)},
-            {"meeting", dump.meeting ? json_of(*dump.meeting) : ordered_json()},
+            {"meeting", dump.store_call ? json_of(*dump.store_call) : ordered_json()},
             {"calls", dump.calls},
             {"sent", dump.sent},
             {"received", dump.received}};

@@ -32,7 +32,7 @@ struct DumpedCall {
 };
 
 // What ranks agree on in the store, and is none of the group's calls: "shrink", "monitored_barrier".
-struct DumpedMeeting {
+struct DumpedStoreCall {
     std::string call;
     double since_s = 0;
     std::string file, function;
@@ -46,12 +46,12 @@ struct Dump {
     int32_t rank = 0;
     double now_s = 0, timeout_s = 0;
     std::optional<Cause> cause;
-    double failed_s = 0;         // when it failed
-    std::vector<Arrival> ranks;  // of each rank, host, process and memory
-    uint64_t calls = 0;          // that it has made; sends and receives are counted by peer
+    double failed_s = 0;          // when it failed
+    std::vector<RankInfo> ranks;  // of each rank, host, process and memory
+    uint64_t calls = 0;           // that it has made; sends and receives are counted by peer
     std::vector<uint64_t> sent, received;
-    std::vector<DumpedCall> records;       // the oldest first
-    std::optional<DumpedMeeting> meeting;  // that it is in
+    std::vector<DumpedCall> records;            // the oldest first
+    std::optional<DumpedStoreCall> store_call;  // that it is in
 
     std::string path;  // where it was read from
 

@@ -16,7 +16,7 @@
 #include "core/comm/engine.h"
 #include "core/comm/in_use.h"
 #include "core/rendezvous/members.h"
-#include "core/rendezvous/reunion.h"
+#include "core/rendezvous/shrink_rendezvous.h"
 
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ public:
     int32_t rank() const noexcept { return members_.rank; }
     int32_t size() const noexcept { return members_.size(); }
     int32_t local_rank() const noexcept { return members_.self().local_rank; }
-    const std::vector<Arrival> &ranks() const noexcept { return members_.ranks; }
+    const std::vector<RankInfo> &ranks() const noexcept { return members_.ranks; }
     uint64_t number() const noexcept { return members_.number; }  // no other group's
     std::string describe() const;
     // False in a forked child of the process that made it.
@@ -130,7 +130,7 @@ private:
         InUse in_use = {};    // the call's tensors, since it was issued
         Tensor in = {}, out = {};
 
-        Doing doing() const
+        CurrentCall current() const
         {
             return {signature, yoke::describe(line), call.op == YOKE_COMM_RECV ? call.peer : -1};
         }
@@ -152,12 +152,12 @@ private:
     void end_lingering() noexcept;
 
     // In its scope the calling thread meets the other ranks in the store.
-    class Meeting {
+    class StoreCall {
     public:
-        Meeting(Group &group, const char *call);
-        ~Meeting();
-        Meeting(const Meeting &) = delete;
-        Meeting &operator=(const Meeting &) = delete;
+        StoreCall(Group &group, const char *call);
+        ~StoreCall();
+        StoreCall(const StoreCall &) = delete;
+        StoreCall &operator=(const StoreCall &) = delete;
 
     private:
         Group &group_;
@@ -222,10 +222,10 @@ private:
     bool is_made() const noexcept;  // the engine is there
     bool is_half_made() const noexcept;
     // A failure that no call has found. All ranks get it that can be reached without waiting.
-    void lose(const Arrival &peer, const Cause &cause) noexcept;
-    bool can_offer(const Arrival &lost, const Cause &cause) noexcept;
-    void miss_server(const Arrival &peer) noexcept;
-    void dump_loss(const Arrival &peer) noexcept;
+    void lose(const RankInfo &peer, const Cause &cause) noexcept;
+    bool can_offer(const RankInfo &lost, const Cause &cause) noexcept;
+    void miss_server(const RankInfo &peer) noexcept;
+    void dump_loss(const RankInfo &peer) noexcept;
     void note_outsider(const PeerEvent &event) noexcept;
     // Raises what it has failed with where the table has gone with the rank that kept it; YOKE_E_COMM, and has not
     // failed, where that is none of this group's.
@@ -280,18 +280,19 @@ private:
     int32_t server() const noexcept;
     // Of a deadline; the rank that is missed for certain, or -1.
     std::map<int32_t, Missing> who_misses_whom(double patience_s) const;
-    Suspects find_suspects(int32_t missed, const Doing &doing) const;
-    std::string refusal_of(int32_t rank, const Doing &doing) const;
+    Suspects find_suspects(int32_t missed, const CurrentCall &current) const;
+    std::string refusal_of(int32_t rank, const CurrentCall &current) const;
     std::string refusal_of(int32_t rank, Refused what, uint64_t number, Deadline deadline) const;
     // Of each of them; and, for people, with why it has not come as far as it told.
     std::vector<std::string> refusals_of(const std::vector<int32_t> &ranks, Refused what) const;
     std::string describe_absent(const std::vector<int32_t> &ranks) const;
     void warn_of_absent(const std::vector<int32_t> &present) const;
-    Cause cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const;
+    Cause cause_of_lateness(int32_t missed, const CurrentCall &current, bool *can_agree) const;
     // *can_agree becomes false where the table by which ranks agree is out of reach.
-    Cause cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const;
+    Cause cause_of_call(const EngineFailure &failure, const CurrentCall &current,
+                        bool *can_agree) const;
     void keep_memory(Calls calls) const;
-    static Doing doing_of(const yoke_comm_fault &fault, Calls calls);
+    static CurrentCall current_call_of(const yoke_comm_fault &fault, Calls calls);
     static const Pending &met_by(const yoke_comm_fault &fault, Calls calls) noexcept;
     [[noreturn]] void fail_call(const EngineFailure &failure, Calls calls);
     // What happened to this rank alone, where the others wait.
@@ -334,7 +335,7 @@ private:
         const char *call = nullptr;
         double since_s = 0;
         const ScriptLine *line = nullptr;
-    } meeting_;  // the last one that was begun
+    } store_call_;  // the last one that was begun
     uint64_t splits_ = 0, barriers_ = 0;
     uint64_t kept_barrier_ = 1;  // the first whose key of this rank is still in the store
     std::vector<std::weak_ptr<Store>> barriers_under_way_;  // keys of monitored ones
@@ -342,8 +343,8 @@ private:
     std::map<int32_t, bool>
         has_left_;  // of processes that have gone, and of server(): with a farewell
     int shrinks_ = 0;
-    bool is_shrunk_ = false, has_left_reunion_ = false;
-    ReunionPorts ports_;  // of processes
+    bool is_shrunk_ = false, has_left_shrink_ = false;
+    ShrinkPorts ports_;  // of processes
     std::vector<std::weak_ptr<Reducer>> reducers_;
     int64_t made_reducers_ = 0;
     Backwards backwards_;

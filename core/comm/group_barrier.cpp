@@ -90,7 +90,7 @@ std::vector<int32_t> Group::missing_at(uint64_t barrier, Store &keys) const
     constexpr double kPatience = 0.1;
     const Deadline deadline = Deadline::after(kPatience);
     std::vector<int32_t> missing;
-    for (const Arrival &peer : members_.ranks)
+    for (const RankInfo &peer : members_.ranks)
         if (!keys.try_get(key_at(barrier, peer.rank), deadline)) missing.push_back(peer.rank);
     return missing;
 }
@@ -109,7 +109,7 @@ void Group::monitored_barrier(double seconds)
     forget_refused(Refused::kBarrier);
     const Deadline deadline = Deadline::after(seconds);
     uint64_t number = next_barrier();
-    const Meeting meeting(*this, kMonitored);
+    const StoreCall store_call(*this, kMonitored);
     std::vector<int32_t> never;  // of all tries of this call
     for (bool is_first = true;; is_first = false) {
         const std::vector<int32_t> missing = end_of_barrier(number, deadline);

@@ -47,10 +47,10 @@ std::map<int32_t, Missing> Group::who_misses_whom(double patience_s) const
 // chain is to blame, who tells nothing; or all of them, where the chain is a ring. Where nobody is missed for certain,
 // as amid the elements of a collective, it is one of those that tell nothing; they may be several, as where a rank that
 // is well is short of a processor.
-Suspects Group::find_suspects(int32_t missed, const Doing &doing) const
+Suspects Group::find_suspects(int32_t missed, const CurrentCall &current) const
 {
     constexpr double kPatience = 0.1;
-    members_.store->set(missed_key(rank()), Missing{missed, told_as(doing)}.encode(),
+    members_.store->set(missed_key(rank()), Missing{missed, told_as(current)}.encode(),
                         Deadline::after(kPatience));
     const std::map<int32_t, Missing> told = who_misses_whom(kPatience);
     int32_t at = missed;
@@ -65,7 +65,7 @@ Suspects Group::find_suspects(int32_t missed, const Doing &doing) const
             return ring;
         }
         const auto next = told.find(at);
-        if (next == told.end()) return {{at}, {}, refusal_of(at, doing)};
+        if (next == told.end()) return {{at}, {}, refusal_of(at, current)};
         chain.push_back(at);
         at = next->second.rank;
     }
@@ -111,14 +111,14 @@ std::string Group::refusal_of(int32_t rank, Refused what, uint64_t number, Deadl
 }
 
 // What was wrong with that rank's call in this one's place; "" where nothing is known.
-std::string Group::refusal_of(int32_t rank, const Doing &doing) const
+std::string Group::refusal_of(int32_t rank, const CurrentCall &current) const
 {
     constexpr double kPatience = 0.1;
-    if (doing.making) return "";
+    if (current.making) return "";
     const Deadline deadline = Deadline::after(kPatience);
-    if (doing.signature.op == YOKE_COMM_SEND)
+    if (current.signature.op == YOKE_COMM_SEND)
         return refusal_of(rank, Refused::kMessage, 0, deadline);
-    const uint64_t number = doing.signature.sequence;
+    const uint64_t number = current.signature.sequence;
     const std::string collective = refusal_of(rank, Refused::kCollective, number, deadline);
     return collective.empty() ? refusal_of(rank, Refused::kBarrier, number, deadline) : collective;
 }
@@ -157,17 +157,17 @@ std::string Group::describe_absent(const std::vector<int32_t> &ranks) const
 }
 
 // Where not even the table answers, that of rank 0, *can_agree is false.
-Cause Group::cause_of_lateness(int32_t missed, const Doing &doing, bool *can_agree) const
+Cause Group::cause_of_lateness(int32_t missed, const CurrentCall &current, bool *can_agree) const
 {
     Suspects suspects;
     try {
-        suspects = find_suspects(missed, doing);
+        suspects = find_suspects(missed, current);
     } catch (const std::exception &) {
         *can_agree = false;
         if (server() >= 0) suspects.ranks.push_back(server());
         if (missed >= 0 && missed != server()) suspects.ranks.push_back(missed);
     }
-    return yoke::cause_of_lateness(doing, suspects, members_.ranks);
+    return yoke::cause_of_lateness(current, suspects, members_.ranks);
 }
 
 }  // namespace yoke

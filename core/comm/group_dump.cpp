@@ -9,26 +9,26 @@ namespace yoke {
 
 namespace {
 
-DumpedMeeting met(const char *call, double since_s, const ScriptLine *line)
+DumpedStoreCall met(const char *call, double since_s, const ScriptLine *line)
 {
-    DumpedMeeting made{call, since_s, {}, {}, 0};
+    DumpedStoreCall made{call, since_s, {}, {}, 0};
     if (line) made.file = line->file, made.function = line->function, made.line = line->line;
     return made;
 }
 
 }  // namespace
 
-Group::Meeting::Meeting(Group &group, const char *call) : group_(group)
+Group::StoreCall::StoreCall(Group &group, const char *call) : group_(group)
 {
     const ScriptLine *const line = script_line();
     const std::lock_guard lock(group.mutex_);
-    group.meeting_ = {call, monotonic_seconds(), line};
+    group.store_call_ = {call, monotonic_seconds(), line};
 }
 
-Group::Meeting::~Meeting()
+Group::StoreCall::~StoreCall()
 {
     const std::lock_guard lock(group_.mutex_);
-    group_.meeting_.call = nullptr;
+    group_.store_call_.call = nullptr;
 }
 
 // `failing`: what it is about to fail with.
@@ -54,7 +54,8 @@ Dump Group::look(const Cause *failing) const
         dump.sent = sent_;
         dump.received = received_;
         records = records_.all();
-        if (meeting_.call) dump.meeting = met(meeting_.call, meeting_.since_s, meeting_.line);
+        if (store_call_.call)
+            dump.store_call = met(store_call_.call, store_call_.since_s, store_call_.line);
         engine = engine_;
     }
     if (engine) dump.ways = format("%s: ", engine->name()) + engine->describe();

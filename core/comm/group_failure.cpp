@@ -73,45 +73,47 @@ const Group::Pending &Group::met_by(const yoke_comm_fault &fault, Calls calls) n
 
 // Where that rank's call is one of these, it came while this one was at a call before it: a message, where that is
 // none.
-Doing Group::doing_of(const yoke_comm_fault &fault, Calls calls)
+CurrentCall Group::current_call_of(const yoke_comm_fault &fault, Calls calls)
 {
     const Pending &met = met_by(fault, calls);
     const bool is_alike = memcmp(&met.signature, &fault.theirs, sizeof met.signature) == 0;
-    if (fault.kind != YOKE_COMM_FAULT_MISMATCH || !is_alike) return met.doing();
+    if (fault.kind != YOKE_COMM_FAULT_MISMATCH || !is_alike) return met.current();
     const bool is_send = met.signature.op == YOKE_COMM_SEND;
     for (const Pending *each = &met; each != calls.data(); --each) {
         const Pending &before = each[-1];
         if ((before.signature.op == YOKE_COMM_SEND) == is_send) continue;
         if (!is_send && before.call.peer != fault.rank) continue;
-        Doing doing = before.doing();
-        doing.before = told_as(met.doing());
-        return doing;
+        CurrentCall current = before.current();
+        current.before = told_as(met.current());
+        return current;
     }
-    return met.doing();
+    return met.current();
 }
 
-Cause Group::cause_of_call(const EngineFailure &failure, const Doing &doing, bool *can_agree) const
+Cause Group::cause_of_call(const EngineFailure &failure, const CurrentCall &current,
+                           bool *can_agree) const
 {
     const yoke_comm_fault &fault = failure.fault;
-    if (fault.kind == YOKE_COMM_FAULT_LATE) return cause_of_lateness(fault.rank, doing, can_agree);
-    const auto arrival = [&](int32_t rank) { return members_.ranks[static_cast<size_t>(rank)]; };
+    if (fault.kind == YOKE_COMM_FAULT_LATE)
+        return cause_of_lateness(fault.rank, current, can_agree);
+    const auto info = [&](int32_t rank) { return members_.ranks[static_cast<size_t>(rank)]; };
     if (const std::optional<std::string> why = why_it_left(fault))
-        return cause_of_leaving(doing, arrival(fault.rank), *why);
+        return cause_of_leaving(current, info(fault.rank), *why);
     const std::optional<bool> server_left = has_gone(server());
     if (fault.kind == YOKE_COMM_FAULT_DIED && server_left && !has_gone(fault.rank))
-        return cause_of_parting(doing,
-                                server() < 0 ? members_.met->arrivals.front() : arrival(server()),
-                                *server_left, arrival(fault.rank));
-    return cause_of(fault, failure.status, failure.text, doing, members_.self(), members_.ranks);
+        return cause_of_parting(current,
+                                server() < 0 ? members_.met->ranks.front() : info(server()),
+                                *server_left, info(fault.rank));
+    return cause_of(fault, failure.status, failure.text, current, members_.self(), members_.ranks);
 }
 
 void Group::fail_call(const EngineFailure &failure, Calls calls)
 {
     if (failure.fault.keeps_memory) keep_memory(calls);
-    const Doing doing = doing_of(failure.fault, calls);
+    const CurrentCall current = current_call_of(failure.fault, calls);
     const char *call = calls.front().call.name();
     bool can_agree = true;
-    const Cause mine = cause_of_call(failure, doing, &can_agree);
+    const Cause mine = cause_of_call(failure, current, &can_agree);
     if (failure.fault.kind == YOKE_COMM_FAULT_DIED && !has_gone(server()) && is_half_made())
         await_cause(call);
     const bool is_aborted = failure.fault.kind == YOKE_COMM_FAULT_ABORTED;
@@ -131,7 +133,7 @@ void Group::fail_alone(const char *call, const Cause &cause)
 void Group::fail_alone(yoke_status status, const char *text, const Pending &pending)
 {
     fail_alone(pending.call.name(),
-               cause_of({}, status, text, pending.doing(), members_.self(), members_.ranks));
+               cause_of({}, status, text, pending.current(), members_.self(), members_.ranks));
 }
 
 // The first rank that asks for it publishes its cause; the others take that, or, where nobody can be asked any more,
@@ -204,7 +206,7 @@ void Group::hear(const PeerEvent &event) noexcept
 {
     const auto met = std::ranges::find(members_.met_as, event.rank);
     if (met == members_.met_as.end()) return note_outsider(event);
-    const Arrival &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
+    const RankInfo &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
     if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded) {
         const std::lock_guard lock(mutex_);
         has_left_[peer.rank] = event.kind == PeerEvent::kLeft;
@@ -235,7 +237,7 @@ void Group::hear(const PeerEvent &event) noexcept
 
 // Writes a dump if this rank is in no call. The group lives on until its next call, which may come after a launcher has
 // ended this process. A rank in a call fails there, and writes a dump then.
-void Group::dump_loss(const Arrival &peer) noexcept
+void Group::dump_loss(const RankInfo &peer) noexcept
 try {
     if (is_failed() || !describe_running().empty()) return;
     dump_of(cause_of_loss(peer, "died: its connection ended")).write();
@@ -272,13 +274,13 @@ void Group::check_table(const char *call)
     fail(
         YOKE_E_COMM,
         "%s: %s, the job's, which kept the table by which ranks meet, %s; collectives of this group go on without it, and shrink makes a group that has a table of its own",
-        call, yoke::describe(members_.met->arrivals.front()).c_str(),
+        call, yoke::describe(members_.met->ranks.front()).c_str(),
         has_gone(server()).value_or(false) ? "has left" : "died: its connection ended");
 }
 
 // With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
 // is about to be done without it is done.
-void Group::miss_server(const Arrival &peer) noexcept
+void Group::miss_server(const RankInfo &peer) noexcept
 {
     constexpr double kPatience = 0.3;
     if (peer.rank != server() || members_.met->server) return;
@@ -287,7 +289,7 @@ void Group::miss_server(const Arrival &peer) noexcept
 
 // By a thread that the table's answers come by, so it cannot wait for one: what stands then is heard as any cause of
 // the others'.
-bool Group::can_offer(const Arrival &lost, const Cause &cause) noexcept
+bool Group::can_offer(const RankInfo &lost, const Cause &cause) noexcept
 {
     constexpr double kPatience = 1;
     try {
@@ -301,7 +303,7 @@ bool Group::can_offer(const Arrival &lost, const Cause &cause) noexcept
 }
 
 // All that lose the same rank tell the same of it. Who loses rank 0 has nobody left to agree with.
-void Group::lose(const Arrival &peer, const Cause &cause) noexcept
+void Group::lose(const RankInfo &peer, const Cause &cause) noexcept
 {
     if (members_.met && members_.met->server)
         fail_with(agreed(cause));

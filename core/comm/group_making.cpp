@@ -14,14 +14,14 @@ namespace yoke {
 
 namespace {
 
-Cause interrupted(const Arrival &self, const char *call)
+Cause interrupted(const RankInfo &self, const char *call)
 {
     return {YOKE_E_CANCELLED,
             format("%s: %s was interrupted while it waited", call, describe(self).c_str())};
 }
 
 // The others are told what happened here alone. What the table itself tells names its ranks.
-Cause cause_of_making(const Error &error, const Arrival &self, const char *call)
+Cause cause_of_making(const Error &error, const RankInfo &self, const char *call)
 {
     if (error.status() == YOKE_E_TIMEOUT || error.status() == YOKE_E_COMM)
         return {error.status(), error.what()};
@@ -32,7 +32,7 @@ Cause cause_of_making(const Error &error, const Arrival &self, const char *call)
 }
 
 // Of what is being caught.
-Cause cause_of_caught(const Arrival &self, const char *call)
+Cause cause_of_caught(const RankInfo &self, const char *call)
 {
     try {
         throw;
@@ -107,9 +107,9 @@ Ref<Group> Group::begin_making(const Members &members, const GroupOptions &optio
 void Group::fail_making(const EngineFailure &failure, const char *call)
 {
     if (failure.fault.kind == YOKE_COMM_FAULT_DIED) await_cause(call);
-    Doing doing;
-    doing.making = call;
-    fail_alone(call, cause_of(failure.fault, failure.status, failure.text, doing, members_.self(),
+    CurrentCall current;
+    current.making = call;
+    fail_alone(call, cause_of(failure.fault, failure.status, failure.text, current, members_.self(),
                               members_.ranks));
 }
 
@@ -183,7 +183,7 @@ int Group::open_engine(Deadline deadline, const char *call)
     const Gather gather_next = [&](const std::string &mine) {
         return gather(*members_.store, making_key(gathered++), mine, deadline, call);
     };
-    if (members_.met) ports_ = ReunionPorts(members_.self(), gather_next);
+    if (members_.met) ports_ = ShrinkPorts(members_.self(), gather_next);
     EngineInit init;
     init.id = agree_on_engine(table, gather_next, call);
     init.rank = rank();

@@ -60,7 +60,7 @@ try {
     constexpr double kPatience = 0.1;
     std::string missing;
     try {
-        for (const Arrival &peer : members_.ranks)
+        for (const RankInfo &peer : members_.ranks)
             if (!store.try_get(name + "/" + std::to_string(peer.rank), Deadline::after(kPatience)))
                 missing += (missing.empty() ? "" : ", ") + yoke::describe(peer);
     } catch (const Error &) {  // it does not even answer for the table
@@ -217,11 +217,11 @@ int64_t free_of_host()
 }
 
 // A host that runs out of shared memory ends programs at random.
-void check_room(const std::vector<int64_t> &given, const std::vector<Arrival> &ranks,
+void check_room(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
                 uint64_t bytes)
 {
     for (size_t i = 0; i < ranks.size(); ++i) {
-        const auto here = std::ranges::count(ranks, ranks[i].node, &Arrival::node);
+        const auto here = std::ranges::count(ranks, ranks[i].node, &RankInfo::node);
         const double wanted = static_cast<double>(bytes) * static_cast<double>(here);
         if (wanted <= static_cast<double>(given[3 * i + 2])) continue;
         fail(
@@ -232,7 +232,7 @@ void check_room(const std::vector<int64_t> &given, const std::vector<Arrival> &r
 }
 
 // In what the first that differs does, alike on all ranks; "" where none does.
-std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<Arrival> &ranks)
+std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks)
 {
     for (size_t i = 0; i < ranks.size(); ++i) {
         const int64_t *ours = given.data(), *theirs = &given[3 * i];

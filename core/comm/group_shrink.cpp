@@ -62,7 +62,7 @@ Ref<Group> Group::shrink(double seconds)
     check_not_shrunk();
     forget_refused(Refused::kShrink);
     const Deadline deadline = Deadline::after(seconds);
-    const Meeting meeting(*this, "shrink");
+    const StoreCall store_call(*this, "shrink");
     Members members = reunite(deadline);
     end_by_shrink(seconds);
     const Ref<Group> made = make_of(members, deadline);
@@ -108,7 +108,7 @@ void Group::check_not_shrunk() const
     if (is_shrunk_)
         fail(YOKE_E_STATE,
              "shrink: this group has been shrunk already; go on with the one that came of it");
-    if (has_left_reunion_)
+    if (has_left_shrink_)
         fail(
             YOKE_E_STATE,
             "shrink: this rank was interrupted in a shrink before, and the others go on without it; make another group with init");
@@ -141,7 +141,7 @@ Members Group::reunite(Deadline deadline)
     } catch (const Interrupted &) {
         if (!ports_.present()) leave_threads(members_, shrinks_, cause_of_interrupt("shrink"));
         const std::lock_guard lock(mutex_);
-        has_left_reunion_ = true;
+        has_left_shrink_ = true;
         ports_ = {};  // the others find nobody there
         throw;
     }

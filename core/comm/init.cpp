@@ -12,7 +12,7 @@
 #include "core/comm/ending.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
-#include "core/rendezvous/known_meetings.h"
+#include "core/rendezvous/known_rendezvous.h"
 #include "core/rendezvous/node.h"
 #include "core/select/select.h"
 #include "core/store/store_hash.h"
@@ -72,7 +72,7 @@ void leave_groups()
 void leave_all()
 {
     leave_groups();
-    leave_meetings();
+    leave_all_rendezvous();
 }
 
 // From the first try on: what the script raises then is this rank's.
@@ -91,7 +91,7 @@ std::optional<bool> has_default_failed()
 }
 
 // Whoever has changed the variables since means another job.
-bool is_still_meant(const JobMeeting &last, const char *call)
+bool is_still_meant(const JobRendezvous &last, const char *call)
 {
     const std::string now =
         describe(read_environment(last.arguments, process_variable, process_launcher));
@@ -107,7 +107,7 @@ bool is_still_meant(const JobMeeting &last, const char *call)
     return false;
 }
 
-JobMeeting new_meeting(const InitOptions &options, Deadline deadline)
+JobRendezvous new_rendezvous(const InitOptions &options, Deadline deadline)
 {
     const double silence_s = configured_silence();
     const auto watcher = std::make_shared<Watcher>();
@@ -119,7 +119,7 @@ JobMeeting new_meeting(const InitOptions &options, Deadline deadline)
     how.host_store = options.host_store;
     how.silence_s = silence_s;
     how.observer = [watcher](const PeerEvent &event) { watcher->tell(event); };
-    JobMeeting made{options.arguments, hold(meet(how)), watcher};
+    JobRendezvous made{options.arguments, hold(meet(how)), watcher};
     if (made.met->server)
         watcher->tell_in(made.met->store);
     else
@@ -133,7 +133,7 @@ JobMeeting new_meeting(const InitOptions &options, Deadline deadline)
 
 // Of the ranks that have met there, at once; null where they are not all there any more, and have to meet anew. A rank
 // that gave up before this one came, or gives up while this one still waits, has gone on to the next.
-Ref<Group> group_where_met(const JobMeeting &last, const GroupOptions &how, Deadline deadline,
+Ref<Group> group_where_met(const JobRendezvous &last, const GroupOptions &how, Deadline deadline,
                            const char *call)
 {
     while (!last.watcher->misses_any()) try {
@@ -172,20 +172,20 @@ void leave_groups_before_mpi()
 Ref<Group> met_group(const InitOptions &options, const GroupOptions &how, Deadline deadline,
                      const char *call)
 {
-    const std::optional<JobMeeting> last =
-        options.host_store ? std::nullopt : known_meeting(options.arguments);
+    const std::optional<JobRendezvous> last =
+        options.host_store ? std::nullopt : known_rendezvous(options.arguments);
     Ref<Group> group =
         last && is_still_meant(*last, call) ? group_where_met(*last, how, deadline, call) : nullptr;
     if (group.present()) return group;
-    const MeetingTurn turn(options.arguments, deadline, call);
+    const RendezvousTurn turn(options.arguments, deadline, call);
     if (turn.has_waited()) return nullptr;
-    const JobMeeting meeting = new_meeting(options, deadline);
+    const JobRendezvous met = new_rendezvous(options, deadline);
     try {
-        group = Group::make(members_of(meeting), how, deadline, call);
-        log_how(*group, *meeting.met);
+        group = Group::make(members_of(met), how, deadline, call);
+        log_how(*group, *met.met);
         return group;
     } catch (...) {
-        leave_soon(meeting.met);
+        leave_soon(met.met);
         throw;
     }
 }
@@ -291,15 +291,15 @@ std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char 
     Members members;
     const HostNode node = read_node();
     for (int32_t rank = 0; rank < size; ++rank) {
-        Arrival arrival;
-        arrival.rank = arrival.local_rank = rank;
-        arrival.size = arrival.local_size = size;
-        arrival.host = node.host;
-        arrival.process = getpid();
-        arrival.node = node.identity;
-        arrival.memory = node.memory;
-        arrival.address = "127.0.0.1";
-        members.ranks.push_back(std::move(arrival));
+        RankInfo info;
+        info.rank = info.local_rank = rank;
+        info.size = info.local_size = size;
+        info.host = node.host;
+        info.process = getpid();
+        info.node = node.identity;
+        info.memory = node.memory;
+        info.address = "127.0.0.1";
+        members.ranks.push_back(std::move(info));
     }
     static std::atomic<int> made{0};
     members.number = number_of_group(describe_process(members.ranks[0]) + " group/" +
@@ -331,7 +331,7 @@ std::optional<int32_t> local_rank_in_default_group()
 {
     const std::lock_guard lock(the_default.mutex);
     if (!the_default.group.present() || !the_default.group->is_here()) return {};
-    const Arrival &self =
+    const RankInfo &self =
         the_default.group->ranks()[static_cast<size_t>(the_default.group->rank())];
     return self.local_size > 1 ? std::optional(self.local_rank) : std::nullopt;
 }

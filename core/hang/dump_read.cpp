@@ -146,9 +146,9 @@ DumpedCall call_of(const Object &at, const Dump &dump)
     return made;
 }
 
-DumpedMeeting meeting_of(const Object &at)
+DumpedStoreCall store_call_of(const Object &at)
 {
-    DumpedMeeting made;
+    DumpedStoreCall made;
     made.call = at.text("call");
     made.since_s = at.seconds("since");
     made.file = at.text_or_none("file");
@@ -157,14 +157,14 @@ DumpedMeeting meeting_of(const Object &at)
     return made;
 }
 
-std::vector<Arrival> ranks_of(const Object &root)
+std::vector<RankInfo> ranks_of(const Object &root)
 {
-    std::vector<Arrival> all;
+    std::vector<RankInfo> all;
     const json &list = root.list("ranks");
     if (list.empty()) root.refuse("ranks", "a list of at least one rank");
     for (size_t i = 0; i < list.size(); ++i) {
         const Object at = root.part("ranks", i, list[i]);
-        Arrival rank;
+        RankInfo rank;
         rank.rank = static_cast<int32_t>(i);
         rank.size = static_cast<int32_t>(list.size());
         rank.host = at.text("host");
@@ -241,7 +241,7 @@ Dump read_dump(std::string_view text)
     dump.timeout_s = root.seconds_or_0("timeout");
     if (root.has("cause")) dump.cause = cause_in(root.part("cause"));
     dump.failed_s = root.seconds_or_0("failed");
-    if (root.has("meeting")) dump.meeting = meeting_of(root.part("meeting"));
+    if (root.has("meeting")) dump.store_call = store_call_of(root.part("meeting"));
     dump.calls = static_cast<uint64_t>(root.integer("calls", 0, INT64_MAX));
     dump.sent = counts_of(root, "sent", dump);
     dump.received = counts_of(root, "received", dump);

@@ -20,7 +20,7 @@ const char *finding_name(FindingKind kind) noexcept
     return kNames[static_cast<size_t>(kind)];
 }
 
-std::optional<bool> runs_here(const Arrival &rank)
+std::optional<bool> runs_here(const RankInfo &rank)
 {
     if (rank.memory.empty() || rank.memory != read_node().memory) return std::nullopt;
     if (rank.process <= 0 || rank.process > INT32_MAX) return std::nullopt;
@@ -35,7 +35,7 @@ namespace {
 std::string identity_of(const Dump &dump)
 {
     std::string text = format("%llx", static_cast<unsigned long long>(dump.group));
-    for (const Arrival &each : dump.ranks)
+    for (const RankInfo &each : dump.ranks)
         text += format("\n%lld ", static_cast<long long>(each.process)) + each.memory + each.host;
     return text;
 }

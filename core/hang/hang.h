@@ -24,8 +24,8 @@ enum class FindingKind : uint8_t {
     kNoDump,
     kEnded,  // ranks whose process has ended
     kCycle,
-    kMeeting,   // ranks that meet others in the store, as in shrink
-    kUnderWay,  // nobody is missing
+    kStoreCall,  // ranks that meet others in the store, as in shrink
+    kUnderWay,   // nobody is missing
 };
 const char *finding_name(FindingKind kind) noexcept;  // "never_came"
 
@@ -45,7 +45,7 @@ struct Whereabouts {
 
 struct GroupReport {
     uint64_t group = 0;
-    std::vector<Arrival> ranks;
+    std::vector<RankInfo> ranks;
     std::vector<Whereabouts> places;  // by rank
     uint64_t finished = 0;            // calls of the group that all dumped ranks have finished
     std::vector<Finding> findings;
@@ -55,8 +55,8 @@ struct GroupReport {
 };
 
 // Whether a process runs; nothing where it is of another machine.
-using IsRunning = std::function<std::optional<bool>(const Arrival &)>;
-std::optional<bool> runs_here(const Arrival &rank);
+using IsRunning = std::function<std::optional<bool>(const RankInfo &)>;
+std::optional<bool> runs_here(const RankInfo &rank);
 
 // A report for each group. The dumps are to outlive it.
 std::vector<GroupReport> find_hangs(const std::vector<Dump> &dumps, const IsRunning &is_running);

@@ -78,8 +78,8 @@ Whereabouts RankCalls::place() const
         const DumpedCall *const call = find(current_[0]);
         return {dump_, call, true, since(*call)};
     }
-    if (dump_->meeting)
-        return {dump_, nullptr, false, std::max(0.0, dump_->now_s - dump_->meeting->since_s)};
+    if (dump_->store_call)
+        return {dump_, nullptr, false, std::max(0.0, dump_->now_s - dump_->store_call->since_s)};
     const double until = dump_->cause ? dump_->failed_s : dump_->now_s;
     return {dump_, last_, false, last_ ? std::max(0.0, until - last_->call.ended_s) : 0};
 }

@@ -54,10 +54,10 @@ std::string key_text(const CallKey &key)
 // Longer than a call takes that is neither huge nor hindered.
 constexpr double kLong = 10;
 
-std::string meeting_text(const DumpedMeeting &meeting)
+std::string store_call_text(const DumpedStoreCall &store_call)
 {
-    const std::string line = describe_line(meeting.file, meeting.line, meeting.function);
-    return meeting.call + (line.empty() ? "" : " at " + line);
+    const std::string line = describe_line(store_call.file, store_call.line, store_call.function);
+    return store_call.call + (line.empty() ? "" : " at " + line);
 }
 
 // ---- Findings ---------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ public:
         find_cause();
         for (const StuckCall &call : calls_) find_in(call);
         find_cycles();
-        find_meetings();
+        find_store_calls();
         find_missing_dumps();
         find_ended();
         blame();
@@ -97,15 +97,15 @@ private:
     std::map<Said, std::vector<int32_t>> said_of(const StuckCall &call);
     void find_under_way(const StuckCall &call);
     void find_missing(const StuckCall &call, Standing standing);
-    std::string doing(int32_t rank) const;
+    std::string current(int32_t rank) const;
     void find_cycles();
-    void find_meetings();
+    void find_store_calls();
     void find_missing_dumps();
     void find_ended();
     void blame();
     std::string ended_text(int32_t rank) const;
 
-    const Arrival &arrival(int32_t rank) const { return report_.ranks[static_cast<size_t>(rank)]; }
+    const RankInfo &info(int32_t rank) const { return report_.ranks[static_cast<size_t>(rank)]; }
     const RankCalls &calls_of(int32_t rank) const { return ranks_[static_cast<size_t>(rank)]; }
     // Of each text the ranks that have it, in the order of the first of them.
     template <class Text>
@@ -220,7 +220,7 @@ void Analysis::find_under_way(const StuckCall &call)
 }
 
 // "it is in barrier at b.py:3 (main), call 6"; "its last call was …".
-std::string Analysis::doing(int32_t rank) const
+std::string Analysis::current(int32_t rank) const
 {
     const RankCalls &calls = calls_of(rank);
     if (!calls.current().empty()) {
@@ -229,7 +229,7 @@ std::string Analysis::doing(int32_t rank) const
         return "in " + call_text(each) + place_text(each) + ", " + key_text(key);
     }
     const Whereabouts last = calls.place();
-    if (last.dump->meeting) return "in " + meeting_text(*last.dump->meeting);
+    if (last.dump->store_call) return "in " + store_call_text(*last.dump->store_call);
     if (!last.call) return "in no call, and has made none";
     return "in no call; its last one was " + call_text(*last.call) + place_text(*last.call);
 }
@@ -239,14 +239,14 @@ void Analysis::find_missing(const StuckCall &call, Standing standing)
     const bool has_called = standing == Standing::kQueued;
     const char *const kind = has_called ? "called it, and" : "not called it, and";
     for (const auto &[said, ranks] :
-         alike(call.of(standing), [&](int32_t rank) { return doing(rank); })) {
+         alike(call.of(standing), [&](int32_t rank) { return current(rank); })) {
         const bool is_one = ranks.size() == 1;
         std::string text =
             format("%s: %s %s %s %s %s", key_text(call.key).c_str(),
-                   is_one ? describe(arrival(ranks[0])).c_str() : ranks_text(ranks).c_str(),
+                   is_one ? describe(info(ranks[0])).c_str() : ranks_text(ranks).c_str(),
                    is_one ? "has" : "have", kind, is_one ? "is" : "are", said.c_str());
         const Whereabouts place = calls_of(ranks[0]).place();
-        const bool is_in = place.is_in || place.dump->meeting;
+        const bool is_in = place.is_in || place.dump->store_call;
         if (is_one && (place.call || is_in))
             text += (is_in ? ", for " : ", which ended ") + seconds_text(place.since_s) +
                     (is_in ? "" : " before");
@@ -270,20 +270,22 @@ void Analysis::find_cycles()
 }
 
 // All ranks come there, and wait for who does not.
-void Analysis::find_meetings()
+void Analysis::find_store_calls()
 {
     std::vector<int32_t> in, out;
     double least = INFINITY;
     for (size_t i = 0; i < ranks_.size(); ++i) {
         const Dump *const dump = ranks_[i].dump();
         if (!dump) continue;
-        const bool is_in = dump->meeting && ranks_[i].current().empty();
+        const bool is_in = dump->store_call && ranks_[i].current().empty();
         (is_in ? in : out).push_back(dump->rank);
         if (is_in) least = std::min(least, ranks_[i].place().since_s);
     }
-    const auto text = [&](int32_t rank) { return meeting_text(*calls_of(rank).dump()->meeting); };
+    const auto text = [&](int32_t rank) {
+        return store_call_text(*calls_of(rank).dump()->store_call);
+    };
     for (const auto &[said, ranks] : alike(in, text))
-        add(FindingKind::kMeeting, ranks,
+        add(FindingKind::kStoreCall, ranks,
             ranks_text(ranks) + (ranks.size() == 1 ? " meets" : " meet") + " the others in " +
                 said);
     if (in.empty() || least < kLong) return;
@@ -297,7 +299,7 @@ void Analysis::find_meetings()
 
 std::string Analysis::ended_text(int32_t rank) const
 {
-    const std::optional<bool> runs = is_running_(arrival(rank));
+    const std::optional<bool> runs = is_running_(info(rank));
     if (!runs) return "";
     return *runs ? "; its process runs, so that it can be dumped" : "; its process has ended";
 }
@@ -309,7 +311,7 @@ void Analysis::find_missing_dumps()
         if (!ranks_[rank].dump()) missing.push_back(static_cast<int32_t>(rank));
     for (const auto &[text, ranks] : alike(missing, [&](int32_t rank) { return ended_text(rank); }))
         add(FindingKind::kNoDump, ranks,
-            "no dump of " + (ranks.size() == 1 ? describe(arrival(ranks[0])) : ranks_text(ranks)) +
+            "no dump of " + (ranks.size() == 1 ? describe(info(ranks[0])) : ranks_text(ranks)) +
                 (text.empty() ? ": died, or not dumped" : text));
 }
 
@@ -317,11 +319,11 @@ void Analysis::find_ended()
 {
     std::vector<int32_t> ended;
     for (const RankCalls &each : ranks_)
-        if (each.dump() && !is_running_(arrival(each.dump()->rank)).value_or(true))
+        if (each.dump() && !is_running_(info(each.dump()->rank)).value_or(true))
             ended.push_back(each.dump()->rank);
     if (ended.empty()) return;
     add(FindingKind::kEnded, ended,
-        (ended.size() == 1 ? "the process of " + describe(arrival(ended[0])) + " has"
+        (ended.size() == 1 ? "the process of " + describe(info(ended[0])) + " has"
                            : "the processes of " + ranks_text(ended) + " have") +
             " ended since the dump");
 }

@@ -139,13 +139,13 @@ Ref<State> call_node(const Whereabouts &place)
 const char *state_word(const Whereabouts &place)
 {
     if (!place.dump) return "no_dump";
-    if (!place.is_in && place.dump->meeting) return "meeting";
+    if (!place.is_in && place.dump->store_call) return "meeting";
     return !place.call ? "none" : place.is_in ? "in" : "behind";
 }
 
 Ref<State> rank_node(const GroupReport &group, size_t rank)
 {
-    const Arrival &who = group.ranks[rank];
+    const RankInfo &who = group.ranks[rank];
     const Whereabouts &place = group.places[rank];
     return dict({{"rank", number_node(static_cast<int64_t>(rank))},
                  {"host", text_node(who.host)},

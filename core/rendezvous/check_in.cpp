@@ -12,12 +12,12 @@ namespace yoke {
 namespace {
 
 constexpr char kField = '\x1f', kRecord = '\x1e';
-constexpr char kNote = '!';  // in front of what is no arrival
+constexpr char kNote = '!';  // in front of what is no RankInfo
 constexpr const char *kVerdict = "verdict", *kCount = "arrivals";
 // After a deadline, in which ranks agree about what they tell of it.
 constexpr double kGrace = 0.1;
 
-std::string arrival_key(int64_t number)
+std::string rank_key(int64_t number)
 {
     return "arrival/" + std::to_string(number);
 }
@@ -35,7 +35,7 @@ std::vector<std::string> split(std::string_view text, char at)
 
 void add_to_list(Store &store, const std::string &text, Deadline deadline)
 {
-    store.set(arrival_key(store.add(kCount, 1, deadline) - 1), text, deadline);
+    store.set(rank_key(store.add(kCount, 1, deadline) - 1), text, deadline);
 }
 
 std::string encode_verdict(const CheckIn::Verdict &verdict)
@@ -52,15 +52,15 @@ CheckIn::Verdict decode_verdict(const std::string &text)
 }
 
 // Each among those of its node, in the order of ranks, unless every rank's launcher said it.
-void number_locally(std::vector<Arrival> &all)
+void number_locally(std::vector<RankInfo> &all)
 {
-    const auto is_told = [](const Arrival &one) {
+    const auto is_told = [](const RankInfo &one) {
         return one.local_rank >= 0 && one.local_size > 0;
     };
     if (std::all_of(all.begin(), all.end(), is_told)) return;
-    for (Arrival &one : all) {
+    for (RankInfo &one : all) {
         one.local_rank = one.local_size = 0;
-        for (const Arrival &other : all) {
+        for (const RankInfo &other : all) {
             one.local_rank += other.node == one.node && other.rank < one.rank;
             one.local_size += other.node == one.node;
         }
@@ -68,28 +68,28 @@ void number_locally(std::vector<Arrival> &all)
 }
 
 // A loopback address is of use to its own host alone, where rank 0 has the same addresses.
-void mend_addresses(std::vector<Arrival> &all)
+void mend_addresses(std::vector<RankInfo> &all)
 {
-    for (Arrival &one : all)
+    for (RankInfo &one : all)
         if (is_loopback(one.address) && one.node == all[0].node) one.address = all[0].address;
 }
 
-std::string encode_all(std::vector<Arrival> all)
+std::string encode_all(std::vector<RankInfo> all)
 {
     std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.rank < b.rank; });
     number_locally(all);
     mend_addresses(all);
     std::string text;
-    for (const Arrival &one : all)
+    for (const RankInfo &one : all)
         text += (text.empty() ? "" : std::string(1, kRecord)) + one.encode();
     return text;
 }
 
-std::vector<Arrival> decode_all(const std::string &text)
+std::vector<RankInfo> decode_all(const std::string &text)
 {
-    std::vector<Arrival> all;
+    std::vector<RankInfo> all;
     for (const std::string &record : split(text, kRecord))
-        if (auto arrival = Arrival::decode(record)) all.push_back(std::move(*arrival));
+        if (auto info = RankInfo::decode(record)) all.push_back(std::move(*info));
     return all;
 }
 
@@ -112,14 +112,14 @@ private:
     size_t listed_ = 0;
 };
 
-bool is_same_process(const Arrival &one, const Arrival &other)
+bool is_same_process(const RankInfo &one, const RankInfo &other)
 {
     return one.process == other.process && one.host == other.host && one.memory == other.memory;
 }
 
 }  // namespace
 
-std::string Arrival::encode() const
+std::string RankInfo::encode() const
 {
     std::string text;
     for (const std::string &field :
@@ -132,33 +132,32 @@ std::string Arrival::encode() const
     return text;
 }
 
-std::optional<Arrival> Arrival::decode(std::string_view text)
+std::optional<RankInfo> RankInfo::decode(std::string_view text)
 {
     const std::vector<std::string> fields = split(text, kField);
     if (fields.size() != 12) return std::nullopt;
     const auto number = [&](size_t i) { return parsed<int32_t>(fields[i]).value_or(-1); };
-    Arrival made{number(0), number(1), fields[2],  parsed<int64_t>(fields[3]).value_or(0),
-                 fields[4], fields[5], fields[6],  fields[7],
-                 fields[8], number(9), number(10), fields[11]};
+    RankInfo made{number(0), number(1), fields[2],  parsed<int64_t>(fields[3]).value_or(0),
+                  fields[4], fields[5], fields[6],  fields[7],
+                  fields[8], number(9), number(10), fields[11]};
     return made.rank >= 0 ? std::optional(std::move(made)) : std::nullopt;
 }
 
-std::string describe_process(const Arrival &arrival)
+std::string describe_process(const RankInfo &info)
 {
-    return format("host %s, process %lld", arrival.host.c_str(),
-                  static_cast<long long>(arrival.process));
+    return format("host %s, process %lld", info.host.c_str(), static_cast<long long>(info.process));
 }
 
-std::string describe(const Arrival &arrival)
+std::string describe(const RankInfo &info)
 {
-    return format("rank %d (%s)", arrival.rank, describe_process(arrival).c_str());
+    return format("rank %d (%s)", info.rank, describe_process(info).c_str());
 }
 
-std::string unlike_devices(const std::vector<Arrival> &all)
+std::string unlike_devices(const std::vector<RankInfo> &all)
 {
-    const Arrival *first = nullptr;
+    const RankInfo *first = nullptr;
     std::map<std::string_view, size_t> ranks;
-    for (const Arrival &one : all) {
+    for (const RankInfo &one : all) {
         ++ranks[one.device];
         if (!first && one.device != all[0].device) first = &one;
     }
@@ -169,9 +168,9 @@ std::string unlike_devices(const std::vector<Arrival> &all)
         describe(*first).c_str(), first->device.c_str(), ranks[first->device]);
 }
 
-std::string unlike_silence(const std::vector<Arrival> &all)
+std::string unlike_silence(const std::vector<RankInfo> &all)
 {
-    for (const Arrival &one : all)
+    for (const RankInfo &one : all)
         if (one.silence != all[0].silence)
             return format(
                 "comm.init: %s has YOKE_COMM_SILENCE of %s s, and %s of %s s: whoever has less ends the group first, for all; give all ranks the same",
@@ -187,7 +186,7 @@ bool CheckIn::is_over(Store &store, Deadline deadline)
 
 void CheckIn::await_others(Store &store, int32_t size, Deadline deadline)
 try {
-    if (size > 1) store.wait({arrival_key(size - 2)}, deadline);
+    if (size > 1) store.wait({rank_key(size - 2)}, deadline);
 } catch (const Error &error) {
     if (error.status() != YOKE_E_TIMEOUT) throw;
 }
@@ -199,7 +198,7 @@ void CheckIn::refuse(Store &store, const std::string &why, Deadline deadline)
 }
 
 // Why it cannot be a rank of the job that this process is of; "" where it can.
-std::string CheckIn::fault_of(const Arrival &newcomer) const
+std::string CheckIn::fault_of(const RankInfo &newcomer) const
 {
     if (newcomer.size != self_.size)
         return format(
@@ -213,7 +212,7 @@ std::string CheckIn::fault_of(const Arrival &newcomer) const
         return format("comm.init: %s runs %s, %s runs %s; give all ranks one build of Yoke",
                       describe(self_).c_str(), self_.build.c_str(), describe(newcomer).c_str(),
                       newcomer.build.c_str());
-    for (const Arrival &other : come_)
+    for (const RankInfo &other : come_)
         if (other.rank == newcomer.rank)
             return format(
                 "comm.init: rank %d is there twice: %s and %s; give each process a RANK of its own, and each job a port of its own",
@@ -224,7 +223,7 @@ std::string CheckIn::fault_of(const Arrival &newcomer) const
 CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
 {
     std::map<int32_t, std::string> come;
-    for (const Arrival &one : come_)
+    for (const RankInfo &one : come_)
         if (one.rank < self_.size) come.emplace(one.rank, describe(one));
     const size_t count = static_cast<size_t>(self_.size) - come.size();
     ShortList missing, there;
@@ -240,11 +239,11 @@ CheckIn::Verdict CheckIn::who_is_missing(double given_s) const
 }
 
 // Looks at those of the list that have come, and have not been looked at.
-void CheckIn::read_arrivals(Deadline deadline)
+void CheckIn::read_ranks(Deadline deadline)
 {
-    while (const auto text = store_.try_get(arrival_key(read_), deadline)) {
+    while (const auto text = store_.try_get(rank_key(read_), deadline)) {
         ++read_;
-        if (auto arrival = Arrival::decode(*text)) come_.push_back(std::move(*arrival));
+        if (auto info = RankInfo::decode(*text)) come_.push_back(std::move(*info));
     }
 }
 
@@ -258,20 +257,20 @@ CheckIn::Verdict CheckIn::judge(Deadline deadline)
     while (!is_complete()) {
         std::string text;
         try {
-            text = store_.get(arrival_key(read_), deadline);
+            text = store_.get(rank_key(read_), deadline);
         } catch (const Error &error) {
             if (error.status() != YOKE_E_TIMEOUT) throw;
             return who_is_missing(deadline.given_s());
         }
         ++read_;
         if (text[0] == kNote) return decode_verdict(store_.get(kVerdict, deadline));
-        auto newcomer = Arrival::decode(text);
+        auto newcomer = RankInfo::decode(text);
         if (!newcomer) return {YOKE_E_COMM, "comm.init: the store holds other data than arrivals"};
         const std::string fault = fault_of(*newcomer);
         if (!fault.empty()) return {YOKE_E_COMM, fault};
         come_.push_back(std::move(*newcomer));
     }
-    for (Arrival &one : come_)
+    for (RankInfo &one : come_)
         if (one.rank == 0 && own_address_) one.address = own_address_();
     return {YOKE_OK, encode_all(come_)};
 }
@@ -283,7 +282,7 @@ CheckIn::Verdict CheckIn::hear(Deadline deadline)
     } catch (const Error &error) {
         if (error.status() != YOKE_E_TIMEOUT) throw;
     }
-    read_arrivals(Deadline::after(kGrace));
+    read_ranks(Deadline::after(kGrace));
     return stand_by(who_is_missing(deadline.given_s()), Deadline::after(kGrace));
 }
 
@@ -297,13 +296,13 @@ CheckIn::Verdict CheckIn::stand_by(const Verdict &own, Deadline deadline)
     }
 }
 
-std::vector<Arrival> CheckIn::meet(Deadline deadline)
+std::vector<RankInfo> CheckIn::meet(Deadline deadline)
 {
     add_to_list(store_, self_.encode(), deadline);
     const Verdict verdict =
         self_.rank == 0 ? stand_by(judge(deadline), Deadline::after(kGrace)) : hear(deadline);
     if (verdict.status != YOKE_OK) throw Error(verdict.status, verdict.text);
-    std::vector<Arrival> all = decode_all(verdict.text);
+    std::vector<RankInfo> all = decode_all(verdict.text);
     if (all.size() != static_cast<size_t>(self_.size) || self_.rank >= self_.size ||
         !is_same_process(all[static_cast<size_t>(self_.rank)], self_))
         fail(

@@ -17,7 +17,7 @@ inline uint64_t number_of_group(const std::string &name)
 
 struct Members {
     int32_t rank = 0;
-    std::vector<Arrival> ranks;    // by rank
+    std::vector<RankInfo> ranks;   // by rank
     uint64_t number = 0;           // of the group: alike on all ranks, and no other group's
     std::shared_ptr<Store> store;  // with keys of this group's own
     // Where the ranks met, for as long as one of the groups lives that were made there: rank 0's server says farewell
@@ -29,7 +29,7 @@ struct Members {
     bool is_again = false;  // made where others were before: where that fails its ranks meet anew
 
     int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
-    const Arrival &self() const { return ranks[static_cast<size_t>(rank)]; }
+    const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }
 };
 
 }  // namespace yoke

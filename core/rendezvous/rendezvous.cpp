@@ -81,9 +81,9 @@ constexpr const char *kRank0 = "rank0";
 constexpr std::string_view kInitCall = "comm.init: ";
 
 // One rank on its way from its environment to the job.
-class Meeting {
+class RendezvousAttempt {
 public:
-    explicit Meeting(const RendezvousOptions &options);
+    explicit RendezvousAttempt(const RendezvousOptions &options);
     Rendezvous run();
 
 private:
@@ -96,7 +96,7 @@ private:
     void open_file();
     void go_on_over_rank_0();
     std::string address() const;
-    std::vector<Arrival> check_in();
+    std::vector<RankInfo> check_in();
     std::string hint_of_address() const noexcept;
     std::string named(std::string_view text) const;
     void refuse(const char *why) noexcept;
@@ -109,7 +109,7 @@ private:
     const Deadline deadline_;
     const std::string job_;
     std::string secret_;  // that a host's store tells, where there is one
-    Arrival self_;
+    RankInfo self_;
     const std::shared_ptr<Relay> relay_;
     std::shared_ptr<StoreServer> server_;
     std::shared_ptr<Store> store_;
@@ -139,7 +139,7 @@ double silence_of(const RendezvousOptions &options)
     return options.silence_s < 0 ? configured_silence() : options.silence_s;
 }
 
-Meeting::Meeting(const RendezvousOptions &options)
+RendezvousAttempt::RendezvousAttempt(const RendezvousOptions &options)
     : options_(options),
       environment_(read_environment(arguments_of(options), options.variable, options.launcher)),
       deadline_(deadline_of(options, environment_)),
@@ -160,7 +160,7 @@ Meeting::Meeting(const RendezvousOptions &options)
     self_.local_size = environment_.local_size;
 }
 
-PeerOptions Meeting::peer_options() const
+PeerOptions RendezvousAttempt::peer_options() const
 {
     PeerOptions peer;
     peer.cookie = job_cookie(secret_.empty() ? name_of(environment_) : secret_);
@@ -173,20 +173,20 @@ PeerOptions Meeting::peer_options() const
     return peer;
 }
 
-void Meeting::serve(Socket listening)
+void RendezvousAttempt::serve(Socket listening)
 {
     server_ = std::make_shared<StoreServer>(std::move(listening), peer_options());
     store_ = std::make_shared<PrefixStore>(server_->table(), prefix_of(environment_));
     relay_->begin(store_);
 }
 
-void Meeting::adopt(std::shared_ptr<ClientStore> client)
+void RendezvousAttempt::adopt(std::shared_ptr<ClientStore> client)
 {
     reached_from_ = client->local();
     store_ = std::make_shared<PrefixStore>(std::move(client), prefix_of(environment_));
 }
 
-void Meeting::meet_by_host_store()
+void RendezvousAttempt::meet_by_host_store()
 {
     const std::string key = "yoke/" + prefix_of(environment_) + "/" + kRank0;
     if (environment_.rank != 0)
@@ -197,7 +197,7 @@ void Meeting::meet_by_host_store()
     serve(std::move(listening));
 }
 
-void Meeting::open_file()
+void RendezvousAttempt::open_file()
 {
     store_ = file_ =
         next_init(open_file_store(environment_.file, job_, deadline_), environment_, deadline_);
@@ -209,14 +209,14 @@ void Meeting::open_file()
 }
 
 // A file tells nobody that somebody has died, or why a group has failed.
-void Meeting::go_on_over_rank_0()
+void RendezvousAttempt::go_on_over_rank_0()
 {
     if (environment_.rank == 0) return serve(std::move(listening_));
     FileOfHost host(*file_, deadline_);
     adopt(find_rank_0(host, kRank0, peer_options(), deadline_));
 }
 
-void Meeting::open_store()
+void RendezvousAttempt::open_store()
 {
     if (is_alone())
         store_ = std::make_shared<HashStore>();
@@ -231,7 +231,7 @@ void Meeting::open_store()
 }
 
 // Where this host is reached: on the network that was chosen, else on the connection to rank 0, else on any.
-std::string Meeting::address() const
+std::string RendezvousAttempt::address() const
 {
     const InterfaceChoice choice = InterfaceChoice::configured();
     if (choice.empty() && server_) return server_->reached_at();
@@ -239,7 +239,7 @@ std::string Meeting::address() const
     return host_address(choice, reached_from_.length ? reached_from_.family() : AF_UNSPEC);
 }
 
-std::vector<Arrival> Meeting::check_in()
+std::vector<RankInfo> RendezvousAttempt::check_in()
 {
     self_.address = address();
     has_checked_in_ = true;
@@ -254,7 +254,7 @@ std::vector<Arrival> Meeting::check_in()
 
 // Of rank 0, which nobody has reached: whether the others look for it elsewhere. Behind a translation, as of a service
 // of Kubernetes, such an address is right.
-std::string Meeting::hint_of_address() const noexcept
+std::string RendezvousAttempt::hint_of_address() const noexcept
 try {
     constexpr double kToResolve = 0.1;
     std::string found;
@@ -283,14 +283,14 @@ bool is_of_all(const Error &error)
 }
 
 // "comm.init: rank 1 (host a, process 7): " in front, in place of the call alone.
-std::string Meeting::named(std::string_view text) const
+std::string RendezvousAttempt::named(std::string_view text) const
 {
     if (text.starts_with(kInitCall)) text.remove_prefix(kInitCall.size());
     return std::string(kInitCall) + describe(self_) + ": " + std::string(text);
 }
 
 // What is wrong with this rank alone, and would leave the others waiting.
-void Meeting::refuse(const char *why) noexcept
+void RendezvousAttempt::refuse(const char *why) noexcept
 try {
     constexpr double kToTell = 0.2, kToCome = 1;
     if (!store_) return;  // who cannot reach it has told what it can
@@ -303,7 +303,7 @@ try {
 }
 
 // The others read the verdict before its server goes, those as well that come a little later.
-void Meeting::linger() noexcept
+void RendezvousAttempt::linger() noexcept
 {
     constexpr double kLeast = 0.15, kMost = 1;
     const double seconds = std::clamp(deadline_.remaining_s(), kLeast, kMost);
@@ -311,7 +311,7 @@ void Meeting::linger() noexcept
 }
 
 // Whether rank 0 is there to hear of it or not.
-void Meeting::refuse_own_rank()
+void RendezvousAttempt::refuse_own_rank()
 try {
     check_rank(environment_);
 } catch (const Error &error) {
@@ -326,7 +326,7 @@ try {
 }
 
 // What happened to this rank alone has its name in front.
-Rendezvous Meeting::run()
+Rendezvous RendezvousAttempt::run()
 try {
     return meet_all();
 } catch (const Interrupted &) {
@@ -338,16 +338,16 @@ try {
     throw Error(YOKE_E_OOM, named(kNoMemoryText));
 }
 
-Rendezvous Meeting::meet_all()
+Rendezvous RendezvousAttempt::meet_all()
 {
     refuse_own_rank();
     Rendezvous made;
     try {
         open_store();
-        made.arrivals = check_in();
+        made.ranks = check_in();
         if (file_) {
             go_on_over_rank_0();
-            made.arrivals = check_in();
+            made.ranks = check_in();
         }
     } catch (const Error &error) {
         if (!is_of_all(error)) refuse(error.what());
@@ -361,9 +361,9 @@ Rendezvous Meeting::meet_all()
     if (server_) server_->close_to_newcomers();
     if (self_.rank == 0 && !environment_.doubt.empty())
         log(LogLevel::kWarn, "%s", environment_.doubt.c_str());
-    const std::string unlike = self_.rank ? "" : unlike_devices(made.arrivals);
+    const std::string unlike = self_.rank ? "" : unlike_devices(made.ranks);
     if (!unlike.empty()) log(LogLevel::kWarn, "%s", unlike.c_str());
-    const std::string silences = self_.rank ? "" : unlike_silence(made.arrivals);
+    const std::string silences = self_.rank ? "" : unlike_silence(made.ranks);
     if (!silences.empty()) log(LogLevel::kWarn, "%s", silences.c_str());
     relay_->complete();
     made.rank = self_.rank;
@@ -380,7 +380,7 @@ Rendezvous Meeting::meet_all()
 
 Rendezvous meet(const RendezvousOptions &options)
 {
-    return Meeting(options).run();
+    return RendezvousAttempt(options).run();
 }
 
 }  // namespace yoke

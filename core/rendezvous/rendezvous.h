@@ -33,11 +33,11 @@ struct RendezvousOptions {
 
 struct Rendezvous {
     int32_t rank = 0, size = 1;
-    std::vector<Arrival> arrivals;  // by rank
-    std::shared_ptr<Store> store;   // whose keys have this start of the job in front of them
-    std::string source;             // Environment::source
-    std::string told;               // describe(Environment)
-    std::shared_ptr<Store> file;    // of file://, held so that jobs of others keep out of it
+    std::vector<RankInfo> ranks;   // by rank
+    std::shared_ptr<Store> store;  // whose keys have this start of the job in front of them
+    std::string source;            // Environment::source
+    std::string told;              // describe(Environment)
+    std::shared_ptr<Store> file;   // of file://, held so that jobs of others keep out of it
     std::shared_ptr<StoreServer>
         server;  // rank 0's, where it serves; the store is of no use to others without it
 
@@ -47,7 +47,7 @@ struct Rendezvous {
     int32_t server_rank = 0;                  // whose process that is, as Members::met_as has it
     std::shared_ptr<StoreServer> doorkeeper;  // of a shrunk group: tells those that come too late
 
-    const Arrival &self() const { return arrivals[static_cast<size_t>(rank)]; }
+    const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }
 };
 
 // What ranks still read of rank 0's table, such as the end of a split, they read before it goes: who lets go last waits
@@ -62,7 +62,7 @@ void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
 // The same of a shrunk one, whose ranks come to the same ports when they try again.
 void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept;
 // All that are held, at the end of the process.
-void leave_meetings() noexcept;
+void leave_all_rendezvous() noexcept;
 
 // YOKE_COMM_SILENCE.
 double configured_silence();

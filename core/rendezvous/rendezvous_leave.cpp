@@ -72,7 +72,7 @@ void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept
     leave_soon(met);
 }
 
-void leave_meetings() noexcept
+void leave_all_rendezvous() noexcept
 {
     std::vector<std::weak_ptr<StoreServer>> servers;
     {

@@ -51,16 +51,16 @@ void StoreHall::close() noexcept
     unwatch(watched_);
     turn_away_rest();
     listening_.close();
-    Guests last;
+    Connections last;
     {
         const std::lock_guard lock(mutex_);
-        last.swap(guests_);
+        last.swap(connections_);
     }
-    for (const auto &guest : last) {
-        guest->say_bye();
-        guest->stop();
+    for (const auto &connection : last) {
+        connection->say_bye();
+        connection->stop();
     }
-    settle_watch();  // a guest that has just ended may still tell of it
+    settle_watch();  // a connection that has just ended may still tell of it
 }
 
 void StoreHall::leave_newcomers() noexcept
@@ -113,15 +113,15 @@ void StoreHall::turn_away_rest() noexcept
 
 void StoreHall::receive(Socket socket)
 try {
-    const auto guest = std::make_shared<Guest>(*this, std::move(socket));
+    const auto connection = std::make_shared<Connection>(*this, std::move(socket));
     size_t strangers = 0;
     {
         const std::lock_guard lock(mutex_);
-        guests_.push_back(guest);
-        strangers = guests_.size() - count_ranks();
+        connections_.push_back(connection);
+        strangers = connections_.size() - count_ranks();
     }
     drop_oldest_stranger(strangers);
-    guest->start();
+    connection->start();
 } catch (const std::exception &error) {
     log(LogLevel::kWarn, "the store of rank 0 dropped a connection that it could not take: %s",
         error.what());
@@ -132,9 +132,10 @@ void StoreHall::drop_oldest_stranger(size_t strangers)
 {
     constexpr size_t kSpare = 64;
     if (strangers <= kSpare + static_cast<size_t>(options_.size)) return;
-    for (const auto &guest : all())
-        if (guest->rank() == Guest::kStranger)
-            return end(*guest, PeerEvent::kEnded, "too many came that did not say who they are");
+    for (const auto &connection : all())
+        if (connection->rank() == Connection::kStranger)
+            return end(*connection, PeerEvent::kEnded,
+                       "too many came that did not say who they are");
 }
 
 void StoreHall::on_tick(double late_s) noexcept
@@ -142,41 +143,41 @@ void StoreHall::on_tick(double late_s) noexcept
     if (std::exchange(is_paused_, false) && !leaves_newcomers_.load()) rewatch(watched_, EPOLLIN);
     // This process stood still itself, and has heard nobody in that time.
     const bool stood_still = options_.silence_s > 0 && late_s > options_.silence_s / 2;
-    for (const auto &guest : all()) {
-        if (stood_still) guest->count_as_heard();
-        if (guest->is_overrun())
-            end(*guest, PeerEvent::kEnded, "it did not take what it had asked for");
-        else if (guest->rank() != Guest::kStranger)
-            look_for_silence(*guest);
-        else if (guest->age_s() > options_.greeting_s)
-            end(*guest, PeerEvent::kEnded, "it did not say in time who it is");
+    for (const auto &connection : all()) {
+        if (stood_still) connection->count_as_heard();
+        if (connection->is_overrun())
+            end(*connection, PeerEvent::kEnded, "it did not take what it had asked for");
+        else if (connection->rank() != Connection::kStranger)
+            look_for_silence(*connection);
+        else if (connection->age_s() > options_.greeting_s)
+            end(*connection, PeerEvent::kEnded, "it did not say in time who it is");
     }
 }
 
-void StoreHall::look_for_silence(Guest &guest)
+void StoreHall::look_for_silence(Connection &connection)
 {
     if (options_.silence_s <= 0) return;
-    const double silent_s = guest.silent_s();
+    const double silent_s = connection.silent_s();
     const bool is_silent = silent_s > options_.silence_s;
-    if (std::exchange(guest.is_silent, is_silent) == is_silent) return;
-    tell(is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, guest.rank(), guest.about(), "",
-         silent_s);
+    if (std::exchange(connection.is_silent, is_silent) == is_silent) return;
+    tell(is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, connection.rank(), connection.about(),
+         "", silent_s);
 }
 
-std::shared_ptr<Guest> StoreHall::other_of(const Guest &guest, int32_t rank)
+std::shared_ptr<Connection> StoreHall::other_of(const Connection &connection, int32_t rank)
 {
     for (const auto &other : all())
-        if (other.get() != &guest && other->rank() == rank) return other;
+        if (other.get() != &connection && other->rank() == rank) return other;
     return nullptr;
 }
 
-std::string StoreHall::admit(Guest &guest, int32_t rank, const std::string &about)
+std::string StoreHall::admit(Connection &connection, int32_t rank, const std::string &about)
 {
-    const std::shared_ptr<Guest> other = other_of(guest, rank);
+    const std::shared_ptr<Connection> other = other_of(connection, rank);
     const std::string &first = rank == options_.rank ? options_.about : other ? other->about() : "";
     if (other &&
         first == about) {  // it has given a former attempt up, whose end has not been seen yet
-        guest.be_rank(rank, about);
+        connection.be_rank(rank, about);
         return end(*other, PeerEvent::kLeft, ""), "";
     }
     if (other || rank == options_.rank) {
@@ -186,39 +187,40 @@ std::string StoreHall::admit(Guest &guest, int32_t rank, const std::string &abou
         tell(PeerEvent::kRefused, rank, about, why);
         return why;
     }
-    guest.be_rank(rank, about);
+    connection.be_rank(rank, about);
     met_.insert(about);
-    tell(PeerEvent::kJoined, rank, about, guest.address());
+    tell(PeerEvent::kJoined, rank, about, connection.address());
     return "";
 }
 
-void StoreHall::end(Guest &guest, PeerEvent::Kind kind, const std::string &how) noexcept
+void StoreHall::end(Connection &connection, PeerEvent::Kind kind, const std::string &how) noexcept
 {
-    const std::shared_ptr<Guest> kept = guest.shared_from_this();
-    guest.stop();
-    const int32_t rank = guest.rank();
+    const std::shared_ptr<Connection> kept = connection.shared_from_this();
+    connection.stop();
+    const int32_t rank = connection.rank();
     {
         const std::lock_guard lock(mutex_);
-        if (guests_.remove(kept) == 0) return;  // it answers the farewell of close() by its end
-        gone_ += rank != Guest::kStranger;
+        if (connections_.remove(kept) == 0)
+            return;  // it answers the farewell of close() by its end
+        gone_ += rank != Connection::kStranger;
         left_.notify_all();
     }
-    if (rank == Guest::kStranger)
-        log_dropped(guest, how);
-    else if (!other_of(guest, rank))
-        tell(kind, rank, guest.about(), how);
+    if (rank == Connection::kStranger)
+        log_dropped(connection, how);
+    else if (!other_of(connection, rank))
+        tell(kind, rank, connection.about(), how);
 }
 
-void StoreHall::log_dropped(const Guest &guest, const std::string &how)
+void StoreHall::log_dropped(const Connection &connection, const std::string &how)
 {
-    if (!guest.is_former()) return log_stranger(guest, how);
+    if (!connection.is_former()) return log_stranger(connection, how);
     log(LogLevel::kInfo,
         "the store of rank 0 sent a rank away that has left this job, and is to meet anew: %s",
-        guest.address().c_str());
+        connection.address().c_str());
 }
 
 // Who waits for its own job comes again and again.
-void StoreHall::log_stranger(const Guest &guest, const std::string &how)
+void StoreHall::log_stranger(const Connection &connection, const std::string &how)
 {
     constexpr auto kPause = std::chrono::minutes(1);
     constexpr size_t kMost = 64;
@@ -233,7 +235,7 @@ void StoreHall::log_stranger(const Guest &guest, const std::string &how)
     const std::string more = untold ? format(" (and %zu before)", untold) : "";
     log(LogLevel::kWarn,
         "the store of rank 0 dropped a connection from %s%s, which is none of a rank of this job: %s",
-        guest.address().c_str(), more.c_str(), how.c_str());
+        connection.address().c_str(), more.c_str(), how.c_str());
 }
 
 bool StoreHall::has_met(const std::string &about) const
@@ -241,25 +243,27 @@ bool StoreHall::has_met(const std::string &about) const
     return about == options_.about || met_.contains(about);
 }
 
-StoreHall::Guests StoreHall::all()
+StoreHall::Connections StoreHall::all()
 {
     const std::lock_guard lock(mutex_);
-    return guests_;
+    return connections_;
 }
 
 size_t StoreHall::count_ranks() const
 {
     size_t count = 0;
-    for (const auto &guest : guests_) count += guest->rank() != Guest::kStranger;
+    for (const auto &connection : connections_)
+        count += connection->rank() != Connection::kStranger;
     return count;
 }
 
 std::string StoreHall::reached_at()
 {
     std::string reached;
-    for (const auto &guest : all())
-        if (guest->rank() != Guest::kStranger && (reached.empty() || !guest->is_local()))
-            reached = guest->reached_at();
+    for (const auto &connection : all())
+        if (connection->rank() != Connection::kStranger &&
+            (reached.empty() || !connection->is_local()))
+            reached = connection->reached_at();
     return reached;
 }
 
@@ -267,16 +271,16 @@ bool StoreHall::wait_until_left(Deadline deadline, int32_t at_least)
 {
     std::unique_lock lock(mutex_);
     return left_.wait_until(lock, deadline.at(), [&] {
-        return gone_ >= at_least && std::ranges::none_of(guests_, [this](const auto &each) {
+        return gone_ >= at_least && std::ranges::none_of(connections_, [this](const auto &each) {
                    return is_awaited(*each);
                });
     });
 }
 
-bool StoreHall::is_awaited(const Guest &guest) const
+bool StoreHall::is_awaited(const Connection &connection) const
 {
-    const int32_t rank = guest.rank();
-    return rank != Guest::kStranger && !excused_.contains(rank);
+    const int32_t rank = connection.rank();
+    return rank != Connection::kStranger && !excused_.contains(rank);
 }
 
 void StoreHall::excuse(const std::vector<int32_t> &ranks)

@@ -1,7 +1,7 @@
 // store_hall.h: the inside of a store's server: where connections arrive, and which rank each of them is.
 #pragma once
 
-#include "core/store/store_guest.h"
+#include "core/store/store_connection.h"
 #include "core/store/store_peer.h"
 
 #include <condition_variable>
@@ -20,16 +20,16 @@ public:
     void on_ready(uint32_t events) noexcept override;
     void on_tick(double late_s) noexcept override;
 
-    // For guests, in the watch thread.
+    // For connections, in the watch thread.
     const PeerOptions &options() const noexcept { return options_; }
     // Whether a process of this description was a rank here.
     bool has_met(const std::string &about) const;
-    // Lets a guest be a rank; "", or why not.
-    std::string admit(Guest &guest, int32_t rank, const std::string &about);
+    // Lets a connection be a rank; "", or why not.
+    std::string admit(Connection &connection, int32_t rank, const std::string &about);
     void tell(PeerEvent::Kind kind, int32_t rank, const std::string &about, const std::string &how,
               double silent_s = 0);
     // It is gone from here; `how` is for people.
-    void end(Guest &guest, PeerEvent::Kind kind, const std::string &how) noexcept;
+    void end(Connection &connection, PeerEvent::Kind kind, const std::string &how) noexcept;
 
     const std::shared_ptr<HashStore> &shared_table() const noexcept { return table_; }
     SocketAddress address() const { return listening_.local(); }
@@ -42,19 +42,19 @@ public:
     void expect_all();
 
 private:
-    using Guests = std::list<std::shared_ptr<Guest>>;
+    using Connections = std::list<std::shared_ptr<Connection>>;
 
     void note_shortage(const char *what);
     void turn_away_rest() noexcept;
     void receive(Socket socket);
     void drop_oldest_stranger(size_t strangers);
-    void look_for_silence(Guest &guest);
-    std::shared_ptr<Guest> other_of(const Guest &guest, int32_t rank);
-    Guests all();
-    size_t count_ranks() const;                 // under the lock
-    bool is_awaited(const Guest &guest) const;  // so
-    void log_dropped(const Guest &guest, const std::string &how);
-    void log_stranger(const Guest &guest, const std::string &how);
+    void look_for_silence(Connection &connection);
+    std::shared_ptr<Connection> other_of(const Connection &connection, int32_t rank);
+    Connections all();
+    size_t count_ranks() const;                           // under the lock
+    bool is_awaited(const Connection &connection) const;  // so
+    void log_dropped(const Connection &connection, const std::string &how);
+    void log_stranger(const Connection &connection, const std::string &how);
 
     Socket listening_;
     const PeerOptions options_;
@@ -73,7 +73,7 @@ private:
     std::string told_shortage_;
     std::mutex mutex_;
     std::condition_variable left_;
-    Guests guests_;
+    Connections connections_;
     int32_t gone_ = 0;  // ranks that have left or died
     std::set<int32_t> excused_;
 };

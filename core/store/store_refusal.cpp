@@ -59,9 +59,9 @@ void run_with_own_descriptors(int kept, const std::function<void()> &act)
 
 // ---- Of rank 0 --------------------------------------------------------------------------------------------------
 
-bool is_of_this_job(int guest, const PeerOptions &options, Deadline deadline)
+bool is_of_this_job(int connection, const PeerOptions &options, Deadline deadline)
 {
-    const auto greeting = wire::receive_frame(guest, wire::kLongestHello, deadline);
+    const auto greeting = wire::receive_frame(connection, wire::kLongestHello, deadline);
     if (!greeting || greeting->header.kind != wire::Kind::kHello) return false;
     wire::Reader reader = greeting->reader();
     (void)reader.number(), (void)reader.number();  // version and rank
@@ -69,10 +69,10 @@ bool is_of_this_job(int guest, const PeerOptions &options, Deadline deadline)
 }
 
 // It did not wait so long; the same rank comes again.
-bool has_left(int guest)
+bool has_left(int connection)
 {
     char byte;
-    return recv(guest, &byte, 1, MSG_PEEK) == 0;
+    return recv(connection, &byte, 1, MSG_PEEK) == 0;
 }
 
 int open_one_of(const std::vector<uint16_t> &ports)
@@ -87,17 +87,17 @@ void refuse_all(int listening, int32_t ranks, const PeerOptions &options, std::s
 {
     constexpr double kPause = 0.002, kToGreet = 0.25;
     for (const Deadline deadline = Deadline::after(kToTell); ranks > 0 && !deadline.has_passed();) {
-        const OwnFile guest(accepted(listening));
-        if (!guest.is_open()) {
+        const OwnFile connection(accepted(listening));
+        if (!connection.is_open()) {
             sleep_until(deadline.within(kPause));
             continue;
         }
-        if (!is_of_this_job(guest.get(), options, deadline.within(kToGreet)) ||
-            has_left(guest.get()))
+        if (!is_of_this_job(connection.get(), options, deadline.within(kToGreet)) ||
+            has_left(connection.get()))
             continue;
         char byte;  // until it has read, and closes
-        ranks -= send_all(guest.get(), refusal, deadline);
-        while (receive_all(guest.get(), &byte, 1, deadline)) {
+        ranks -= send_all(connection.get(), refusal, deadline);
+        while (receive_all(connection.get(), &byte, 1, deadline)) {
         }
     }
 }

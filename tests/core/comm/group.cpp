@@ -234,11 +234,11 @@ TEST(Group, NamesTheRankThatDoesNotCome)
 // Amid the elements of a collective all wait for each other, and a rank that is well may be as late as one that is not.
 TEST(Group, NamesAllThatMayBeLateWhereNobodyCanTellWhich)
 {
-    const std::vector<Arrival> ranks = init_threads(12, 0, kCall)[0]->ranks();
-    Doing doing;
-    doing.signature = {1, 1, 4, YOKE_COMM_ALL_REDUCE, YOKE_F32, YOKE_REDUCE_SUM, -1};
+    const std::vector<RankInfo> ranks = init_threads(12, 0, kCall)[0]->ranks();
+    CurrentCall current;
+    current.signature = {1, 1, 4, YOKE_COMM_ALL_REDUCE, YOKE_F32, YOKE_REDUCE_SUM, -1};
     const auto text = [&](const std::vector<int32_t> &suspects) {
-        const Cause cause = cause_of_lateness(doing, {suspects, {}, {}}, ranks);
+        const Cause cause = cause_of_lateness(current, {suspects, {}, {}}, ranks);
         EXPECT_EQ(cause.status, YOKE_E_TIMEOUT);
         return cause.text;
     };

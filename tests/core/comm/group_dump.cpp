@@ -144,14 +144,15 @@ TEST(GroupDump, TellsOfARankThatMeetsOthersInTheStore)
     std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
     auto waiting = std::async(std::launch::async, [&] { groups[0]->monitored_barrier(60); });
     const std::string path = folder.path + "/0.json";
-    std::optional<DumpedMeeting> meeting;
-    while (!meeting) meeting = dump_of(*groups[0], path).meeting;
-    EXPECT_EQ(meeting->call, "monitored_barrier");
-    EXPECT_EQ(describe_line(meeting->file, meeting->line, meeting->function), "script.c:8 (step)");
-    EXPECT_FALSE(dump_of(*groups[1], path).meeting);
+    std::optional<DumpedStoreCall> store_call;
+    while (!store_call) store_call = dump_of(*groups[0], path).store_call;
+    EXPECT_EQ(store_call->call, "monitored_barrier");
+    EXPECT_EQ(describe_line(store_call->file, store_call->line, store_call->function),
+              "script.c:8 (step)");
+    EXPECT_FALSE(dump_of(*groups[1], path).store_call);
     groups[1]->monitored_barrier(60);
     waiting.get();
-    EXPECT_FALSE(dump_of(*groups[0], path).meeting);
+    EXPECT_FALSE(dump_of(*groups[0], path).store_call);
 }
 
 TEST(GroupDump, ReportsReadFilesAndFolders)

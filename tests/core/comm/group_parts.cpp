@@ -1,4 +1,4 @@
-// Parts of groups, those that live on, their memory and their end: core/comm/group_parts.cpp, reunion.cpp.
+// Parts of groups, those that live on, their memory and their end: core/comm/group_parts.cpp, shrink_rendezvous.cpp.
 #include "core/comm/coalesce.h"
 #include "tests/core/comm/threads.h"
 

@@ -23,13 +23,13 @@ Members ranks_of(int32_t size, const std::shared_ptr<Store> &store,
 {
     Members members;
     for (int32_t rank = 0; rank < size; ++rank) {
-        Arrival arrival;
-        arrival.rank = rank;
-        arrival.size = size;
-        arrival.host = "here";
-        arrival.process = 100 + rank;
-        arrival.address = "127.0.0.1";
-        members.ranks.push_back(arrival);
+        RankInfo info;
+        info.rank = rank;
+        info.size = size;
+        info.host = "here";
+        info.process = 100 + rank;
+        info.address = "127.0.0.1";
+        members.ranks.push_back(info);
         members.met_as.push_back(rank);
     }
     members.store = store;

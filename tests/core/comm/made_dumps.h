@@ -20,7 +20,7 @@ public:
         dump_.rank = rank;
         dump_.now_s = kNow;
         for (int32_t i = 0; i < size; ++i) {
-            Arrival one;
+            RankInfo one;
             one.rank = i;
             one.host = "h" + std::to_string(i);
             one.process = 100 + i;
@@ -59,7 +59,7 @@ public:
     }
     Made &meet(const char *call, double age_s)
     {
-        dump_.meeting = DumpedMeeting{call, kNow - age_s, "t.py", "step", 8};
+        dump_.store_call = DumpedStoreCall{call, kNow - age_s, "t.py", "step", 8};
         return *this;
     }
     Made &at(double now_s)

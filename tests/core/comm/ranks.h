@@ -116,7 +116,7 @@ inline RendezvousOptions options_of(const Variables &variables, double timeout_s
 inline std::string tell(const Rendezvous &met)
 {
     std::string text;
-    for (const Arrival &one : met.arrivals)
+    for (const RankInfo &one : met.ranks)
         text +=
             format("%d:%d/%d@%s ", one.rank, one.local_rank, one.local_size, one.address.c_str());
     const auto ranks = all_gather(*met.store, "ranks", met.rank, met.size, std::to_string(met.rank),

@@ -9,7 +9,7 @@
 namespace yoke::test {
 namespace {
 
-std::optional<bool> nobody_knows(const Arrival &)
+std::optional<bool> nobody_knows(const RankInfo &)
 {
     return std::nullopt;
 }
@@ -118,11 +118,13 @@ TEST(Hang, ARankWithoutADumpIsSuspectedWhereNobodyElseIs)
 
 TEST(Hang, ProcessesThatHaveEndedAreTold)
 {
-    const IsRunning first_alone = [](const Arrival &rank) { return std::optional(rank.rank == 0); };
+    const IsRunning first_alone = [](const RankInfo &rank) {
+        return std::optional(rank.rank == 0);
+    };
     const Told all = told({Made(0, 3).in(kReduce, 2), Made(1, 3)}, first_alone);
     all.expect(FindingKind::kEnded, {"the process of rank 1 (host h1, process 101) has ended"});
     all.expect(FindingKind::kNoDump, {"rank 2", "its process has ended"});
-    const IsRunning all_run = [](const Arrival &) { return std::optional(true); };
+    const IsRunning all_run = [](const RankInfo &) { return std::optional(true); };
     told({Made(0, 2).in(kReduce, 2)}, all_run).expect(FindingKind::kNoDump, {"its process runs"});
 }
 
@@ -256,7 +258,7 @@ TEST(Hang, WhoDoesNotComeToSplitIsBlamedAfterAWhile)
               Made(2, 3).done(kBarrier, 1).meet("split", 30)});
     EXPECT_TRUE(all.report.hangs);
     EXPECT_EQ(all.report.blamed, Ranks{1});
-    all.expect(FindingKind::kMeeting, {"ranks 0, 2 meet the others in split at t.py:8 (step)"});
+    all.expect(FindingKind::kStoreCall, {"ranks 0, 2 meet the others in split at t.py:8 (step)"});
     EXPECT_FALSE(told({Made(0, 2).meet("split", 1), Made(1, 2)}).report.hangs);
     EXPECT_EQ(told({Made(0, 2).meet("split", 20)}).report.blamed, Ranks{1});
     const Told other = told({Made(0, 2).in(kReduce, 2), Made(1, 2).meet("split", 20)});

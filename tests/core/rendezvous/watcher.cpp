@@ -8,11 +8,11 @@ Members here(int32_t size)
 {
     Members members;
     for (int32_t rank = 0; rank < size; ++rank) {
-        Arrival arrival;
-        arrival.rank = rank;
-        arrival.host = "here";
-        arrival.address = "127.0.0.1";
-        members.ranks.push_back(arrival);
+        RankInfo info;
+        info.rank = rank;
+        info.host = "here";
+        info.address = "127.0.0.1";
+        members.ranks.push_back(info);
         members.met_as.push_back(rank);
     }
     return members;

@@ -1,4 +1,4 @@
-// comers.h: the ranks that come to one that may lead a shrunk group.
+// joined.h: the ranks that come to one that may lead a shrunk group.
 #pragma once
 
 #include "core/base/error.h"
@@ -15,10 +15,10 @@
 namespace yoke {
 
 // Who has come to this rank's own store, and is there still.
-class Comers {
+class Joined {
 public:
     // `self`: as what this rank's own store tells of itself begins.
-    Comers(const std::string &self, std::shared_ptr<Watcher> watcher)
+    Joined(const std::string &self, std::shared_ptr<Watcher> watcher)
         : own_(self + ": "), watcher_(std::move(watcher))
     {
     }

@@ -1,4 +1,4 @@
-#include "core/store/store_guest.h"
+#include "core/store/store_connection.h"
 
 #include "core/base/error.h"
 #include "core/store/store_hall.h"
@@ -28,7 +28,7 @@ Deadline at_once()
 
 }  // namespace
 
-Guest::Guest(StoreHall &hall, Socket socket)
+Connection::Connection(StoreHall &hall, Socket socket)
     : hall_(hall),
       table_(hall.shared_table()),
       channel_(std::move(socket)),
@@ -38,22 +38,22 @@ Guest::Guest(StoreHall &hall, Socket socket)
     channel_.socket().set_no_delay();
 }
 
-double Guest::age_s() const
+double Connection::age_s() const
 {
     return seconds_since(since_);
 }
 
-double Guest::silent_s() const
+double Connection::silent_s() const
 {
     return seconds_since(channel_.heard_at());
 }
 
-void Guest::send(std::string frame)
+void Connection::send(std::string frame)
 {
     if (!channel_.send(std::move(frame))) is_overrun_.store(true);
 }
 
-void Guest::stop() noexcept
+void Connection::stop() noexcept
 {
     channel_.stop();
     std::map<uint64_t, Parked> left;
@@ -64,7 +64,7 @@ void Guest::stop() noexcept
     for (const auto &[request, parked] : left) table_->forget(parked.awaited(), parked.number);
 }
 
-void Guest::on_ready(uint32_t events) noexcept
+void Connection::on_ready(uint32_t events) noexcept
 {
     if (events & EPOLLOUT) channel_.flush();
     if (!(events & ~static_cast<uint32_t>(EPOLLOUT))) return;
@@ -80,12 +80,12 @@ void Guest::on_ready(uint32_t events) noexcept
     hall_.end(*this, has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, why.empty() ? fault_ : why);
 }
 
-bool Guest::take(wire::Reader &frame)
+bool Connection::take(wire::Reader &frame)
 {
     return rank_ == kStranger ? greet(frame) : serve(frame);
 }
 
-bool Guest::refuse(Kind kind, const std::string &why)
+bool Connection::refuse(Kind kind, const std::string &why)
 {
     answer(std::move(wire::Writer(kind).text(why)));
     fault_ = kind == Kind::kOtherJob   ? "it is of another job"
@@ -96,7 +96,7 @@ bool Guest::refuse(Kind kind, const std::string &why)
 }
 
 // Who has left its groups is back before rank 0 has let go of its own, and comes again.
-bool Guest::refuse_late(const std::string &about)
+bool Connection::refuse_late(const std::string &about)
 {
     is_former_ = hall_.has_met(about);
     return is_former_
@@ -105,7 +105,7 @@ bool Guest::refuse_late(const std::string &about)
 }
 
 // Whoever started the older one starts it again, as often as the other one, until all are of one start.
-bool Guest::refuse_start(int64_t start, int32_t rank, const std::string &about)
+bool Connection::refuse_start(int64_t start, int32_t rank, const std::string &about)
 {
     const PeerOptions &self = hall_.options();
     const auto describe = [](int32_t number, const std::string &process, int64_t of) {
@@ -122,7 +122,7 @@ bool Guest::refuse_start(int64_t start, int32_t rank, const std::string &about)
     return refuse(Kind::kOtherJob, self.about + ", of an older start of this job, which ends");
 }
 
-bool Guest::greet(wire::Reader &frame)
+bool Connection::greet(wire::Reader &frame)
 {
     if (frame.kind() != Kind::kHello || frame.request() != wire::kMagic) return false;
     const int64_t version = frame.number(), rank = frame.number();
@@ -145,7 +145,7 @@ bool Guest::greet(wire::Reader &frame)
     return true;
 }
 
-bool Guest::serve(wire::Reader &frame)
+bool Connection::serve(wire::Reader &frame)
 {
     if (frame.kind() == Kind::kBye) {
         has_left_ = true;
@@ -167,12 +167,12 @@ bool Guest::serve(wire::Reader &frame)
     return frame.is_whole();
 }
 
-void Guest::fail_request(uint64_t request, yoke_status status, const char *why)
+void Connection::fail_request(uint64_t request, yoke_status status, const char *why)
 {
     answer(std::move(wire::Writer(Kind::kFailed, request).number(status).text(why)));
 }
 
-Guest::Parked Guest::read_keys(wire::Reader &frame, std::string first)
+Connection::Parked Connection::read_keys(wire::Reader &frame, std::string first)
 {
     Parked parked;
     parked.keys.push_back(std::move(first));
@@ -186,7 +186,7 @@ Guest::Parked Guest::read_keys(wire::Reader &frame, std::string first)
     return parked;
 }
 
-void Guest::run(wire::Reader &frame)
+void Connection::run(wire::Reader &frame)
 {
     const std::string key = frame.text();
     const bool is_call = frame.kind() == Kind::kGet || frame.kind() == Kind::kWait;
@@ -204,7 +204,7 @@ void Guest::run(wire::Reader &frame)
     }
 }
 
-void Guest::change(wire::Reader &frame, const std::string &key)
+void Connection::change(wire::Reader &frame, const std::string &key)
 {
     HashStore &table = *table_;
     const bool has_number = frame.kind() == Kind::kAdd;
@@ -234,7 +234,7 @@ void Guest::change(wire::Reader &frame, const std::string &key)
         wire::Writer(Kind::kAnswer, frame.request()).text(frame.kind() == Kind::kSet ? "" : text)));
 }
 
-void Guest::park(uint64_t request, Parked parked)
+void Connection::park(uint64_t request, Parked parked)
 {
     {
         const std::lock_guard lock(mutex_);
@@ -254,7 +254,7 @@ void Guest::park(uint64_t request, Parked parked)
     go_on(request);
 }
 
-Guest::Parked Guest::take(std::map<uint64_t, Parked>::iterator parked)
+Connection::Parked Connection::take(std::map<uint64_t, Parked>::iterator parked)
 {
     Parked taken = std::move(parked->second);
     parked_.erase(parked);
@@ -264,7 +264,7 @@ Guest::Parked Guest::take(std::map<uint64_t, Parked>::iterator parked)
 }
 
 // Answers, or waits for the first key that is not there; the table calls it then, in the thread that sets the key.
-void Guest::go_on(uint64_t request)
+void Connection::go_on(uint64_t request)
 {
     std::unique_lock lock(mutex_);
     const auto found = parked_.find(request);
@@ -281,11 +281,11 @@ void Guest::go_on(uint64_t request)
     answer_values(request, complete);
 }
 
-void Guest::wait_for(uint64_t request, const std::string &key)
+void Connection::wait_for(uint64_t request, const std::string &key)
 {
-    const std::weak_ptr<Guest> self = weak_from_this();
+    const std::weak_ptr<Connection> self = weak_from_this();
     const auto go_on = [=](const std::string &) {
-        if (const auto guest = self.lock()) guest->go_on(request);
+        if (const auto connection = self.lock()) connection->go_on(request);
     };
     const uint64_t number = table_->when_set(key, go_on).value_or(0);
     const std::lock_guard lock(mutex_);
@@ -295,7 +295,7 @@ void Guest::wait_for(uint64_t request, const std::string &key)
 }
 
 // A key may be asked for many times.
-std::string Guest::values_of(uint64_t request, const Parked &parked) const
+std::string Connection::values_of(uint64_t request, const Parked &parked) const
 {
     constexpr size_t kMost = Channel::kMostQueued - 4096;
     wire::Writer writer(Kind::kAnswer, request);
@@ -314,7 +314,7 @@ std::string Guest::values_of(uint64_t request, const Parked &parked) const
 }
 
 // In whatever thread has set the last key, which has nothing to do with what fails here.
-void Guest::answer_values(uint64_t request, const Parked &parked)
+void Connection::answer_values(uint64_t request, const Parked &parked)
 {
     try {
         send(values_of(request, parked));
@@ -325,7 +325,7 @@ void Guest::answer_values(uint64_t request, const Parked &parked)
     }
 }
 
-void Guest::cancel(uint64_t request)
+void Connection::cancel(uint64_t request)
 {
     Parked parked;
     {

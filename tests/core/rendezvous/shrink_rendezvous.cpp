@@ -1,6 +1,6 @@
 // Ranks that find each other by their own ports, when others have those of the ones that have gone:
-// core/rendezvous/reunion.cpp.
-#include "core/rendezvous/reunion.h"
+// core/rendezvous/shrink_rendezvous.cpp.
+#include "core/rendezvous/shrink_rendezvous.h"
 
 #include "core/base/interrupt.h"
 #include "core/store/store_hash.h"
@@ -25,17 +25,17 @@ public:
     explicit Ranks(int32_t size)
     {
         HashStore store;
-        std::vector<std::future<ReunionPorts>> opening;
+        std::vector<std::future<ShrinkPorts>> opening;
         for (int32_t rank = 0; rank < size; ++rank) {
-            Arrival arrival;
-            arrival.rank = rank;
-            arrival.size = size;
-            arrival.address = "127.0.0.1";
-            arrivals_.push_back(arrival);
+            RankInfo info;
+            info.rank = rank;
+            info.size = size;
+            info.address = "127.0.0.1";
+            ranks_.push_back(info);
         }
-        for (const Arrival &self : arrivals_)
+        for (const RankInfo &self : ranks_)
             opening.push_back(std::async(std::launch::async, [&store, &self, size] {
-                return ReunionPorts(self, [&](const std::string &mine) {
+                return ShrinkPorts(self, [&](const std::string &mine) {
                     return all_gather(store, "ports", self.rank, size, mine, soon());
                 });
             }));
@@ -46,7 +46,7 @@ public:
         return std::async(std::launch::async, [this, rank, seconds] {
             Members members;
             members.rank = rank;
-            members.ranks = arrivals_;
+            members.ranks = ranks_;
             return reunite_processes(members, ports_[static_cast<size_t>(rank)],
                                      Deadline::after(seconds), Deadline::after(seconds + 1));
         });
@@ -62,14 +62,14 @@ public:
     {
         PeerOptions options;
         options.cookie = "shrink " + secret();
-        options.size = static_cast<int32_t>(arrivals_.size());
+        options.size = static_cast<int32_t>(ranks_.size());
         options.about = "host a, process 1";
         return options;
     }
     const std::string &secret() const { return ports_[0].secret(); }
     std::string about(int32_t rank) const
     {
-        return describe_process(arrivals_[static_cast<size_t>(rank)]);
+        return describe_process(ranks_[static_cast<size_t>(rank)]);
     }
     // By which `from` greets `to`, and does no more.
     StoreConnection greet(int32_t from, int32_t to, const std::string &about = "") const
@@ -78,18 +78,18 @@ public:
         options.about = about;
         options.cookie = "shrink " + secret();
         options.rank = from;
-        options.size = static_cast<int32_t>(arrivals_.size());
-        const Arrival &other = arrivals_[static_cast<size_t>(to)];
+        options.size = static_cast<int32_t>(ranks_.size());
+        const RankInfo &other = ranks_[static_cast<size_t>(to)];
         return connect_store(ports_[static_cast<size_t>(from)].address(other, soon()), options,
                              soon());
     }
 
 private:
-    std::vector<Arrival> arrivals_;
-    std::vector<ReunionPorts> ports_;
+    std::vector<RankInfo> ranks_;
+    std::vector<ShrinkPorts> ports_;
 };
 
-TEST(Reunion, APortThatAnotherJobHasIsThatOfOneThatHasGone)
+TEST(ShrinkRendezvous, APortThatAnotherJobHasIsThatOfOneThatHasGone)
 {
     in_fresh_process([] {
         for (const int32_t gone : {0, 2}) {
@@ -105,7 +105,7 @@ TEST(Reunion, APortThatAnotherJobHasIsThatOfOneThatHasGone)
     });
 }
 
-TEST(Reunion, ItsLeaderLeavesWhenTheOthersHave)
+TEST(ShrinkRendezvous, ItsLeaderLeavesWhenTheOthersHave)
 {
     in_fresh_process([] {
         const Ranks ranks(2);
@@ -122,7 +122,7 @@ TEST(Reunion, ItsLeaderLeavesWhenTheOthersHave)
 }
 
 // Rank 0 comes after more than half of the time: the others have found each other, and wait for it.
-TEST(Reunion, ALateRankZeroIsWaitedForAsOthersAre)
+TEST(ShrinkRendezvous, ALateRankZeroIsWaitedForAsOthersAre)
 {
     in_fresh_process([] {
         for (const int32_t size : {2, 3}) {
@@ -143,7 +143,7 @@ TEST(Reunion, ALateRankZeroIsWaitedForAsOthersAre)
 }
 
 // They are asked one after the other, each for a share of the time alone.
-TEST(Reunion, ThoseAboveManyThatDoNotAnswerFindEachOther)
+TEST(ShrinkRendezvous, ThoseAboveManyThatDoNotAnswerFindEachOther)
 {
     in_fresh_process([] {
         constexpr int32_t kMute = 7;
@@ -155,7 +155,7 @@ TEST(Reunion, ThoseAboveManyThatDoNotAnswerFindEachOther)
 }
 
 // It may have given that connection up while rank 0 was late, and come again.
-TEST(Reunion, WhoHasOnlyGreetedIsNotThereYet)
+TEST(ShrinkRendezvous, WhoHasOnlyGreetedIsNotThereYet)
 {
     in_fresh_process([] {
         const Ranks ranks(2);
@@ -169,7 +169,7 @@ TEST(Reunion, WhoHasOnlyGreetedIsNotThereYet)
 }
 
 // The making of the group in which they had met has failed on it, and is about to fail on rank 0.
-TEST(Reunion, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
+TEST(ShrinkRendezvous, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
 {
     in_fresh_process([] {
         const Ranks ranks(2);
@@ -193,7 +193,7 @@ TEST(Reunion, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
     });
 }
 
-TEST(Reunion, WhoHasMetOthersThatGoOnComesTooLate)
+TEST(ShrinkRendezvous, WhoHasMetOthersThatGoOnComesTooLate)
 {
     in_fresh_process([] {
         const Ranks ranks(2);
@@ -208,7 +208,7 @@ TEST(Reunion, WhoHasMetOthersThatGoOnComesTooLate)
 }
 
 // Rank 2 is on its way out of a group whose making has failed when the others try again, and does not.
-TEST(Reunion, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
+TEST(ShrinkRendezvous, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
 {
     in_fresh_process([] {
         const Ranks ranks(3);
@@ -231,7 +231,7 @@ TEST(Reunion, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
 }
 
 // Those that it met in a group whose making failed have stopped, and are asked once more, all in one time.
-TEST(Reunion, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
+TEST(ShrinkRendezvous, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
 {
     in_fresh_process([] {
         constexpr int32_t kSize = 6;
@@ -257,7 +257,7 @@ TEST(Reunion, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
 }
 
 // The follower has not met rank 2 and would find itself alone once that has ended.
-TEST(Reunion, WhoFollowsOneThatComesTooLateIsToldSo)
+TEST(ShrinkRendezvous, WhoFollowsOneThatComesTooLateIsToldSo)
 {
     in_fresh_process([] {
         const Ranks ranks(3);
@@ -276,7 +276,7 @@ TEST(Reunion, WhoFollowsOneThatComesTooLateIsToldSo)
     });
 }
 
-TEST(Reunion, ALeaderThatDoesNotSayWhoIsThereIsNamed)
+TEST(ShrinkRendezvous, ALeaderThatDoesNotSayWhoIsThereIsNamed)
 {
     in_fresh_process([] {
         const Ranks ranks(2);
@@ -290,7 +290,7 @@ TEST(Reunion, ALeaderThatDoesNotSayWhoIsThereIsNamed)
 }
 
 // Rank 1 says that rank 0 leads, which has not answered before, and has gone on meanwhile.
-TEST(Reunion, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
+TEST(ShrinkRendezvous, WhoIsToldByALowerRankThatItComesTooLateGoesOnWithNobody)
 {
     in_fresh_process([] {
         const Ranks ranks(3);

@@ -11,11 +11,11 @@ namespace yoke {
 
 class StoreHall;
 
-class Guest final : public Watched, public std::enable_shared_from_this<Guest> {
+class Connection final : public Watched, public std::enable_shared_from_this<Connection> {
 public:
     static constexpr int32_t kStranger = -1;
 
-    Guest(StoreHall &hall, Socket socket);
+    Connection(StoreHall &hall, Socket socket);
     void start() { channel_.start(shared_from_this(), 0); }
     void stop() noexcept;
     void say_bye() { answer(wire::Writer(wire::Kind::kBye)); }

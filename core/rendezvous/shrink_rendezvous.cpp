@@ -1,9 +1,9 @@
-#include "core/rendezvous/reunion.h"
+#include "core/rendezvous/shrink_rendezvous.h"
 
 #include "core/base/entropy.h"
 #include "core/base/error.h"
-#include "core/rendezvous/comers.h"
-#include "core/rendezvous/reunion_word.h"
+#include "core/rendezvous/joined.h"
+#include "core/rendezvous/shrink_word.h"
 #include "core/store/store_client.h"
 #include "core/store/store_hash.h"
 #include "core/store/store_refusal.h"
@@ -26,21 +26,9 @@ public:
     using Error::Error;
 };
 
-PeerOptions options_of(const Members &of, const ReunionPorts &ports, PeerObserver observer)
-{
-    PeerOptions made;
-    made.cookie = "shrink " + ports.secret();
-    made.rank = of.rank;
-    made.size = of.size();
-    made.silence_s = configured_silence();
-    made.observer = std::move(observer);
-    made.about = describe_process(of.self());
-    return made;
-}
-
-class Reunion {
+class ShrinkRendezvous {
 public:
-    Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline, Deadline end);
+    ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, Deadline deadline, Deadline end);
     Members run();
     // For those that follow this rank.
     void set_refusal(const std::string &why) const;
@@ -71,59 +59,61 @@ private:
     void note(int32_t rank, const StoreConnection &tried);
     void check_former();
     [[noreturn]] void fail_late(const std::string &told_by) const;
-    const Arrival &peer(int32_t rank) const { return of_.ranks[static_cast<size_t>(rank)]; }
+    const RankInfo &peer(int32_t rank) const { return of_.ranks[static_cast<size_t>(rank)]; }
 
     const Members &of_;
-    const ReunionPorts &ports_;
+    const ShrinkPorts &ports_;
     const Deadline deadline_, end_;  // for ranks to come, and in all
     const std::shared_ptr<Watcher> watcher_ = std::make_shared<Watcher>();
-    const std::shared_ptr<Comers> comers_ =
-        std::make_shared<Comers>(describe(of_.self()), watcher_);
+    const std::shared_ptr<Joined> joined_ =
+        std::make_shared<Joined>(describe(of_.self()), watcher_);
     const std::shared_ptr<StoreServer> server_;
     std::set<int32_t> gone_;
     std::map<int32_t, std::string> former_;  // by rank: what it says it is
 };
 
-Reunion::Reunion(const Members &of, const ReunionPorts &ports, Deadline deadline, Deadline end)
+ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, Deadline deadline,
+                                   Deadline end)
     : of_(of),
       ports_(ports),
       deadline_(deadline),
       end_(end),
       server_(std::make_shared<StoreServer>(
-          ports.listening(), options_of(of, ports, [comers = comers_](const PeerEvent &event) {
-              comers->tell(event);
+          ports.listening(), ports.peer_options(of, [joined = joined_](const PeerEvent &event) {
+              joined->tell(event);
           })))
 {
 }
 
 // Raises what keeps this rank from it, or another that came.
-void Reunion::check() const
+void ShrinkRendezvous::check() const
 {
-    const std::string lack = comers_->lack(), refusal = comers_->refusal();
+    const std::string lack = joined_->lack(), refusal = joined_->refusal();
     if (!lack.empty()) throw Error(YOKE_E_IO, lack);
     if (!refusal.empty()) refuse(refusal);
 }
 
-void Reunion::set_refusal(const std::string &why) const
+void ShrinkRendezvous::set_refusal(const std::string &why) const
 {
     server_->table()->set(kWord, Word{{}, why, 0, {}}.encode(), Deadline::after(0));
 }
 
-void Reunion::wait_for_readers() const
+void ShrinkRendezvous::wait_for_readers() const
 {
     constexpr double kToRead = 0.5;
     server_->wait_until_left(Deadline::after(kToRead));
 }
 
 // Who follows this rank is told first.
-void Reunion::refuse(const std::string &why) const
+void ShrinkRendezvous::refuse(const std::string &why) const
 {
     set_refusal(why);
     wait_for_readers();
     throw Over(YOKE_E_COMM, "shrink: " + why);
 }
 
-StoreConnection Reunion::reach(int32_t rank, Deadline soon, const std::shared_ptr<Watcher> &watcher)
+StoreConnection ShrinkRendezvous::reach(int32_t rank, Deadline soon,
+                                        const std::shared_ptr<Watcher> &watcher)
 {
     // Each rank's connection to another one is that to "rank 0".
     const auto tell = [watcher, rank](PeerEvent event) {
@@ -131,7 +121,7 @@ StoreConnection Reunion::reach(int32_t rank, Deadline soon, const std::shared_pt
         watcher->tell(event);
     };
     StoreConnection tried =
-        connect_store(ports_.address(peer(rank), soon), options_of(of_, ports_, tell), soon);
+        connect_store(ports_.address(peer(rank), soon), ports_.peer_options(of_, tell), soon);
     if (is_shortage(tried.error))
         fail(YOKE_E_IO, "it cannot open a connection to rank %d: %s; see ulimit -n", rank,
              tried.why.c_str());
@@ -140,7 +130,7 @@ StoreConnection Reunion::reach(int32_t rank, Deadline soon, const std::shared_pt
 }
 
 // Where this rank was before, others are still on their way out of a making that has failed; or they have gone on.
-void Reunion::note(int32_t rank, const StoreConnection &tried)
+void ShrinkRendezvous::note(int32_t rank, const StoreConnection &tried)
 {
     const bool is_free = tried.outcome == StoreConnection::kNobody && tried.error == ECONNREFUSED;
     // Others have the port since its process has ended.
@@ -152,7 +142,7 @@ void Reunion::note(int32_t rank, const StoreConnection &tried)
 }
 
 // Once nobody else comes. Who was on its way out then, and has not come again, no longer answers; all share one time.
-void Reunion::check_former()
+void ShrinkRendezvous::check_former()
 {
     constexpr double kLeast = 0.3, kMost = 1;
     const Deadline most = Deadline::after(std::clamp(end_.remaining_s() / 2, kLeast, kMost));
@@ -165,7 +155,7 @@ void Reunion::check_former()
     }
 }
 
-void Reunion::fail_late(const std::string &told_by) const
+void ShrinkRendezvous::fail_late(const std::string &told_by) const
 {
     refuse(format(
         "%s came too late: the other ranks have gone on without it, says %s; give a longer timeout",
@@ -173,14 +163,14 @@ void Reunion::fail_late(const std::string &told_by) const
 }
 
 // A rank that found another at the very end has a moment to follow it.
-Deadline Reunion::until_late() const
+Deadline ShrinkRendezvous::until_late() const
 {
     constexpr double kLeast = 0.3;
     return Deadline::after(std::max(kLeast, deadline_.remaining_s()));
 }
 
 // Nothing where it has gone, or has not answered so long.
-std::optional<Reunion::Leader> Reunion::find(int32_t rank, Deadline until)
+std::optional<ShrinkRendezvous::Leader> ShrinkRendezvous::find(int32_t rank, Deadline until)
 {
     constexpr double kPause = 0.02;
     while (!gone_.contains(rank)) {
@@ -195,12 +185,12 @@ std::optional<Reunion::Leader> Reunion::find(int32_t rank, Deadline until)
     return {};
 }
 
-void Reunion::join(const Leader &leader) const
+void ShrinkRendezvous::join(const Leader &leader) const
 {
     leader.store->set(here(of_.rank), "", end_);
 }
 
-Word Reunion::read(int32_t rank, Store &store) const
+Word ShrinkRendezvous::read(int32_t rank, Store &store) const
 try {
     return Word::decode(store.get(kWord, end_));
 } catch (const Error &error) {
@@ -212,7 +202,7 @@ try {
 }
 
 // From one leader to a lower one, until one says who is there. Raises as the connection does.
-Word Reunion::hear(int32_t &rank, Leader &leader)
+Word ShrinkRendezvous::hear(int32_t &rank, Leader &leader)
 {
     constexpr double kPause = 0.02;
     for (;;) {
@@ -236,7 +226,7 @@ Word Reunion::hear(int32_t &rank, Leader &leader)
 }
 
 // Nothing where that rank does not lead, as it has gone.
-std::optional<Members> Reunion::follow(int32_t rank, Deadline until)
+std::optional<Members> ShrinkRendezvous::follow(int32_t rank, Deadline until)
 {
     std::optional<Leader> leader = find(rank, until);
     if (!leader) return {};
@@ -260,7 +250,7 @@ std::optional<Members> Reunion::follow(int32_t rank, Deadline until)
 
 // A lower rank that does not answer yet may still come: one between that does answer is followed meanwhile, as it says
 // who leads in the end. The first round is short, however many they are. Nothing where all have gone, or are too late.
-std::optional<Members> Reunion::follow_a_lower()
+std::optional<Members> ShrinkRendezvous::follow_a_lower()
 {
     constexpr double kLeastTry = 0.02, kFirstTry = 0.25;
     const Deadline until = until_late();
@@ -276,24 +266,24 @@ std::optional<Members> Reunion::follow_a_lower()
 }
 
 // A rank may have given up the connection by which it came, and come again: it is there when it has said so.
-std::set<int32_t> Reunion::followers() const
+std::set<int32_t> ShrinkRendezvous::followers() const
 {
-    std::set<int32_t> found = comers_->there();
+    std::set<int32_t> found = joined_->there();
     std::erase_if(found, [this](int32_t each) { return !server_->table()->has(here(each)); });
     return found;
 }
 
-void Reunion::hear_of_followers() const
+void ShrinkRendezvous::hear_of_followers() const
 {
-    const auto tell = [comers = std::weak_ptr(comers_)](const std::string &) {
-        if (const auto each = comers.lock()) each->look_again();
+    const auto tell = [joined = std::weak_ptr(joined_)](const std::string &) {
+        if (const auto each = joined.lock()) each->look_again();
     };
     for (int32_t each = of_.rank + 1; each < of_.size(); ++each)
         (void)server_->table()->when_set(here(each), tell);
 }
 
 // Whether all above this rank have come or gone.
-bool Reunion::has_all_but_gone()
+bool ShrinkRendezvous::has_all_but_gone()
 {
     constexpr double kToAnswer = 0.05;
     const std::set<int32_t> following = followers();
@@ -307,12 +297,12 @@ bool Reunion::has_all_but_gone()
 }
 
 // Nothing where a lower rank has come to life, which leads.
-std::optional<Members> Reunion::lead()
+std::optional<Members> ShrinkRendezvous::lead()
 {
     constexpr std::chrono::duration<double> kPause{0.05};
     for (;;) {
         check();
-        const std::set<int32_t> there = comers_->there();
+        const std::set<int32_t> there = joined_->there();
         const bool is_led =
             std::ranges::any_of(there, [&](int32_t each) { return each < of_.rank; });
         if (is_led && deadline_.has_passed())
@@ -320,7 +310,7 @@ std::optional<Members> Reunion::lead()
                  describe(peer(*there.begin())).c_str(), describe_process(of_.self()).c_str());
         if (is_led) return {};
         if (has_all_but_gone() || deadline_.has_passed()) break;
-        comers_->wait(kPause);
+        joined_->wait(kPause);
     }
     check();
     check_former();
@@ -334,13 +324,13 @@ std::optional<Members> Reunion::lead()
     return complete(members_of(of_, word), server_->table(), watcher_);
 }
 
-Members Reunion::complete(Members made, std::shared_ptr<Store> store,
-                          std::shared_ptr<Watcher> watcher) const
+Members ShrinkRendezvous::complete(Members made, std::shared_ptr<Store> store,
+                                   std::shared_ptr<Watcher> watcher) const
 {
     Rendezvous met;
     met.rank = made.rank;
     met.size = made.size();
-    met.arrivals = made.ranks;
+    met.ranks = made.ranks;
     met.store = store;
     met.source = "shrink";
     met.server_rank = made.met_as[0];
@@ -355,7 +345,7 @@ Members Reunion::complete(Members made, std::shared_ptr<Store> store,
     return made;
 }
 
-Members Reunion::run()
+Members ShrinkRendezvous::run()
 {
     hear_of_followers();
     for (;;) {
@@ -366,29 +356,29 @@ Members Reunion::run()
 
 // This rank alone lacks something: the others hear of it where they wait for it, or once they do, and before they find
 // that it has left.
-[[noreturn]] void fail_short(const Members &of, const ReunionPorts &ports, const Reunion *reunion,
-                             const Error &error, Deadline deadline)
+[[noreturn]] void fail_short(const Members &of, const ShrinkPorts &ports,
+                             const ShrinkRendezvous *attempt, const Error &error, Deadline deadline)
 {
     const std::string why = describe(of.self()) + ": " + error.what();
     std::vector<SocketAddress> others;
-    for (const Arrival &each : of.ranks)
+    for (const RankInfo &each : of.ranks)
         if (each.rank != of.rank) others.push_back(ports.address(each, deadline));
-    if (reunion) reunion->set_refusal(why);
-    call_off_each(others, options_of(of, ports, {}), error.what(), deadline);
-    if (reunion) reunion->wait_for_readers();
+    if (attempt) attempt->set_refusal(why);
+    call_off_each(others, ports.peer_options(of, {}), error.what(), deadline);
+    if (attempt) attempt->wait_for_readers();
     throw Error(error.status(), "shrink: " + why);
 }
 
 }  // namespace
 
-Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline,
+Members reunite_processes(const Members &of, const ShrinkPorts &ports, Deadline deadline,
                           Deadline end)
 {
-    std::optional<Reunion> reunion;
-    const auto known = [&] { return reunion ? &*reunion : nullptr; };
+    std::optional<ShrinkRendezvous> attempt;
+    const auto known = [&] { return attempt ? &*attempt : nullptr; };
     try {
-        reunion.emplace(of, ports, deadline, end);
-        return reunion->run();
+        attempt.emplace(of, ports, deadline, end);
+        return attempt->run();
     } catch (const Error &error) {
         if (error.status() != YOKE_E_IO && error.status() != YOKE_E_OOM) throw;
         fail_short(of, ports, known(), error, end);

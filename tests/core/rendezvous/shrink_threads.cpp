@@ -1,4 +1,4 @@
-// Ranks that are threads find each other again: core/rendezvous/reunion_threads.cpp.
+// Ranks that are threads find each other again: core/rendezvous/shrink_threads.cpp.
 #include "core/base/interrupt.h"
 #include "core/store/store_hash.h"
 #include "tests/core/comm/threads.h"
@@ -7,7 +7,7 @@ namespace yoke::test {
 namespace {
 
 // Of a group whose ranks share a store.
-class ReunionThreads : public ::testing::Test {
+class ShrinkThreads : public ::testing::Test {
 protected:
     Members rank(int32_t own, int32_t size = 2) const
     {
@@ -27,7 +27,7 @@ protected:
 
 constexpr const char *kTooLate = "came too late: the other ranks have gone on without it";
 
-TEST_F(ReunionThreads, NoTryMakesAnotherGroupWhereOthersHaveGoneOn)
+TEST_F(ShrinkThreads, NoTryMakesAnotherGroupWhereOthersHaveGoneOn)
 {
     const Members zero = rank(0), one = rank(1);
     const Members first = reunite_threads(zero, 1, Deadline::after(0));
@@ -42,7 +42,7 @@ TEST_F(ReunionThreads, NoTryMakesAnotherGroupWhereOthersHaveGoneOn)
                      [&] { (void)reunite_threads(one, attempt, Deadline::after(20)); });
 }
 
-TEST_F(ReunionThreads, AGroupWhoseMakingFailedKeepsNobodyFromAnother)
+TEST_F(ShrinkThreads, AGroupWhoseMakingFailedKeepsNobodyFromAnother)
 {
     EXPECT_EQ(reunite_threads(rank(0), 1, Deadline::after(0)).size(), 1);
     auto other = std::async(std::launch::async,
@@ -52,7 +52,7 @@ TEST_F(ReunionThreads, AGroupWhoseMakingFailedKeepsNobodyFromAnother)
 }
 
 // Rank 2 does not come, so rank 0 has waited until its time was over; rank 1 has more of its own left.
-TEST_F(ReunionThreads, WhoHasComeGoesOnAsSoonAsAnotherSaysWhoIsThere)
+TEST_F(ShrinkThreads, WhoHasComeGoesOnAsSoonAsAnotherSaysWhoIsThere)
 {
     auto other = std::async(std::launch::async,
                             [&] { return reunite_threads(rank(1, 3), 1, Deadline::after(20)); });
@@ -64,7 +64,7 @@ TEST_F(ReunionThreads, WhoHasComeGoesOnAsSoonAsAnotherSaysWhoIsThere)
     EXPECT_FALSE(soon.has_passed());
 }
 
-TEST_F(ReunionThreads, WhoIsInterruptedIsNoLongerThere)
+TEST_F(ShrinkThreads, WhoIsInterruptedIsNoLongerThere)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
     set_interrupt_hook([](void *) { return int32_t{1}; }, nullptr, nullptr);
@@ -77,7 +77,7 @@ TEST_F(ReunionThreads, WhoIsInterruptedIsNoLongerThere)
     EXPECT_EQ(groups[1]->shrink(1)->size(), 1);
 }
 
-TEST_F(ReunionThreads, WhoIsInterruptedAsAnotherCountsItTellsSo)
+TEST_F(ShrinkThreads, WhoIsInterruptedAsAnotherCountsItTellsSo)
 {
     store_->set("shrink/1/here/1", "", Deadline::after(0));
     const Members made = reunite_threads(rank(0), 1, Deadline::after(20));
@@ -86,7 +86,7 @@ TEST_F(ReunionThreads, WhoIsInterruptedAsAnotherCountsItTellsSo)
                  [&] { (void)Group::make(made, {}, Deadline::after(20), kCall); });
 }
 
-TEST_F(ReunionThreads, WhoComesTooLateDoesSoHoweverOftenItTries)
+TEST_F(ShrinkThreads, WhoComesTooLateDoesSoHoweverOftenItTries)
 {
     std::vector<Ref<Group>> groups = init_threads(2, 20, kCall);
     const Ref<Group> smaller = groups[0]->shrink(1);

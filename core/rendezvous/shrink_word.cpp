@@ -1,4 +1,4 @@
-#include "core/rendezvous/reunion_word.h"
+#include "core/rendezvous/shrink_word.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"

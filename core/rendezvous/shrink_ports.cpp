@@ -2,7 +2,7 @@
 #include "core/base/entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/rendezvous/reunion.h"
+#include "core/rendezvous/shrink_rendezvous.h"
 
 #include <fcntl.h>
 
@@ -12,7 +12,7 @@
 namespace yoke {
 
 // At the address by which peers know this host, or where that is another's (behind a translation), at all.
-void ReunionPorts::open(const Arrival &self)
+void ShrinkPorts::open(const RankInfo &self)
 {
     constexpr double kToResolve = 5;
     const Deadline deadline = Deadline::after(kToResolve);
@@ -25,12 +25,12 @@ void ReunionPorts::open(const Arrival &self)
     secret_ = format("%016llx", static_cast<unsigned long long>(unguessable_number()));
 }
 
-std::string ReunionPorts::text() const
+std::string ShrinkPorts::text() const
 {
     return std::to_string(listening_.local().port()) + " " + secret_;
 }
 
-void ReunionPorts::read(const std::vector<std::string> &texts)
+void ShrinkPorts::read(const std::vector<std::string> &texts)
 {
     for (const std::string &each : texts) {
         const size_t space = each.find(' ');
@@ -39,7 +39,7 @@ void ReunionPorts::read(const std::vector<std::string> &texts)
     secret_ = texts[0].substr(texts[0].find(' ') + 1);
 }
 
-Socket ReunionPorts::listening() const
+Socket ShrinkPorts::listening() const
 {
     Socket one = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
     if (!one.present())
@@ -47,11 +47,23 @@ Socket ReunionPorts::listening() const
     return one;
 }
 
-SocketAddress ReunionPorts::address(const Arrival &of, Deadline deadline) const
+SocketAddress ShrinkPorts::address(const RankInfo &of, Deadline deadline) const
 {
     SocketAddress found = resolve(of.address, 0, deadline)[0];
     found.set_port(ports_[static_cast<size_t>(of.rank)]);
     return found;
+}
+
+PeerOptions ShrinkPorts::peer_options(const Members &of, PeerObserver observer) const
+{
+    PeerOptions made;
+    made.cookie = "shrink " + secret_;
+    made.rank = of.rank;
+    made.size = of.size();
+    made.silence_s = configured_silence();
+    made.observer = std::move(observer);
+    made.about = describe_process(of.self());
+    return made;
 }
 
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// reunion_word.h: what ranks of a group that still live tell each other when they make a smaller one.
+// shrink_word.h: what ranks of a group that still live tell each other when they make a smaller one.
 #pragma once
 
 #include "core/rendezvous/members.h"

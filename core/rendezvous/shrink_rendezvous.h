@@ -1,5 +1,5 @@
-// reunion.h: the ranks of a group that still live find each other without what they met by: rank 0 and the launcher
-// may be gone.
+// shrink_rendezvous.h: the ranks of a group that still live find each other without what they met by: rank 0 and the
+// launcher may be gone.
 //
 // Every process of a group keeps a port open for that, and knows those of the others. Who wants a smaller group serves
 // a store at its own and looks for the lowest rank that lives, which leads: a port that refuses, or is another
@@ -20,12 +20,12 @@
 namespace yoke {
 
 // Where each process of a group listens for it, and what tells its ranks from strangers.
-class ReunionPorts {
+class ShrinkPorts {
 public:
-    ReunionPorts() = default;
+    ShrinkPorts() = default;
     // In the making of a group: `gather` gives the texts of all ranks.
     template <class Gather>
-    ReunionPorts(const Arrival &self, Gather &&gather)
+    ShrinkPorts(const RankInfo &self, Gather &&gather)
     {
         open(self);
         read(gather(text()));
@@ -33,11 +33,12 @@ public:
 
     bool present() const noexcept { return listening_.present(); }
     Socket listening() const;  // one more
-    SocketAddress address(const Arrival &of, Deadline deadline) const;
-    const std::string &secret() const noexcept { return secret_; }
+    SocketAddress address(const RankInfo &of, Deadline deadline) const;
+    // Returns what this rank tells of itself where another rank listens, and what its own server takes.
+    PeerOptions peer_options(const Members &of, PeerObserver observer) const;
 
 private:
-    void open(const Arrival &self);
+    void open(const RankInfo &self);
     std::string text() const;
     void read(const std::vector<std::string> &texts);
 
@@ -49,7 +50,7 @@ private:
 // The members of the smaller group, for its making. Raises YOKE_E_COMM where the others have gone on without this rank,
 // and on all ranks where one of them lacks descriptors or memory for it, which raises YOKE_E_IO or YOKE_E_OOM itself.
 // Who is not there at `deadline` is left out; what those that are have to hear of each other has time until `end`.
-Members reunite_processes(const Members &of, const ReunionPorts &ports, Deadline deadline,
+Members reunite_processes(const Members &of, const ShrinkPorts &ports, Deadline deadline,
                           Deadline end);
 // The same for threads of one process, `attempt` counted alike in each.
 Members reunite_threads(const Members &of, int attempt, Deadline deadline);

@@ -1,5 +1,5 @@
-// known_meetings.h: where this process has met with the ranks of each of its jobs, so that a further init of one makes
-// its group there, at once.
+// known_rendezvous.h: where this process has met with the ranks of each of its jobs, so that a further init of one
+// makes its group there, at once.
 #pragma once
 
 #include "core/rendezvous/members.h"
@@ -7,27 +7,27 @@
 namespace yoke {
 
 // Where the ranks of this process's groups have met, and who watches them.
-struct JobMeeting {
+struct JobRendezvous {
     InitArguments arguments;
     std::shared_ptr<const Rendezvous> met;
     std::shared_ptr<Watcher> watcher;
 };
 
-void remember(const JobMeeting &meeting);
+void remember(const JobRendezvous &joining);
 // That of these arguments, while a group of it lives.
-std::optional<JobMeeting> known_meeting(const InitArguments &arguments);
+std::optional<JobRendezvous> known_rendezvous(const InitArguments &arguments);
 // Its ranks meet anew: rank 0's port is free for them.
-void give_up(const JobMeeting &meeting);
+void give_up(const JobRendezvous &joining);
 
 // Threads of a process meet one after the other where they have the same arguments: at once they would be one rank
 // twice.
-class MeetingTurn {
+class RendezvousTurn {
 public:
     // Waits for the thread that is at it, until the deadline.
-    MeetingTurn(const InitArguments &arguments, Deadline deadline, const char *call);
-    ~MeetingTurn();
-    MeetingTurn(const MeetingTurn &) = delete;
-    MeetingTurn &operator=(const MeetingTurn &) = delete;
+    RendezvousTurn(const InitArguments &arguments, Deadline deadline, const char *call);
+    ~RendezvousTurn();
+    RendezvousTurn(const RendezvousTurn &) = delete;
+    RendezvousTurn &operator=(const RendezvousTurn &) = delete;
     // Whether there was one, which may have met by now for this thread too.
     bool has_waited() const { return has_waited_; }
 
@@ -37,9 +37,9 @@ private:
 };
 
 // Of the first group that is made there.
-Members members_of(const JobMeeting &meeting);
+Members members_of(const JobRendezvous &joining);
 // Of the next one, which no rank has given up because others did not come in time. Raises what one has failed with for
 // another reason, once for all those before.
-Members members_where_met(const JobMeeting &meeting, Deadline deadline);
+Members members_where_met(const JobRendezvous &joining, Deadline deadline);
 
 }  // namespace yoke

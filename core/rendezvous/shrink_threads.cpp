@@ -1,8 +1,8 @@
 // Ranks that are threads of one process find each other in the store that they share.
 #include "core/base/entropy.h"
 #include "core/base/error.h"
-#include "core/rendezvous/reunion.h"
-#include "core/rendezvous/reunion_word.h"
+#include "core/rendezvous/shrink_rendezvous.h"
+#include "core/rendezvous/shrink_word.h"
 
 #include <algorithm>
 
