@@ -175,7 +175,7 @@ PeerOptions RendezvousAttempt::peer_options() const
 
 void RendezvousAttempt::serve(Socket listening)
 {
-    server_ = std::make_shared<StoreServer>(std::move(listening), peer_options());
+    server_ = StoreServer::open(std::move(listening), peer_options());
     store_ = std::make_shared<PrefixStore>(server_->table(), prefix_of(environment_));
     relay_->begin(store_);
 }

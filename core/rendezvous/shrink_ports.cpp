@@ -57,7 +57,7 @@ SocketAddress ShrinkPorts::address(const RankInfo &of, Deadline deadline) const
 PeerOptions ShrinkPorts::peer_options(const Members &of, PeerObserver observer) const
 {
     PeerOptions made;
-    made.cookie = "shrink " + secret_;
+    made.cookie = cookie();
     made.rank = of.rank;
     made.size = of.size();
     made.silence_s = configured_silence();

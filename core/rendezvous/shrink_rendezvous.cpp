@@ -78,10 +78,10 @@ ShrinkRendezvous::ShrinkRendezvous(const Members &of, const ShrinkPorts &ports, 
       ports_(ports),
       deadline_(deadline),
       end_(end),
-      server_(std::make_shared<StoreServer>(
-          ports.listening(), ports.peer_options(of, [joined = joined_](const PeerEvent &event) {
-              joined->tell(event);
-          })))
+      server_(StoreServer::open(ports.listening(),
+                                ports.peer_options(of, [joined = joined_](const PeerEvent &event) {
+                                    joined->tell(event);
+                                })))
 {
 }
 

@@ -34,6 +34,7 @@ public:
     bool present() const noexcept { return listening_.present(); }
     Socket listening() const;  // one more
     SocketAddress address(const RankInfo &of, Deadline deadline) const;
+    std::string cookie() const { return "shrink " + secret_; }
     // Returns what this rank tells of itself where another rank listens, and what its own server takes.
     PeerOptions peer_options(const Members &of, PeerObserver observer) const;
 

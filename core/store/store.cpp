@@ -50,51 +50,61 @@ void check_keys(const char *call, const Store::Keys &keys, const Stop &stop)
 
 }  // namespace
 
+const char *Store::Request::name() const noexcept
+{
+    constexpr const char *kNames[] = {"set", "get", "get", "add", "try_get", "set_once", "remove"};
+    return kNames[kind];
+}
+
 void Store::set(std::string_view key, std::string_view value, Deadline deadline)
 {
     const std::string name = checked("set", key, stop_);
     check_value("set", name, value);
-    do_set(name, value, {deadline, &stop_});
+    serve({Request::kSet, {name}, value}, {deadline, &stop_});
 }
 
 std::string Store::get(std::string_view key, Deadline deadline)
 {
-    return do_await({checked("get", key, stop_)}, true, {deadline, &stop_}).front();
+    return serve({Request::kGet, {checked("get", key, stop_)}}, {deadline, &stop_}).front();
 }
 
 std::vector<std::string> Store::get_all(const Keys &keys, Deadline deadline)
 {
     check_keys("get_all", keys, stop_);
     if (keys.empty()) return {};
-    return do_await(keys, true, {deadline, &stop_});
+    return serve({Request::kGet, keys}, {deadline, &stop_});
 }
 
 void Store::wait(const Keys &keys, Deadline deadline)
 {
     check_keys("wait", keys, stop_);
-    if (!keys.empty()) do_await(keys, false, {deadline, &stop_});
+    if (!keys.empty()) serve({Request::kWait, keys}, {deadline, &stop_});
 }
 
 int64_t Store::add(std::string_view key, int64_t delta, Deadline deadline)
 {
-    return do_add(checked("add", key, stop_), delta, {deadline, &stop_});
+    const std::string name = checked("add", key, stop_);
+    const auto sum = serve({Request::kAdd, {name}, {}, delta}, {deadline, &stop_});
+    return detail::sum_of(name, sum.front(), 0);
 }
 
 std::optional<std::string> Store::try_get(std::string_view key, Deadline deadline)
 {
-    return do_try_get(checked("try_get", key, stop_), {deadline, &stop_});
+    auto found = serve({Request::kTryGet, {checked("try_get", key, stop_)}}, {deadline, &stop_});
+    if (found.empty()) return std::nullopt;
+    return std::move(found.front());
 }
 
 std::string Store::set_once(std::string_view key, std::string_view value, Deadline deadline)
 {
     const std::string name = checked("set_once", key, stop_);
     check_value("set_once", name, value);
-    return do_set_once(name, value, {deadline, &stop_});
+    return serve({Request::kSetOnce, {name}, value}, {deadline, &stop_}).front();
 }
 
 void Store::remove(std::string_view key, Deadline deadline)
 {
-    do_remove(checked("remove", key, stop_), {deadline, &stop_});
+    serve({Request::kRemove, {checked("remove", key, stop_)}}, {deadline, &stop_});
 }
 
 void Store::remove_all(const Keys &keys, Deadline deadline)
@@ -102,13 +112,8 @@ void Store::remove_all(const Keys &keys, Deadline deadline)
     for (const std::string &key : keys) checked("remove_all", key, stop_);
     for (size_t first = 0; first < keys.size(); first += kMostKeys) {
         const size_t end = std::min(first + kMostKeys, keys.size());
-        do_remove_all({keys.data() + first, keys.data() + end}, {deadline, &stop_});
+        serve({Request::kRemove, {keys.data() + first, keys.data() + end}}, {deadline, &stop_});
     }
-}
-
-void Store::do_remove_all(const Keys &keys, const Patience &patience)
-{
-    for (const std::string &key : keys) do_remove(key, patience);
 }
 
 std::optional<uint64_t> Store::when_set(std::string_view, Then)

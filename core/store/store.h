@@ -100,18 +100,20 @@ protected:
     explicit Store(const Stop *of = nullptr) : stop_(of) {}
     const Stop &stop() const noexcept { return stop_; }
 
+    // A call as a store carries it out. Its keys and its value fit.
+    struct Request {
+        enum Kind : uint8_t { kSet, kGet, kWait, kAdd, kTryGet, kSetOnce, kRemove };
+        Kind kind;
+        Keys keys;                    // one; of kGet, kWait and kRemove any number
+        std::string_view value = {};  // of kSet and kSetOnce
+        int64_t delta = 0;            // of kAdd
+        // Returns the name of the call, for messages.
+        const char *name() const noexcept;
+    };
     friend class PrefixStore;
-    virtual void do_set(const std::string &key, std::string_view value, const Patience &) = 0;
-    // The values of get and get_all; nothing where they are not wanted, as by wait.
-    virtual std::vector<std::string> do_await(const Keys &keys, bool wants_values,
-                                              const Patience &) = 0;
-    virtual int64_t do_add(const std::string &key, int64_t delta, const Patience &) = 0;
-    virtual std::optional<std::string> do_try_get(const std::string &key, const Patience &) = 0;
-    virtual std::string do_set_once(const std::string &key, std::string_view value,
-                                    const Patience &) = 0;
-    virtual void do_remove(const std::string &key, const Patience &) = 0;
-    // Here one by one.
-    virtual void do_remove_all(const Keys &keys, const Patience &);
+    // Returns the texts that the call asks for: of kGet the values, in the order of their keys; of kAdd the sum; of
+    // kTryGet the value, or nothing; of kSetOnce the value that stands.
+    virtual std::vector<std::string> serve(const Request &request, const Patience &patience) = 0;
     // Calls that wait look at their stop.
     virtual void wake() noexcept = 0;
 
@@ -129,18 +131,9 @@ public:
     std::string where() const override { return of_->where(); }
 
 private:
-    void do_set(const std::string &key, std::string_view value, const Patience &) override;
-    std::vector<std::string> do_await(const Keys &keys, bool wants_values,
-                                      const Patience &) override;
-    int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
-    std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
-    std::string do_set_once(const std::string &key, std::string_view value,
-                            const Patience &) override;
-    void do_remove(const std::string &key, const Patience &) override;
-    void do_remove_all(const Keys &keys, const Patience &) override;
+    std::vector<std::string> serve(const Request &request, const Patience &patience) override;
     void wake() noexcept override { of_->wake(); }
     std::string full(std::string_view key) const { return prefix_ + std::string(key); }
-    Keys full(const Keys &keys) const;
 
     const std::shared_ptr<Store> of_;
     const std::string prefix_;

@@ -1,7 +1,9 @@
 #include "core/store/store_channel.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace yoke {
 
@@ -93,6 +95,22 @@ std::optional<wire::Header> Channel::header(size_t longest, std::string &why) co
     }
     if (there < sizeof head + head.bytes) return std::nullopt;
     return head;
+}
+
+double Channel::tick_of(double silence_s, double longest) noexcept
+{
+    constexpr double kShortest = 0.02, kTicksPerSilence = 8;
+    return silence_s > 0 ? std::clamp(silence_s / kTicksPerSilence, kShortest, longest) : longest;
+}
+
+std::optional<Channel::Silence> Channel::look_for_silence(double silence_s, double late_s) noexcept
+{
+    if (silence_s <= 0) return std::nullopt;
+    if (late_s > silence_s / 2) heard_at_ = Deadline::Clock::now();
+    const std::chrono::duration<double> silent = Deadline::Clock::now() - heard_at_;
+    const bool is_silent = silent.count() > silence_s;
+    if (std::exchange(is_silent_, is_silent) == is_silent) return std::nullopt;
+    return Silence{is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, silent.count()};
 }
 
 }  // namespace yoke

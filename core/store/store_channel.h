@@ -31,8 +31,16 @@ public:
         return fill(why) && take_frames(longest, on_frame, why);
     }
     void flush();
-    Deadline::Clock::time_point heard_at() const noexcept { return heard_at_; }
-    void count_as_heard() noexcept { heard_at_ = Deadline::Clock::now(); }
+
+    // Returns the seconds between two looks for a silence: often enough to tell the silence in time.
+    static double tick_of(double silence_s, double longest) noexcept;
+    struct Silence {
+        PeerEvent::Kind kind;  // kSilent or kHeard
+        double silent_s;
+    };
+    // Returns the news since the look before: the other side has been silent for more than `silence_s`, or is heard
+    // again. `late_s`: by how much the tick came too late. If this process stood still itself, it could hear nobody.
+    std::optional<Silence> look_for_silence(double silence_s, double late_s) noexcept;
     const Socket &socket() const noexcept { return socket_; }
 
 private:
@@ -59,7 +67,8 @@ private:
     std::string in_;
     size_t taken_ = 0;
     Deadline::Clock::time_point heard_at_ = Deadline::Clock::now();
-    std::mutex mutex_;  // of what follows
+    bool is_silent_ = false;  // and the owner was told
+    std::mutex mutex_;        // of what follows
     std::string out_;
     size_t sent_ = 0;
 };

@@ -89,51 +89,19 @@ void ClientStore::forget(std::string_view, uint64_t number) noexcept
     link_->forget(number);
 }
 
-void ClientStore::do_set(const std::string &key, std::string_view value, const Patience &patience)
+std::vector<std::string> ClientStore::serve(const Request &request, const Patience &patience)
 {
-    link_->ask(std::move(wire::Writer(Kind::kSet).text(key).text(value)), patience);
-}
-
-std::vector<std::string> ClientStore::do_await(const Keys &keys, bool wants_values,
-                                               const Patience &patience)
-{
-    wire::Writer request(wants_values ? Kind::kGet : Kind::kWait);
-    for (const std::string &key : keys) request.text(key);
-    return link_->ask(std::move(request), patience).texts;
-}
-
-int64_t ClientStore::do_add(const std::string &key, int64_t delta, const Patience &patience)
-{
-    wire::Writer request(Kind::kAdd);
-    request.text(key).number(delta);
-    return detail::sum_of(key, link_->ask(std::move(request), patience).text(), 0);
-}
-
-std::optional<std::string> ClientStore::do_try_get(const std::string &key, const Patience &patience)
-{
-    const auto answer = link_->ask(std::move(wire::Writer(Kind::kTryGet).text(key)), patience);
-    if (answer.kind == Kind::kNothing) return std::nullopt;
-    return answer.text();
-}
-
-std::string ClientStore::do_set_once(const std::string &key, std::string_view value,
-                                     const Patience &patience)
-{
-    wire::Writer request(Kind::kSetOnce);
-    request.text(key).text(value);
-    return link_->ask(std::move(request), patience).text();
-}
-
-void ClientStore::do_remove(const std::string &key, const Patience &patience)
-{
-    do_remove_all({key}, patience);
-}
-
-void ClientStore::do_remove_all(const Keys &keys, const Patience &patience)
-{
-    wire::Writer request(Kind::kRemove);
-    for (const std::string &key : keys) request.text(key);
-    link_->ask(std::move(request), patience);
+    constexpr Kind kKinds[] = {Kind::kSet,    Kind::kGet,     Kind::kWait,  Kind::kAdd,
+                               Kind::kTryGet, Kind::kSetOnce, Kind::kRemove};
+    wire::Writer writer(kKinds[request.kind]);
+    for (const std::string &key : request.keys) writer.text(key);
+    if (request.kind == Request::kSet || request.kind == Request::kSetOnce)
+        writer.text(request.value);
+    if (request.kind == Request::kAdd) writer.number(request.delta);
+    Link::Answer answer = link_->ask(std::move(writer), patience);
+    if (answer.kind == Kind::kNothing) return {};
+    if (request.kind == Request::kGet) return std::move(answer.texts);
+    return {answer.text()};
 }
 
 void ClientStore::wake() noexcept

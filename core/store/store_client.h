@@ -43,15 +43,7 @@ public:
     SocketAddress local() const;
 
 private:
-    void do_set(const std::string &key, std::string_view value, const Patience &) override;
-    std::vector<std::string> do_await(const Keys &keys, bool wants_values,
-                                      const Patience &) override;
-    int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
-    std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
-    std::string do_set_once(const std::string &key, std::string_view value,
-                            const Patience &) override;
-    void do_remove(const std::string &key, const Patience &) override;
-    void do_remove_all(const Keys &keys, const Patience &) override;
+    std::vector<std::string> serve(const Request &request, const Patience &patience) override;
     void wake() noexcept override;
 
     const std::shared_ptr<Link> link_;

@@ -1,7 +1,7 @@
 #include "core/store/store_connection.h"
 
 #include "core/base/error.h"
-#include "core/store/store_hall.h"
+#include "core/store/store_server.h"
 
 namespace yoke {
 
@@ -10,9 +10,6 @@ namespace {
 using wire::Kind;
 
 constexpr size_t kLongestRequest = Store::kLongestValue + Store::kLongestKey + 64;
-constexpr size_t kMostParked = 4096;    // calls that wait
-constexpr size_t kMostWatched = 65536;  // keys of kWhenSet
-constexpr size_t kMostParkedBytes = size_t{64} << 20;
 constexpr size_t kBytesPerKey = 64;  // of memory, beside its text
 
 double seconds_since(Deadline::Clock::time_point then)
@@ -28,9 +25,9 @@ Deadline at_once()
 
 }  // namespace
 
-Connection::Connection(StoreHall &hall, Socket socket)
-    : hall_(hall),
-      table_(hall.shared_table()),
+Connection::Connection(StoreServer &server, Socket socket)
+    : server_(server),
+      table_(server.table()),
       channel_(std::move(socket)),
       address_(channel_.socket().remote().text()),
       reached_at_(channel_.socket().local().host())
@@ -43,11 +40,6 @@ double Connection::age_s() const
     return seconds_since(since_);
 }
 
-double Connection::silent_s() const
-{
-    return seconds_since(channel_.heard_at());
-}
-
 void Connection::send(std::string frame)
 {
     if (!channel_.send(std::move(frame))) is_overrun_.store(true);
@@ -56,12 +48,8 @@ void Connection::send(std::string frame)
 void Connection::stop() noexcept
 {
     channel_.stop();
-    std::map<uint64_t, Parked> left;
-    {
-        const std::lock_guard lock(mutex_);
-        left.swap(parked_);
-    }
-    for (const auto &[request, parked] : left) table_->forget(parked.awaited(), parked.number);
+    for (const auto &[request, call] : waiting_.take_all())
+        table_->forget(call.awaited(), call.waiter);
 }
 
 void Connection::on_ready(uint32_t events) noexcept
@@ -77,7 +65,8 @@ void Connection::on_ready(uint32_t events) noexcept
     } catch (const std::exception &error) {
         why = error.what();
     }
-    hall_.end(*this, has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded, why.empty() ? fault_ : why);
+    server_.end(*this, has_left_ ? PeerEvent::kLeft : PeerEvent::kEnded,
+                why.empty() ? fault_ : why);
 }
 
 bool Connection::take(wire::Reader &frame)
@@ -98,16 +87,16 @@ bool Connection::refuse(Kind kind, const std::string &why)
 // Who has left its groups is back before rank 0 has let go of its own, and comes again.
 bool Connection::refuse_late(const std::string &about)
 {
-    is_former_ = hall_.has_met(about);
+    is_former_ = server_.has_met(about);
     return is_former_
-               ? refuse(Kind::kFormer, hall_.options().about)
-               : refuse(Kind::kComplete, hall_.options().about + ", whose ranks are all there");
+               ? refuse(Kind::kFormer, server_.options().about)
+               : refuse(Kind::kComplete, server_.options().about + ", whose ranks are all there");
 }
 
 // Whoever started the older one starts it again, as often as the other one, until all are of one start.
 bool Connection::refuse_start(int64_t start, int32_t rank, const std::string &about)
 {
-    const PeerOptions &self = hall_.options();
+    const PeerOptions &self = server_.options();
     const auto describe = [](int32_t number, const std::string &process, int64_t of) {
         return format("rank %d (%s) is of start %lld of the job", number, process.c_str(),
                       static_cast<long long>(of));
@@ -118,7 +107,7 @@ bool Connection::refuse_start(int64_t start, int32_t rank, const std::string &ab
     const std::string why = format("%s, and %s; the older one ends, and is to be started again",
                                    newcomer.c_str(), own.c_str());
     if (is_older) return refuse(Kind::kRefused, why);
-    hall_.tell(PeerEvent::kRefused, rank, about, why);
+    server_.tell(PeerEvent::kRefused, rank, about, why);
     return refuse(Kind::kOtherJob, self.about + ", of an older start of this job, which ends");
 }
 
@@ -132,14 +121,14 @@ bool Connection::greet(wire::Reader &frame)
             Kind::kRefused,
             format(
                 "%s speaks version %u of the store's protocol, this rank version %lld; give all ranks one build of Yoke",
-                hall_.options().about.c_str(), wire::kVersion, static_cast<long long>(version)));
+                server_.options().about.c_str(), wire::kVersion, static_cast<long long>(version)));
     const int64_t start = frame.number();
     if (!frame.is_whole() || rank < 0 || rank > INT32_MAX) return false;
-    if (cookie != hall_.options().cookie) return refuse(Kind::kOtherJob, hall_.options().about);
-    if (start != hall_.options().start)
+    if (cookie != server_.options().cookie) return refuse(Kind::kOtherJob, server_.options().about);
+    if (start != server_.options().start)
         return refuse_start(start, static_cast<int32_t>(rank), about);
-    if (hall_.is_complete()) return refuse_late(about);
-    const std::string why = hall_.admit(*this, static_cast<int32_t>(rank), about);
+    if (server_.is_complete()) return refuse_late(about);
+    const std::string why = server_.admit(*this, static_cast<int32_t>(rank), about);
     if (!why.empty()) return refuse(Kind::kRefused, why);
     answer(wire::Writer(Kind::kWelcome));
     return true;
@@ -172,18 +161,18 @@ void Connection::fail_request(uint64_t request, yoke_status status, const char *
     answer(std::move(wire::Writer(Kind::kFailed, request).number(status).text(why)));
 }
 
-Connection::Parked Connection::read_keys(wire::Reader &frame, std::string first)
+WaitingCalls::Call Connection::read_keys(wire::Reader &frame, std::string first)
 {
-    Parked parked;
-    parked.keys.push_back(std::move(first));
+    WaitingCalls::Call call;
+    call.keys.push_back(std::move(first));
     while (frame.is_whole() && !frame.is_at_end()) {
-        if (parked.keys.size() == Store::kMostKeys)
+        if (call.keys.size() == Store::kMostKeys)
             fail(YOKE_E_VALUE, "store.wait: more than %zu keys do not go into one request",
                  Store::kMostKeys);
-        parked.keys.push_back(frame.text());
+        call.keys.push_back(frame.text());
     }
-    for (const std::string &key : parked.keys) parked.bytes += key.size() + kBytesPerKey;
-    return parked;
+    for (const std::string &key : call.keys) call.bytes += key.size() + kBytesPerKey;
+    return call;
 }
 
 void Connection::run(wire::Reader &frame)
@@ -191,10 +180,10 @@ void Connection::run(wire::Reader &frame)
     const std::string key = frame.text();
     const bool is_call = frame.kind() == Kind::kGet || frame.kind() == Kind::kWait;
     if (is_call || frame.kind() == Kind::kWhenSet) {
-        Parked parked = read_keys(frame, key);
-        parked.is_call = is_call;
-        parked.wants_values = frame.kind() != Kind::kWait;
-        if (frame.is_whole()) park(frame.request(), std::move(parked));
+        WaitingCalls::Call call = read_keys(frame, key);
+        call.is_waited_for = is_call;
+        call.wants_values = frame.kind() != Kind::kWait;
+        if (frame.is_whole()) park(frame.request(), std::move(call));
     } else if (frame.kind() == Kind::kTryGet) {
         const auto value = table_->try_get(key, at_once());
         answer(value ? std::move(wire::Writer(Kind::kAnswer, frame.request()).text(*value))
@@ -234,51 +223,20 @@ void Connection::change(wire::Reader &frame, const std::string &key)
         wire::Writer(Kind::kAnswer, frame.request()).text(frame.kind() == Kind::kSet ? "" : text)));
 }
 
-void Connection::park(uint64_t request, Parked parked)
+void Connection::park(uint64_t request, WaitingCalls::Call call)
 {
-    {
-        const std::lock_guard lock(mutex_);
-        const size_t calls = calls_, watched = parked_.size() - calls_;
-        if ((parked.is_call ? calls >= kMostParked : watched >= kMostWatched) ||
-            parked_bytes_ + parked.bytes > kMostParkedBytes)
-            fail(
-                YOKE_E_VALUE,
-                "store.wait: this rank waits for keys in %zu calls already, and watches %zu, with %zu bytes; no more fit",
-                calls, watched, parked_bytes_);
-        if (!parked_.try_emplace(request, parked).second)
-            fail(YOKE_E_COMM, "store.wait: request %llu is under way already",
-                 static_cast<unsigned long long>(request));
-        calls_ += parked.is_call;
-        parked_bytes_ += parked.bytes;
-    }
+    waiting_.add(request, std::move(call));
     go_on(request);
-}
-
-Connection::Parked Connection::take(std::map<uint64_t, Parked>::iterator parked)
-{
-    Parked taken = std::move(parked->second);
-    parked_.erase(parked);
-    calls_ -= taken.is_call;
-    parked_bytes_ -= taken.bytes;
-    return taken;
 }
 
 // Answers, or waits for the first key that is not there; the table calls it then, in the thread that sets the key.
 void Connection::go_on(uint64_t request)
 {
-    std::unique_lock lock(mutex_);
-    const auto found = parked_.find(request);
-    if (found == parked_.end()) return;
-    Parked &parked = found->second;
-    while (parked.there < parked.keys.size() && table_->has(parked.awaited())) ++parked.there;
-    if (parked.there < parked.keys.size()) {
-        const std::string key = parked.awaited();
-        lock.unlock();
-        return wait_for(request, key);
-    }
-    const Parked complete = take(found);
-    lock.unlock();
-    answer_values(request, complete);
+    std::string awaited;
+    if (const auto call = waiting_.take_if_complete(request, *table_, &awaited))
+        answer_values(request, *call);
+    else if (!awaited.empty())
+        wait_for(request, awaited);
 }
 
 void Connection::wait_for(uint64_t request, const std::string &key)
@@ -287,37 +245,34 @@ void Connection::wait_for(uint64_t request, const std::string &key)
     const auto go_on = [=](const std::string &) {
         if (const auto connection = self.lock()) connection->go_on(request);
     };
-    const uint64_t number = table_->when_set(key, go_on).value_or(0);
-    const std::lock_guard lock(mutex_);
-    const auto found = parked_.find(request);
-    if (number && found != parked_.end() && found->second.awaited() == key)
-        found->second.number = number;
+    if (const uint64_t waiter = table_->when_set(key, go_on).value_or(0))
+        waiting_.note_waiter(request, key, waiter);
 }
 
 // A key may be asked for many times.
-std::string Connection::values_of(uint64_t request, const Parked &parked) const
+std::string Connection::values_of(uint64_t request, const WaitingCalls::Call &call) const
 {
     constexpr size_t kMost = Channel::kMostQueued - 4096;
     wire::Writer writer(Kind::kAnswer, request);
     size_t bytes = 0;
-    for (size_t i = 0; parked.wants_values && i < parked.keys.size(); ++i) {
-        const std::string value = table_->try_get(parked.keys[i], at_once()).value_or("");
+    for (size_t i = 0; call.wants_values && i < call.keys.size(); ++i) {
+        const std::string value = table_->try_get(call.keys[i], at_once()).value_or("");
         bytes += value.size() + sizeof(uint32_t);
         if (bytes > kMost)
             fail(
                 YOKE_E_VALUE,
                 "store.get: the values of %zu keys have more than %zu bytes together; ask for them in parts",
-                parked.keys.size(), kMost);
+                call.keys.size(), kMost);
         writer.text(value);
     }
     return std::move(writer).take();
 }
 
 // In whatever thread has set the last key, which has nothing to do with what fails here.
-void Connection::answer_values(uint64_t request, const Parked &parked)
+void Connection::answer_values(uint64_t request, const WaitingCalls::Call &call)
 {
     try {
-        send(values_of(request, parked));
+        send(values_of(request, call));
     } catch (const Error &error) {
         fail_request(request, error.status(), error.what());
     } catch (const std::exception &) {  // no memory; nor for an answer
@@ -327,16 +282,11 @@ void Connection::answer_values(uint64_t request, const Parked &parked)
 
 void Connection::cancel(uint64_t request)
 {
-    Parked parked;
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = parked_.find(request);
-        if (found == parked_.end()) return;  // its answer is under way
-        parked = take(found);
-    }
-    table_->forget(parked.awaited(), parked.number);
-    const Store::Keys missing = table_->missing(parked.keys);
-    if (missing.empty()) return answer_values(request, parked);
+    const std::optional<WaitingCalls::Call> call = waiting_.take(request);
+    if (!call) return;  // its answer is under way
+    table_->forget(call->awaited(), call->waiter);
+    const Store::Keys missing = table_->missing(call->keys);
+    if (missing.empty()) return answer_values(request, *call);
     wire::Writer writer(Kind::kMissing, request);
     for (const std::string &key : missing) writer.text(key);
     answer(std::move(writer));

@@ -3,19 +3,20 @@
 
 #include "core/store/store_channel.h"
 #include "core/store/store_hash.h"
+#include "core/store/store_waiting.h"
 
 #include <atomic>
-#include <map>
+#include <string>
 
 namespace yoke {
 
-class StoreHall;
+class StoreServer;
 
 class Connection final : public Watched, public std::enable_shared_from_this<Connection> {
 public:
     static constexpr int32_t kStranger = -1;
 
-    Connection(StoreHall &hall, Socket socket);
+    Connection(StoreServer &server, Socket socket);
     void start() { channel_.start(shared_from_this(), 0); }
     void stop() noexcept;
     void say_bye() { answer(wire::Writer(wire::Kind::kBye)); }
@@ -31,10 +32,11 @@ public:
     bool is_former() const noexcept { return is_former_; }
     bool is_local() const noexcept { return is_loopback(reached_at_); }
     double age_s() const;
-    double silent_s() const;
-    void count_as_heard() noexcept { channel_.count_as_heard(); }
+    auto look_for_silence(double silence_s, double late_s) noexcept
+    {
+        return channel_.look_for_silence(silence_s, late_s);
+    }
     bool is_overrun() const noexcept { return is_overrun_.load(); }
-    bool is_silent = false;  // and it was told of
     void be_rank(int32_t rank, const std::string &about)
     {
         about_ = about;
@@ -42,16 +44,6 @@ public:
     }
 
 private:
-    // A request that is answered once all its keys are there.
-    struct Parked {
-        Store::Keys keys;
-        bool wants_values = false, is_call = true;  // else nobody waits, but wants to know
-        size_t there = 0;     // how many were found; the next one is waited for
-        uint64_t number = 0;  // of what the table calls when that comes
-        size_t bytes = 0;     // of memory, about
-        const std::string &awaited() const { return keys[there]; }
-    };
-
     bool take(wire::Reader &frame);
     bool greet(wire::Reader &frame);
     bool refuse(wire::Kind kind, const std::string &why);
@@ -59,20 +51,20 @@ private:
     bool refuse_start(int64_t start, int32_t rank, const std::string &about);
     bool serve(wire::Reader &frame);
     void fail_request(uint64_t request, yoke_status status, const char *why);
-    static Parked read_keys(wire::Reader &frame, std::string first);
+    static WaitingCalls::Call read_keys(wire::Reader &frame, std::string first);
     void run(wire::Reader &frame);
     void change(wire::Reader &frame, const std::string &key);
-    void park(uint64_t request, Parked parked);
-    Parked take(std::map<uint64_t, Parked>::iterator parked);  // under the lock
+    void park(uint64_t request, WaitingCalls::Call call);
     void go_on(uint64_t request);
     void wait_for(uint64_t request, const std::string &key);
-    void answer_values(uint64_t request, const Parked &parked);
-    std::string values_of(uint64_t request, const Parked &parked) const;
+    void answer_values(uint64_t request, const WaitingCalls::Call &call);
+    std::string values_of(uint64_t request, const WaitingCalls::Call &call) const;
     void cancel(uint64_t request);
     void answer(wire::Writer writer) { send(std::move(writer).take()); }
     void send(std::string frame);
 
-    StoreHall &hall_;  // in the watch thread alone; whoever sets a key may come when it has gone
+    StoreServer
+        &server_;  // in the watch thread alone; whoever sets a key may come when it has gone
     const std::shared_ptr<HashStore> table_;
     Channel channel_;
     const std::string address_, reached_at_;
@@ -82,9 +74,7 @@ private:
     bool has_left_ = false, is_former_ = false;
     std::string fault_ = "what it sent was no request";  // where it is dropped for that
     std::atomic<bool> is_overrun_{false};
-    std::mutex mutex_;
-    std::map<uint64_t, Parked> parked_;
-    size_t calls_ = 0, parked_bytes_ = 0;  // of them
+    WaitingCalls waiting_;
 };
 
 }  // namespace yoke

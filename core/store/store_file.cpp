@@ -71,45 +71,40 @@ private:
         read_on();
     }
 
-    void do_set(const std::string &key, std::string_view value, const Patience &patience) override
+    std::vector<std::string> serve(const Request &request, const Patience &patience) override
     {
-        const Writing writing(*this, "set", patience.deadline);
+        if (request.kind == Request::kGet || request.kind == Request::kWait)
+            return await(request, patience);
+        if (request.kind == Request::kTryGet) {
+            const Lock held = lock(request.name());
+            read_on();
+            const auto known = values_.find(request.keys.front());
+            return known == values_.end() ? Keys() : Keys{known->second};
+        }
+        if (request.kind != Request::kRemove) return {change(request, patience)};
+        for (const std::string &key : request.keys) {
+            const Writing writing(*this, request.name(), patience.deadline);
+            if (!values_.count(key)) continue;
+            log_.append(StoreLog::Change::kRemove, key, "");
+            read_on();
+        }
+        return {};
+    }
+
+    // Returns the value that stands then.
+    std::string change(const Request &request, const Patience &patience)
+    {
+        const std::string &key = request.keys.front();
+        const Writing writing(*this, request.name(), patience.deadline);
+        const auto known = values_.find(key);
+        const bool is_there = known != values_.end();
+        if (is_there && request.kind == Request::kSetOnce) return known->second;
+        std::string value(request.value);
+        if (request.kind == Request::kAdd)
+            value =
+                std::to_string(detail::sum_of(key, is_there ? known->second : "0", request.delta));
         put(key, value);
-    }
-
-    int64_t do_add(const std::string &key, int64_t delta, const Patience &patience) override
-    {
-        const Writing writing(*this, "add", patience.deadline);
-        const auto known = values_.find(key);
-        const int64_t sum =
-            detail::sum_of(key, known == values_.end() ? "0" : known->second, delta);
-        put(key, std::to_string(sum));
-        return sum;
-    }
-
-    std::string do_set_once(const std::string &key, std::string_view value,
-                            const Patience &patience) override
-    {
-        const Writing writing(*this, "set_once", patience.deadline);
-        if (!values_.count(key)) put(key, value);
-        return values_[key];
-    }
-
-    void do_remove(const std::string &key, const Patience &patience) override
-    {
-        const Writing writing(*this, "remove", patience.deadline);
-        if (!values_.count(key)) return;
-        log_.append(StoreLog::Change::kRemove, key, "");
-        read_on();
-    }
-
-    std::optional<std::string> do_try_get(const std::string &key, const Patience &) override
-    {
-        const Lock held = lock("try_get");
-        read_on();
-        const auto known = values_.find(key);
-        if (known == values_.end()) return std::nullopt;
-        return known->second;
+        return value;
     }
 
     Keys missing(const Keys &keys) const
@@ -122,13 +117,12 @@ private:
 
     // Nothing tells of a change in a file that others may have on another machine, so it is asked for, less and less
     // often.
-    std::vector<std::string> do_await(const Keys &keys, bool wants_values,
-                                      const Patience &patience) override
+    std::vector<std::string> await(const Request &request, const Patience &patience)
     {
         constexpr double kFirstPause = 0.0005, kLongestPause = 0.02;
-        Lock held = lock("get");
+        Lock held = lock(request.name());
         double pause = kFirstPause;
-        for (Keys left = keys;;) {
+        for (Keys left = request.keys;;) {
             patience.stop->check();
             if (read_on()) pause = kFirstPause;
             left = missing(left);
@@ -139,8 +133,8 @@ private:
             pause = std::min(pause * 2, kLongestPause);
         }
         std::vector<std::string> values;
-        if (wants_values)
-            for (const std::string &key : keys) values.push_back(values_[key]);
+        if (request.kind == Request::kGet)
+            for (const std::string &key : request.keys) values.push_back(values_[key]);
         return values;
     }
 

@@ -49,50 +49,42 @@ void HashStore::check_room(const char *call, const std::string &key, std::string
             call, key.c_str(), bytes_ + more, kMostBytes);
 }
 
-void HashStore::do_set(const std::string &key, std::string_view value, const Patience &)
+std::vector<std::string> HashStore::serve(const Request &request, const Patience &patience)
 {
-    std::unique_lock held = lock("set");
-    check_room("set", key, value);
+    if (request.kind == Request::kGet || request.kind == Request::kWait)
+        return await(request, patience);
+    if (request.kind != Request::kTryGet && request.kind != Request::kRemove)
+        return {change(request)};
+    const std::unique_lock held = lock(request.name());
+    if (request.kind == Request::kTryGet) {
+        const auto known = values_.find(request.keys.front());
+        if (known != values_.end()) return {known->second};
+    } else {
+        for (const std::string &key : request.keys) erase(key);
+    }
+    return {};
+}
+
+// Returns the value that stands then.
+std::string HashStore::change(const Request &request)
+{
+    const std::string &key = request.keys.front();
+    std::unique_lock held = lock(request.name());
+    const auto known = values_.find(key);
+    const bool is_there = known != values_.end();
+    if (is_there && request.kind == Request::kSetOnce) return known->second;
+    std::string value(request.value);
+    if (request.kind == Request::kAdd)
+        value = std::to_string(detail::sum_of(key, is_there ? known->second : "0", request.delta));
+    check_room(request.name(), key, value);
     const Waiters waiters = put(key, value);
     held.unlock();
-    for (const Waiter &waiter : waiters) waiter.then(std::string(value));
+    for (const Waiter &waiter : waiters) waiter.then(value);
+    return value;
 }
 
-std::string HashStore::do_set_once(const std::string &key, std::string_view value, const Patience &)
+void HashStore::erase(const std::string &key)
 {
-    std::unique_lock held = lock("set_once");
-    if (const auto known = values_.find(key); known != values_.end()) return known->second;
-    check_room("set_once", key, value);
-    const Waiters waiters = put(key, value);
-    held.unlock();
-    for (const Waiter &waiter : waiters) waiter.then(std::string(value));
-    return std::string(value);
-}
-
-int64_t HashStore::do_add(const std::string &key, int64_t delta, const Patience &)
-{
-    std::unique_lock held = lock("add");
-    const auto known = values_.find(key);
-    const int64_t sum = detail::sum_of(key, known == values_.end() ? "0" : known->second, delta);
-    const std::string text = std::to_string(sum);
-    check_room("add", key, text);
-    const Waiters waiters = put(key, text);
-    held.unlock();
-    for (const Waiter &waiter : waiters) waiter.then(text);
-    return sum;
-}
-
-std::optional<std::string> HashStore::do_try_get(const std::string &key, const Patience &)
-{
-    const std::unique_lock held = lock("try_get");
-    const auto known = values_.find(key);
-    if (known == values_.end()) return std::nullopt;
-    return known->second;
-}
-
-void HashStore::do_remove(const std::string &key, const Patience &)
-{
-    const std::unique_lock held = lock("remove");
     const auto known = values_.find(key);
     if (known == values_.end()) return;
     bytes_ -= known->second.size() + bytes_of(key);
@@ -119,11 +111,10 @@ bool HashStore::has(const std::string &key) const
     return values_.count(key) != 0;
 }
 
-std::vector<std::string> HashStore::do_await(const Keys &keys, bool wants_values,
-                                             const Patience &patience)
+std::vector<std::string> HashStore::await(const Request &request, const Patience &patience)
 {
-    std::unique_lock held = lock("get");
-    for (Keys left = keys;;) {
+    std::unique_lock held = lock(request.name());
+    for (Keys left = request.keys;;) {
         patience.stop->check();
         left = missing_under_lock(left);
         if (left.empty()) break;
@@ -132,8 +123,8 @@ std::vector<std::string> HashStore::do_await(const Keys &keys, bool wants_values
         check_interrupt(held);
     }
     std::vector<std::string> values;
-    if (wants_values)
-        for (const std::string &key : keys) values.push_back(values_[key]);
+    if (request.kind == Request::kGet)
+        for (const std::string &key : request.keys) values.push_back(values_[key]);
     return values;
 }
 

@@ -29,18 +29,14 @@ private:
     };
     using Waiters = std::vector<Waiter>;
 
-    void do_set(const std::string &key, std::string_view value, const Patience &) override;
-    std::vector<std::string> do_await(const Keys &keys, bool wants_values,
-                                      const Patience &) override;
-    int64_t do_add(const std::string &key, int64_t delta, const Patience &) override;
-    std::optional<std::string> do_try_get(const std::string &key, const Patience &) override;
-    std::string do_set_once(const std::string &key, std::string_view value,
-                            const Patience &) override;
-    void do_remove(const std::string &key, const Patience &) override;
+    std::vector<std::string> serve(const Request &request, const Patience &patience) override;
     void wake() noexcept override;
 
     std::unique_lock<std::mutex> lock(const char *call) const;
-    // These three under the lock.
+    std::string change(const Request &request);
+    std::vector<std::string> await(const Request &request, const Patience &patience);
+    // These four under the lock.
+    void erase(const std::string &key);
     void check_room(const char *call, const std::string &key, std::string_view value) const;
     // Who waited for the key is to be called without the lock.
     Waiters put(const std::string &key, std::string_view value);

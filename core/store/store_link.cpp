@@ -13,13 +13,6 @@ namespace {
 
 using wire::Kind;
 
-double link_tick(const PeerOptions &options)
-{
-    constexpr double kShortest = 0.02, kLongest = 5, kTicksPerSilence = 8;
-    if (options.silence_s <= 0) return 0;
-    return std::clamp(options.silence_s / kTicksPerSilence, kShortest, kLongest);
-}
-
 ClientStore::Link::Answer read_answer(wire::Reader &frame)
 {
     ClientStore::Link::Answer answer;
@@ -41,7 +34,10 @@ ClientStore::Link::Link(Socket socket, PeerOptions options)
 
 void ClientStore::Link::start()
 {
-    channel_.start(shared_from_this(), link_tick(options_));
+    constexpr double kLongestTick = 5;  // the pause between two pings
+    const bool has_tick = options_.silence_s > 0;
+    channel_.start(shared_from_this(),
+                   has_tick ? Channel::tick_of(options_.silence_s, kLongestTick) : 0);
 }
 
 void ClientStore::Link::leave(const char *why) noexcept
@@ -207,12 +203,8 @@ void ClientStore::Link::end(const std::string &how)
 
 void ClientStore::Link::on_tick(double late_s) noexcept
 {
-    // This process stood still itself, and has heard nobody in that time.
-    if (late_s > options_.silence_s / 2) channel_.count_as_heard();
-    const std::chrono::duration<double> silent = Deadline::Clock::now() - channel_.heard_at();
-    const bool is_silent = silent.count() > options_.silence_s;
-    if (std::exchange(is_silent_, is_silent) != is_silent)
-        tell(is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, "", silent.count());
+    if (const auto news = channel_.look_for_silence(options_.silence_s, late_s))
+        tell(news->kind, "", news->silent_s);
     if (channel_.is_idle()) channel_.send(wire::Writer(Kind::kPing).take());
 }
 

@@ -56,7 +56,7 @@ private:
     const PeerOptions options_;
     const std::string server_;
     const int64_t process_;
-    bool is_silent_ = false, has_left_ = false;  // rank 0; in the watch thread
+    bool has_left_ = false;  // rank 0; in the watch thread
     std::mutex mutex_;
     std::condition_variable came_;
     std::map<uint64_t, Request> requests_;

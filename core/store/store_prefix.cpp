@@ -24,48 +24,11 @@ void PrefixStore::forget(std::string_view key, uint64_t number) noexcept
     of_->forget(full(key), number);
 }
 
-void PrefixStore::do_set(const std::string &key, std::string_view value, const Patience &patience)
+std::vector<std::string> PrefixStore::serve(const Request &request, const Patience &patience)
 {
-    of_->do_set(full(key), value, patience);
-}
-
-std::vector<std::string> PrefixStore::do_await(const Keys &keys, bool wants_values,
-                                               const Patience &patience)
-{
-    return of_->do_await(full(keys), wants_values, patience);
-}
-
-Store::Keys PrefixStore::full(const Keys &keys) const
-{
-    Keys all;
-    for (const std::string &key : keys) all.push_back(full(key));
-    return all;
-}
-
-int64_t PrefixStore::do_add(const std::string &key, int64_t delta, const Patience &patience)
-{
-    return of_->do_add(full(key), delta, patience);
-}
-
-std::optional<std::string> PrefixStore::do_try_get(const std::string &key, const Patience &patience)
-{
-    return of_->do_try_get(full(key), patience);
-}
-
-std::string PrefixStore::do_set_once(const std::string &key, std::string_view value,
-                                     const Patience &patience)
-{
-    return of_->do_set_once(full(key), value, patience);
-}
-
-void PrefixStore::do_remove(const std::string &key, const Patience &patience)
-{
-    of_->do_remove(full(key), patience);
-}
-
-void PrefixStore::do_remove_all(const Keys &keys, const Patience &patience)
-{
-    of_->do_remove_all(full(keys), patience);
+    Request full_request = request;
+    for (std::string &key : full_request.keys) key = full(key);
+    return of_->serve(full_request, patience);
 }
 
 }  // namespace yoke

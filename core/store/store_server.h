@@ -8,42 +8,94 @@
 // another protocol is dropped and logged. What a known rank may have under way is bounded as well.
 #pragma once
 
-#include "core/store/socket.h"
-#include "core/store/store_hash.h"
+#include "core/store/store_connection.h"
 #include "core/store/store_peer.h"
 
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace yoke {
 
-class StoreServer {
+class StoreServer final : public Watched, public std::enable_shared_from_this<StoreServer> {
 public:
-    // On a socket that listens.
-    StoreServer(Socket listening, PeerOptions options);
-    ~StoreServer();
-    StoreServer(const StoreServer &) = delete;
-    StoreServer &operator=(const StoreServer &) = delete;
+    // Serves on a socket that listens. When the last handle goes the server closes; so not in the watch thread.
+    static std::shared_ptr<StoreServer> open(Socket listening, PeerOptions options);
 
-    // Says farewell to all, and lets go of the port; so does its end. Not in the watch thread.
+    // Says farewell to all, and lets go of the port. Not in the watch thread.
     void close() noexcept;
-    // The table, for rank 0 itself, even then.
-    const std::shared_ptr<HashStore> &table() const noexcept;
-    SocketAddress address() const;
+    // Returns the table, for rank 0 itself, even then.
+    const std::shared_ptr<HashStore> &table() const noexcept { return table_; }
+    SocketAddress address() const { return listening_.local(); }
     // From now on whoever comes is told that the job has all its ranks.
-    void close_to_newcomers() noexcept;
+    void close_to_newcomers() noexcept { is_complete_.store(true); }
+    bool is_complete() const noexcept { return is_complete_.load(); }
     // From now on whoever comes waits for the next server at this port.
     void leave_newcomers() noexcept;
-    // This host's address as ranks have reached it, one that other hosts have used if there is one; "" before any has.
-    std::string reached_at() const;
-    // Until every rank that joined, and is not excused, has left or died, and at least so many have; false where the
-    // deadline passes before.
+    // Returns this host's address as ranks have reached it, one that other hosts have used if there is one; "" before
+    // any has.
+    std::string reached_at();
+    // Waits until every rank that joined, and is not excused, has left or died, and at least so many have; false where
+    // the deadline passes before.
     bool wait_until_left(Deadline deadline, int32_t at_least = 0);
     // Who has gone on to another table may stay here, and is not waited for; nobody is excused any more.
     void excuse(const std::vector<int32_t> &ranks);
     void expect_all();
 
+    // For the watch, and for connections, in the watch thread.
+    void on_ready(uint32_t events) noexcept override;
+    void on_tick(double late_s) noexcept override;
+    const PeerOptions &options() const noexcept { return options_; }
+    // Returns whether a process of this description was a rank here.
+    bool has_met(const std::string &about) const;
+    // Lets a connection be a rank; "", or why not.
+    std::string admit(Connection &connection, int32_t rank, const std::string &about);
+    void tell(PeerEvent::Kind kind, int32_t rank, const std::string &about, const std::string &how,
+              double silent_s = 0);
+    // Lets a connection go; `how` is for people.
+    void end(Connection &connection, PeerEvent::Kind kind, const std::string &how) noexcept;
+
 private:
-    const std::shared_ptr<class StoreHall> hall_;
+    StoreServer(Socket listening, PeerOptions options);
+    void start();
+    using Connections = std::list<std::shared_ptr<Connection>>;
+
+    void note_shortage(const char *what);
+    void turn_away_rest() noexcept;
+    void receive(Socket socket);
+    void drop_oldest_stranger(size_t strangers);
+    void look_for_silence(Connection &connection, double late_s);
+    std::shared_ptr<Connection> other_of(const Connection &connection, int32_t rank);
+    Connections all();
+    size_t count_ranks() const;                           // under the lock
+    bool is_awaited(const Connection &connection) const;  // so
+    void log_dropped(const Connection &connection, const std::string &how);
+    void log_stranger(const Connection &connection, const std::string &how);
+
+    Socket listening_;
+    const PeerOptions options_;
+    const std::shared_ptr<HashStore> table_;
+    std::atomic<bool> is_complete_{false}, leaves_newcomers_{false};
+    uint64_t watched_ = 0;
+    struct Logged {
+        Deadline::Clock::time_point at;
+        size_t untold = 0;  // since
+    };
+    std::map<std::string, Logged>
+        logged_;                 // strangers, by why they were dropped; in the watch thread
+    std::set<std::string> met_;  // processes that were admitted; in the watch thread
+    bool is_paused_ = false;     // no descriptor was left; accepts again at the next tick
+    std::optional<Deadline::Clock::time_point> short_since_;
+    std::string told_shortage_;
+    std::mutex mutex_;
+    std::condition_variable left_;
+    Connections connections_;
+    int32_t gone_ = 0;  // ranks that have left or died
+    std::set<int32_t> excused_;
 };
 
 }  // namespace yoke

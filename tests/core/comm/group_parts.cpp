@@ -296,34 +296,31 @@ public:
     std::atomic<int> watched{0};
 
 private:
-    void do_set(const std::string &key, std::string_view value, const Patience &patience) override
+    std::vector<std::string> serve(const Request &request, const Patience &patience) override
     {
-        note(key, true);
-        table_.set(key, value, patience.deadline);
-    }
-    std::vector<std::string> do_await(const Keys &keys, bool, const Patience &patience) override
-    {
-        return table_.get_all(keys, patience.deadline);
-    }
-    int64_t do_add(const std::string &key, int64_t delta, const Patience &patience) override
-    {
-        note(key, true);
-        return table_.add(key, delta, patience.deadline);
-    }
-    std::optional<std::string> do_try_get(const std::string &key, const Patience &patience) override
-    {
-        return table_.try_get(key, patience.deadline);
-    }
-    std::string do_set_once(const std::string &key, std::string_view value,
-                            const Patience &patience) override
-    {
-        note(key, true);
-        return table_.set_once(key, value, patience.deadline);
-    }
-    void do_remove(const std::string &key, const Patience &patience) override
-    {
-        note(key, false);
-        table_.remove(key, patience.deadline);
+        const std::string &key = request.keys.front();
+        const Deadline deadline = patience.deadline;
+        const bool sets = request.kind == Request::kSet || request.kind == Request::kSetOnce ||
+                          request.kind == Request::kAdd;
+        if (sets) note(key, true);
+        switch (request.kind) {
+            case Request::kSet:
+                table_.set(key, request.value, deadline);
+                return {};
+            case Request::kAdd:
+                return {std::to_string(table_.add(key, request.delta, deadline))};
+            case Request::kSetOnce:
+                return {table_.set_once(key, request.value, deadline)};
+            case Request::kTryGet:
+                if (auto value = table_.try_get(key, deadline)) return {std::move(*value)};
+                return {};
+            case Request::kRemove:
+                for (const std::string &each : request.keys) note(each, false);
+                table_.remove_all(request.keys, deadline);
+                return {};
+            default:
+                return table_.get_all(request.keys, deadline);
+        }
     }
     void note(const std::string &key, bool is_there)
     {

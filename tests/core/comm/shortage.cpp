@@ -194,7 +194,7 @@ TEST(Shortage, OfDescriptorsForAnyConnectionIsToldToAll)
         options.size = 3;
         options.about = "host a, process 1";
         options.observer = [&](const PeerEvent &event) { told.set_value(event.how); };
-        StoreServer server(Socket::listen(port.number()), options);
+        const auto server = StoreServer::open(Socket::listen(port.number()), options);
         allow_descriptors(0);
         return told.get_future().get();
     });

@@ -39,7 +39,7 @@ TEST(Reach, AnAddressThatDoesNotAnswerCostsOneAttempt)
     environment.hosts = {"127.0.0.2", "127.0.0.1"};
     const std::string job = "deaf " + std::to_string(getpid());
     std::vector<std::unique_ptr<Deaf>> deaf;
-    std::unique_ptr<StoreServer> server;
+    std::shared_ptr<StoreServer> server;
     PeerOptions options;
     options.cookie = job;
     options.size = 2;
@@ -47,7 +47,7 @@ TEST(Reach, AnAddressThatDoesNotAnswerCostsOneAttempt)
         deaf.push_back(std::make_unique<Deaf>("127.0.0.2", port));
         Socket listening = Socket::listen(resolve("127.0.0.1", port, Deadline::after(20))[0]);
         if (!server && listening.present())
-            server = std::make_unique<StoreServer>(std::move(listening), options);
+            server = StoreServer::open(std::move(listening), options);
     }
     ASSERT_TRUE(server);
     PeerOptions other = options;

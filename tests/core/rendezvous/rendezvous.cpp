@@ -126,8 +126,8 @@ TEST(Rendezvous, AnotherJobAtACandidatePortIsPassedBy)
     other.cookie = "another job";
     const std::vector<uint16_t> ports = candidate_ports(job);
     Socket first = Socket::listen(SocketAddress::any(AF_INET6, ports[0]));
-    std::optional<StoreServer> server;
-    if (first.present()) server.emplace(std::move(first), other);
+    std::shared_ptr<StoreServer> server;
+    if (first.present()) server = StoreServer::open(std::move(first), other);
     std::vector<RankProcess> ranks;
     for (const int rank : {0, 1})
         ranks.push_back(start(options_of(torchrun(rank, 2, port.number(), run))));

@@ -52,21 +52,20 @@ public:
         });
     }
     // What a process that has the port of this rank serves there.
-    std::unique_ptr<StoreServer> serve(int32_t rank, const PeerOptions &options) const
+    std::shared_ptr<StoreServer> serve(int32_t rank, const PeerOptions &options) const
     {
-        return std::make_unique<StoreServer>(ports_[static_cast<size_t>(rank)].listening(),
-                                             options);
+        return StoreServer::open(ports_[static_cast<size_t>(rank)].listening(), options);
     }
     // Returns what rank 0 serves with, of a process that goes on without the others.
     PeerOptions options_of_rank_0() const
     {
         PeerOptions options;
-        options.cookie = "shrink " + secret();
+        options.cookie = cookie();
         options.size = static_cast<int32_t>(ranks_.size());
         options.about = "host a, process 1";
         return options;
     }
-    const std::string &secret() const { return ports_[0].secret(); }
+    std::string cookie() const { return ports_[0].cookie(); }
     std::string about(int32_t rank) const
     {
         return describe_process(ranks_[static_cast<size_t>(rank)]);
@@ -76,7 +75,7 @@ public:
     {
         PeerOptions options;
         options.about = about;
-        options.cookie = "shrink " + secret();
+        options.cookie = cookie();
         options.rank = from;
         options.size = static_cast<int32_t>(ranks_.size());
         const RankInfo &other = ranks_[static_cast<size_t>(to)];
@@ -174,7 +173,7 @@ TEST(ShrinkRendezvous, WhoHasMetBeforeWaitsForTheOtherToTryAgain)
     in_fresh_process([] {
         const Ranks ranks(2);
         PeerOptions options;
-        options.cookie = "shrink " + ranks.secret();
+        options.cookie = ranks.cookie();
         options.size = 2;
         auto former = ranks.serve(0, options);
         StoreConnection met = ranks.greet(1, 0, ranks.about(1));
@@ -213,7 +212,7 @@ TEST(ShrinkRendezvous, WhoHasMetOneThatGivesUpGoesOnWithoutIt)
     in_fresh_process([] {
         const Ranks ranks(3);
         PeerOptions options;
-        options.cookie = "shrink " + ranks.secret();
+        options.cookie = ranks.cookie();
         options.rank = 2;
         options.size = 3;
         const auto former = ranks.serve(2, options);
@@ -237,10 +236,10 @@ TEST(ShrinkRendezvous, ManyThatHaveMetBeforeAndStoppedCostNoMoreThanOne)
         constexpr int32_t kSize = 6;
         constexpr double kWindow = 0.5;
         const Ranks ranks(kSize);
-        std::vector<std::unique_ptr<StoreServer>> former;
+        std::vector<std::shared_ptr<StoreServer>> former;
         for (int32_t each = 1; each < kSize; ++each) {
             PeerOptions options;
-            options.cookie = "shrink " + ranks.secret();
+            options.cookie = ranks.cookie();
             options.rank = each;
             options.size = kSize;
             former.push_back(ranks.serve(each, options));
@@ -262,7 +261,7 @@ TEST(ShrinkRendezvous, WhoFollowsOneThatComesTooLateIsToldSo)
     in_fresh_process([] {
         const Ranks ranks(3);
         PeerOptions options;
-        options.cookie = "shrink " + ranks.secret();
+        options.cookie = ranks.cookie();
         options.rank = 2;
         options.size = 3;
         options.about = "host a, process 1";
@@ -281,7 +280,7 @@ TEST(ShrinkRendezvous, ALeaderThatDoesNotSayWhoIsThereIsNamed)
     in_fresh_process([] {
         const Ranks ranks(2);
         PeerOptions options;
-        options.cookie = "shrink " + ranks.secret();
+        options.cookie = ranks.cookie();
         options.size = 2;
         const auto stopped = ranks.serve(0, options);
         expect_error(YOKE_E_TIMEOUT, {"shrink", "rank 0", "leads", "call it again"},

@@ -20,8 +20,7 @@ Members here(int32_t size)
 
 std::shared_ptr<StoreServer> listening()
 {
-    return std::make_shared<StoreServer>(Socket::listen(SocketAddress::any(AF_INET, 0)),
-                                         PeerOptions());
+    return StoreServer::open(Socket::listen(SocketAddress::any(AF_INET, 0)), PeerOptions());
 }
 
 // The cause that rank 0 publishes comes back to it in the same thread.

@@ -39,12 +39,12 @@ class TcpKind final : public Kind {
 public:
     std::shared_ptr<Store> open(int32_t rank) override
     {
-        if (rank == 0) return server_.table();
+        if (rank == 0) return server_->table();
         PeerOptions options;
         options.cookie = "job";
         options.rank = next_++;
         options.about = "host a, process " + std::to_string(options.rank);
-        SocketAddress address = server_.address();
+        SocketAddress address = server_->address();
         auto connection = connect_store(address, options, soon());
         EXPECT_EQ(connection.outcome, StoreConnection::kConnected) << connection.why;
         return connection.store;
@@ -59,7 +59,8 @@ private:
         options.about = "host a, process 0";
         return options;
     }
-    StoreServer server_{Socket::listen(resolve("127.0.0.1", 0, soon()).front()), options()};
+    std::shared_ptr<StoreServer> server_ =
+        StoreServer::open(Socket::listen(resolve("127.0.0.1", 0, soon()).front()), options());
     std::atomic<int32_t> next_{1};
 };
 

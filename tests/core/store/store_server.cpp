@@ -73,8 +73,8 @@ PeerOptions options_of(int32_t rank, const PeerObserver &observer = {}, double s
 
 struct Served {
     explicit Served(double silence_s = 30)
-        : server(std::make_unique<StoreServer>(Socket::listen(resolve("127.0.0.1", 0, soon())[0]),
-                                               options_of(0, events.observer(), silence_s))),
+        : server(StoreServer::open(Socket::listen(resolve("127.0.0.1", 0, soon())[0]),
+                                   options_of(0, events.observer(), silence_s))),
           address(server->address())
     {
     }
@@ -83,7 +83,7 @@ struct Served {
         return connect_store(address, options, soon());
     }
     Events events;
-    std::unique_ptr<StoreServer> server;
+    std::shared_ptr<StoreServer> server;
     SocketAddress address;
 };
 

@@ -1,10 +1,9 @@
-#include "core/store/store_hall.h"
+#include "core/store/store_server.h"
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/store/store_refusal.h"
-#include "core/store/store_server.h"
 
 #include <fcntl.h>
 
@@ -15,19 +14,19 @@
 
 namespace yoke {
 
-namespace {
-
-// Often enough to tell a silence in time, and to let strangers go.
-double hall_tick(const PeerOptions &options)
+std::shared_ptr<StoreServer> StoreServer::open(Socket listening, PeerOptions options)
 {
-    constexpr double kShortest = 0.02, kLongest = 0.5, kTicksPerSilence = 8;
-    if (options.silence_s <= 0) return kLongest;
-    return std::clamp(options.silence_s / kTicksPerSilence, kShortest, kLongest);
+    // The watch shares in the server, so the count of the handle alone tells when nobody wants to be served any more.
+    std::shared_ptr<StoreServer> server(new StoreServer(std::move(listening), std::move(options)));
+    server->start();
+    StoreServer *const served = server.get();
+    return {served, [held = std::move(server)](StoreServer *) mutable {
+                held->close();
+                held.reset();  // weak handles do not keep the table
+            }};
 }
 
-}  // namespace
-
-StoreHall::StoreHall(Socket listening, PeerOptions options)
+StoreServer::StoreServer(Socket listening, PeerOptions options)
     : listening_(std::move(listening)),
       options_(std::move(options)),
       table_(std::make_shared<HashStore>("rank 0 (" + options_.about + ")"))
@@ -35,18 +34,20 @@ StoreHall::StoreHall(Socket listening, PeerOptions options)
 }
 
 // Behind the watch's own there is a descriptor left for who comes first.
-void StoreHall::open()
+void StoreServer::start()
 {
+    constexpr double kLongestTick = 0.5;  // in which a stranger is to say who it is
     Socket spare = Socket::adopt([this] { return fcntl(listening_.fd(), F_DUPFD_CLOEXEC, 0); });
     try {
-        watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN, hall_tick(options_));
+        watched_ = watch(shared_from_this(), listening_.fd(), EPOLLIN,
+                         Channel::tick_of(options_.silence_s, kLongestTick));
     } catch (const std::exception &error) {
         turn_away({listening_.fd(), {}}, options_.size - 1, options_, error.what());
         throw;
     }
 }
 
-void StoreHall::close() noexcept
+void StoreServer::close() noexcept
 {
     unwatch(watched_);
     turn_away_rest();
@@ -63,13 +64,13 @@ void StoreHall::close() noexcept
     settle_watch();  // a connection that has just ended may still tell of it
 }
 
-void StoreHall::leave_newcomers() noexcept
+void StoreServer::leave_newcomers() noexcept
 {
     leaves_newcomers_.store(true);
     rewatch(watched_, 0);
 }
 
-void StoreHall::on_ready(uint32_t) noexcept
+void StoreServer::on_ready(uint32_t) noexcept
 {
     if (leaves_newcomers_.load()) return rewatch(watched_, 0);  // a tick may have come between
     Socket socket = listening_.accept();
@@ -85,7 +86,7 @@ void StoreHall::on_ready(uint32_t) noexcept
 }
 
 // Who waits outside is a rank of a job that is not complete yet, or a stranger; some may only be slow to end.
-void StoreHall::note_shortage(const char *what)
+void StoreServer::note_shortage(const char *what)
 {
     constexpr auto kPatience = std::chrono::seconds(1);
     const auto now = Deadline::Clock::now();
@@ -103,7 +104,7 @@ void StoreHall::note_shortage(const char *what)
 }
 
 // Those that were not accepted do not have that from the table. How many is not known: one may have come twice.
-void StoreHall::turn_away_rest() noexcept
+void StoreServer::turn_away_rest() noexcept
 {
     if (told_shortage_.empty() || is_complete() || leaves_newcomers_.load() ||
         !listening_.present())
@@ -111,7 +112,7 @@ void StoreHall::turn_away_rest() noexcept
     turn_away({listening_.fd(), {}}, options_.size - 1, options_, told_shortage_);
 }
 
-void StoreHall::receive(Socket socket)
+void StoreServer::receive(Socket socket)
 try {
     const auto connection = std::make_shared<Connection>(*this, std::move(socket));
     size_t strangers = 0;
@@ -128,7 +129,7 @@ try {
 }
 
 // As many as a job has ranks may come at once; of more the oldest one is none of its ranks.
-void StoreHall::drop_oldest_stranger(size_t strangers)
+void StoreServer::drop_oldest_stranger(size_t strangers)
 {
     constexpr size_t kSpare = 64;
     if (strangers <= kSpare + static_cast<size_t>(options_.size)) return;
@@ -138,40 +139,33 @@ void StoreHall::drop_oldest_stranger(size_t strangers)
                        "too many came that did not say who they are");
 }
 
-void StoreHall::on_tick(double late_s) noexcept
+void StoreServer::on_tick(double late_s) noexcept
 {
     if (std::exchange(is_paused_, false) && !leaves_newcomers_.load()) rewatch(watched_, EPOLLIN);
-    // This process stood still itself, and has heard nobody in that time.
-    const bool stood_still = options_.silence_s > 0 && late_s > options_.silence_s / 2;
     for (const auto &connection : all()) {
-        if (stood_still) connection->count_as_heard();
         if (connection->is_overrun())
             end(*connection, PeerEvent::kEnded, "it did not take what it had asked for");
         else if (connection->rank() != Connection::kStranger)
-            look_for_silence(*connection);
+            look_for_silence(*connection, late_s);
         else if (connection->age_s() > options_.greeting_s)
             end(*connection, PeerEvent::kEnded, "it did not say in time who it is");
     }
 }
 
-void StoreHall::look_for_silence(Connection &connection)
+void StoreServer::look_for_silence(Connection &connection, double late_s)
 {
-    if (options_.silence_s <= 0) return;
-    const double silent_s = connection.silent_s();
-    const bool is_silent = silent_s > options_.silence_s;
-    if (std::exchange(connection.is_silent, is_silent) == is_silent) return;
-    tell(is_silent ? PeerEvent::kSilent : PeerEvent::kHeard, connection.rank(), connection.about(),
-         "", silent_s);
+    const auto news = connection.look_for_silence(options_.silence_s, late_s);
+    if (news) tell(news->kind, connection.rank(), connection.about(), "", news->silent_s);
 }
 
-std::shared_ptr<Connection> StoreHall::other_of(const Connection &connection, int32_t rank)
+std::shared_ptr<Connection> StoreServer::other_of(const Connection &connection, int32_t rank)
 {
     for (const auto &other : all())
         if (other.get() != &connection && other->rank() == rank) return other;
     return nullptr;
 }
 
-std::string StoreHall::admit(Connection &connection, int32_t rank, const std::string &about)
+std::string StoreServer::admit(Connection &connection, int32_t rank, const std::string &about)
 {
     const std::shared_ptr<Connection> other = other_of(connection, rank);
     const std::string &first = rank == options_.rank ? options_.about : other ? other->about() : "";
@@ -193,7 +187,7 @@ std::string StoreHall::admit(Connection &connection, int32_t rank, const std::st
     return "";
 }
 
-void StoreHall::end(Connection &connection, PeerEvent::Kind kind, const std::string &how) noexcept
+void StoreServer::end(Connection &connection, PeerEvent::Kind kind, const std::string &how) noexcept
 {
     const std::shared_ptr<Connection> kept = connection.shared_from_this();
     connection.stop();
@@ -211,7 +205,7 @@ void StoreHall::end(Connection &connection, PeerEvent::Kind kind, const std::str
         tell(kind, rank, connection.about(), how);
 }
 
-void StoreHall::log_dropped(const Connection &connection, const std::string &how)
+void StoreServer::log_dropped(const Connection &connection, const std::string &how)
 {
     if (!connection.is_former()) return log_stranger(connection, how);
     log(LogLevel::kInfo,
@@ -220,7 +214,7 @@ void StoreHall::log_dropped(const Connection &connection, const std::string &how
 }
 
 // Who waits for its own job comes again and again.
-void StoreHall::log_stranger(const Connection &connection, const std::string &how)
+void StoreServer::log_stranger(const Connection &connection, const std::string &how)
 {
     constexpr auto kPause = std::chrono::minutes(1);
     constexpr size_t kMost = 64;
@@ -238,18 +232,18 @@ void StoreHall::log_stranger(const Connection &connection, const std::string &ho
         connection.address().c_str(), more.c_str(), how.c_str());
 }
 
-bool StoreHall::has_met(const std::string &about) const
+bool StoreServer::has_met(const std::string &about) const
 {
     return about == options_.about || met_.contains(about);
 }
 
-StoreHall::Connections StoreHall::all()
+StoreServer::Connections StoreServer::all()
 {
     const std::lock_guard lock(mutex_);
     return connections_;
 }
 
-size_t StoreHall::count_ranks() const
+size_t StoreServer::count_ranks() const
 {
     size_t count = 0;
     for (const auto &connection : connections_)
@@ -257,7 +251,7 @@ size_t StoreHall::count_ranks() const
     return count;
 }
 
-std::string StoreHall::reached_at()
+std::string StoreServer::reached_at()
 {
     std::string reached;
     for (const auto &connection : all())
@@ -267,7 +261,7 @@ std::string StoreHall::reached_at()
     return reached;
 }
 
-bool StoreHall::wait_until_left(Deadline deadline, int32_t at_least)
+bool StoreServer::wait_until_left(Deadline deadline, int32_t at_least)
 {
     std::unique_lock lock(mutex_);
     return left_.wait_until(lock, deadline.at(), [&] {
@@ -277,85 +271,29 @@ bool StoreHall::wait_until_left(Deadline deadline, int32_t at_least)
     });
 }
 
-bool StoreHall::is_awaited(const Connection &connection) const
+bool StoreServer::is_awaited(const Connection &connection) const
 {
     const int32_t rank = connection.rank();
     return rank != Connection::kStranger && !excused_.contains(rank);
 }
 
-void StoreHall::excuse(const std::vector<int32_t> &ranks)
+void StoreServer::excuse(const std::vector<int32_t> &ranks)
 {
     const std::lock_guard lock(mutex_);
     excused_.insert(ranks.begin(), ranks.end());
     left_.notify_all();
 }
 
-void StoreHall::expect_all()
+void StoreServer::expect_all()
 {
     const std::lock_guard lock(mutex_);
     excused_.clear();
 }
 
-void StoreHall::tell(PeerEvent::Kind kind, int32_t rank, const std::string &about,
-                     const std::string &how, double silent_s)
+void StoreServer::tell(PeerEvent::Kind kind, int32_t rank, const std::string &about,
+                       const std::string &how, double silent_s)
 {
     if (options_.observer) options_.observer({kind, rank, silent_s, about, how});
-}
-
-StoreServer::StoreServer(Socket listening, PeerOptions options)
-    : hall_(std::make_shared<StoreHall>(std::move(listening), std::move(options)))
-{
-    hall_->open();
-}
-
-StoreServer::~StoreServer()
-{
-    close();
-}
-
-void StoreServer::close() noexcept
-{
-    hall_->close();
-}
-
-const std::shared_ptr<HashStore> &StoreServer::table() const noexcept
-{
-    return hall_->shared_table();
-}
-
-SocketAddress StoreServer::address() const
-{
-    return hall_->address();
-}
-
-void StoreServer::close_to_newcomers() noexcept
-{
-    hall_->close_to_newcomers();
-}
-
-void StoreServer::leave_newcomers() noexcept
-{
-    hall_->leave_newcomers();
-}
-
-std::string StoreServer::reached_at() const
-{
-    return hall_->reached_at();
-}
-
-bool StoreServer::wait_until_left(Deadline deadline, int32_t at_least)
-{
-    return hall_->wait_until_left(deadline, at_least);
-}
-
-void StoreServer::excuse(const std::vector<int32_t> &ranks)
-{
-    hall_->excuse(ranks);
-}
-
-void StoreServer::expect_all()
-{
-    hall_->expect_all();
 }
 
 }  // namespace yoke
