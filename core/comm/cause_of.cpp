@@ -1,6 +1,7 @@
 #include "core/comm/cause_of.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/text.h"
 #include "core/comm/collective.h"
 
@@ -71,7 +72,7 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
                 format("%s: %s died: its connection ended while others waited for it in %s", call,
                        describe(other).c_str(), told_as(current).c_str())};
     if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
-        return cause_of_lateness(current, {{fault.rank}, {}, {}}, ranks);
+        return cause_of(current, Suspects{{fault.rank}, {}, {}}, ranks);
     return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
                            told_as(current).c_str(), engine_text.c_str())};
 }
@@ -88,8 +89,7 @@ std::string list(const std::vector<int32_t> &which, const std::vector<RankInfo> 
     return which.size() > kMost ? text + format(" and %zu more", which.size() - kMost) : text;
 }
 
-Cause cause_of_ring(const CurrentCall &current, const Suspects &ring,
-                    const std::vector<RankInfo> &ranks)
+Cause ring_of(const CurrentCall &current, const Suspects &ring, const std::vector<RankInfo> &ranks)
 {
     constexpr size_t kMost = 8;
     std::string text;
@@ -106,10 +106,10 @@ Cause cause_of_ring(const CurrentCall &current, const Suspects &ring,
 
 }  // namespace
 
-Cause cause_of_lateness(const CurrentCall &current, const Suspects &suspects,
-                        const std::vector<RankInfo> &ranks)
+Cause cause_of(const CurrentCall &current, const Suspects &suspects,
+               const std::vector<RankInfo> &ranks)
 {
-    if (!suspects.calls.empty()) return cause_of_ring(current, suspects, ranks);
+    if (!suspects.calls.empty()) return ring_of(current, suspects, ranks);
     const std::string who = list(suspects.ranks, ranks), call = told_as(current);
     if (suspects.ranks.empty())
         return {
@@ -136,16 +136,16 @@ Cause cause_of_lateness(const CurrentCall &current, const Suspects &suspects,
             name_of_doing(current), call.c_str(), who.c_str())};
 }
 
-Cause cause_of_leaving(const CurrentCall &current, const RankInfo &left, const std::string &why)
+Cause cause_of(const CurrentCall &current, const RankInfo &left, const std::string &how)
 {
     constexpr const char *kPlain = "it let it go, or its script came to its end";
     return {YOKE_E_COMM, format("%s: %s has left the group: %s, while others waited for it in %s",
                                 name_of_doing(current), describe(left).c_str(),
-                                why.empty() ? kPlain : why.c_str(), told_as(current).c_str())};
+                                how.empty() ? kPlain : how.c_str(), told_as(current).c_str())};
 }
 
-Cause cause_of_parting(const CurrentCall &current, const RankInfo &server, bool has_left,
-                       const RankInfo &other)
+Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left,
+               const RankInfo &other)
 {
     return {
         YOKE_E_COMM,
@@ -155,9 +155,37 @@ Cause cause_of_parting(const CurrentCall &current, const RankInfo &server, bool 
             describe(other).c_str(), told_as(current).c_str())};
 }
 
-Cause cause_of_loss(const RankInfo &lost, const std::string &what)
+Cause cause_of(const RankInfo &lost, const std::string &what)
 {
     return {YOKE_E_COMM, describe(lost) + " " + what, false, true};
+}
+
+namespace {
+
+Cause cause_of(const Error &error, const RankInfo &self, const char *call)
+{
+    if (error.status() == YOKE_E_TIMEOUT || error.status() == YOKE_E_COMM)
+        return {error.status(), error.what()};
+    const std::string front = std::string(call) + ": ";
+    std::string_view text = error.what();
+    if (text.starts_with(front)) text.remove_prefix(front.size());
+    return {error.status(), front + describe(self) + ": " + std::string(text)};
+}
+
+}  // namespace
+
+Cause cause_of(const std::exception_ptr &caught, const RankInfo &self, const char *call)
+try {
+    std::rethrow_exception(caught);
+} catch (const Interrupted &) {
+    return {YOKE_E_CANCELLED,
+            format("%s: %s was interrupted while it waited", call, describe(self).c_str())};
+} catch (const Error &error) {
+    return cause_of(error, self, call);
+} catch (const std::bad_alloc &) {
+    return cause_of(Error(YOKE_E_OOM, kNoMemoryText), self, call);
+} catch (const std::exception &error) {
+    return cause_of(Error(YOKE_E_INTERNAL, error.what()), self, call);
 }
 
 }  // namespace yoke

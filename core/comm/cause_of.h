@@ -6,6 +6,7 @@
 #include "core/rendezvous/cause.h"
 #include "core/rendezvous/rendezvous.h"
 
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,17 +51,20 @@ struct Suspects {
     std::vector<std::string> calls;
     std::string refused;  // what was wrong with the call of the one
 };
-Cause cause_of_lateness(const CurrentCall &current, const Suspects &suspects,
-                        const std::vector<RankInfo> &ranks);
-// Returns the cause for a rank that let the group go while others were in a call, or came to one; `why` is its
+Cause cause_of(const CurrentCall &current, const Suspects &suspects,
+               const std::vector<RankInfo> &ranks);
+// Returns the cause for a rank that let the group go while others were in a call, or came to one. `how` is its
 // ending(), or "".
-Cause cause_of_leaving(const CurrentCall &current, const RankInfo &left, const std::string &why);
+Cause cause_of(const CurrentCall &current, const RankInfo &left, const std::string &how);
 // Returns the cause for a rank that has died or has given the group up. Nobody can tell which of the two, since the
 // rank that keeps the table is gone.
-Cause cause_of_parting(const CurrentCall &current, const RankInfo &server, bool has_left,
-                       const RankInfo &other);
+Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left,
+               const RankInfo &other);
 // Returns the cause for a rank that ended, fell silent, or left the group without a call: `what` is "died: its
 // connection ended".
-Cause cause_of_loss(const RankInfo &lost, const std::string &what);
+Cause cause_of(const RankInfo &lost, const std::string &what);
+// Returns the cause for what this rank met by itself in a call: an interrupt, an error, a want of memory. What the
+// table itself tells names its ranks; of all else the others are told that it happened here.
+Cause cause_of(const std::exception_ptr &caught, const RankInfo &self, const char *call);
 
 }  // namespace yoke

@@ -13,7 +13,7 @@ namespace {
 
 struct Kept {
     Ref<Group> group;
-    std::vector<Group::Issued> calls;
+    std::vector<IssuedCall> calls;
 
     bool has_waiting() const
     {
@@ -39,7 +39,7 @@ bool leave(const char *call)
 void release(std::vector<Kept> &all, std::exception_ptr failure) noexcept
 {
     for (Kept &each : all)
-        for (Group::Issued &one : each.calls)
+        for (IssuedCall &one : each.calls)
             if (one.work.present()) {
                 one.work->hold(false);
                 if (failure) one.work->finish(failure);
@@ -60,7 +60,7 @@ std::exception_ptr issue(Kept &kept, bool may_run_here, std::vector<Ref<Work>> &
                           std::back_inserter(awaited));
         return nullptr;
     } catch (...) {
-        for (const Group::Issued &one : kept.calls)
+        for (const IssuedCall &one : kept.calls)
             if (one.work.present() && !one.work->is_done())
                 one.work->finish(std::current_exception());
         return std::current_exception();
@@ -100,7 +100,7 @@ void Coalescing::begin()
     ++scope.depth;
 }
 
-void Coalescing::add(Ref<Group> group, Group::Issued issued)
+void Coalescing::add(Ref<Group> group, IssuedCall issued)
 {
     if (issued.work.present()) issued.work->hold(true);
     auto found = std::ranges::find_if(

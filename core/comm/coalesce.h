@@ -21,7 +21,7 @@ public:
     static void drop(const char *call);
 
     // For groups, where it is open.
-    static void add(Ref<Group> group, Group::Issued issued);
+    static void add(Ref<Group> group, IssuedCall issued);
 };
 
 }  // namespace yoke

@@ -1,56 +1,73 @@
 #include "core/comm/group.h"
 
-#include "core/autograd/node.h"
+#include "core/backend/registry.h"
+#include "core/base/config.h"
 #include "core/base/error.h"
-#include "core/base/interrupt.h"
-#include "core/base/log.h"
-#include "core/base/start_thread.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/ending.h"
+#include "core/comm/living_groups.h"
+#include "core/comm/peer_memory.h"
+#include "core/select/select.h"
+#include "core/state/manifest.h"
 
-#include <iterator>
+#include <cstring>
 #include <new>
 #include <utility>
 
 namespace yoke {
 
-// ---- Its order among the others ---------------------------------------------------------------------------------
+// ---- How it begins ----------------------------------------------------------------------------------------------
 
-Group::Group(Members members, const GroupOptions &options)
-    : members_(std::move(members)),
+Group::Group(const Members &members, const GroupOptions &options)
+    : members_(members),
       options_(options),
       process_(getpid()),
-      staging_(format("rank %d of %d", rank(), size())),
-      sent_(members_.ranks.size()),
-      received_(members_.ranks.size())
+      keys_(members_),
+      presence_(members_),
+      failure_(members_, keys_, presence_, [this](const Cause &failing) { return look(&failing); }),
+      runner_(members_, keys_, presence_, failure_),
+      calls_(*this, members_, options_.timeout_s),
+      news_(members_, keys_, presence_, failure_, calls_),
+      barrier_(members_, keys_, presence_, failure_, calls_),
+      shrink_(members_, options_, keys_, presence_, failure_, calls_),
+      split_(members_, options_, failure_)
 {
 }
 
-bool Group::is_failed() const noexcept
+Ref<Group> Group::make(const Members &members, const GroupOptions &options, Deadline deadline,
+                       const char *call)
 {
-    const std::lock_guard lock(mutex_);
-    return cause_.has_value();
+    Ref<Group> group;
+    try {
+        (void)Engine::find(options.engine, call);
+        (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when it fails
+        if (members.met) come_back_to(*members.met);
+        group = Ref<Group>::adopt(new Group(members, options));
+        note_living(group->news_.open(), *group);
+    } catch (const std::exception &) {  // the others learn of it by the store alone
+        GroupKeys::agree_in(*members.store,
+                            cause_of(std::current_exception(), members.self(), call))
+            .raise();
+    }
+    ShrinkPorts ports;
+    group->runner_.attach(make_engine(group->members_, group->options_, group->keys_,
+                                      group->failure_, &ports, deadline, call));
+    group->shrink_.open(std::move(ports));
+    return group;
 }
 
-bool Group::is_made() const noexcept
-{
-    const std::lock_guard lock(mutex_);
-    return engine_ != nullptr;
-}
+// ---- How it ends ------------------------------------------------------------------------------------------------
 
-bool Group::has_pending() const noexcept
+bool Group::end_pending() noexcept
 {
-    const std::lock_guard lock(mutex_);
-    return is_running_ || !queue_.empty();
-}
-
-// What a script that ended by an error has begun nobody waits for; the others are told why before they miss it.
-void Group::fail_as_ended() noexcept
-try {
-    if (const std::string why = ending(); !why.empty())
-        fail_with(agreed(
-            cause_of_loss(members_.self(), "has left the group: " + why + describe_running())));
-} catch (const std::bad_alloc &) {  // what was begun is waited for
+    if (!calls_.has_pending()) return false;
+    try {
+        if (const std::string why = ending(); !why.empty())
+            failure_.fail(
+                cause_of(members_.self(), "has left the group: " + why + news_.describe_running()));
+    } catch (const std::bad_alloc &) {  // what was begun is waited for
+    }
+    return calls_.has_pending();
 }
 
 Group::~Group()
@@ -59,30 +76,47 @@ Group::~Group()
         ~Farewell()
         {
             group.say_left();
-            if (group.engine_.use_count() > 1) group.engine_->leave();
+            if (group.runner_.engine().use_count() > 1) group.runner_.engine()->leave();
         }
         Group &group;
     } when_all_is_done{*this};
-    if (link_) {
-        const std::lock_guard lock(link_->mutex);
-        link_->group = nullptr;
+    news_.close();
+    (void)end_pending();
+    failure_.await_dump();
+    calls_.stop();
+}
+
+void Group::destroy() noexcept
+{
+    if (!is_here()) return;
+    if (may_linger_ && ending().empty()) {
+        note_lingering();
+        if (calls_.linger()) return;
+        note_lingering_ended();
     }
-    if (heard_by_) members_.store->forget(kCauseKey, heard_by_);
-    if (has_pending()) fail_as_ended();
-    if (dumped_.valid()) dumped_.wait();
-    {
-        const std::lock_guard lock(mutex_);
-        is_leaving_ = true;
-        changed_.notify_all();
+    delete this;
+}
+
+void Group::end_lingering() noexcept
+{
+    delete this;
+    note_lingering_ended();
+}
+
+// Before the others see its connections end. Of a group that has failed nobody asks.
+void Group::say_left() noexcept
+{
+    if (size() == 1 || !failure_.is_made() || is_failed() || has_said_left_.exchange(true)) return;
+    try {
+        keys_.say_left(ending());
+    } catch (const std::bad_alloc &) {  // the others see its connections end
     }
-    if (!thread_.joinable()) return;
-    if (thread_.get_id() != std::this_thread::get_id()) {
-        thread_.join();
-        return;
-    }
-    thread_.detach();
-    *is_gone_ = true;
-    serve();
+}
+
+void Group::leave() noexcept
+{
+    say_left();
+    if (const std::shared_ptr<Engine> engine = failure_.engine()) engine->leave();
 }
 
 void Group::check_process() const
@@ -94,85 +128,32 @@ void Group::check_process() const
             static_cast<int>(process_));
 }
 
-std::unique_lock<std::mutex> Group::lock_here() const
+void Group::check_running(const char *call)
 {
     check_process();
-    return std::unique_lock(mutex_);
+    if (!is_failed()) return;
+    runner_.failures().note_told(failure_.cause()->text);
+    failure_.raise_if_failed(call);
 }
 
-void Group::check_usable(std::unique_lock<std::mutex> &lock, const char *call)
+void Group::abort(const std::string &reason)
 {
-    if (!cause_) return;
-    name_cause(call);
-    staging_.failures()->note_told(cause_->text);
-    raise_cause(lock, call);
+    check_process();
+    failure_.fail({YOKE_E_CANCELLED, "the group was ended by abort() on " +
+                                         yoke::describe(members_.self()) +
+                                         (reason.empty() ? "" : ": " + reason)});
+    failure_.note_told();
 }
 
-// With the lock held: the first call of this rank that raises it.
-void Group::name_cause(const char *call)
-{
-    if (std::exchange(cause_->is_of_no_call, false))
-        cause_->text = std::string(call) + ": " + cause_->text;
-}
+// ---- Its calls --------------------------------------------------------------------------------------------------
 
-// Whoever is told may end the process: the dump is written by then.
-void Group::raise_cause(std::unique_lock<std::mutex> &lock, const char *call)
+// The others wait for a call that this rank has not made; of a failed group for a shrink alone.
+void Group::note_refused(const char *why, Refused what) noexcept
 {
-    name_cause(call);
-    const Cause cause = *cause_;
-    const std::shared_future<void> dumped = dumped_;
-    lock.unlock();
-    if (dumped.valid()) dumped.wait();
-    note_told();
-    cause.raise();
-}
-
-void Group::note_told() noexcept
-{
-    uint64_t before = UINT64_MAX;
-    told_at_.compare_exchange_strong(before, next_sequence_number());
-}
-
-// With the lock held.
-yoke_comm_signature Group::sign(const Collective &call)
-{
-    yoke_comm_signature signature{};
-    signature.group = members_.number;
-    signature.count = call.count;
-    signature.op = call.called_as < 0 ? call.op : call.called_as;
-    signature.dtype = call.dtype;
-    signature.reduction = call.reduction;
-    signature.root = call.peer;
-    const auto peer = static_cast<size_t>(call.peer);
-    if (call.op == YOKE_COMM_SEND) {
-        signature.sequence = ++sent_[peer];
-    } else if (call.op == YOKE_COMM_RECV) {
-        signature.sequence = ++received_[peer];
-        signature.op = YOKE_COMM_SEND;
-        signature.root = rank();
-    } else {
-        signature.sequence = ++sequence_;
-    }
-    return signature;
-}
-
-// With the lock held.
-Group::Pending Group::number(Issued issued)
-{
-    Pending made;
-    made.in_use = InUse(issued.call.in, issued.call.out, order_of(issued.call));
-    made.signature = sign(issued.call);
-    made.deadline = Deadline::after(options_.timeout_s);
-    CallRecord record;
-    record.signature = made.signature;
-    record.queued_s = made.deadline.made_s();
-    record.op = issued.call.called_as < 0 ? issued.call.op : issued.call.called_as;
-    record.peer = issued.call.peer;
-    record.line = made.line = issued.line;
-    made.record = records_.add(record);
-    made.work = std::move(issued.work);
-    made.call = std::move(issued.call);
-    return made;
+    if (!is_here() || size() == 1 || (is_failed() && what != Refused::kShrink)) return;
+    // A refusal of these stands only until a collective is made behind it, which has the same number on all ranks.
+    const bool is_numbered = what == Refused::kCollective || what == Refused::kBarrier;
+    keys_.note_refused(what, is_numbered ? calls_.next_number() : 0, why);
 }
 
 Ref<Work> Group::run(Collective call, bool is_async)
@@ -184,14 +165,13 @@ Ref<Work> Group::run(Collective call, bool is_async)
     };
     or_refuse(check, is_message ? Refused::kMessage : Refused::kCollective);
     if (is_message)
-        forget_refused(Refused::kMessage);
+        keys_.forget_refused(Refused::kMessage);
     else
         backwards_.note_asked();
-    if (Device *device = call.device(); device && !device->host) [[unlikely]]
-        call.staged = Staged::make(staging_, *device, uses_of(call, {rank(), size()}));
+    runner_.prepare(call);
     Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
     hold_memory(call);
-    Issued issued{std::move(call), work, script_line()};
+    IssuedCall issued{std::move(call), work, script_line()};
     if (Coalescing::is_open())
         Coalescing::add(Ref<Group>::share(this), std::move(issued));
     else
@@ -199,15 +179,11 @@ Ref<Work> Group::run(Collective call, bool is_async)
     return work;
 }
 
-void Group::issue(Issued issued, bool may_run_here)
+void Group::issue(IssuedCall issued, bool may_run_here)
 {
-    if (issued.call.staged.present()) [[unlikely]]
-        stage(issued.call);
-    std::unique_lock lock = lock_here();
-    check_usable(lock, issued.call.name());
-    Pending pending = number(std::move(issued));
-    for (const Ref<Work> &each : start({&pending, 1}, may_run_here, std::move(lock)))
-        each->wait(-1);
+    check_running(issued.call.name());
+    runner_.stage(issued.call);
+    for (const Ref<Work> &each : calls_.issue(std::move(issued), may_run_here)) each->wait(-1);
 }
 
 namespace {
@@ -219,7 +195,7 @@ bool writes_what(const Collective &call, const Tensor &other)
 }
 
 // Of calls that are issued together none has been done when another one reads or writes.
-void check_apart(const std::vector<Group::Issued> &issued)
+void check_apart(const std::vector<IssuedCall> &issued)
 {
     for (size_t i = 0; i < issued.size(); ++i)
         for (size_t j = 0; j < i; ++j) {
@@ -234,91 +210,154 @@ void check_apart(const std::vector<Group::Issued> &issued)
 
 }  // namespace
 
-std::vector<Ref<Work>> Group::run_together(std::vector<Issued> calls, bool may_run_here)
+std::vector<Ref<Work>> Group::run_together(std::vector<IssuedCall> calls, bool may_run_here)
 {
     check_apart(calls);
-    for (Issued &each : calls)
-        if (each.call.staged.present()) stage(each.call);
-    std::unique_lock lock = lock_here();
-    check_usable(lock, calls[0].call.name());
-    Batch batch;
-    for (Issued &each : calls) batch.push_back(number(std::move(each)));
-    return start(batch, may_run_here, std::move(lock));
+    check_running(calls[0].call.name());
+    for (IssuedCall &each : calls) runner_.stage(each.call);
+    return calls_.issue(std::move(calls), may_run_here);
 }
 
-// In the caller, where it may and nothing else is under way; else in the group's thread.
-std::vector<Ref<Work>> Group::start(Calls calls, bool may_run_here,
-                                    std::unique_lock<std::mutex> lock)
+std::exception_ptr Group::run_calls(PendingCalls calls) noexcept
+try {
+    runner_.run(calls);
+    return nullptr;
+} catch (...) {
+    return std::current_exception();
+}
+
+void Group::monitored_barrier(double seconds)
 {
-    // Amid a call of the engine's no host is asked.
-    const bool is_free = queue_.empty() && !is_running_ && !Interruptible::is_open();
-    std::vector<Ref<Work>> awaited;
-    if (may_run_here && is_free) {
-        note_running(calls, calls[0].deadline.made_s());
-    } else {
-        for (Pending &each : calls)
-            if (!each.work.present()) awaited.push_back(each.work = Work::begin(each.call.bytes()));
-        if (enqueue(calls)) return awaited;
-        changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
-        note_running(calls, monotonic_seconds());
+    const auto check = [&] {
+        Coalescing::check_closed("monitored_barrier");
+        if (!(seconds >= 0))
+            fail(YOKE_E_VALUE,
+                 "monitored_barrier: argument 'timeout' is %g; it takes seconds, from 0", seconds);
+    };
+    or_refuse(check, Refused::kBarrier);
+    keys_.forget_refused(Refused::kBarrier);
+    const Deadline deadline = Deadline::after(seconds);
+    check_running("monitored_barrier");
+    barrier_.wait(deadline);
+}
+
+// An ordinary call, so that who dies, is late or calls something else is found as in any other.
+std::vector<int64_t> Group::exchange(int32_t called_as, std::vector<int64_t> mine)
+{
+    const char *name = collective_name(called_as);
+    check_not_capturing(name);
+    const auto make = [name](int64_t count) {
+        return make_tensor(open_device(kHostKind), YOKE_I64, IntList(&count, 1), name);
+    };
+    const Tensor in = make(std::ssize(mine)), out = make(std::ssize(mine) * size());
+    memcpy(in->data, mine.data(), in->nbytes());
+    Collective call{YOKE_COMM_ALL_GATHER, -1, -1, in, out};
+    call.called_as = called_as;
+    check_collective(call, {rank(), size()});
+    issue({std::move(call), nullptr, script_line()}, true);
+    const auto *values = reinterpret_cast<const int64_t *>(out->data);
+    return {values, values + out->numel};
+}
+
+Ref<Group> Group::split(int32_t color, int64_t key)
+{
+    or_refuse([] { Coalescing::check_closed("split"); });
+    const std::vector<int64_t> given = or_fail("split", [&] {
+        return exchange(kSplitCall, {color, key});
+    });
+    return split_.make(color, given);
+}
+
+Ref<Group> Group::shrink(double seconds)
+{
+    const auto check = [&] {
+        if (!(seconds > 0))
+            fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
+                 seconds);
+        Coalescing::check_closed("shrink");
+    };
+    or_refuse(check, Refused::kShrink);
+    check_process();
+    shrink_.check_not_shrunk();
+    keys_.forget_refused(Refused::kShrink);
+    return shrink_.run(seconds);
+}
+
+Tensor Group::empty(IntList shape, yoke_dtype dtype)
+{
+    const int64_t numel = or_refuse([&] {
+        Coalescing::check_closed("empty");
+        return checked_numel(shape, "empty");
+    });
+    const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
+    const std::vector<int64_t> given = or_fail("empty", [&] {
+        return exchange(kEmptyCall, {numel, dtype, free_memory_of_host()});
+    });
+    if (const std::string unlike = unlike_memory(given, members_.ranks); !unlike.empty())
+        failure_.fail_alone("empty", {YOKE_E_COMM, unlike});
+    check_memory_of_hosts(given, members_.ranks, bytes);
+    const auto allocate = [&] {
+        const CallQueue::Turn turn(calls_);
+        check_running("empty");
+        return runner_.allocate(bytes);
+    };
+    void *memory = bytes ? or_fail("empty", allocate) : nullptr;
+    return lend(runner_.engine(), memory, shape, dtype, bytes);
+}
+
+ReducerList &Group::reducers()
+{
+    check_process();
+    return reducers_;
+}
+
+// ---- What it tells ----------------------------------------------------------------------------------------------
+
+std::string Group::describe() const
+{
+    const Engine &engine = *runner_.engine();
+    return format("rank %d of %d; %s: ", rank(), size(), engine.name()) + engine.describe();
+}
+
+std::vector<CallRecord> Group::records() const
+{
+    check_process();
+    return calls_.records();
+}
+
+// `failing`: what it is about to fail with.
+Dump Group::look(const Cause *failing) const
+{
+    Dump dump;
+    dump.yoke = format("%d.%d.%d", YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR, YOKE_VERSION_PATCH);
+    dump.group = members_.number;
+    dump.rank = rank();
+    dump.ranks = members_.ranks;
+    dump.timeout_s = options_.timeout_s;
+    dump.time = utc_time();
+    dump.now_s = monotonic_seconds();
+    dump.cause = failure_.cause(&dump.failed_s);
+    if (!dump.cause && failing) dump.cause = *failing, dump.failed_s = dump.now_s;
+    const CallQueue::Counts counts = calls_.counts();
+    dump.calls = counts.calls;
+    dump.sent = counts.sent;
+    dump.received = counts.received;
+    if (counts.store_call) {
+        dump.store_call = DumpedStoreCall{counts.store_call, counts.since_s, {}, {}, 0};
+        if (const ScriptLine *line = counts.line)
+            dump.store_call->file = line->file, dump.store_call->function = line->function,
+            dump.store_call->line = line->line;
     }
-    lock.unlock();
-    const std::exception_ptr failure = perform(calls);
-    if (failure && may_run_here) std::rethrow_exception(failure);
-    return awaited;
+    if (const std::shared_ptr<Engine> engine = failure_.engine())
+        dump.ways = format("%s: ", engine->name()) + engine->describe();
+    for (const CallRecord &each : calls_.records()) dump.records.push_back(dumped(each));
+    return dump;
 }
 
-// With the lock held.
-void Group::note_running(Calls calls, double now)
+void Group::dump(const std::string &path) const
 {
-    is_running_ = true;
-    for (const Pending &each : calls)
-        if (CallRecord *record = records_.find(each.record)) {
-            record->began_s = now;
-            record->state = CallRecord::kRunning;
-        }
-}
-
-// With the lock held.
-bool Group::enqueue(Calls calls)
-{
-    if (!thread_.joinable()) {
-        const std::string why = start_thread(thread_, [this] { serve(); });
-        if (!why.empty()) {
-            log(LogLevel::kWarn,
-                "%s: the system gives no thread (%s); the call returns when it is done",
-                calls[0].call.name(), why.c_str());
-            return false;
-        }
-    }
-    queue_.emplace_back(std::make_move_iterator(calls.begin()),
-                        std::make_move_iterator(calls.end()));
-    changed_.notify_all();
-    return true;
-}
-
-// The group's thread: calls in their order, until all are done and the group is left. What a call lets go may be
-// memory of the host's, at whose end the host leaves the group.
-void Group::serve() noexcept
-{
-    bool is_gone = false;
-    std::unique_lock lock(mutex_);
-    is_gone_ = &is_gone;
-    for (;;) {
-        changed_.wait(lock, [this] { return (!queue_.empty() && !is_running_) || is_leaving_; });
-        if (queue_.empty()) break;
-        Batch next = std::move(queue_.front());
-        queue_.pop_front();
-        note_running(next, monotonic_seconds());
-        lock.unlock();
-        perform(next);
-        next.clear();
-        if (is_gone) return;
-        lock.lock();
-    }
-    if (!std::exchange(is_lingering_, false)) return;
-    lock.unlock();
-    end_lingering();
+    check_process();
+    write_dump(look(nullptr), path);
 }
 
 }  // namespace yoke

@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/start_thread.h"
 #include "core/comm/ending.h"
+#include "core/comm/living_groups.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
 #include "core/rendezvous/known_rendezvous.h"

@@ -106,7 +106,7 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
             made->compare_models(nullptr);
             made->take_values_of_rank_0();
         }
-        made->first_number_ = made->number_ = group->add_reducer(made);
+        made->first_number_ = made->number_ = group->reducers().add(made);
         group->backwards().note_params(made->params_.size());
         made->install();
     } catch (const UnlikeModels &) {

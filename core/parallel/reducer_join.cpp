@@ -19,7 +19,7 @@ constexpr const char *kJoin = "join";
 
 std::shared_ptr<Reducer> Reducer::of(Group &group, const char *call)
 {
-    std::vector<std::shared_ptr<Reducer>> all = group.reducers();
+    std::vector<std::shared_ptr<Reducer>> all = group.reducers().living();
     if (all.empty())
         yoke::fail(
             YOKE_E_STATE,

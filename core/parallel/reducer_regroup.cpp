@@ -42,7 +42,7 @@ Reducer::Position Reducer::position() const
 {
     return group_->backwards().leave([&] {
         ParamWrites::Since since;
-        for (const std::shared_ptr<Reducer> &each : group_->reducers()) {
+        for (const std::shared_ptr<Reducer> &each : group_->reducers().living()) {
             const std::lock_guard lock(each->mutex_);
             each->writes_.add_to(since,
                                  [&](size_t i) { return version_of(each->params_[i].tensor); });
@@ -59,7 +59,8 @@ Reducer::Position Reducer::position() const
 // The backward has ended and counts, whatever there is no memory for here: then this one looks at its own.
 void Reducer::look_at_all_parameters() noexcept
 try {
-    for (const std::shared_ptr<Reducer> &each : group_->reducers()) each->look_at_parameters();
+    for (const std::shared_ptr<Reducer> &each : group_->reducers().living())
+        each->look_at_parameters();
 } catch (const std::exception &) {
     look_at_parameters();
 }
@@ -162,7 +163,7 @@ try {
     anchor_ = former.anchor_;  // of what was recorded before
     install();
     take_over(former, *told);
-    number_ = group_->add_reducer(weak_from_this());
+    number_ = group_->reducers().add(weak_from_this());
     first_number_ = group_.get() == former.group_.get() ? former.first_number_ : number_;
     group_->backwards().note_params(params_.size());
     return {shared_from_this(), Ref<State>::share(&told->at("mine", kRegroup))};

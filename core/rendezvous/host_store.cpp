@@ -62,7 +62,7 @@ struct StoreAddress {
         "comm.init: the host of rank 0 has no network, not even loopback, by which others could reach it; bring one up (ip link set lo up), or start the ranks where there is one");
 }
 
-[[noreturn]] void fail_absent(const PeerOptions &self, Deadline deadline)
+[[noreturn]] void raise_absent(const PeerOptions &self, Deadline deadline)
 {
     fail(
         YOKE_E_TIMEOUT,
@@ -86,7 +86,7 @@ try {
         is_yokes ? "yoke ..." : text.c_str(), key.c_str());
 } catch (const Error &error) {
     if (error.status() != YOKE_E_TIMEOUT) throw;
-    fail_absent(self, deadline);
+    raise_absent(self, deadline);
 }
 
 // Meetings of this process's ranks: one that comes again to the store waits for another rank 0.

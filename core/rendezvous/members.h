@@ -4,6 +4,7 @@
 #include "core/rendezvous/rendezvous.h"
 #include "core/rendezvous/watcher.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -30,6 +31,15 @@ struct Members {
 
     int32_t size() const noexcept { return static_cast<int32_t>(ranks.size()); }
     const RankInfo &self() const { return ranks[static_cast<size_t>(rank)]; }
+    const RankInfo &at(int32_t which) const { return ranks[static_cast<size_t>(which)]; }
+    // Returns the rank that keeps the table by which ranks agree, or -1 where none of this group does: of a part, a
+    // rank of the job.
+    int32_t server() const noexcept
+    {
+        if (!met) return -1;
+        const auto found = std::find(met_as.begin(), met_as.end(), met->server_rank);
+        return found == met_as.end() ? -1 : static_cast<int32_t>(found - met_as.begin());
+    }
 };
 
 }  // namespace yoke

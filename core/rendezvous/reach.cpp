@@ -117,7 +117,7 @@ public:
         for (double pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
             if (auto found = try_all()) return found;
             if (!deadline_.has_passed()) sleep_until(deadline_.within(pause));
-            if (deadline_.has_passed()) fail_late();
+            if (deadline_.has_passed()) raise_late();
         }
     }
 
@@ -175,7 +175,7 @@ private:
         }
     }
 
-    [[noreturn]] void fail_late() const
+    [[noreturn]] void raise_late() const
     {
         fail(
             YOKE_E_TIMEOUT,

@@ -58,7 +58,7 @@ private:
                      std::shared_ptr<Watcher> watcher) const;
     void note(int32_t rank, const StoreConnection &tried);
     void check_former();
-    [[noreturn]] void fail_late(const std::string &told_by) const;
+    [[noreturn]] void raise_too_late(const std::string &told_by) const;
     const RankInfo &peer(int32_t rank) const { return of_.ranks[static_cast<size_t>(rank)]; }
 
     const Members &of_;
@@ -138,7 +138,7 @@ void ShrinkRendezvous::note(int32_t rank, const StoreConnection &tried)
     if (has_gone) gone_.insert(rank);
     if (has_gone || tried.outcome == StoreConnection::kConnected) former_.erase(rank);
     if (tried.outcome == StoreConnection::kFormer) former_[rank] = tried.why;
-    if (tried.outcome == StoreConnection::kComplete) fail_late(tried.why);
+    if (tried.outcome == StoreConnection::kComplete) raise_too_late(tried.why);
 }
 
 // Once nobody else comes. Who was on its way out then, and has not come again, no longer answers; all share one time.
@@ -151,11 +151,11 @@ void ShrinkRendezvous::check_former()
     for (size_t left = asked.size(); const auto &[rank, told] : asked) {
         const Deadline soon = most.within(most.remaining_s() / static_cast<double>(left--));
         (void)reach(rank, soon, std::make_shared<Watcher>());
-        if (former_.contains(rank)) fail_late(told);
+        if (former_.contains(rank)) raise_too_late(told);
     }
 }
 
-void ShrinkRendezvous::fail_late(const std::string &told_by) const
+void ShrinkRendezvous::raise_too_late(const std::string &told_by) const
 {
     refuse(format(
         "%s came too late: the other ranks have gone on without it, says %s; give a longer timeout",

@@ -45,16 +45,15 @@ ABOVE = {
     "units of a folder": {
         "bindings/python/src": 47},
     "sources of a class": {
-        "yoke::Group": 12, "yoke::Reducer": 9, "yoke::Scope": 3, "yoke::cpu::comm::Flow": 3, "yoke::BudgetRun": 2, "yoke::Call": 2,
+        "yoke::Reducer": 9, "yoke::Scope": 3, "yoke::cpu::comm::Flow": 3, "yoke::BudgetRun": 2, "yoke::Call": 2,
         "yoke::CheckpointManager": 2, "yoke::SetIndex": 2, "yoke::Stored": 2, "yoke::StoredTensors": 2, "yoke::cli::Rounds": 2,
         "yoke::cuda::CudnnCall": 2, "yoke::mpi::Flow": 2},
     "functions of a class": {
-        "yoke::Group": 133, "yoke::Reducer": 90, "yoke::Scope": 51, "yoke::BudgetRun": 41},
+        "yoke::Reducer": 90, "yoke::Scope": 51, "yoke::BudgetRun": 41},
     "fields beside a mutex": {
-        "yoke::Reducer": 53, "yoke::Group": 40, "yoke::BudgetRun": 33, "yoke::mpi::Comm": 25, "yoke::cpu::comm::Comm": 23,
+        "yoke::Reducer": 53, "yoke::BudgetRun": 33, "yoke::mpi::Comm": 25, "yoke::cpu::comm::Comm": 23,
         "yoke::Arena": 18},
     "retired names": 7,
-    "functions for a failed group": 28,
     "twins": 3,
 }
 README_FROM, README_LINES = 12, 60

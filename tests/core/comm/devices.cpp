@@ -1,5 +1,5 @@
 // Calls on tensors of a device through the host's engine: on which streams what is done, and what ends a call whose
-// device does not answer: core/comm/staging.cpp, group_devices.cpp.
+// device does not answer: core/comm/staging.cpp, call_runner.cpp.
 #include "core/device/late.h"
 #include "core/memory/pinned.h"
 #include "tests/core/comm/threads.h"

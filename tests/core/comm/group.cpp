@@ -1,5 +1,5 @@
 // Groups whose ranks are threads: values, order, failures and what all ranks are told: core/comm/group.cpp,
-// group_run.cpp, group_failure.cpp, collective.cpp, cause.cpp.
+// call_queue.cpp, call_runner.cpp, failure.cpp, blame.cpp, collective.cpp, cause_of.cpp.
 #include "tests/core/comm/threads.h"
 
 namespace yoke::test {
@@ -167,7 +167,7 @@ TEST(Group, ShowsARecvAsOneThoughTheSendDiffers)
         const int32_t other = 1 - group.rank();
         const Tensor out = filled(3, 0);
         // Of the two calls of rank 0 that have this number the recv is the second.
-        std::vector<Group::Issued> calls;
+        std::vector<IssuedCall> calls;
         calls.push_back(
             {checked({YOKE_COMM_SEND, -1, other, filled(3 + group.rank(), 1), {}}, group),
              nullptr});
@@ -187,7 +187,7 @@ TEST(Group, ShowsTheOrderOfCallsThatAreIssuedTogether)
     for (const bool has_barrier_first : {true, false}) {
         std::vector<Ref<Group>> groups = init_threads(2, 0, kCall);
         const auto told = each_rank(groups, [&](Group &group) {
-            std::vector<Group::Issued> calls;
+            std::vector<IssuedCall> calls;
             const bool is_sender = group.rank() == 0;
             const Collective message = is_sender
                                            ? Collective{YOKE_COMM_SEND, -1, 1, filled(3, 1), {}}
@@ -238,7 +238,7 @@ TEST(Group, NamesAllThatMayBeLateWhereNobodyCanTellWhich)
     CurrentCall current;
     current.signature = {1, 1, 4, YOKE_COMM_ALL_REDUCE, YOKE_F32, YOKE_REDUCE_SUM, -1};
     const auto text = [&](const std::vector<int32_t> &suspects) {
-        const Cause cause = cause_of_lateness(current, {suspects, {}, {}}, ranks);
+        const Cause cause = cause_of(current, Suspects{suspects, {}, {}}, ranks);
         EXPECT_EQ(cause.status, YOKE_E_TIMEOUT);
         return cause.text;
     };

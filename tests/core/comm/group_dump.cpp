@@ -1,4 +1,4 @@
-// Dumps of groups whose ranks are threads, of lines that a host tells: core/comm/group_dump.cpp, core/base/script.cpp.
+// Dumps of groups whose ranks are threads, of lines that a host tells: core/comm/group.cpp, core/base/script.cpp.
 #include "core/base/script.h"
 #include "core/base/text.h"
 #include "core/comm/coalesce.h"

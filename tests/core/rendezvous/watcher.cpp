@@ -1,4 +1,4 @@
-// Ranks that have gone, and what the others tell of them: core/rendezvous/watcher.cpp, group_failure.cpp.
+// Ranks that have gone, and what the others tell of them: core/rendezvous/watcher.cpp, core/comm/peer_news.cpp.
 #include "tests/core/comm/threads.h"
 
 namespace yoke::test {

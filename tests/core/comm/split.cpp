@@ -1,4 +1,5 @@
-// Parts of groups, those that live on, their memory and their end: core/comm/group_parts.cpp, shrink_rendezvous.cpp.
+// Parts of groups, those that live on, their memory and their end: core/comm/split.cpp, peer_memory.cpp,
+// living_groups.cpp.
 #include "core/comm/coalesce.h"
 #include "tests/core/comm/threads.h"
 
@@ -7,7 +8,7 @@
 namespace yoke::test {
 namespace {
 
-Group::Issued reduce_all_of(const Tensor &t, const Group &group)
+IssuedCall reduce_all_of(const Tensor &t, const Group &group)
 {
     Collective call = reduce_all(t);
     check_collective(call, {group.rank(), group.size()});

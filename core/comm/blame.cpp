@@ -1,0 +1,114 @@
+#include "core/comm/blame.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <vector>
+
+namespace yoke {
+
+Cause Blame::cause_of(const EngineFailure &failure, const CurrentCall &current,
+                      bool *can_agree) const
+{
+    const yoke_comm_fault &fault = failure.fault;
+    const int32_t server = presence_.server();
+    if (fault.kind == YOKE_COMM_FAULT_LATE)
+        return yoke::cause_of(current, suspects_or_server(fault.rank, current, can_agree),
+                              members_.ranks);
+    if (const std::optional<std::string> how = how_it_left(fault))
+        return yoke::cause_of(current, members_.at(fault.rank), *how);
+    const std::optional<bool> server_left = presence_.has_gone(server);
+    if (fault.kind == YOKE_COMM_FAULT_DIED && server_left && !presence_.has_gone(fault.rank))
+        return yoke::cause_of(current,
+                              server < 0 ? members_.met->ranks.front() : members_.at(server),
+                              *server_left, members_.at(fault.rank));
+    return yoke::cause_of(fault, failure.status, failure.text, current, members_.self(),
+                          members_.ranks);
+}
+
+// Whom this rank misses may itself wait for another one, and tells so when its own deadline passes: so the last in that
+// chain is to blame, who tells nothing; or all of them, where the chain is a ring. Where nobody is missed for certain,
+// as amid the elements of a collective, it is one of those that tell nothing; they may be several, as where a rank that
+// is well is short of a processor.
+Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
+{
+    const std::map<int32_t, Missing> told = keys_.exchange_missing({missed, told_as(current)});
+    int32_t at = missed;
+    for (auto each = told.begin(); at < 0 && each != told.end(); ++each) at = each->second.rank;
+    std::vector<int32_t> chain;
+    while (at >= 0) {
+        if (const auto met = std::ranges::find(chain, at); met != chain.end()) {
+            chain.erase(chain.begin(), met);
+            std::ranges::rotate(chain, std::ranges::min_element(chain));
+            Suspects ring{chain, {}, {}};
+            for (const int32_t each : chain) ring.calls.push_back(told.at(each).call);
+            return ring;
+        }
+        const auto next = told.find(at);
+        if (next == told.end()) return {{at}, {}, refusal_in(at, current)};
+        chain.push_back(at);
+        at = next->second.rank;
+    }
+    Suspects silent;
+    for (int32_t each = 0; each < members_.size(); ++each)
+        if (!told.contains(each)) silent.ranks.push_back(each);
+    return silent;
+}
+
+// Where not even the table answers, its keeper is a suspect.
+Suspects Blame::suspects_or_server(int32_t missed, const CurrentCall &current,
+                                   bool *can_agree) const
+try {
+    return find_suspects(missed, current);
+} catch (const std::exception &) {
+    *can_agree = false;
+    Suspects suspects;
+    const int32_t server = presence_.server();
+    if (server >= 0) suspects.ranks.push_back(server);
+    if (missed >= 0 && missed != server) suspects.ranks.push_back(missed);
+    return suspects;
+}
+
+// Returns what was wrong with that rank's call in this one's place; "" where nothing is known.
+std::string Blame::refusal_in(int32_t rank, const CurrentCall &current) const
+{
+    if (current.making) return "";
+    const Deadline deadline = GroupKeys::soon();
+    if (current.signature.op == YOKE_COMM_SEND)
+        return keys_.refusal_of(rank, Refused::kMessage, 0, deadline);
+    const uint64_t number = current.signature.sequence;
+    const std::string told = keys_.refusal_of(rank, Refused::kCollective, number, deadline);
+    return told.empty() ? keys_.refusal_of(rank, Refused::kBarrier, number, deadline) : told;
+}
+
+// Returns how the process of the rank that the fault names ends, as far as it told; nothing where it has not left. With
+// the table its keeper has gone, whose farewell, or end, is about to be heard.
+std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) const noexcept
+{
+    constexpr std::chrono::milliseconds kToAnswer{100}, kToBeHeard{1000};
+    if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return std::nullopt;
+    try {
+        if (auto told = keys_.how_it_left(fault.rank)) return told;
+    } catch (const Error &error) {  // where it is out of reach the watch thread is about to say so
+        const bool is_gone = error.status() == YOKE_E_COMM && presence_.server() >= 0;
+        presence_.await_any({fault.rank, presence_.server()}, is_gone ? kToBeHeard : kToAnswer);
+    } catch (const std::exception &) {  // no memory to ask
+    }
+    return presence_.has_gone(fault.rank).value_or(false) ? std::optional(std::string())
+                                                          : std::nullopt;
+}
+
+// The table is asked for those that have gone with a farewell.
+int32_t Blame::find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept
+{
+    for (const int32_t each : ranks)
+        if (const std::optional<bool> gone = presence_.has_gone(each); gone && !(has_died && *gone))
+            return each;
+    int32_t left = -1;
+    if (!has_died) GroupKeys::attempt(nullptr, [&] { left = keys_.find_left(ranks); });
+    return left;  // if the table is out of reach, the watch thread tells of it
+}
+
+}  // namespace yoke

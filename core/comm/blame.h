@@ -1,0 +1,41 @@
+// blame.h: which rank is to blame where a call of an engine fails.
+//
+// An engine tells which connection ended or which rank it waited for. Why that is so the ranks ask each other in the
+// store: a rank that is waited for may have left, may have had its call refused, or may wait for another rank itself.
+#pragma once
+
+#include "core/comm/engine.h"
+#include "core/comm/group_keys.h"
+#include "core/comm/presence.h"
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace yoke {
+
+class Blame {
+public:
+    Blame(const Members &members, const GroupKeys &keys, const Presence &presence)
+        : members_(members), keys_(keys), presence_(presence)
+    {
+    }
+
+    // Returns the cause of a failure in that call. *can_agree becomes false where the table by which ranks agree is out
+    // of reach.
+    Cause cause_of(const EngineFailure &failure, const CurrentCall &current, bool *can_agree) const;
+    // Returns the first of these ranks that has gone, or -1; as yoke_collective::find_gone has it.
+    int32_t find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept;
+
+private:
+    Suspects find_suspects(int32_t missed, const CurrentCall &current) const;
+    Suspects suspects_or_server(int32_t missed, const CurrentCall &current, bool *can_agree) const;
+    std::string refusal_in(int32_t rank, const CurrentCall &current) const;
+    std::optional<std::string> how_it_left(const yoke_comm_fault &fault) const noexcept;
+
+    const Members &members_;
+    const GroupKeys &keys_;
+    const Presence &presence_;
+};
+
+}  // namespace yoke

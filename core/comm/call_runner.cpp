@@ -1,0 +1,262 @@
+#include "core/comm/call_runner.h"
+
+#include "core/autograd/node.h"
+#include "core/base/error.h"
+#include "core/base/fork.h"
+#include "core/base/log.h"
+#include "core/ops/ops.h"
+#include "core/tensor/snapshot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+Tensor dense(const Tensor &tensor)
+{
+    return !tensor.present() || tensor->contiguous ? tensor : ops::contiguous(*tensor);
+}
+
+// Keeps tensors of calls that failed, and that their engine cannot take back: a network may write there for as long as
+// this process lives.
+void keep_for_good(std::vector<Tensor> tensors, const char *engine)
+{
+    static Mutex &mutex = *new Mutex(LockRank::kOther);
+    static std::vector<Tensor> &kept = *new std::vector<Tensor>;
+    uint64_t bytes = 0;
+    for (const Tensor &each : tensors) bytes += each->storage->bytes;
+    if (bytes == 0) return;  // such as of a barrier
+    log(LogLevel::kWarn,
+        "%llu bytes of a call that failed stay allocated to the end of this process: %s cannot take the call back",
+        static_cast<unsigned long long>(bytes), engine);
+    const std::lock_guard lock(mutex);
+    std::ranges::move(tensors, std::back_inserter(kept));
+}
+
+std::vector<Tensor> tensors_of(PendingCalls calls)
+{
+    std::vector<Tensor> tensors;
+    for (const PendingCall &each : calls) {
+        if (each.in.present()) tensors.push_back(each.in);
+        if (each.out.present() && each.out.get() != each.in.get()) tensors.push_back(each.out);
+    }
+    return tensors;
+}
+
+// Returns, of calls that were issued together, the one at which that rank has failed: what it sends is met by a recv
+// from it.
+const PendingCall &met_by(const yoke_comm_fault &fault, PendingCalls calls) noexcept
+{
+    const auto is_met = [&](const PendingCall &each) {
+        return each.signature.sequence == fault.theirs.sequence &&
+               each.signature.op == fault.theirs.op && each.call.op != YOKE_COMM_SEND &&
+               (each.call.op != YOKE_COMM_RECV || each.call.peer == fault.rank);
+    };
+    const auto concerns = [&](const PendingCall &each) {
+        return each.signature.op != YOKE_COMM_SEND || each.call.peer == fault.rank;
+    };
+    auto met = std::ranges::find_if(calls, is_met);
+    if (met == calls.end()) met = std::ranges::find_if(calls, concerns);
+    return met == calls.end() ? calls[0] : *met;
+}
+
+// Where that rank's call is one of these, it came while this one was at a call before it: a message, where that is
+// none.
+CurrentCall current_call_of(const yoke_comm_fault &fault, PendingCalls calls)
+{
+    const PendingCall &met = met_by(fault, calls);
+    const bool is_alike = memcmp(&met.signature, &fault.theirs, sizeof met.signature) == 0;
+    if (fault.kind != YOKE_COMM_FAULT_MISMATCH || !is_alike) return met.current();
+    const bool is_send = met.signature.op == YOKE_COMM_SEND;
+    for (const PendingCall *each = &met; each != calls.data(); --each) {
+        const PendingCall &before = each[-1];
+        if ((before.signature.op == YOKE_COMM_SEND) == is_send) continue;
+        if (!is_send && before.call.peer != fault.rank) continue;
+        CurrentCall current = before.current();
+        current.before = told_as(met.current());
+        return current;
+    }
+    return met.current();
+}
+
+}  // namespace
+
+CallRunner::CallRunner(const Members &members, const GroupKeys &keys, const Presence &presence,
+                       Failure &failure)
+    : members_(members),
+      keys_(keys),
+      presence_(presence),
+      failure_(failure),
+      blame_(members, keys, presence),
+      staging_(format("rank %d of %d", members.rank, members.size()))
+{
+}
+
+// ---- Before a call has a number ---------------------------------------------------------------------------------
+
+void CallRunner::prepare(Collective &call)
+{
+    if (Device *device = call.device(); device && !device->host) [[unlikely]]
+        call.staged =
+            Staged::make(staging_, *device, uses_of(call, {members_.rank, members_.size()}));
+}
+
+void CallRunner::stage(Collective &call)
+{
+    if (!call.staged.present()) [[likely]]
+        return;
+    try {
+        call.staged->begin(call.in, call.out);
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_DEVICE_LOST) throw;
+        failure_.fail_alone(
+            call.name(),
+            {error.status(), format("%s: %s failed: %s", call.name(),
+                                    yoke::describe(members_.self()).c_str(), error.what())});
+    }
+}
+
+// ---- A call as it runs ------------------------------------------------------------------------------------------
+
+void CallRunner::run(PendingCalls calls)
+{
+    const NoGrad no_grad;
+    for (PendingCall &each : calls) begin(each);
+    call_engine(calls);
+    for (const PendingCall &each : calls) each.in_use.check(each.call.name());
+    for (PendingCall &each : calls) end(each);
+}
+
+void CallRunner::begin(PendingCall &pending)
+try {
+    const Collective &call = pending.call;
+    if (call.staged.present()) [[unlikely]]
+        return begin_staged(pending);
+    const bool is_one = call.in.get() == call.out.get(),
+               has_both = call.in.present() && call.out.present();
+    pending.in = dense(call.in);
+    pending.out = is_one ? pending.in : dense(call.out);
+    if (!is_one && has_both && overlaps_in_part(*pending.in, *pending.out, call.op, members_.rank))
+        pending.in = ops::clone(*pending.in);
+    if (pending.out.present()) before_write(*pending.out->storage);
+} catch (const Error &error) {
+    raise_own(error.status(), error.what(), pending);
+} catch (const std::bad_alloc &) {
+    raise_own(YOKE_E_OOM, kNoMemoryText, pending);
+}
+
+void CallRunner::end(PendingCall &pending)
+{
+    const Collective &call = pending.call;
+    if (call.staged.present()) [[unlikely]]
+        return end_staged(pending);
+    if (!pending.out.present() || call.op == YOKE_COMM_SEND) return;
+    if (pending.out.get() == call.out.get())
+        return pending.in_use.end_written(*call.out, pending.order, call.name());
+    const InUse::Writing writing(*call.out, pending.order);
+    ops::copy_(*call.out, *pending.out);
+}
+
+void CallRunner::begin_staged(PendingCall &pending)
+{
+    const Staged &staged = *pending.call.staged;
+    try {
+        const auto is_over = [this] { return failure_.is_failed(); };
+        if (!staged.wait_until_read(pending.deadline, is_over) && !failure_.is_failed())
+            fail(YOKE_E_TIMEOUT, "%s did not end in time what it was given before the call",
+                 staged.device().name.c_str());
+    } catch (const Error &error) {
+        raise_own(error.status(), error.what(), pending);
+    }
+    failure_.raise_if_failed(pending.call.name());
+    pending.in = staged.in();
+    pending.out = staged.out();
+}
+
+void CallRunner::end_staged(PendingCall &pending)
+{
+    Staged &staged = *pending.call.staged;
+    try {
+        staged.bring_back(pending.call.out, pending.call.name(), std::move(pending.in_use));
+        if (!pending.work.present()) staged.follow();
+    } catch (const Error &error) {
+        raise_own(error.status(), error.what(), pending);
+    }
+}
+
+yoke_collective CallRunner::record_of(const PendingCall &pending)
+{
+    const Collective &call = pending.call;
+    const bool is_root = call.peer == members_.rank;
+    yoke_collective record{};
+    record.struct_size = sizeof record;
+    record.op = call.op;
+    record.signature = &pending.signature;
+    record.dtype = call.dtype;
+    record.reduction = call.reduction;
+    record.peer = call.peer;
+    record.count = call.count;
+    record.in = pending.in.present() ? pending.in->data : nullptr;
+    record.out = pending.out.present() ? pending.out->data : nullptr;
+    if (call.op == YOKE_COMM_BROADCAST && !is_root) record.in = nullptr;
+    if (call.op == YOKE_COMM_REDUCE && !is_root) record.out = nullptr;
+    record.timeout_s = pending.deadline.remaining_s();
+    record.find_gone = [](void *blame, const int32_t *ranks, int32_t count, int32_t died) {
+        return static_cast<const Blame *>(blame)->find_gone({ranks, static_cast<size_t>(count)},
+                                                            died != 0);
+    };
+    record.user = const_cast<Blame *>(&blame_);
+    return record;
+}
+
+void CallRunner::call_engine(PendingCalls calls)
+{
+    try {
+        Engine::Together together(calls.size() > 1 ? engine_.get() : nullptr);
+        for (const PendingCall &each : calls) engine_->call(record_of(each), together);
+        together.end();
+    } catch (const EngineFailure &failure) {
+        raise_fault(failure, calls);
+    }
+}
+
+void *CallRunner::allocate(uint64_t bytes)
+try {
+    return engine_->allocate(bytes);
+} catch (const EngineFailure &found) {
+    failure_.fail_alone(
+        "empty",
+        {found.status, format("empty: %s did not get its memory of %llu bytes that peers reach: %s",
+                              yoke::describe(members_.self()).c_str(),
+                              static_cast<unsigned long long>(bytes), found.text.c_str())});
+}
+
+// ---- Where it fails ---------------------------------------------------------------------------------------------
+
+void CallRunner::raise_fault(const EngineFailure &failure, PendingCalls calls)
+{
+    if (failure.fault.keeps_memory) keep_for_good(tensors_of(calls), engine_->name());
+    const char *call = calls.front().call.name();
+    bool can_agree = true;
+    const Cause mine = blame_.cause_of(failure, current_call_of(failure.fault, calls), &can_agree);
+    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && !presence_.has_gone(presence_.server()) &&
+        keys_.is_half_made())
+        failure_.await(call);
+    if (failure.fault.kind == YOKE_COMM_FAULT_ABORTED) failure_.raise_if_failed(call);
+    if (!can_agree) failure_.fail_with(mine);
+    failure_.fail_alone(call, mine);
+}
+
+void CallRunner::raise_own(yoke_status status, const char *text, const PendingCall &pending)
+{
+    failure_.fail_alone(pending.call.name(), yoke::cause_of({}, status, text, pending.current(),
+                                                            members_.self(), members_.ranks));
+}
+
+}  // namespace yoke

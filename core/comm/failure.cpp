@@ -1,0 +1,182 @@
+#include "core/comm/failure.h"
+
+#include "core/autograd/node.h"
+#include "core/base/config.h"
+#include "core/base/error.h"
+#include "core/comm/record.h"
+#include "core/launch/error_file.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace yoke {
+
+Failure::Failure(const Members &members, const GroupKeys &keys, const Presence &presence, Look look)
+    : members_(members), keys_(keys), presence_(presence), look_(std::move(look))
+{
+}
+
+void Failure::fail(const Cause &mine, double timeout_s) noexcept
+{
+    if (!is_failed()) fail_with(keys_.agree(mine, timeout_s));
+}
+
+// The launcher is told before anybody is raised, and may end the process.
+void Failure::fail_with(const Cause &cause) noexcept
+{
+    if (is_failed()) return;
+    const bool is_tried_again = members_.is_again && !is_made();
+    const bool is_news = !cause.is_planned && !is_tried_again;
+    if (is_news) tell_launcher(cause.text);  // without the lock: it may log
+    const FailureDump dump = is_news ? make_dump(cause) : FailureDump();
+    {
+        const std::lock_guard lock(mutex_);
+        if (failed_) return;
+        failed_ = Failed{cause, monotonic_seconds(), dump.written()};
+        is_failed_.store(true, std::memory_order_release);
+        for (const View &each : views_)
+            if (const auto store = each.store.lock()) store->abort(cause.status, cause.text);
+        if (const std::shared_ptr<Engine> engine = engine_.lock()) {
+            engine->abort();
+            if (presence_.has_gone(presence_.server()))
+                engine->hang_up();  // nobody can be told why
+        } else {
+            members_.store->abort(cause.status, cause.text);  // the others are still waited for
+        }
+        changed_.notify_all();
+    }
+    dump.write();
+}
+
+void Failure::raise_if_failed(const char *call)
+{
+    if (!is_failed()) return;
+    if (const char *nobody = nullptr; failed_->cause.is_of_no_call)
+        named_by_.compare_exchange_strong(nobody, call);
+    const std::optional<Cause> told = cause();
+    await_dump();
+    note_told();
+    told->raise();
+}
+
+void Failure::await(const char *call)
+{
+    constexpr std::chrono::milliseconds kToHear{1000};
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, kToHear, [this] { return is_failed(); });
+    }
+    raise_if_failed(call);
+}
+
+void Failure::fail_alone(const char *call, const Cause &mine)
+{
+    fail(mine);
+    raise_if_failed(call);
+    __builtin_unreachable();  // fail has left a cause
+}
+
+// A group that goes on without the table does not do what ranks do by it.
+void Failure::check_table(const char *call)
+{
+    constexpr std::chrono::milliseconds kToBeHeard{1000};
+    if (!members_.met || members_.met->server || !keys_.is_out_of_reach()) return;
+    if (presence_.server() >= 0) return await(call);
+    presence_.await_any({presence_.server()}, kToBeHeard);
+    yoke::fail(
+        YOKE_E_COMM,
+        "%s: %s, the job's, which kept the table by which ranks meet, %s; collectives of this group go on without it, and shrink makes a group that has a table of its own",
+        call, describe(members_.met->ranks.front()).c_str(),
+        presence_.has_gone(presence_.server()).value_or(false) ? "has left"
+                                                               : "died: its connection ended");
+}
+
+std::optional<Cause> Failure::cause(double *at_s) const
+{
+    if (!is_failed()) return std::nullopt;
+    if (at_s) *at_s = failed_->at_s;
+    Cause told = failed_->cause;
+    if (const char *call = named_by_.load(); call && told.is_of_no_call) {
+        told.text = std::string(call) + ": " + told.text;
+        told.is_of_no_call = false;
+    }
+    return told;
+}
+
+void Failure::note_told() noexcept
+{
+    uint64_t before = UINT64_MAX;
+    told_at_.compare_exchange_strong(before, next_sequence_number());
+}
+
+bool Failure::was_told_before(uint64_t sequence) const noexcept
+{
+    const uint64_t told = told_at_;
+    return told != UINT64_MAX && sequence >= told;
+}
+
+void Failure::await_dump() const noexcept
+{
+    if (is_failed() && failed_->dumped.valid()) failed_->dumped.wait();
+}
+
+FailureDump Failure::make_dump(const Cause &cause) const noexcept
+try {
+    const char *const folder = config_or_null("YOKE_COMM_DUMP");
+    return folder ? FailureDump(folder, look_(cause)) : FailureDump();
+} catch (const std::exception &failure) {
+    log_no_dump(failure);
+    return {};
+}
+
+void Failure::dump_of(const Cause &cause) const noexcept
+{
+    make_dump(cause).write();
+}
+
+void Failure::attach(const std::shared_ptr<Engine> &engine)
+{
+    const std::lock_guard lock(mutex_);
+    engine_ = engine;
+    is_made_ = true;
+    if (failed_) engine->abort();
+}
+
+bool Failure::is_made() const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return is_made_;
+}
+
+std::shared_ptr<Engine> Failure::engine() const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return engine_.lock();
+}
+
+void Failure::add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank, const char *call)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(views_, [](const View &each) { return each.store.expired(); });
+        if (!failed_) views_.push_back({view, ends_with_a_rank});
+    }
+    raise_if_failed(call);
+}
+
+void Failure::remove_view(const std::shared_ptr<Store> &view) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    std::erase_if(views_, [&](const View &each) { return each.store.lock() == view; });
+}
+
+void Failure::end_views_with_a_rank() noexcept
+{
+    const std::lock_guard lock(mutex_);
+    for (const View &each : views_)
+        if (const auto store = each.ends_with_a_rank ? each.store.lock() : nullptr)
+            store->abort(YOKE_E_COMM, "a rank has died");
+}
+
+}  // namespace yoke

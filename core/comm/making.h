@@ -1,0 +1,27 @@
+// making.h: how the ranks of a group make its engine together.
+#pragma once
+
+#include "core/comm/engine.h"
+#include "core/comm/failure.h"
+#include "core/comm/group_keys.h"
+#include "core/rendezvous/shrink_rendezvous.h"
+
+#include <memory>
+#include <string>
+
+namespace yoke {
+
+struct GroupOptions {
+    std::string engine = "cpu";
+    double timeout_s = 600;       // of a call, the time in the queue counted in
+    double init_timeout_s = 300;  // until all ranks are there
+};
+
+// Gives `failure` an engine that is connected to those of the other ranks, and returns it. *ports becomes where ranks
+// of several processes find each other for a shrink. A rank that cannot make its part closes its connections and tells
+// why: all ranks raise that cause.
+std::shared_ptr<Engine> make_engine(const Members &members, const GroupOptions &options,
+                                    GroupKeys &keys, Failure &failure, ShrinkPorts *ports,
+                                    Deadline deadline, const char *call);
+
+}  // namespace yoke

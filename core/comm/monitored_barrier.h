@@ -1,0 +1,60 @@
+// monitored_barrier.h: barriers of a group that list who is missing.
+//
+// Each try has a number, and an end that stands for all: all have come to it, or the first rank whose time is over
+// tells who had not. Then ranks that wait on, and ranks that come later, meet at the next one. The group stays as it
+// is.
+#pragma once
+
+#include "core/comm/call_queue.h"
+#include "core/comm/failure.h"
+#include "core/comm/group_keys.h"
+#include "core/comm/presence.h"
+#include "core/store/store.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+class MonitoredBarrier {
+public:
+    MonitoredBarrier(const Members &members, const GroupKeys &keys, const Presence &presence,
+                     Failure &failure, CallQueue &calls);
+
+    // Waits for all ranks. Raises YOKE_E_TIMEOUT with those that did not come by the deadline or, at once, YOKE_E_COMM
+    // with those that have died.
+    void wait(Deadline deadline);
+
+private:
+    // A view of the table for one wait.
+    struct View {
+        std::shared_ptr<Store> keys;
+        size_t dead = 0;  // ranks that had died when it began
+    };
+    View open();
+    std::vector<int32_t> end_of(uint64_t number, Deadline deadline);
+    std::optional<std::vector<int32_t>> await(uint64_t number, bool &has_come, Deadline deadline);
+    void come_to(uint64_t number, Deadline deadline);
+    std::vector<int32_t> give_up(uint64_t number, Deadline deadline) const;
+    uint64_t number_behind(uint64_t number);
+    std::vector<int32_t> missing_at(uint64_t number, Store &keys) const;
+    std::string describe_dead(uint64_t number, Store &keys) const;
+    std::string describe_absent(const std::vector<int32_t> &ranks) const;
+    bool have_all_come(uint64_t number) const noexcept;
+    void forget(uint64_t before) noexcept;
+
+    const Members &members_;
+    const GroupKeys &keys_;
+    const Presence &presence_;
+    Failure &failure_;
+    CallQueue &calls_;
+    std::mutex mutex_;
+    uint64_t last_ = 0;
+    uint64_t kept_ = 1;  // the first whose key of this rank is still in the store
+};
+
+}  // namespace yoke

@@ -1,0 +1,114 @@
+#include "core/comm/peer_news.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <new>
+
+namespace yoke {
+
+namespace {
+
+bool is_end(const PeerEvent &event)
+{
+    return event.kind == PeerEvent::kEnded || event.kind == PeerEvent::kLeft;
+}
+
+}  // namespace
+
+std::string PeerNews::describe_running() const
+{
+    const std::string running = calls_.describe_running();
+    return running.empty() ? "" : "; " + describe(members_.self()) + " is in " + running;
+}
+
+const std::shared_ptr<GroupLink> &PeerNews::open()
+{
+    link_ = std::make_shared<GroupLink>();
+    link_->group = this;
+    keys_.listen([known = std::weak_ptr<GroupLink>(link_)](const Cause &cause) {
+        const std::shared_ptr<GroupLink> link = known.lock();
+        if (!link) return;
+        const std::lock_guard lock(link->mutex);
+        if (link->group) link->group->fail_with(cause);
+    });
+    if (members_.watcher) members_.watcher->watch(link_);
+    return link_;
+}
+
+void PeerNews::close() noexcept
+{
+    if (link_) {
+        const std::lock_guard lock(link_->mutex);
+        link_->group = nullptr;
+    }
+    keys_.stop_listening();
+}
+
+void PeerNews::hear(const PeerEvent &event) noexcept
+{
+    const auto met = std::ranges::find(members_.met_as, event.rank);
+    if (met == members_.met_as.end()) return note_outsider(event);
+    const RankInfo &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
+    const bool has_died = event.kind == PeerEvent::kEnded;
+    if (is_end(event)) presence_.note_gone(peer.rank, !has_died);
+    if (has_died) failure_.end_views_with_a_rank();
+    if (event.kind == PeerEvent::kSilent)
+        tell_loss(
+            peer,
+            cause_of(
+                peer,
+                format(
+                    "has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off%s",
+                    event.silent_s, describe_running().c_str())));
+    // Later it is missed by who waits for it, whom the engine tells.
+    if (has_died && failure_.is_made()) {
+        dump_loss(peer);
+        miss_server(peer);
+    }
+    if (!is_end(event) || failure_.is_made()) return;
+    tell_loss(peer, cause_of(peer, has_died ? "died while the group was made: its connection ended"
+                                            : "left while the group was made"));
+}
+
+// Writes a dump if this rank is in no call. The group lives on until its next call, which may come after a launcher has
+// ended this process. A rank in a call fails there, and writes a dump then.
+void PeerNews::dump_loss(const RankInfo &peer) noexcept
+try {
+    if (failure_.is_failed() || !calls_.describe_running().empty()) return;
+    failure_.dump_of(cause_of(peer, "died: its connection ended"));
+} catch (const std::bad_alloc &) {
+}
+
+// News of a rank that is none of this group's matters where that rank keeps the table.
+void PeerNews::note_outsider(const PeerEvent &event) noexcept
+{
+    if (is_end(event) && event.rank == members_.met->server_rank)
+        presence_.note_gone(presence_.server(), event.kind == PeerEvent::kLeft);
+}
+
+// With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
+// is about to be done without it is done.
+void PeerNews::miss_server(const RankInfo &peer) noexcept
+{
+    constexpr double kToEndCalls = 0.3;
+    if (peer.rank != presence_.server() || members_.met->server) return;
+    tell_later(link_, kToEndCalls, cause_of(peer, "died: its connection ended"));
+}
+
+// All that lose the same rank tell the same of it. Who loses rank 0 has nobody left to agree with. What stands in the
+// table then is heard as any cause of the others'.
+void PeerNews::tell_loss(const RankInfo &peer, const Cause &cause) noexcept
+{
+    constexpr double kToHearCause = 1;
+    if (members_.met && members_.met->server) return failure_.fail(cause);
+    const bool is_offered = keys_.offer(cause);
+    const bool is_server =
+        peer.rank == presence_.server();  // it hears it where it was only stopped
+    const bool is_told_later = is_offered && !is_server && GroupKeys::attempt(nullptr, [&] {
+                                   tell_later(link_, kToHearCause, cause);
+                               });
+    if (!is_told_later) failure_.fail_with(cause);
+}
+
+}  // namespace yoke

@@ -1,0 +1,154 @@
+#include "core/comm/shrink.h"
+
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/base/log.h"
+#include "core/base/start_thread.h"
+#include "core/comm/group.h"
+#include "core/launch/error_file.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <new>
+#include <thread>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+// Acts after some time, unless its scope ends before; at once where the system gives no thread for it.
+class DelayedCall {
+public:
+    DelayedCall(double seconds, const std::function<void()> &act)
+    {
+        const auto wait = [this, seconds, act] {
+            std::unique_lock lock(mutex_);
+            const std::chrono::duration<double> most(seconds);
+            if (!ended_.wait_for(lock, most, [this] { return is_over_; })) act();
+        };
+        if (!start_thread(thread_, wait).empty()) act();
+    }
+    ~DelayedCall()
+    {
+        {
+            const std::lock_guard lock(mutex_);
+            is_over_ = true;
+            ended_.notify_all();
+        }
+        if (thread_.joinable()) thread_.join();
+    }
+    DelayedCall(const DelayedCall &) = delete;
+    DelayedCall &operator=(const DelayedCall &) = delete;
+
+private:
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    bool is_over_ = false;
+    std::thread thread_;
+};
+
+}  // namespace
+
+Shrink::Shrink(const Members &members, const GroupOptions &options, const GroupKeys &keys,
+               const Presence &presence, Failure &failure, CallQueue &calls)
+    : members_(members),
+      options_(options),
+      keys_(keys),
+      presence_(presence),
+      failure_(failure),
+      calls_(calls)
+{
+}
+
+void Shrink::check_not_shrunk() const
+{
+    const std::lock_guard lock(mutex_);
+    if (is_shrunk_)
+        fail(YOKE_E_STATE,
+             "shrink: this group has been shrunk already; go on with the one that came of it");
+    if (has_left_)
+        fail(
+            YOKE_E_STATE,
+            "shrink: this rank was interrupted in a shrink before, and the others go on without it; make another group with init");
+}
+
+Ref<Group> Shrink::run(double seconds)
+{
+    const Deadline deadline = Deadline::after(seconds);
+    const CallQueue::StoreCall call(calls_, "shrink");
+    Members members = reunite(deadline);
+    end_group(seconds);
+    const Ref<Group> made = make_of(members, deadline);
+    if (!ports_.present()) go_on_as_threads(members_, members);
+    warn_of_absent(members.met_as);  // only now: the table that it asks may not answer
+    take_back_told();
+    // All that are in it have heard of its end, and have let go of its calls.
+    if (members_.met) go_on_from(*members_.met, members_.met_as);
+    const std::lock_guard lock(mutex_);
+    is_shrunk_ = true;
+    return made;
+}
+
+// For ranks that do not come there is less time than in all: those that did have still to make their group.
+Members Shrink::reunite(Deadline deadline)
+{
+    constexpr double kForRanks = 0.75;
+    const Deadline there = deadline.within(kForRanks * deadline.given_s());
+    // A rank may be on its way out of the call before, which is not to fail; but none waits here for one that waits
+    // for this one.
+    constexpr double kMost = 1;
+    const double seconds = deadline.given_s();
+    const DelayedCall later(std::min(kMost, seconds / 4), [&] { end_group(seconds); });
+    try {
+        if (ports_.present()) return reunite_processes(members_, ports_, there, deadline);
+        return reunite_threads(members_, ++attempts_, there);
+    } catch (const Interrupted &) {
+        if (!ports_.present())
+            leave_threads(members_, attempts_,
+                          cause_of(std::current_exception(), members_.self(), "shrink"));
+        const std::lock_guard lock(mutex_);
+        has_left_ = true;
+        ports_ = {};  // the others find nobody there
+        throw;
+    }
+}
+
+// The table may be that of a rank which has stopped: most of a short time is for who does answer.
+void Shrink::end_group(double seconds) noexcept
+{
+    constexpr double kMost = 1;
+    if (failure_.is_failed()) return;
+    failure_.fail(
+        {YOKE_E_CANCELLED, "the group was ended by shrink() on " + describe(members_.self()), true},
+        std::min(kMost, seconds / 8));
+}
+
+// A rank that has come may have stopped since: it is not waited for when the others try again.
+Ref<Group> Shrink::make_of(const Members &living, Deadline deadline) const
+try {
+    return Group::make(living, options_, deadline, "shrink");
+} catch (...) {
+    if (living.met) give_up(living.met);
+    throw;
+}
+
+// Warns of ranks that are left out since their call was refused: they may not know that they are missed. The group is
+// made by now, so that a want of memory must not end the call.
+void Shrink::warn_of_absent(const std::vector<int32_t> &present) const
+try {
+    std::vector<int32_t> absent;
+    for (int32_t each = 0; each < members_.size(); ++each)
+        if (!std::ranges::count(present, each) && !presence_.has_gone(each)) absent.push_back(each);
+    const std::vector<std::string> told = keys_.refusals_of(absent, Refused::kShrink, 0);
+    for (size_t i = 0; i < absent.size(); ++i)
+        if (!told[i].empty())
+            log(LogLevel::kWarn, "shrink: the others go on without %s, whose call was refused: %s",
+                describe(members_.at(absent[i])).c_str(), told[i].c_str());
+} catch (const std::bad_alloc &) {
+    log(LogLevel::kWarn, "shrink: no memory to tell whose call was refused");
+}
+
+}  // namespace yoke

@@ -1,0 +1,40 @@
+// split.h: parts of a group, each a group of its own with keys of its own.
+#pragma once
+
+#include "core/base/refcount.h"
+#include "core/comm/failure.h"
+#include "core/comm/making.h"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+class Group;
+
+// The splits of one group.
+class Split {
+public:
+    Split(const Members &members, const GroupOptions &options, Failure &failure)
+        : members_(members), options_(options), failure_(failure)
+    {
+    }
+
+    // Makes the group of the ranks that gave this color, in the order of their keys, then of their ranks; null for a
+    // negative color. `given`: color and key of each rank, which all ranks have agreed on.
+    Ref<Group> make(int32_t color, const std::vector<int64_t> &given);
+
+private:
+    Members part_of(int32_t color, const std::vector<int64_t> &given,
+                    const std::string &name) const;
+    Ref<Group> make_part(const Members &part);
+
+    const Members &members_;
+    const GroupOptions &options_;
+    Failure &failure_;
+    std::atomic<uint64_t> count_{0};
+};
+
+}  // namespace yoke
