@@ -52,7 +52,7 @@ def generate(root):
         "core/ops/table.cpp": core.table_cpp(ops),
         "capi/include/yoke/ops.h": c_api.ops_h(public),
         "capi/src/ops.cpp": c_api.ops_cpp(public),
-        "bindings/python/src/ops.inc": scripts.bind("YOKE_PY_OP", public, with_doc=True),
+        "bindings/python/src/values/ops.inc": scripts.bind("YOKE_PY_OP", public, with_doc=True),
         "bindings/python/yoke/_ops.pyi": scripts.stubs(public),
         "bindings/lua/src/ops.inc": scripts.bind("YOKE_LUA_OP", public, with_doc=False),
         "bindings/lua/yoke/meta.lua": scripts.meta_lua(public),
@@ -66,7 +66,7 @@ def generate(root):
     arguments = {
         "core/ops/arg_types.inc": arg_types.core_inc(),
         "bindings/lua/src/values/arg_types.inc": arg_types.lua_inc(),
-        "bindings/python/src/arg_types.inc": arg_types.python_inc(),
+        "bindings/python/src/values/arg_types.inc": arg_types.python_inc(),
     }
     slot_list = {"capi/slots.txt": "\n".join(slots) + "\n"}
     copies = {}

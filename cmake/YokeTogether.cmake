@@ -1,6 +1,6 @@
 # Sources that are compiled several at a time. Headers of the standard library, GoogleTest, pybind11, CLI11 and
 # nlohmann-json cost far more to compile than what one source adds. So names at file scope are unique among the sources
-# of one folder of the core, and among all sources of such a target elsewhere.
+# of one folder of the core or the Python binding, and among all sources of such a target elsewhere.
 #
 # CMake's own UNITY_BUILD names sources by their absolute paths, so that the compiler cache serves no other clone.
 option(YOKE_UNITY "Compile the C++ sources of the core, bindings and tests eight at a time" ON)

@@ -167,7 +167,7 @@ def lua_inc():
 
 
 def python_inc():
-    """For bindings/python/src."""
+    """For bindings/python/src/values."""
     first = {}
     for one in ALL:
         first.setdefault(one.kind, one)

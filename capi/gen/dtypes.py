@@ -270,7 +270,7 @@ def files(dtypes):
         "capi/include/yoke/dtypes.h": public_header(dtypes),
         "core/base/dtypes.inc": core_tables(dtypes),
         "kernels/common/dtypes.inc": kernel_tables(dtypes),
-        "bindings/python/src/dtypes.inc": python_table(dtypes),
+        "bindings/python/src/values/dtypes.inc": python_table(dtypes),
         "bindings/python/yoke/_dtype_names.pyi": python_stub(dtypes),
         "bindings/python/yoke/_dtypes.py": python_facts(dtypes),
         "bindings/lua/src/dtypes.inc": lua_table(dtypes),

@@ -227,7 +227,7 @@ def check_public(args, results):
             raise TableError(f"argument '{arg.name}' has the name of what is added to the arguments: {', '.join(names) or 'out'}")
     lists = [arg.name for arg in args if TYPES[arg.type].is_list]
     if len(lists) > 4:
-        raise TableError(f"{len(lists)} lists; kMaxOpLists of bindings/python/src/op_spec.h is 4")
+        raise TableError(f"{len(lists)} lists; kMaxOpLists of bindings/python/src/values/op_spec.h is 4")
 
 
 def parse_op(line, family):

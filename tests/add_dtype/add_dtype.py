@@ -16,7 +16,7 @@ from steps import Steps, copy_tree, run, use_everywhere  # noqa: E402
 MOST_FILES = 6  # written by hand for a dtype that is stored
 # Files that read the tables of dtypes, one of each part of the tree: a table that does not fit them does not compile.
 READERS = ("core/base/dtype.cpp", "kernels/common/names.cpp", "kernels/cpu/simd/copy.cpp", "kernels/cuda/ops/cast.cu",
-           "bindings/lua/src/list.c", "bindings/python/src/make_list.cpp", "bindings/python/src/elements.cpp")
+           "bindings/lua/src/list.c", "bindings/python/src/values/make_list.cpp", "bindings/python/src/values/elements.cpp")
 
 
 def add_dtypes(tree, page):

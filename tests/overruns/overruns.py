@@ -41,7 +41,7 @@ PLANTS = [
     Plant("kernels/cpu/simd/optim.cpp", "i < n; i++) p[i] = adam(", "i <= n; i++) p[i] = adam(", test="python/test_optim"),
     Plant("bindings/lua/src/list.c", "lua_newuserdatauv(L, (size_t)*bytes + 1, 0)", "lua_newuserdatauv(L, (size_t)*bytes / 2, 0)",
           test="lua/tensor_spec"),
-    Plant("bindings/python/src/make.cpp", "packed.resize(static_cast<size_t>(view.len))",
+    Plant("bindings/python/src/values/make.cpp", "packed.resize(static_cast<size_t>(view.len))",
           "packed.resize(static_cast<size_t>(view.len - 1))", test="python/test_binding_tensor"),
 ]
 

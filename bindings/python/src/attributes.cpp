@@ -1,7 +1,7 @@
 // attributes.cpp: x.shape and the other attributes of a tensor.
-#include "convert.h"
-#include "elements.h"
-#include "habits.h"
+#include "bindings/python/src/habits.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/elements.h"
 
 #include "yoke/autograd.h"
 #include "yoke/device.h"

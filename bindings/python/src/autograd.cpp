@@ -1,9 +1,9 @@
 // autograd.cpp: grad modes, which modes.h gives to contexts, and yoke.grad.
-#include "bind.h"
+#include "bindings/python/src/runtime/bind.h"
 
-#include "convert.h"
-#include "modes.h"
-#include "relief.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/modes.h"
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"

@@ -1,8 +1,8 @@
 // buffer.cpp: memoryview(x) and numpy.asarray(x): the memory of a CPU tensor without a copy.
 //
 // A view keeps the C tensor, not the Python object, so close() does not pull memory from under it.
-#include "convert.h"
-#include "elements.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/elements.h"
 
 #include "yoke/autograd.h"
 #include "yoke/device.h"

@@ -1,6 +1,6 @@
 // checkpoints.cpp: managers of checkpoints; yoke/_checkpoints.py gives them their face.
-#include "relief.h"
-#include "tree.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/tree.h"
 
 #include "yoke/checkpoints.h"
 

@@ -1,7 +1,7 @@
 // device.cpp: the class Device and the functions that choose one, describe it and wait for it.
-#include "bind.h"
-#include "modes.h"
-#include "parameters.h"
+#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/values/modes.h"
 
 #include "yoke/amp.h"
 #include "yoke/device.h"

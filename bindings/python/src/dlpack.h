@@ -1,7 +1,7 @@
 // dlpack.h: exchange of memory with other libraries through DLPack capsules, both generations.
 #pragma once
 
-#include "error.h"
+#include "bindings/python/src/runtime/error.h"
 
 namespace yoke_python {
 

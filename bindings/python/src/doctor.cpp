@@ -1,5 +1,5 @@
 // doctor.cpp: yoke.doctor()'s part in C: a report as plain tuples, of which _doctor.py makes classes.
-#include "bind.h"
+#include "bindings/python/src/runtime/bind.h"
 
 #include "yoke/doctor.h"
 

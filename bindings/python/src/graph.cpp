@@ -1,5 +1,5 @@
 // graph.cpp: captured steps; yoke/_graph.py gives them their face.
-#include "bind.h"
+#include "bindings/python/src/runtime/bind.h"
 
 #include "yoke/graph.h"
 

@@ -1,8 +1,8 @@
-#include "habits.h"
+#include "bindings/python/src/habits.h"
 
-#include "convert.h"
-#include "invoke.h"
-#include "parameters.h"
+#include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/invoke.h"
 
 #include "yoke/device.h"
 

@@ -1,7 +1,7 @@
 // habits.h: PyTorch's spellings of what a tensor has by another name: x.half(), x.T, x.size(0).
 #pragma once
 
-#include "tensor.h"
+#include "bindings/python/src/values/tensor.h"
 
 namespace yoke_python {
 

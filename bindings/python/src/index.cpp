@@ -1,9 +1,9 @@
 // index.cpp: x[…] and x[…] = y by NumPy's rules: ints, slices, None, "...", masks, integer tensors, lists and arrays;
 // and the sequence protocol. A key is turned into yoke_index items.
-#include "convert.h"
-#include "invoke.h"
-#include "make.h"
-#include "relief.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/invoke.h"
+#include "bindings/python/src/values/make.h"
 
 #include <cstring>
 

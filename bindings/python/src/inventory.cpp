@@ -1,6 +1,6 @@
 // inventory.cpp: what is in the machine, as dicts; yoke/_inventory.py makes objects of them.
-#include "inventory.h"
-#include "bind.h"
+#include "bindings/python/src/inventory.h"
+#include "bindings/python/src/runtime/bind.h"
 
 #include "bindings/common/inventory_keys.h"
 

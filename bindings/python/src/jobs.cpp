@@ -1,6 +1,6 @@
 // jobs.cpp: jobs as a whole: their ranks started, variables of other libraries, and who keeps them from going on.
-#include "interrupt.h"
-#include "tree.h"
+#include "bindings/python/src/runtime/interrupt.h"
+#include "bindings/python/src/values/tree.h"
 
 #include "yoke/comm.h"
 

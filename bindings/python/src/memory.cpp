@@ -1,6 +1,6 @@
 // memory.cpp: what the allocator holds, under the names of torch.cuda.
-#include "bind.h"
-#include "tree.h"
+#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/values/tree.h"
 
 #include "yoke/memory.h"
 

@@ -1,11 +1,11 @@
 // methods.cpp: methods of a tensor that are no ops: moving, exchanging, gradients, the end of life.
-#include "convert.h"
-#include "dlpack.h"
-#include "interrupt.h"
-#include "invoke.h"
-#include "parameters.h"
-#include "relief.h"
-#include "stream.h"
+#include "bindings/python/src/dlpack.h"
+#include "bindings/python/src/runtime/interrupt.h"
+#include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/invoke.h"
+#include "bindings/python/src/values/stream.h"
 
 #include "yoke/autograd.h"
 

@@ -1,13 +1,13 @@
 // module.cpp: yoke._yoke, the C part of the package, over the public C API alone.
 //
 // The hot path (Tensor and ops) is plain CPython; pybind11 carries what is called now and then.
-#include "bind.h"
-#include "dlpack.h"
-#include "invoke.h"
-#include "log.h"
-#include "make.h"
-#include "parameters.h"
-#include "relief.h"
+#include "bindings/python/src/dlpack.h"
+#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/runtime/log.h"
+#include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/invoke.h"
+#include "bindings/python/src/values/make.h"
 
 #include <pybind11/stl.h>
 

@@ -1,6 +1,6 @@
-#include "operators.h"
+#include "bindings/python/src/operators.h"
 
-#include "operands.h"
+#include "bindings/python/src/values/operands.h"
 
 namespace yoke_python {
 

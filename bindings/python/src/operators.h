@@ -4,8 +4,8 @@
 // array, the other class is asked, as Python's rules say; == and != then fall back to identity.
 #pragma once
 
-#include "convert.h"
-#include "invoke.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/invoke.h"
 
 namespace yoke_python {
 

@@ -1,8 +1,8 @@
 // optimizer.cpp: the core's optimizers as one class; yoke.optim gives it PyTorch's face.
-#include "optimizer.h"
+#include "bindings/python/src/optimizer.h"
 
-#include "relief.h"
-#include "tree.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/tree.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // optimizer.h: the core's optimizers as Python sees them. Options come as a dict with every option of the kind.
 #pragma once
 
-#include "bind.h"
+#include "bindings/python/src/runtime/bind.h"
 
 #include <string>
 

@@ -1,9 +1,9 @@
-#include "parallel.h"
+#include "bindings/python/src/parallel.h"
 
-#include "interrupt.h"
-#include "script.h"
-#include "tensor.h"
-#include "tree.h"
+#include "bindings/python/src/runtime/interrupt.h"
+#include "bindings/python/src/runtime/script.h"
+#include "bindings/python/src/values/tensor.h"
+#include "bindings/python/src/values/tree.h"
 
 #include "yoke/parallel.h"
 

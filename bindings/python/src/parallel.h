@@ -1,7 +1,7 @@
 // parallel.h: reducers of gradients, of yoke/parallel.h; yoke/_parallel.py gives them their face.
 #pragma once
 
-#include "bind.h"
+#include "bindings/python/src/runtime/bind.h"
 
 #include "yoke/comm.h"
 

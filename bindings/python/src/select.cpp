@@ -1,6 +1,6 @@
 // select.cpp: choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself.
 // The keyword forms are made in _devices.py.
-#include "bind.h"
+#include "bindings/python/src/runtime/bind.h"
 
 #include "yoke/device.h"
 #include "yoke/select.h"

@@ -1,7 +1,7 @@
 // state.cpp: states in files, and work that goes on; yoke/_state.py gives them their faces.
-#include "interrupt.h"
-#include "relief.h"
-#include "tree.h"
+#include "bindings/python/src/runtime/interrupt.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/tree.h"
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 // storage.cpp: what pickling needs of a storage: where a tensor begins in it, and other views of it.
-#include "bind.h"
+#include "bindings/python/src/runtime/bind.h"
 
 namespace yoke_python {
 namespace {

@@ -1,7 +1,7 @@
 // stream.cpp: the classes Stream and Event, and a thread's current stream.
-#include "stream.h"
-#include "bind.h"
-#include "modes.h"
+#include "bindings/python/src/values/stream.h"
+#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/values/modes.h"
 
 #include "yoke/device.h"
 #include "yoke/stream.h"

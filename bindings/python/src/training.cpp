@@ -1,7 +1,7 @@
 // training.cpp: loss scaling, clipping, averages of parameters and schedules.
-#include "optimizer.h"
-#include "relief.h"
-#include "tree.h"
+#include "bindings/python/src/optimizer.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/tree.h"
 
 #include "yoke/amp.h"
 

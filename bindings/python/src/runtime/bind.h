@@ -1,0 +1,199 @@
+// bind.h: what the parts bound through pybind11 share: those where a call's cost does not count.
+#pragma once
+
+#include "bindings/python/src/values/convert.h"
+
+#include <pybind11/pybind11.h>
+
+#include <cstring>
+#include <type_traits>
+#include <typeinfo>
+
+namespace yoke_python {
+
+namespace py = pybind11;
+
+// Base of every class that pybind11 binds here. bound_class() makes it known, object_in() finds it in a Python object.
+struct Bound {};
+
+// What pybind11 knows of T's class.
+template <class T>
+const py::detail::type_info &bound_type()
+{
+    static const py::detail::type_info &type = *py::detail::get_type_info(typeid(T), true);
+    return type;
+}
+
+// The C++ object in an instance of T's class; null for any other object, whatever it says of its class, and for an
+// instance that __init__ never saw (T.__new__(T), a reconstruction by copyreg), in which there is none.
+template <class T>
+T *object_in(PyObject *object)
+{
+    const py::detail::type_info &type = bound_type<T>();
+    if (!PyObject_TypeCheck(object, type.type)) return nullptr;
+    auto *instance = reinterpret_cast<py::detail::instance *>(object);
+    return static_cast<T *>(instance->get_value_and_holder(&type).value_ptr());
+}
+
+// An instance without an object in it, for messages: what made it is at fault, not its type.
+[[noreturn]] void refuse_unmade(PyObject *object);
+
+// Refuses copy and pickle, of every protocol, by name: a copy would be an instance without an object in it.
+void refuse_copies(py::object &type);
+
+// py::class_ for one of our own.
+template <class T>
+py::class_<T> bound_class(
+    py::module_ &module, const char *name, const char *doc = "",
+    py::custom_type_setup::callback setup = [](PyHeapTypeObject *) {})
+{
+    static_assert(std::is_base_of_v<Bound, T>);
+    py::class_<T> type(module, name, doc, py::custom_type_setup(std::move(setup)));
+    refuse_copies(type);
+    return type;
+}
+
+// Throws what a call left as the last error, after handing over what it logged.
+void check(yoke_status status);
+
+// Throws the Python error that is set unless `ok`.
+inline void require(bool ok)
+{
+    if (!ok) throw py::error_already_set();
+}
+
+// A new reference from a C function, or its error.
+inline py::object taken(PyObject *object)
+{
+    require(object != nullptr);
+    return py::reinterpret_steal<py::object>(object);
+}
+
+// A text of the host's: a process, a folder, a variable. It need not be UTF-8; what is not becomes U+FFFD, since such
+// texts are there to be shown, which surrogates would make fail.
+inline py::object text_of(const char *text)
+{
+    return taken(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
+}
+
+inline yoke_tensor *need_tensor(py::handle value, const char *call, const char *argument)
+{
+    yoke_tensor *tensor = tensor_argument(value.ptr(), {call, argument});
+    require(tensor != nullptr);
+    return tensor;
+}
+
+inline yoke_device *need_device(py::handle value, const char *call)
+{
+    yoke_device *device = nullptr;
+    require(to_device_or_current(value.ptr(), {call, "device"}, &device));
+    return device;
+}
+
+inline int64_t need_int(py::handle value, const char *call, const char *argument)
+{
+    int64_t number = 0;
+    require(to_int64(value.ptr(), {call, argument}, &number));
+    return number;
+}
+
+inline double need_float(py::handle value, const char *call, const char *argument)
+{
+    double number = 0;
+    require(to_double(value.ptr(), {call, argument}, &number));
+    return number;
+}
+
+inline bool need_bool(py::handle value, const char *call, const char *argument)
+{
+    int32_t truth = 0;
+    require(to_bool(value.ptr(), {call, argument}, &truth));
+    return truth != 0;
+}
+
+// Text, or null for None.
+inline const char *need_text(py::handle value, const char *call, const char *argument)
+{
+    const char *text = nullptr;
+    if (!value.is_none()) require(to_text(value.ptr(), {call, argument}, &text));
+    return text;
+}
+
+// A kind of devices. Raises TypeError for anything that is no text.
+inline const char *need_kind(const py::object &kind, const char *call)
+{
+    const char *text = need_text(kind, call, "kind");
+    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
+    return text;
+}
+
+// Puts the arguments of a call into `values`, which hold the defaults before; TypeError names a keyword that is not
+// there and the nearest one, which pybind11's own error does not.
+void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,
+               const py::kwargs &keywords, std::initializer_list<PyObject **> values);
+
+// The path of a str, bytes or os.PathLike, as bytes of the file system. ValueError for one with a NUL.
+py::bytes need_path(py::handle value, const char *call, const char *argument);
+
+// A sequence of tensors, held for as long as this lives.
+class TensorSequence {
+public:
+    TensorSequence(py::handle value, const char *call, const char *argument);
+    ~TensorSequence();
+    TensorSequence(const TensorSequence &) = delete;
+    TensorSequence &operator=(const TensorSequence &) = delete;
+
+    yoke_tensor *const *data() const { return tensors_.data(); }
+    int64_t size() const { return static_cast<int64_t>(tensors_.size()); }
+
+private:
+    std::vector<yoke_tensor *> tensors_;
+};
+
+// Of handles whose references it takes, also where it throws; None of NULL.
+py::list wrap_all(const std::vector<yoke_tensor *> &tensors);
+
+// The parts of the module.
+void bind_devices(py::module_ &module);
+void bind_runtime(py::module_ &module);
+void bind_memory(py::module_ &module);
+void bind_storage(py::module_ &module);
+void bind_autograd(py::module_ &module);
+void bind_optimizer(py::module_ &module);
+void bind_training(py::module_ &module);
+void bind_checkpoint(py::module_ &module);
+void bind_state(py::module_ &module);
+void bind_checkpoints(py::module_ &module);
+void bind_comm(py::module_ &module);
+void bind_parallel(py::module_ &module);
+void bind_jobs(py::module_ &module);
+void bind_preempt(py::module_ &module);
+void bind_graph(py::module_ &module);
+void bind_inventory(py::module_ &module);
+void bind_streams(py::module_ &module);
+void bind_doctor(py::module_ &module);
+void bind_select(py::module_ &module);
+void bind_modes(py::module_ &module);
+void bind_relief(py::module_ &module);
+
+}  // namespace yoke_python
+
+namespace pybind11::detail {
+
+// pybind11 would make up memory for an instance that has no object, and hand it over with whatever is in it. A call on
+// an object of ours is also where the modes of the running context come into force.
+template <class T>
+class type_caster<T, enable_if_t<std::is_base_of_v<yoke_python::Bound, T>>>
+    : public type_caster_base<T> {
+public:
+    bool load(handle source, bool convert)
+    {
+        if (source && PyObject_TypeCheck(source.ptr(), yoke_python::bound_type<T>().type) &&
+            !yoke_python::object_in<T>(source.ptr()))
+            yoke_python::refuse_unmade(source.ptr());
+        yoke_python::sync_modes();
+        return type_caster_base<T>::load(source, convert);
+    }
+};
+
+}  // namespace pybind11::detail

@@ -1,0 +1,71 @@
+#include "bindings/python/src/runtime/parameters.h"
+
+#include "yoke/runtime.h"
+
+#include <cstring>
+#include <string>
+
+namespace yoke_python {
+namespace {
+
+int find(const char *const *names, int count, PyObject *name)
+{
+    for (int i = 0; i < count; i++)
+        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) return i;
+    return -1;
+}
+
+bool raise_keyword(const char *call, const char *const *names, int count, PyObject *name)
+{
+    std::string known;
+    for (int i = 0; i < count; i++) known += (i ? ", " : "") + std::string(names[i]);
+    PyObject *problem = unknown_keyword(name, names, count);
+    if (problem) raise_error(YOKE_E_TYPE, call, "%U: %s(%s)", problem, call, known.c_str());
+    Py_XDECREF(problem);
+    return false;
+}
+
+}  // namespace
+
+PyObject *unknown_keyword(PyObject *name, const char *const *names, int count, bool is_ours)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) PyErr_Clear();  // a lone surrogate, which is near to nothing
+    const char *meant = text ? yoke_meant_word(text, names, count) : nullptr;
+    const bool is_beginning = meant && !std::strncmp(meant, text, std::strlen(text));
+    if (const char *advice = text && is_ours && !is_beginning ? yoke_word_advice(text) : nullptr)
+        return PyUnicode_FromFormat("there is no argument '%U'; %s", name, advice);
+    return meant
+               ? PyUnicode_FromFormat("there is no argument '%U'; did you mean '%s'?", name, meant)
+               : PyUnicode_FromFormat("there is no argument '%U'", name);
+}
+
+bool read_parameters(const char *call, const char *const *names, int count, int keyword_only,
+                     PyObject *const *args, Py_ssize_t given, PyObject *keywords, PyObject **values)
+{
+    const int positional = count - keyword_only;
+    if (given > positional) {
+        raise_error(YOKE_E_TYPE, call, "takes at most %d positional argument%s but %zd were given",
+                    positional, positional == 1 ? "" : "s", given);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < given; i++) values[i] = args[i];
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++) {
+        PyObject *name = PyTuple_GET_ITEM(keywords, i);
+        const int at = find(names, count, name);
+        if (at < 0) return raise_keyword(call, names, count, name);
+        if (at < given) {
+            raise_error(YOKE_E_TYPE, call, "argument '%U' is given twice", name);
+            return false;
+        }
+        values[at] = args[given + i];
+    }
+    for (int i = 0; i < count; i++) {
+        if (values[i]) continue;
+        raise_error(YOKE_E_TYPE, call, "argument '%s' is missing", names[i]);
+        return false;
+    }
+    return true;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,56 @@
+// arguments.h: the arguments of one op call, from Python objects to yoke_arg values.
+//
+// Converting may run Python code (a number's __index__), so every tensor met is held until the call
+// is over: neither a close() nor a change of a list can take it away meanwhile.
+#pragma once
+
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/op_spec.h"
+
+#include <vector>
+
+namespace yoke_python {
+
+class Arguments {
+public:
+    explicit Arguments(const OpSpec &spec) : spec_(spec) {}
+    ~Arguments();
+    Arguments(const Arguments &) = delete;
+    Arguments &operator=(const Arguments &) = delete;
+
+    // Sorts positional and keyword arguments into their places and converts them. Once only.
+    bool read(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
+
+    const OpSpec &spec() const { return spec_; }
+    const yoke_arg *values() const { return values_; }
+    PyObject *object(int i) const { return objects_[i]; }
+    int64_t bytes() const { return bytes_; }  // of all tensors among them
+    bool requires_grad() const { return requires_grad_ != 0; }
+
+private:
+    bool place(PyObject *self, PyObject *const *args, Py_ssize_t count);
+    void find_spread(PyObject *const *args, Py_ssize_t count, Py_ssize_t own);
+    bool place_keyword(PyObject *name, PyObject *value);
+    bool convert(int i);
+    bool convert_tensor(const Place &place, PyObject *value, yoke_arg *to);
+    bool convert_tensors(const Place &place, PyObject *value, yoke_arg *to);
+    bool convert_ints(const Place &place, PyObject *value, bool spread, yoke_arg *to);
+    void hold(yoke_tensor *tensor);
+
+    const OpSpec &spec_;
+    PyObject *objects_[kMaxOpArgs] = {};  // borrowed from the caller
+    PyObject *const *spread_ = nullptr;   // the ints that stand one by one,
+    Py_ssize_t spread_count_ = 1;         // and how many they are
+    yoke_arg values_[kMaxOpArgs] = {};
+    std::vector<yoke_tensor *> lists_[kMaxOpLists];
+    std::vector<int64_t> ints_[kMaxOpLists];
+    int list_count_ = 0;
+    int ints_count_ = 0;
+    std::vector<yoke_tensor *> held_more_;
+    yoke_tensor *held_[4] = {};
+    int held_count_ = 0;
+    int64_t bytes_ = 0;
+    int32_t requires_grad_ = 0;
+};
+
+}  // namespace yoke_python

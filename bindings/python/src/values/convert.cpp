@@ -1,0 +1,245 @@
+#include "bindings/python/src/values/convert.h"
+
+#include "yoke/device.h"
+
+#include <cstring>
+
+namespace yoke_python {
+namespace {
+
+bool is_list(PyObject *value)
+{
+    return PyList_Check(value) || PyTuple_Check(value);
+}
+
+bool has_length(PyObject *value)
+{
+    const PyTypeObject *type = Py_TYPE(value);
+    return (type->tp_as_sequence && type->tp_as_sequence->sq_length) ||
+           (type->tp_as_mapping && type->tp_as_mapping->mp_length);
+}
+
+// NumPy's scalars that become a float by losing a part of them: the imaginary one, or what they are.
+bool is_no_real(PyObject *value)
+{
+    const char *name = Py_TYPE(value)->tp_name;
+    for (const char *other :
+         {"numpy.complex", "numpy.clongdouble", "numpy.datetime64", "numpy.timedelta64"})
+        if (std::strncmp(name, other, std::strlen(other)) == 0) return true;
+    return false;
+}
+
+bool open_spec(PyObject *value, const Place &place, yoke_device **out)
+{
+    const char *spec = nullptr;
+    if (!to_text(value, place, &spec)) return false;
+    yoke_status status;
+    {
+        const ReleaseGil release;  // the first look at the devices may take a while
+        status = yoke_device_open(spec, out);
+    }
+    if (status) return raise_last_error() != nullptr;
+    yoke_device_release(*out);
+    return true;
+}
+
+bool open_index(PyObject *value, const Place &place, yoke_device **out)
+{
+    int64_t index = 0;
+    yoke_device *current = nullptr;
+    if (!to_int64(value, place, &index)) return false;
+    if (index < 0 || index > INT32_MAX) {
+        raise_error(YOKE_E_INDEX, place.call, "argument '%s' is device %lld; indices count from 0",
+                    place.argument, static_cast<long long>(index));
+        return false;
+    }
+    if (yoke_current_device(&current)) return raise_last_error() != nullptr;
+    const yoke_status status =
+        yoke_device_get(yoke_device_kind(current), static_cast<int32_t>(index), out);
+    yoke_device_release(current);
+    if (status) return raise_last_error() != nullptr;
+    yoke_device_release(*out);
+    return true;
+}
+
+}  // namespace
+
+bool to_int64(PyObject *value, const Place &place, int64_t *out)
+{
+    if (!PyIndex_Check(value)) return raise_type(place, "an integer", value) != nullptr;
+    PyObject *number = PyNumber_Index(value);
+    if (!number) return false;
+    int overflow = 0;
+    *out = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow)
+        raise_error(YOKE_E_VALUE, place.call,
+                    "argument '%s' is %R, which does not fit in a 64-bit integer", place.argument,
+                    number);
+    Py_DECREF(number);
+    return !overflow && !(*out == -1 && PyErr_Occurred());
+}
+
+bool to_double(PyObject *value, const Place &place, double *out)
+{
+    if (PyFloat_Check(value)) {
+        *out = PyFloat_AS_DOUBLE(value);
+        return true;
+    }
+    if (!is_number(value)) return raise_type(place, "a number", value) != nullptr;
+    *out = PyFloat_AsDouble(value);
+    if (*out != -1.0 || !PyErr_Occurred()) return true;
+    // An int too large; what a __float__ of someone else raises comes out as it is.
+    if (PyLong_Check(value) && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Clear();
+        raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R, which does not fit in a float",
+                    place.argument, value);
+    }
+    return false;
+}
+
+bool is_bool(PyObject *value)
+{
+    const char *name = Py_TYPE(value)->tp_name;
+    return PyBool_Check(value) || std::strcmp(name, "numpy.bool_") == 0 ||
+           std::strcmp(name, "numpy.bool") == 0;
+}
+
+bool to_bool(PyObject *value, const Place &place, int32_t *out)
+{
+    // An object's truth would also take a stray list or string: only what is meant as a truth value.
+    if (!is_bool(value) && !PyLong_Check(value))
+        return raise_type(place, "a bool", value) != nullptr;
+    *out = PyObject_IsTrue(value);
+    return *out >= 0;
+}
+
+bool to_text(PyObject *value, const Place &place, const char **out)
+{
+    Py_ssize_t length = 0;
+    if (!PyUnicode_Check(value)) return raise_type(place, "a str", value) != nullptr;
+    *out = PyUnicode_AsUTF8AndSize(value, &length);
+    if (*out && static_cast<size_t>(length) == std::strlen(*out)) return true;
+    if (!*out && !PyErr_ExceptionMatches(PyExc_UnicodeError)) return false;
+    PyErr_Clear();
+    raise_error(YOKE_E_VALUE, place.call, "argument '%s' is %R, which is no text without NUL",
+                place.argument, value);
+    return false;
+}
+
+bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out)
+{
+    *out = YOKE_NONE;
+    if (value == Py_None || dtype_number(value, out)) return true;
+    if (!PyUnicode_Check(value))
+        return raise_type(place, "a dtype such as yoke.float32, or its name", value) != nullptr;
+    const char *name = nullptr;
+    if (!to_text(value, place, &name)) return false;
+    return yoke_dtype_from_name(name, out) == YOKE_OK || raise_last_error() != nullptr;
+}
+
+bool is_number(PyObject *value)
+{
+    if (PyFloat_Check(value) || PyLong_Check(value)) return true;
+    const PyNumberMethods *methods = Py_TYPE(value)->tp_as_number;
+    return methods && (methods->nb_float || methods->nb_index) && !has_length(value) &&
+           !PyUnicode_Check(value) && !is_no_real(value);
+}
+
+bool to_scalar(PyObject *value, const Place &place, yoke_arg *out)
+{
+    out->count = 0;
+    if (PyFloat_Check(value)) {
+        out->kind = YOKE_ARG_FLOAT;
+        out->v.f = PyFloat_AS_DOUBLE(value);
+        return true;
+    }
+    if (is_bool(value)) {
+        out->kind = YOKE_ARG_BOOL;
+        out->v.i = PyObject_IsTrue(value);
+        return out->v.i >= 0;
+    }
+    if (!is_number(value)) return raise_type(place, "a number", value) != nullptr;
+    if (PyIndex_Check(value)) {
+        out->kind = YOKE_ARG_INT;
+        return to_int64(value, place, &out->v.i);
+    }
+    out->kind = YOKE_ARG_FLOAT;
+    return to_double(value, place, &out->v.f);
+}
+
+bool is_lone_int(PyObject *value)
+{
+    return PyIndex_Check(value) && !is_tensor(value) && !has_length(value);
+}
+
+bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out)
+{
+    int64_t number = 0;
+    // PyTorch's var(False) is no axis 0.
+    if (PyBool_Check(value))
+        return raise_type(place, "an int or a sequence of ints", value) != nullptr;
+    if (is_lone_int(value)) {
+        if (!to_int64(value, place, &number)) return false;
+        out->push_back(number);
+        return true;
+    }
+    if (!is_list(value) &&
+        (!PySequence_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value)))
+        return raise_type(place, "an int or a sequence of ints", value) != nullptr;
+    PyObject *items = PySequence_Tuple(value);  // of our own: __index__ may change a list
+    if (!items) return false;
+    bool ok = true;
+    for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(items); i++) {
+        PyObject *item = PyTuple_GET_ITEM(items, i);
+        if (!PyIndex_Check(item)) {
+            raise_error(YOKE_E_TYPE, place.call,
+                        "argument '%s' has a %.100s at position %zd; it takes integers",
+                        place.argument, Py_TYPE(item)->tp_name, i);
+            ok = false;
+        } else {
+            ok = to_int64(item, place, &number);
+            if (ok) out->push_back(number);
+        }
+    }
+    Py_DECREF(items);
+    return ok;
+}
+
+bool to_device(PyObject *value, const Place &place, yoke_device **out)
+{
+    *out = nullptr;
+    sync_modes();
+    if (value == Py_None || device_handle(value, out)) return true;
+    if (PyUnicode_Check(value)) return open_spec(value, place, out);
+    if (PyLong_Check(value) && !PyBool_Check(value)) return open_index(value, place, out);
+    return raise_type(place, "a Device, a spec such as \"cuda:1\", or an index", value) != nullptr;
+}
+
+bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out)
+{
+    if (!to_device(value, place, out)) return false;
+    if (*out) return true;
+    yoke_status status;
+    {
+        const ReleaseGil release;
+        status = yoke_current_device(out);
+    }
+    if (status) return raise_last_error() != nullptr;
+    yoke_device_release(*out);
+    return true;
+}
+
+PyObject *int_tuple(const int64_t *values, int64_t count)
+{
+    PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
+    for (int64_t i = 0; tuple && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(values[i]);
+        if (!number)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), number);
+    }
+    return tuple;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,61 @@
+// convert.h: Python values to what the C API takes, with errors that name the call and the argument.
+#pragma once
+
+#include "bindings/python/src/runtime/error.h"
+#include "bindings/python/src/values/tensor.h"
+
+#include <vector>
+
+namespace yoke_python {
+
+// Each returns false with a Python error set where the value does not serve.
+bool to_int64(PyObject *value, const Place &place, int64_t *out);
+bool to_double(PyObject *value, const Place &place, double *out);
+bool to_bool(PyObject *value, const Place &place, int32_t *out);
+bool to_text(PyObject *value, const Place &place, const char **out);  // lives as long as `value`
+bool to_dtype(PyObject *value, const Place &place, yoke_dtype *out);  // None is YOKE_NONE
+bool to_scalar(PyObject *value, const Place &place, yoke_arg *out);
+
+// Whether a value is True or False, Python's or NumPy's, which has no __index__, and as a float would change what it
+// is.
+bool is_bool(PyObject *value);
+
+// Whether a value is a number: Python's, or one that becomes one (NumPy's scalars) and is no array.
+bool is_number(PyObject *value);
+
+// Whether a value is one int, and neither a tensor nor a list.
+bool is_lone_int(PyObject *value);
+
+// An int or a sequence of ints, appended to `out`.
+bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out);
+
+// An index of the current kind, a spec or a Device; None is null, the current device. The handle is
+// borrowed: devices live as long as the library.
+bool to_device(PyObject *value, const Place &place, yoke_device **out);
+
+// The same where null will not do: None becomes the current device.
+bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
+
+// A function as the field of a PyType_Slot.
+template <class Function>
+void *slot(Function *function)
+{
+    return reinterpret_cast<void *>(function);
+}
+
+// A tuple of ints.
+PyObject *int_tuple(const int64_t *values, int64_t count);
+
+// dtype.cpp: the singletons yoke.float32 and so on.
+bool init_dtypes(PyObject *module);
+PyObject *dtype_object(yoke_dtype dtype);              // a new reference
+bool dtype_number(PyObject *object, yoke_dtype *out);  // false, no error set, if it is no dtype
+
+// device.cpp: one Python object for each device.
+PyObject *device_object(yoke_device *device);  // a new reference
+// The METH_FASTCALL function yoke.device, plain so that a pickled Device can name it.
+PyObject *device_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords);
+bool device_handle(PyObject *object, yoke_device **out);  // false, no error set, if it is no Device
+
+}  // namespace yoke_python

@@ -1,0 +1,265 @@
+#include "bindings/python/src/values/invoke.h"
+
+#include "bindings/python/src/runtime/log.h"
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/arguments.h"
+#include "bindings/python/src/values/operands.h"
+
+#include "yoke/autograd.h"
+
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace yoke_python {
+namespace {
+
+// What follows the C call, whatever the path: errors, log lines, the result.
+PyObject *finish_one(const OpSpec &spec, yoke_status status, yoke_tensor *out)
+{
+    if (status) [[unlikely]]
+        return raise_last_error(spec.name);
+    PyObject *result = wrap_tensor(out);
+    if (log_waits() && !drain_log()) [[unlikely]]
+        Py_CLEAR(result);
+    return result;
+}
+
+// An argument that needs no Python code to read: a live tensor, or a number of exactly Python's types.
+bool read_simple(PyObject *object, bool scalars, yoke_arg *arg)
+{
+    arg->count = 0;
+    if (is_tensor(object)) {
+        arg->kind = YOKE_ARG_TENSOR;
+        arg->v.tensor = handle_of(object);
+        return arg->v.tensor != nullptr;
+    }
+    int overflow = 0;
+    if (scalars && PyFloat_CheckExact(object)) {
+        arg->kind = YOKE_ARG_FLOAT;
+        arg->v.f = PyFloat_AS_DOUBLE(object);
+    } else if (scalars && PyLong_CheckExact(object)) {
+        arg->kind = YOKE_ARG_INT;
+        arg->v.i = PyLong_AsLongLongAndOverflow(object, &overflow);
+    } else {
+        return false;
+    }
+    return !overflow;
+}
+
+// Small tensors, and numbers beside them: nothing is held, the GIL kept. Null without an error set if
+// the call is not of that kind.
+template <int kCount>
+PyObject *invoke_small(const OpSpec &spec, PyObject *x, PyObject *y)
+{
+    yoke_arg args[2];
+    PyObject *const objects[2] = {x, y};
+    int64_t bytes = 0;
+    for (int i = 0; i < kCount; i++) {
+        if (!read_simple(objects[i], spec.takes_scalar, &args[i])) return nullptr;
+        if (args[i].kind == YOKE_ARG_TENSOR) bytes += yoke_tensor_nbytes(args[i].v.tensor);
+    }
+    if (bytes > kGilBytes) return nullptr;
+    yoke_tensor *out = nullptr;
+    const yoke_status status = yoke_op_invoke(spec.id, args, kCount, &out, 1);
+    // A collection may run finalizers that close x or y, so only the general path, which holds them,
+    // collects and tries again.
+    if (status == YOKE_E_OOM) [[unlikely]]
+        return nullptr;
+    // Ops that change nothing hand their argument back: so does Python, as the very same object.
+    if (status == YOKE_OK && args[0].kind == YOKE_ARG_TENSOR && out == args[0].v.tensor) {
+        yoke_tensor_release(out);
+        return new_reference(x);
+    }
+    return finish_one(spec, status, out);
+}
+
+// A tuple of tensors; the handles are its own from now on, also where it could not be made.
+PyObject *tuple_of(yoke_tensor **outs, int64_t count)
+{
+    PyObject *tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
+    for (int64_t i = 0; i < count; i++) {
+        PyObject *item = wrap_tensor(outs[i]);
+        if (tuple && item) {
+            PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), item);
+        } else {
+            Py_CLEAR(tuple);
+            Py_XDECREF(item);
+        }
+    }
+    return tuple;
+}
+
+PyObject *results_of(const Arguments &arguments, yoke_tensor **outs)
+{
+    const OpSpec &spec = arguments.spec();
+    if (spec.mut_arg >= 0) return new_reference(arguments.object(spec.mut_arg));
+    if (spec.result_count == 0) Py_RETURN_NONE;
+    if (spec.result_count == 1) {
+        PyObject *first = spec.method ? arguments.object(0) : nullptr;
+        if (!first || !is_tensor(first) || handle_of(first) != outs[0]) return wrap_tensor(outs[0]);
+        yoke_tensor_release(outs[0]);
+        return new_reference(first);
+    }
+    return tuple_of(outs, spec.result_count);
+}
+
+// An op whose results are a list: twice, where there are more than fit at first.
+PyObject *invoke_list(const Arguments &arguments)
+{
+    const OpSpec &spec = arguments.spec();
+    std::vector<yoke_tensor *> outs(32);
+    int64_t count = 0;
+    const auto call = [&] {
+        return with_relief([&] {
+            const ReleaseGil release(arguments.bytes() > kGilBytes);
+            return yoke_op_invoke_list(spec.id, arguments.values(), spec.arg_count, outs.data(),
+                                       static_cast<int64_t>(outs.size()), &count);
+        });
+    };
+    yoke_status status = call();
+    if (status && count > static_cast<int64_t>(outs.size())) {
+        outs.resize(static_cast<size_t>(count));
+        status = call();
+    }
+    if (status) return raise_last_error(spec.name);
+    PyObject *result = tuple_of(outs.data(), count);
+    if (log_waits() && !drain_log()) Py_CLEAR(result);
+    return result;
+}
+
+yoke_status set_requires_grad(yoke_tensor **outs, int32_t required)
+{
+    const yoke_status status = yoke_tensor_set_requires_grad(outs[0], required);
+    if (status) yoke_tensor_release(outs[0]);
+    return status;
+}
+
+PyObject *invoke_general(Arguments &arguments)
+{
+    const OpSpec &spec = arguments.spec();
+    yoke_tensor *outs[kMaxOpArgs] = {};
+    yoke_status status = with_relief([&] {
+        const ReleaseGil release(spec.creates || arguments.bytes() > kGilBytes);
+        return yoke_op_invoke(spec.id, arguments.values(), spec.arg_count, outs, spec.result_count);
+    });
+    if (status == YOKE_OK && arguments.requires_grad()) status = set_requires_grad(outs, 1);
+    if (status) return raise_last_error(spec.name);
+    PyObject *result = results_of(arguments, outs);
+    if (log_waits() && !drain_log()) Py_CLEAR(result);
+    return result;
+}
+
+PyObject *convert_and_invoke(const OpSpec &spec, PyObject *self, PyObject *const *args,
+                             Py_ssize_t count, PyObject *keywords)
+{
+    try {
+        Arguments arguments(spec);
+        if (!arguments.read(self, args, count, keywords)) return nullptr;
+        return spec.result_count < 0 ? invoke_list(arguments) : invoke_general(arguments);
+    } catch (const std::bad_alloc &) {  // a list too long for memory
+        return PyErr_NoMemory();
+    }
+}
+
+}  // namespace
+
+PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                 PyObject *keywords)
+{
+    const OpSpec &spec = op_specs[op];
+    sync_modes();
+    if (!keywords) {
+        const Py_ssize_t all = count + (self != nullptr);
+        PyObject *x = self ? self : count ? args[0] : nullptr;
+        PyObject *result = nullptr;
+        if (all == 2 && spec.takes_pair)
+            result = invoke_small<2>(spec, x, args[self ? 0 : 1]);
+        else if (all == 1 && spec.takes_one)
+            result = invoke_small<1>(spec, x, nullptr);
+        if (result || PyErr_Occurred()) return result;
+    }
+    return convert_and_invoke(spec, self, args, count, keywords);
+}
+
+const char *op_name(OpPlace op)
+{
+    return op_specs[op].name;
+}
+
+PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
+{
+    const OpSpec &spec = op_specs[op];
+    sync_modes();
+    PyObject *result = invoke_small<2>(spec, x, y);
+    if (result || PyErr_Occurred()) return result;
+    const Operands operands(spec.name, x, y);
+    if (!operands.ready()) return operands.instead();
+    PyObject *const args[] = {operands.x(), operands.y()};
+    return convert_and_invoke(spec, nullptr, args, 2, nullptr);
+}
+
+namespace {
+
+// One small function for each op, since a C function knows nothing but its arguments.
+template <OpPlace kOp>
+PyObject *call_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    return invoke(kOp, nullptr, args, count, keywords);
+}
+
+template <OpPlace kOp>
+PyObject *call_method(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    return invoke(kOp, self, args, count, keywords);
+}
+
+template <class Function>
+PyCFunction as_c_function(Function function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef op_functions[] = {
+#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_function<kOp_##name>), kKeywords, doc},
+#include "bindings/python/src/values/ops.inc"
+#undef YOKE_PY_OP
+};
+
+const PyMethodDef op_method_table[] = {
+#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_method<kOp_##name>), kKeywords, doc},
+#include "bindings/python/src/values/ops.inc"
+#undef YOKE_PY_OP
+};
+
+}  // namespace
+
+bool add_op_functions(PyObject *module)
+{
+    PyObject *package = PyUnicode_InternFromString("yoke");
+    bool ok = package != nullptr;
+    for (int i = 0; ok && i < kOpCount; i++) {
+        PyObject *function = PyCFunction_NewEx(&op_functions[i], nullptr, package);
+        ok = function && PyModule_AddObject(module, op_functions[i].ml_name, function) == 0;
+    }
+    Py_XDECREF(package);
+    return ok;
+}
+
+int op_methods(PyMethodDef *out)
+{
+    static std::string docs[kOpCount];  // a definition borrows its text for good
+    int count = 0;
+    for (int i = 0; i < kOpCount; i++) {
+        if (!op_specs[i].method) continue;
+        // "relu(x)" becomes "relu($self)", which is how CPython marks the object itself.
+        docs[i] = op_method_table[i].ml_doc;
+        docs[i].replace(docs[i].find('(') + 1, std::strlen(op_specs[i].args[0].text), "$self");
+        out[count] = op_method_table[i];
+        out[count++].ml_doc = docs[i].c_str();
+    }
+    return count;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,49 @@
+// invoke.h: the one way in which Python calls an op.
+//
+// What an op takes is read from yoke_op_info once, at import; a call then looks nothing up by name,
+// except keywords. Functions, methods and operators all end in `invoke`.
+#pragma once
+
+#include "bindings/python/src/runtime/error.h"
+#include "bindings/python/src/values/tensor.h"
+
+namespace yoke_python {
+
+struct OpSpec;
+
+// What a method table says of a function in CPython's vectorcall form with keywords, and that function as the table has
+// it.
+constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
+template <class Function>
+PyCFunction keywords(Function *function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// Every op of ops.inc, by its place in it. Ids are looked up by name: they differ between versions.
+enum OpPlace : int {
+#define YOKE_PY_OP(name, id, doc) kOp_##name,
+#include "bindings/python/src/values/ops.inc"
+#undef YOKE_PY_OP
+    kOpCount
+};
+
+// Reads the table. False with a Python error set if the library lacks an op.
+bool init_ops();
+
+// Adds the functions to the module.
+bool add_op_functions(PyObject *module);
+
+// The number of ops that are methods too, and their definitions (kOpCount places are enough).
+int op_methods(PyMethodDef *out);
+
+// Calls an op with `self` (or null) and then `args` as its arguments, in CPython's vectorcall form.
+PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                 PyObject *keywords);
+
+const char *op_name(OpPlace op);
+
+// x + y and its like: Py_NotImplemented where one side is no tensor, number or array.
+PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y);
+
+}  // namespace yoke_python

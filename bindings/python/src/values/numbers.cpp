@@ -1,0 +1,130 @@
+// numbers.cpp: elements of a tensor as Python numbers: item, tolist, bool, float, int, index.
+#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/elements.h"
+
+#include <vector>
+
+namespace yoke_python {
+namespace {
+
+// The element of a one-element tensor, in 8 bytes of host memory.
+bool read_one(PyObject *self, const char *call, yoke_dtype *dtype, char (&bytes)[8])
+{
+    yoke_tensor *tensor = tensor_argument(self, {call, "self"});
+    if (!tensor) return false;
+    if (yoke_tensor_numel(tensor) != 1) {
+        PyObject *shape = int_tuple(yoke_tensor_shape(tensor), yoke_tensor_ndim(tensor));
+        if (shape)
+            raise_error(YOKE_E_VALUE, call, "a tensor of shape %R has %lld elements, not one",
+                        shape, static_cast<long long>(yoke_tensor_numel(tensor)));
+        Py_XDECREF(shape);
+        return false;
+    }
+    *dtype = yoke_tensor_dtype(tensor);
+    const Hold hold(tensor);
+    const yoke_status status = with_relief([&] {
+        const ReleaseGil release(may_wait(tensor));
+        return yoke_tensor_copy_to_host(tensor, bytes, yoke_tensor_nbytes(tensor));
+    });
+    return status == YOKE_OK || raise_last_error() != nullptr;
+}
+
+PyObject *one_number(PyObject *self, const char *call)
+{
+    yoke_dtype dtype = YOKE_NONE;
+    char bytes[8];
+    return read_one(self, call, &dtype, bytes) ? read_element(dtype, bytes) : nullptr;
+}
+
+// Row-major elements with what is left of their shape.
+struct Elements {
+    yoke_dtype dtype;
+    int64_t itemsize;
+    const int64_t *shape;
+    int64_t ndim;
+    const char *next;
+};
+
+PyObject *nested(Elements &from, int64_t axis)
+{
+    if (axis == from.ndim) {
+        PyObject *number = read_element(from.dtype, from.next);
+        from.next += from.itemsize;
+        return number;
+    }
+    PyObject *list = PyList_New(static_cast<Py_ssize_t>(from.shape[axis]));
+    for (int64_t i = 0; list && i < from.shape[axis]; i++) {
+        PyObject *item = nested(from, axis + 1);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), item);
+    }
+    return list;
+}
+
+}  // namespace
+
+PyObject *tensor_item(PyObject *self)
+{
+    return one_number(self, "item");
+}
+
+PyObject *tensor_to_list(PyObject *self)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"tolist", "self"});
+    if (!tensor) return nullptr;
+    const Hold hold(tensor);
+    const int64_t bytes = yoke_tensor_nbytes(tensor);
+    auto *copy = static_cast<char *>(PyMem_Malloc(bytes ? static_cast<size_t>(bytes) : 1));
+    if (!copy) return PyErr_NoMemory();
+    const yoke_status status = with_relief([&] {
+        const ReleaseGil release(may_wait(tensor));
+        return yoke_tensor_copy_to_host(tensor, copy, bytes);
+    });
+    Elements elements{yoke_tensor_dtype(tensor), yoke_tensor_itemsize(tensor),
+                      yoke_tensor_shape(tensor), yoke_tensor_ndim(tensor), copy};
+    PyObject *list = status ? raise_last_error() : nested(elements, 0);
+    PyMem_Free(copy);
+    return list;
+}
+
+int tensor_truth(PyObject *self)
+{
+    PyObject *number = one_number(self, "bool");
+    const int truth = number ? PyObject_IsTrue(number) : -1;
+    Py_XDECREF(number);
+    return truth;
+}
+
+PyObject *tensor_float(PyObject *self)
+{
+    PyObject *number = one_number(self, "float");
+    PyObject *result = number ? PyNumber_Float(number) : nullptr;
+    Py_XDECREF(number);
+    return result;
+}
+
+PyObject *tensor_int(PyObject *self)
+{
+    PyObject *number = one_number(self, "int");
+    PyObject *result = number ? PyNumber_Long(number) : nullptr;
+    Py_XDECREF(number);
+    return result;
+}
+
+PyObject *tensor_as_index(PyObject *self)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"index", "self"});
+    if (!tensor) return nullptr;
+    const yoke_dtype dtype = yoke_tensor_dtype(tensor);
+    if (yoke_tensor_ndim(tensor) != 0 || is_floating(dtype) || dtype == YOKE_BOOL)
+        return raise_error(
+            YOKE_E_TYPE, "index",
+            "only an integer tensor of no axes is an index, not one of %lld axes and dtype %s",
+            static_cast<long long>(yoke_tensor_ndim(tensor)), yoke_dtype_name(dtype));
+    return tensor_int(self);
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,156 @@
+#include "bindings/python/src/values/op_spec.h"
+
+#include <cstring>
+
+namespace yoke_python {
+
+OpSpec op_specs[kOpCount];
+
+namespace {
+
+struct Row {
+    const char *name, *doc;
+};
+
+const Row kRows[] = {
+#define YOKE_PY_OP(name, id, doc) {#name, doc},
+#include "bindings/python/src/values/ops.inc"
+#undef YOKE_PY_OP
+};
+
+struct TypeName {
+    const char *text;
+    ArgKind kind;
+    bool none;
+};
+
+const TypeName kTypes[] = {
+#define YOKE_PY_TYPE(text, kind, none) {text, ArgKind::kind, none},
+    YOKE_PY_FOR_EACH_ARG_TYPE(YOKE_PY_TYPE)
+#undef YOKE_PY_TYPE
+};
+
+// In the order of ArgKind: whether a number may stand for the argument.
+constexpr bool kTakesNumber[] = {
+#define YOKE_PY_NUMBER(kind, number) number,
+    YOKE_PY_FOR_EACH_ARG_KIND(YOKE_PY_NUMBER)
+#undef YOKE_PY_NUMBER
+};
+
+const TypeName *find_type(const char *text)
+{
+    for (const TypeName &type : kTypes)
+        if (std::strcmp(type.text, text) == 0) return &type;
+    return nullptr;
+}
+
+bool read_arg(const yoke_op_arg &from, ArgSpec *to)
+{
+    const TypeName *type = find_type(from.type);
+    if (!type) {
+        PyErr_Format(PyExc_ImportError,
+                     "libyoke has an argument type \"%s\" that this package does not know",
+                     from.type);
+        return false;
+    }
+    to->name = PyUnicode_InternFromString(from.name);
+    to->text = from.name;
+    to->kind = type->kind;
+    to->none = type->none;
+    to->required = !from.has_default && !type->none;
+    // A dtype without a default must be given, as in cast(x, dtype).
+    if (type->kind == ArgKind::kDtype && !from.has_default) to->none = !(to->required = true);
+    return to->name != nullptr;
+}
+
+bool takes_tensor(const ArgSpec &arg)
+{
+    return arg.kind == ArgKind::kTensor || arg.kind == ArgKind::kOperand;
+}
+
+// Whether `count` tensors, alone, are a call of the op.
+bool takes_tensors(const OpSpec &spec, int count)
+{
+    if (spec.places < count || spec.result_count != 1) return false;
+    for (int i = 0; i < spec.arg_count; i++)
+        if (i < count ? !takes_tensor(spec.args[i]) : spec.args[i].required) return false;
+    return true;
+}
+
+int list_count(const yoke_op &op)
+{
+    int count = 0;
+    for (int i = 0; i < op.arg_count; i++) {
+        const TypeName *type = find_type(op.args[i].type);
+        count += type && (type->kind == ArgKind::kTensors || type->kind == ArgKind::kInts);
+    }
+    return count;
+}
+
+bool takes_number(const ArgSpec &arg)
+{
+    return kTakesNumber[static_cast<size_t>(arg.kind)];
+}
+
+// The list of ints that is the last required argument, as in randn(2, 3). Not where a number may follow it: split(x, 2,
+// 1) is of size 2 along axis 1.
+int spread_of(const OpSpec &spec)
+{
+    int last = spec.arg_count - 1;
+    while (last >= 0 && !spec.args[last].required) last--;
+    if (last < 0 || spec.args[last].kind != ArgKind::kInts) return -1;
+    return last + 1 < spec.arg_count && takes_number(spec.args[last + 1]) ? -1 : last;
+}
+
+bool read_op(const char *name, OpSpec *spec)
+{
+    if (yoke_op_find(name, &spec->id)) {
+        PyErr_Format(
+            PyExc_ImportError,
+            "libyoke %s has no op \"%s\"; the package and the library are of different versions",
+            yoke_version(), name);
+        return false;
+    }
+    const yoke_op &op = *yoke_op_info(spec->id);
+    if (op.arg_count > kMaxOpArgs || list_count(op) > kMaxOpLists) {
+        PyErr_Format(
+            PyExc_ImportError,
+            "op \"%s\" takes %d arguments, %d of them lists; this package knows at most %d and %d",
+            name, op.arg_count, list_count(op), kMaxOpArgs, kMaxOpLists);
+        return false;
+    }
+    spec->name = name;
+    spec->arg_count = op.arg_count;
+    spec->result_count = op.result_count;
+    spec->mut_arg = op.mut_arg;
+    for (int i = 0; i < op.arg_count; i++) {
+        if (!read_arg(op.args[i], &spec->args[i])) return false;
+        spec->creates |= spec->args[i].kind == ArgKind::kDevice;
+        spec->places += !op.args[i].by_name;
+    }
+    spec->spread = spread_of(*spec);
+    spec->takes_one = takes_tensors(*spec, 1);
+    spec->takes_pair = takes_tensors(*spec, 2);
+    spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&
+                         spec->args[1].kind == ArgKind::kOperand;
+    spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]) && !spec->args[0].none;
+    return true;
+}
+
+}  // namespace
+
+bool init_ops()
+{
+    for (int i = 0; i < kOpCount; i++) {
+        op_specs[i].doc = kRows[i].doc;
+        if (!read_op(kRows[i].name, &op_specs[i])) return false;
+    }
+    return true;
+}
+
+PyObject *signature_of(const OpSpec &spec)
+{
+    return PyUnicode_FromStringAndSize(spec.doc, std::strchr(spec.doc, '\n') - spec.doc);
+}
+
+}  // namespace yoke_python

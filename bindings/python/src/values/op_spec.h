@@ -1,0 +1,50 @@
+// op_spec.h: an op as `invoke` needs it: argument types as numbers, names as interned strings.
+#pragma once
+
+#include "bindings/python/src/values/arg_types.inc"
+#include "bindings/python/src/values/invoke.h"
+
+#include "yoke/runtime.h"
+
+namespace yoke_python {
+
+enum class ArgKind : uint8_t {
+#define YOKE_PY_ENUMERATOR(enumerator, number) enumerator,
+    YOKE_PY_FOR_EACH_ARG_KIND(YOKE_PY_ENUMERATOR)
+#undef YOKE_PY_ENUMERATOR
+};
+
+constexpr int kMaxOpArgs = 16;
+constexpr int kMaxOpLists = 4;  // arguments that are lists
+
+struct ArgSpec {
+    PyObject *name;  // interned
+    const char *text;
+    ArgKind kind;
+    bool none;      // None is a value
+    bool required;  // has no default
+};
+
+struct OpSpec {
+    int32_t id;
+    int arg_count;
+    int places;        // how many of them may stand by place
+    int result_count;  // -1 for a list
+    int mut_arg;       // the argument that is returned, or -1
+    int spread;        // the list of ints that may stand one by one, or -1
+    const char *name;
+    const char *doc;    // begins with the signature as Python writes it
+    bool creates;       // makes its result from nothing: takes requires_grad, and may be large
+    bool takes_pair;    // two tensors are a whole call
+    bool takes_scalar;  // the second of a pair may be a number, or the first
+    bool takes_one;     // one tensor is a whole call
+    bool method;        // the first argument is a tensor
+    ArgSpec args[kMaxOpArgs];
+};
+
+extern OpSpec op_specs[kOpCount];
+
+// The signature, "sum(x, axis=None, keepdim=False, dtype=None)", for an error: a new reference, or null.
+PyObject *signature_of(const OpSpec &spec);
+
+}  // namespace yoke_python

@@ -1,0 +1,182 @@
+#include "bindings/python/src/values/tensor.h"
+
+#include "bindings/python/src/habits.h"
+#include "bindings/python/src/operators.h"
+#include "bindings/python/src/values/convert.h"
+
+#include "yoke/device.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace yoke_python {
+
+PyTypeObject *tensor_type;
+
+namespace {
+
+// Objects of the exact type that were freed, each still holding its reference to the type.
+constexpr int kFreeListSize = 256;
+TensorObject *free_list[kFreeListSize];
+int free_count = 0;
+
+TensorObject *allocate()
+{
+    if (free_count == 0) return PyObject_GC_New(TensorObject, tensor_type);
+    TensorObject *self = free_list[--free_count];
+    _Py_NewReference(&self->ob_base);
+    return self;
+}
+
+void deallocate(PyObject *object)
+{
+    auto *self = reinterpret_cast<TensorObject *>(object);
+    PyObject_GC_UnTrack(object);
+    if (self->weakrefs) PyObject_ClearWeakRefs(object);
+    yoke_tensor_release(self->handle);
+    self->handle = nullptr;
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == tensor_type && free_count < kFreeListSize) {
+        free_list[free_count++] = self;
+        return;
+    }
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    return 0;
+}
+
+// Tensor(x): one more handle to x. It is how a subclass such as nn.Parameter takes a tensor over.
+PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *source = nullptr;
+    if ((keywords && PyDict_GET_SIZE(keywords)) || PyTuple_GET_SIZE(args) != 1 ||
+        !is_tensor(source = PyTuple_GET_ITEM(args, 0)))
+        return raise_error(
+            YOKE_E_TYPE, "Tensor",
+            "takes one tensor, of which it is one more handle; yoke.tensor(data) makes a tensor from numbers");
+    yoke_tensor *handle = tensor_argument(source, {"Tensor", "x"});
+    if (!handle) return nullptr;
+    yoke_tensor_retain(handle);
+    if (type == tensor_type) return wrap_tensor(handle);
+    auto *self = reinterpret_cast<TensorObject *>(type->tp_alloc(type, 0));  // zeroed and tracked
+    if (!self) {
+        yoke_tensor_release(handle);
+        return nullptr;
+    }
+    self->handle = handle;
+    return &self->ob_base;
+}
+
+Py_hash_t hash(PyObject *object)
+{
+    return _Py_HashPointer(object);
+}
+
+PyObject *represent(PyObject *self)
+{
+    PyObject *module = PyImport_ImportModule("yoke._format");
+    PyObject *text = module ? PyObject_CallMethod(module, "tensor_repr", "O", self) : nullptr;
+    Py_XDECREF(module);
+    return text;
+}
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+    {},
+};
+
+const char kDoc[] =
+    "A strided view of memory on one device. Made by yoke.tensor, yoke.zeros and the other creation\n"
+    "functions. Every op whose first argument is a tensor is a method. Views share memory.";
+
+PyMethodDef all_methods[kOpCount + 64];
+
+// The hand-written methods, then every op.
+PyMethodDef *collect_methods()
+{
+    int count = 0;
+    for (const PyMethodDef *list : {tensor_methods, habit_methods})
+        for (const PyMethodDef *method = list; method->ml_name; method++)
+            all_methods[count++] = *method;
+    op_methods(all_methods + count);
+    return all_methods;
+}
+
+}  // namespace
+
+bool init_tensor(PyObject *module)
+{
+    const PyType_Slot own[] = {
+        {Py_tp_doc, const_cast<char *>(kDoc)},
+        {Py_tp_dealloc, slot(deallocate)},
+        {Py_tp_traverse, slot(traverse)},
+        {Py_tp_new, slot(create)},
+        {Py_tp_repr, slot(represent)},
+        {Py_tp_hash, slot(hash)},
+        {Py_tp_iter, slot(tensor_iterate)},
+        {Py_tp_methods, collect_methods()},
+        {Py_tp_getset, tensor_attributes},
+        {Py_tp_members, members},
+        {Py_nb_bool, slot(tensor_truth)},
+        {Py_nb_float, slot(tensor_float)},
+        {Py_nb_int, slot(tensor_int)},
+        {Py_nb_index, slot(tensor_as_index)},
+        {Py_sq_length, slot(tensor_length)},
+        {Py_sq_item, slot(tensor_get)},
+        {Py_mp_length, slot(tensor_length)},
+        {Py_mp_subscript, slot(tensor_subscript)},
+        {Py_mp_ass_subscript, slot(tensor_assign)},
+        {Py_bf_getbuffer, slot(tensor_get_buffer)},
+        {Py_bf_releasebuffer, slot(tensor_release_buffer)},
+    };
+    PyType_Slot slots[std::size(own) + kOperatorCount + 1] = {};  // ended by zeros
+    std::copy(std::begin(own), std::end(own), slots);
+    std::copy_n(operator_slots, kOperatorCount, slots + std::size(own));
+    PyType_Spec spec = {"yoke.Tensor", sizeof(TensorObject), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+    tensor_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+    if (!tensor_type) return false;
+    Py_INCREF(tensor_type);
+    return PyModule_AddObject(module, "Tensor", reinterpret_cast<PyObject *>(tensor_type)) == 0;
+}
+
+PyObject *wrap_tensor(yoke_tensor *handle)
+{
+    TensorObject *self = allocate();
+    if (!self) {
+        yoke_tensor_release(handle);
+        return nullptr;
+    }
+    self->handle = handle;
+    self->weakrefs = nullptr;
+    PyObject_GC_Track(self);
+    return &self->ob_base;
+}
+
+yoke_tensor *tensor_argument(PyObject *object, const Place &place)
+{
+    sync_modes();
+    if (!is_tensor(object)) {
+        raise_type(place, "a tensor", object);
+        return nullptr;
+    }
+    yoke_tensor *handle = handle_of(object);
+    if (!handle) raise_closed(place);
+    return handle;
+}
+
+bool may_wait(yoke_tensor *tensor)
+{
+    return yoke_tensor_nbytes(tensor) > kGilBytes ||
+           std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0;
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,47 @@
+// tree.h: Python's values as a tree of the C API (yoke/state.h), and back.
+#pragma once
+
+#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/runtime/relief.h"
+
+#include "yoke/state.h"
+
+#include <memory>
+
+namespace yoke_python {
+
+struct ReleaseState {
+    void operator()(yoke_state *state) const { yoke_state_release(state); }
+};
+using StateRef = std::unique_ptr<yoke_state, ReleaseState>;
+
+// The tree of a value: None, bools, ints, floats, strings, tensors, lists, tuples, dicts, and what has a state_dict()
+// for what that gives. TypeError and ValueError name the place in `value`: "save(): state['net'][0] is a set; …".
+StateRef state_of(py::handle value, const char *call, const char *argument);
+// The value of a tree; a tensor that stands in two places is one object.
+py::object value_of(yoke_state *state);
+
+// A Work of Python, which owns the reference from now on; and the other way, borrowed. Raises TypeError for what is
+// none.
+py::object object_of(yoke_work *work);
+yoke_work *work_in(py::handle work, const char *call, const char *argument);
+
+// An object's state_dict() and load_state_dict(), by the functions of its kind.
+template <class Handle>
+py::object object_state(Handle *object, yoke_status (*ask)(Handle *, yoke_state **))
+{
+    yoke_state *state = nullptr;
+    const yoke_status status = ask(object, &state);
+    const StateRef held(state);
+    check(status);
+    return value_of(state);
+}
+template <class Handle>
+void load_object_state(Handle *object, const py::object &state,
+                       yoke_status (*load)(Handle *, yoke_state *))
+{
+    const StateRef held = state_of(state, "load_state_dict", "state_dict");
+    check(with_relief([&] { return load(object, held.get()); }));
+}
+
+}  // namespace yoke_python
