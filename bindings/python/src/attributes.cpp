@@ -1,6 +1,8 @@
 // attributes.cpp: x.shape and the other attributes of a tensor.
-#include "bindings/python/src/habits.h"
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/device.h"
+#include "bindings/python/src/values/dtype.h"
 #include "bindings/python/src/values/elements.h"
 
 #include "yoke/autograd.h"
@@ -140,9 +142,7 @@ constexpr PyGetSetDef attribute(const char *name, const char *doc, setter set = 
     return {name, get<kGet>, set, doc, const_cast<char *>(name)};
 }
 
-}  // namespace
-
-PyGetSetDef tensor_attributes[] = {
+const PyGetSetDef tensor_attributes[] = {
     attribute<shape>("shape", "Lengths of the axes, a tuple of ints."),
     attribute<strides>("strides", "Strides of the axes in elements, a tuple of ints."),
     attribute<number<yoke_tensor_ndim>>("ndim", "The number of axes."),
@@ -160,11 +160,15 @@ PyGetSetDef tensor_attributes[] = {
                     set_grad),
     attribute<cuda_array_interface>("__cuda_array_interface__",
                                     "The memory as CUDA libraries of Python describe it."),
-    {"T", tensor_reversed, nullptr, "A view with the axes in reverse order.", nullptr},
-    {"mT", tensor_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
     {"closed", is_closed, nullptr, "Whether close() was called.", nullptr},
     {"_data", masked_data, nullptr, "Refuses numpy.ma, which asks for it.", nullptr},
-    {},
 };
+
+}  // namespace
+
+void add_attributes(TensorParts &parts)
+{
+    parts.add(tensor_attributes);
+}
 
 }  // namespace yoke_python

@@ -1,9 +1,8 @@
 // autograd.cpp: grad modes, which modes.h gives to contexts, and yoke.grad.
-#include "bindings/python/src/runtime/bind.h"
-
-#include "bindings/python/src/runtime/relief.h"
-#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/dtype.h"
 #include "bindings/python/src/values/modes.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/amp.h"
 #include "yoke/autograd.h"
@@ -11,19 +10,6 @@
 #include <utility>
 
 namespace yoke_python {
-
-py::list wrap_all(const std::vector<yoke_tensor *> &tensors)
-{
-    py::list result;
-    bool ok = true;
-    for (yoke_tensor *each : tensors) {
-        PyObject *item = each ? wrap_tensor(each) : new_reference(Py_None);  // every one is owned
-        ok = item && PyList_Append(result.ptr(), item) == 0 && ok;
-        Py_XDECREF(item);
-    }
-    require(ok);
-    return result;
-}
 
 namespace {
 

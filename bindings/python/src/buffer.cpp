@@ -1,7 +1,8 @@
 // buffer.cpp: memoryview(x) and numpy.asarray(x): the memory of a CPU tensor without a copy.
 //
 // A view keeps the C tensor, not the Python object, so close() does not pull memory from under it.
-#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/elements.h"
 
 #include "yoke/autograd.h"
@@ -69,9 +70,7 @@ void fill(Py_buffer *view, yoke_tensor *tensor, Export *more, int flags)
     view->internal = more;
 }
 
-}  // namespace
-
-int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
+int get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     yoke_tensor *tensor = handle_of(self);
     view->obj = nullptr;
@@ -94,11 +93,23 @@ int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-void tensor_release_buffer(PyObject *, Py_buffer *view)
+void release_buffer(PyObject *, Py_buffer *view)
 {
     auto *more = static_cast<Export *>(view->internal);
     yoke_tensor_release(more->tensor);
     PyMem_Free(more);
+}
+
+const PyType_Slot buffer_slots[] = {
+    {Py_bf_getbuffer, slot(get_buffer)},
+    {Py_bf_releasebuffer, slot(release_buffer)},
+};
+
+}  // namespace
+
+void add_buffer(TensorParts &parts)
+{
+    parts.add(buffer_slots);
 }
 
 }  // namespace yoke_python

@@ -1,6 +1,8 @@
 // checkpoints.cpp: managers of checkpoints; yoke/_checkpoints.py gives them their face.
-#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
+#include "bindings/python/src/values/work.h"
 
 #include "yoke/checkpoints.h"
 

@@ -1,9 +1,10 @@
 // comm.cpp: groups of ranks; yoke/comm.py gives them their face.
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/parallel.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/script.h"
-#include "bindings/python/src/values/tensor.h"
-#include "bindings/python/src/values/tree.h"
+#include "bindings/python/src/values/need.h"
+#include "bindings/python/src/values/work.h"
 
 #include "yoke/parallel.h"
 
@@ -11,7 +12,6 @@
 #include <vector>
 
 namespace yoke_python {
-
 namespace {
 
 yoke_tensor *tensor_or_none(const py::object &value, const char *call, const char *argument)

@@ -1,7 +1,9 @@
 // device.cpp: the class Device and the functions that choose one, describe it and wait for it.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/values/device.h"
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/modes.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/amp.h"
 #include "yoke/device.h"
@@ -9,23 +11,10 @@
 #include "yoke/select.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 namespace yoke_python {
 namespace {
-
-struct Device : Bound {
-    explicit Device(yoke_device *device) : handle(device) {}
-    yoke_device *handle;  // devices live as long as the library
-};
-
-// One object for each device, so that `is`, == and hash agree. Never freed.
-std::unordered_map<yoke_device *, PyObject *> &device_objects()
-{
-    static auto &objects = *new std::unordered_map<yoke_device *, PyObject *>;
-    return objects;
-}
 
 yoke_device *handle(const Device &device)
 {
@@ -239,21 +228,6 @@ void bind_threads(py::module_ &module)
 
 }  // namespace
 
-PyObject *device_object(yoke_device *device)
-{
-    auto &objects = device_objects();
-    const auto known = objects.find(device);
-    if (known != objects.end()) return new_reference(known->second);
-    try {
-        PyObject *made = py::cast(Device{device}).release().ptr();
-        objects.emplace(device, made);
-        return new_reference(made);
-    } catch (py::error_already_set &error) {
-        error.restore();
-        return nullptr;
-    }
-}
-
 // A spec that waits: _devices.py does, between looks, so that Ctrl-C ends it.
 static bool does_wait(PyObject *spec)
 {
@@ -283,13 +257,6 @@ PyObject *device_function(PyObject *, PyObject *const *args, Py_ssize_t count, P
     if (does_wait(spec)) return waiting_device(spec);
     if (!to_device_or_current(spec, {"device", "spec"}, &device)) return nullptr;
     return device_object(device);
-}
-
-bool device_handle(PyObject *object, yoke_device **out)
-{
-    const Device *device = object_in<Device>(object);
-    if (device) *out = device->handle;
-    return device != nullptr;
 }
 
 void bind_devices(py::module_ &module)

@@ -1,5 +1,6 @@
-#include "bindings/python/src/dlpack.h"
+// dlpack.cpp: exchange of memory with other libraries through DLPack capsules, both generations.
 
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/invoke.h"
@@ -247,8 +248,6 @@ PyObject *consume(PyObject *capsule)
                       capsule);
 }
 
-}  // namespace
-
 PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     static const char *const kParameters[] = {"stream", "max_version", "dl_device", "copy"};
@@ -275,6 +274,16 @@ PyObject *tensor_dlpack_device(PyObject *self, PyObject *)
                          static_cast<int>(yoke_device_index(yoke_tensor_device(tensor))));
 }
 
+const PyMethodDef dlpack_methods[] = {
+    {"__dlpack__", keywords(tensor_dlpack), kKeywords,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "A DLPack capsule, without a copy unless one is asked for."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\n(device type, index) in DLPack's numbers."},
+};
+
+}  // namespace
+
 PyObject *from_dlpack(PyObject *, PyObject *source)
 {
     PyObject *capsule =
@@ -282,6 +291,11 @@ PyObject *from_dlpack(PyObject *, PyObject *source)
     PyObject *made = capsule ? consume(capsule) : nullptr;
     Py_XDECREF(capsule);
     return made;
+}
+
+void add_dlpack(TensorParts &parts)
+{
+    parts.add(dlpack_methods);
 }
 
 }  // namespace yoke_python

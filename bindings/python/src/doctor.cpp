@@ -1,5 +1,6 @@
 // doctor.cpp: yoke.doctor()'s part in C: a report as plain tuples, of which _doctor.py makes classes.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/doctor.h"
 

@@ -1,5 +1,6 @@
 // graph.cpp: captured steps; yoke/_graph.py gives them their face.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/graph.h"
 

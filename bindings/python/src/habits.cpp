@@ -1,5 +1,5 @@
-#include "bindings/python/src/habits.h"
-
+// habits.cpp: PyTorch's spellings of what a tensor has by another name: x.half(), x.T, x.size(0).
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/invoke.h"
@@ -94,9 +94,7 @@ PyObject *zero(PyObject *self, PyObject *)
     return result;
 }
 
-}  // namespace
-
-PyObject *tensor_reversed(PyObject *self, void *)
+PyObject *reversed(PyObject *self, void *)
 {
     yoke_tensor *tensor = tensor_argument(self, {"T", "self"});
     if (!tensor) return nullptr;
@@ -109,7 +107,7 @@ PyObject *tensor_reversed(PyObject *self, void *)
     return result;
 }
 
-PyObject *tensor_transposed(PyObject *self, void *)
+PyObject *transposed(PyObject *self, void *)
 {
     yoke_tensor *tensor = tensor_argument(self, {"mT", "self"});
     if (!tensor) return nullptr;
@@ -126,7 +124,7 @@ PyObject *tensor_transposed(PyObject *self, void *)
     return result;
 }
 
-PyMethodDef habit_methods[] = {
+const PyMethodDef habit_methods[] = {
     {"half", as_dtype<YOKE_F16>, METH_NOARGS,
      "half($self, /)\n--\n\nThe same as to(yoke.float16)."},
     {"bfloat16", as_dtype<YOKE_BF16>, METH_NOARGS,
@@ -147,7 +145,19 @@ PyMethodDef habit_methods[] = {
     {"dim", dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of axes; the same as ndim."},
     {"zero_", zero, METH_NOARGS,
      "zero_($self, /)\n--\n\nSets every element to 0; returns the tensor."},
-    {},
 };
+
+const PyGetSetDef habit_attributes[] = {
+    {"T", reversed, nullptr, "A view with the axes in reverse order.", nullptr},
+    {"mT", transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
+};
+
+}  // namespace
+
+void add_habits(TensorParts &parts)
+{
+    parts.add(habit_methods);
+    parts.add(habit_attributes);
+}
 
 }  // namespace yoke_python

@@ -1,8 +1,8 @@
 // index.cpp: x[…] and x[…] = y by NumPy's rules: ints, slices, None, "...", masks, integer tensors, lists and arrays;
 // and the sequence protocol. A key is turned into yoke_index items.
-#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
-#include "bindings/python/src/values/invoke.h"
 #include "bindings/python/src/values/make.h"
 
 #include <cstring>
@@ -193,15 +193,13 @@ bool put(PyObject *self, const Key &key, PyObject *value)
     return ok;
 }
 
-}  // namespace
-
-PyObject *tensor_subscript(PyObject *self, PyObject *value)
+PyObject *subscript(PyObject *self, PyObject *value)
 {
     Key key;
     return key.read(self, value) ? part_of(self, key.items, key.count, key.bytes) : nullptr;
 }
 
-int tensor_assign(PyObject *self, PyObject *key, PyObject *value)
+int assign(PyObject *self, PyObject *key, PyObject *value)
 {
     if (!value) {
         raise_error(YOKE_E_TYPE, "Tensor.__delitem__", "elements of a tensor cannot be deleted");
@@ -212,13 +210,13 @@ int tensor_assign(PyObject *self, PyObject *key, PyObject *value)
     return (is_number(value) ? fill(self, items, value) : put(self, items, value)) ? 0 : -1;
 }
 
-PyObject *tensor_get(PyObject *self, Py_ssize_t position)
+PyObject *element_at(PyObject *self, Py_ssize_t position)
 {
     const yoke_index item = {YOKE_INDEX_INT, 0, position, 0, 0, nullptr};
     return part_of(self, &item, 1, 0);
 }
 
-Py_ssize_t tensor_length(PyObject *self)
+Py_ssize_t length_of(PyObject *self)
 {
     yoke_tensor *tensor = tensor_argument(self, {"len", "self"});
     if (!tensor) return -1;
@@ -227,9 +225,22 @@ Py_ssize_t tensor_length(PyObject *self)
     return -1;
 }
 
-PyObject *tensor_iterate(PyObject *self)
+PyObject *iterate(PyObject *self)
 {
-    return tensor_length(self) < 0 ? nullptr : PySeqIter_New(self);
+    return length_of(self) < 0 ? nullptr : PySeqIter_New(self);
+}
+
+const PyType_Slot index_slots[] = {
+    {Py_tp_iter, slot(iterate)},        {Py_sq_length, slot(length_of)},
+    {Py_sq_item, slot(element_at)},     {Py_mp_length, slot(length_of)},
+    {Py_mp_subscript, slot(subscript)}, {Py_mp_ass_subscript, slot(assign)},
+};
+
+}  // namespace
+
+void add_index(TensorParts &parts)
+{
+    parts.add(index_slots);
 }
 
 }  // namespace yoke_python

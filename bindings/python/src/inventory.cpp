@@ -1,6 +1,6 @@
 // inventory.cpp: what is in the machine, as dicts; yoke/_inventory.py makes objects of them.
-#include "bindings/python/src/inventory.h"
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 
 #include "bindings/common/inventory_keys.h"
 
@@ -76,6 +76,26 @@ Inventory take()
     }
     check(status);
     return {handle, yoke_inventory_release};
+}
+
+// Returns a card's fields; None stands for what is not known.
+py::dict card_dict(const yoke_card_info &card)
+{
+    py::dict all;
+    all["kind"] = yoke_card_kind_name(card.kind);
+    all["usable"] = *card.reason == '\0';
+    all["compute_capability"] =
+        card.cc_major < 0 ? py::object(py::none()) : py::make_tuple(card.cc_major, card.cc_minor);
+    py::list throttle;
+    for (const auto &one : yoke_throttle_names)
+        if (one.name && (card.throttle & one.bit)) throttle.append(one.name);
+    all["throttle"] = throttle;
+#define CARD_TEXT(field) all[#field] = text_of(card.field);
+#define CARD_INT(field) all[#field] = known_int(card.field);
+#define CARD_YES(field) all[#field] = truth(card.field);
+#define CARD_REAL(field) all[#field] = known(card.field);
+#include "bindings/common/inventory_fields.def"
+    return all;
 }
 
 py::list cards_of(yoke_inventory *inventory)
@@ -168,25 +188,6 @@ py::object catalog_find(const py::object &name, const py::object &memory)
 }
 
 }  // namespace
-
-py::dict card_dict(const yoke_card_info &card)
-{
-    py::dict all;
-    all["kind"] = yoke_card_kind_name(card.kind);
-    all["usable"] = *card.reason == '\0';
-    all["compute_capability"] =
-        card.cc_major < 0 ? py::object(py::none()) : py::make_tuple(card.cc_major, card.cc_minor);
-    py::list throttle;
-    for (const auto &one : yoke_throttle_names)
-        if (one.name && (card.throttle & one.bit)) throttle.append(one.name);
-    all["throttle"] = throttle;
-#define CARD_TEXT(field) all[#field] = text_of(card.field);
-#define CARD_INT(field) all[#field] = known_int(card.field);
-#define CARD_YES(field) all[#field] = truth(card.field);
-#define CARD_REAL(field) all[#field] = known(card.field);
-#include "bindings/common/inventory_fields.def"
-    return all;
-}
 
 void bind_inventory(py::module_ &module)
 {

@@ -1,5 +1,7 @@
 // jobs.cpp: jobs as a whole: their ranks started, variables of other libraries, and who keeps them from going on.
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
+#include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
 
 #include "yoke/comm.h"

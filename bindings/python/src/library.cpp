@@ -1,5 +1,6 @@
 // library.cpp: version, configuration, random seed, data files and the end.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/data.h"
 #include "yoke/runtime.h"
@@ -81,7 +82,7 @@ py::object read_idx(const py::object &path)
 
 }  // namespace
 
-void bind_runtime(py::module_ &module)
+void bind_library(py::module_ &module)
 {
     module.attr("__version__") = yoke_version();
     module.def("version", yoke_version, "The version of libyoke, \"0.1.0\".");

@@ -1,5 +1,6 @@
 // memory.cpp: what the allocator holds, under the names of torch.cuda.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
 
 #include "yoke/memory.h"

@@ -1,10 +1,9 @@
 // methods.cpp: methods of a tensor that are no ops: moving, exchanging, gradients, the end of life.
-#include "bindings/python/src/dlpack.h"
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/parameters.h"
-#include "bindings/python/src/runtime/relief.h"
 #include "bindings/python/src/values/convert.h"
-#include "bindings/python/src/values/invoke.h"
+#include "bindings/python/src/values/dtype.h"
 #include "bindings/python/src/values/stream.h"
 
 #include "yoke/autograd.h"
@@ -13,34 +12,11 @@
 
 namespace yoke_python {
 
-PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking)
-{
-    yoke_tensor *tensor = tensor_argument(self, {"to", "self"});
-    if (!tensor) return nullptr;
-    const Hold hold(tensor);
-    yoke_tensor *out = nullptr;
-    const yoke_status status = with_relief([&] {
-        const ReleaseGil release(device != nullptr || may_wait(tensor));
-        return yoke_tensor_to_v2(tensor, device, dtype, non_blocking, &out);
-    });
-    if (status == YOKE_OK && out == tensor) {
-        yoke_tensor_release(out);
-        return new_reference(self);
-    }
-    return status ? raise_last_error() : wrap_tensor(out);
-}
-
 namespace {
 
 PyObject *wrap_or_raise(yoke_status status, yoke_tensor *out)
 {
     return status ? raise_last_error() : wrap_tensor(out);
-}
-
-template <PyObject *(*kCall)(PyObject *)>
-PyObject *with_no_arguments(PyObject *self, PyObject *)
-{
-    return kCall(self);
 }
 
 // Of a device's spec that is told without a failed look-up, whose message nobody would read.
@@ -302,9 +278,7 @@ PyObject *reduce(PyObject *self, PyObject *)
     return parts;
 }
 
-}  // namespace
-
-PyMethodDef tensor_methods[] = {
+const PyMethodDef tensor_methods[] = {
     {"to", keywords(to), kKeywords,
      "to($self, /, device=None, dtype=None, non_blocking=False)\n--\n\n"
      "The tensor on another device and with another dtype; itself where nothing changes. A dtype may\n"
@@ -358,10 +332,6 @@ PyMethodDef tensor_methods[] = {
      "__reduce_ex__($self, protocol, /)\n--\n\n"
      "pickle's and copy.copy's way to ask for it: elements, layout, device and whether it requires grad,\n"
      "without a gradient. What shares memory in one pickle shares it again."},
-    {"tolist", with_no_arguments<tensor_to_list>, METH_NOARGS,
-     "tolist($self, /)\n--\n\nThe elements as nested lists; a number for a tensor of no axes."},
-    {"item", with_no_arguments<tensor_item>, METH_NOARGS,
-     "item($self, /)\n--\n\nThe one element as a Python number. ValueError for another count."},
     {"data_ptr", address, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nThe address of the first element, 0 where there is none."},
     {"storage_id", storage_id, METH_NOARGS,
@@ -373,12 +343,13 @@ PyMethodDef tensor_methods[] = {
     {"close", close, METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Gives the memory back now, unless a view or a record needs it. Any later use is a ClosedError."},
-    {"__dlpack__", keywords(tensor_dlpack), kKeywords,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule, without a copy unless one is asked for."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n(device type, index) in DLPack's numbers."},
-    {},
 };
+
+}  // namespace
+
+void add_methods(TensorParts &parts)
+{
+    parts.add(tensor_methods);
+}
 
 }  // namespace yoke_python

@@ -1,13 +1,16 @@
 // module.cpp: yoke._yoke, the C part of the package, over the public C API alone.
 //
 // The hot path (Tensor and ops) is plain CPython; pybind11 carries what is called now and then.
-#include "bindings/python/src/dlpack.h"
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/log.h"
 #include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/checkpoint.h"
+#include "bindings/python/src/values/dtype.h"
 #include "bindings/python/src/values/invoke.h"
 #include "bindings/python/src/values/make.h"
+#include "bindings/python/src/values/modes.h"
+#include "bindings/python/src/values/numbers.h"
 
 #include <pybind11/stl.h>
 
@@ -58,6 +61,15 @@ void guard_instances()
     make_instance = std::exchange(base->tp_new, make_bound);
 }
 
+TensorParts tensor_parts()
+{
+    TensorParts parts;
+    for (const auto add : {add_methods, add_attributes, add_habits, add_numbers, add_dlpack,
+                           add_operators, add_index, add_buffer, add_op_methods})
+        add(parts);
+    return parts;
+}
+
 void add_functions(py::module_ &module)
 {
     const py::str package("yoke");
@@ -76,12 +88,12 @@ PYBIND11_MODULE(_yoke, module)
     py::options options;
     options.disable_function_signatures();  // the stubs tell the types
     require(init_errors(module.ptr()) && init_dtypes(module.ptr()) && init_ops() &&
-            init_tensor(module.ptr()) && add_op_functions(module.ptr()));
+            init_tensor(module.ptr(), tensor_parts()) && add_op_functions(module.ptr()));
     add_functions(module);
     guard_instances();
     bind_devices(module);
     bind_streams(module);
-    bind_runtime(module);
+    bind_library(module);
     bind_memory(module);
     bind_relief(module);
     bind_storage(module);

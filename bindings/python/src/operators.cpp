@@ -1,5 +1,10 @@
-#include "bindings/python/src/operators.h"
-
+// operators.cpp: what +, ==, &, in and their like mean between tensors and numbers.
+//
+// An operator is an op. A NumPy array is a tensor of its dtype (values/operands.h). Where one side is no tensor, number
+// or array, the other class is asked, as Python's rules say; == and != then fall back to identity.
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/runtime/parameters.h"
+#include "bindings/python/src/values/invoke.h"
 #include "bindings/python/src/values/operands.h"
 
 namespace yoke_python {
@@ -137,9 +142,7 @@ int contains(PyObject *x, PyObject *y)
     return found;
 }
 
-}  // namespace
-
-const PyType_Slot operator_slots[kOperatorCount] = {
+const PyType_Slot operator_slots[] = {
     {Py_nb_add, slot(binary<kOp_add>)},
     {Py_nb_subtract, slot(binary<kOp_sub>)},
     {Py_nb_multiply, slot(binary<kOp_mul>)},
@@ -161,5 +164,12 @@ const PyType_Slot operator_slots[kOperatorCount] = {
     {Py_tp_richcompare, slot(compare)},
     {Py_sq_contains, slot(contains)},
 };
+
+}  // namespace
+
+void add_operators(TensorParts &parts)
+{
+    parts.add(operator_slots);
+}
 
 }  // namespace yoke_python

@@ -1,8 +1,11 @@
-// optimizer.cpp: the core's optimizers as one class; yoke.optim gives it PyTorch's face.
-#include "bindings/python/src/optimizer.h"
-
-#include "bindings/python/src/runtime/relief.h"
+// optimizer.cpp: the core's optimizers as one class, to which yoke.optim gives PyTorch's face, and the scaler of losses
+// that steps them. Options come as a dict with every option of the kind.
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
+
+#include "yoke/amp.h"
+#include "yoke/optim.h"
 
 #include <string>
 
@@ -52,7 +55,27 @@ yoke_adam_options adam_options(const py::dict &given, const char *call)
     return options;
 }
 
-}  // namespace
+class Optimizer : public Bound {
+public:
+    Optimizer(const std::string &kind, const py::dict &defaults);  // "SGD", "Adam" or "AdamW"
+    ~Optimizer();
+    Optimizer(const Optimizer &) = delete;
+    Optimizer &operator=(const Optimizer &) = delete;
+
+    yoke_optimizer *handle() const { return handle_; }
+    void add_group(const py::object &params, const py::dict &options);
+    void set_options(int64_t group, const py::dict &options);
+    void step();
+    void zero_grad(const py::object &set_to_none);
+    void note_schedule();
+    py::object state() const;
+    void load_state(const py::object &state);
+
+private:
+    std::string kind_;
+    bool is_sgd_;
+    yoke_optimizer *handle_ = nullptr;
+};
 
 Optimizer::Optimizer(const std::string &kind, const py::dict &defaults)
     : kind_(kind), is_sgd_(kind == "SGD")
@@ -123,9 +146,93 @@ void Optimizer::load_state(const py::object &state)
     load_object_state(handle_, state, yoke_optimizer_load_state);
 }
 
+using ScalerState = yoke_grad_scaler_options;
+
+// (scale, growth_factor, backoff_factor, growth_interval, growth_tracker); `scale` is what the caller calls the first.
+ScalerState scaler_state(const py::tuple &values, const char *call, const char *scale)
+{
+    ScalerState state{};
+    state.struct_size = sizeof state;
+    state.scale = need_float(values[0], call, scale);
+    state.growth_factor = need_float(values[1], call, "growth_factor");
+    state.backoff_factor = need_float(values[2], call, "backoff_factor");
+    state.growth_interval = need_int(values[3], call, "growth_interval");
+    state.growth_tracker = need_int(values[4], call, "_growth_tracker");
+    return state;
+}
+
+class Scaler : public Bound {
+public:
+    explicit Scaler(const py::tuple &values)
+    {
+        const ScalerState state = scaler_state(values, "GradScaler", "init_scale");
+        check(yoke_grad_scaler_create(&state, &handle_));
+    }
+    ~Scaler() { yoke_grad_scaler_release(handle_); }
+    Scaler(const Scaler &) = delete;
+    Scaler &operator=(const Scaler &) = delete;
+
+    py::object scale(const py::object &x)
+    {
+        yoke_tensor *out = nullptr;
+        check(yoke_grad_scaler_scale(handle_, need_tensor(x, "scale", "outputs"), &out));
+        return taken(wrap_tensor(out));
+    }
+    void unscale(const Optimizer &optimizer)
+    {
+        run([&] { return yoke_grad_scaler_unscale(handle_, optimizer.handle()); });
+    }
+    void step(const Optimizer &optimizer)
+    {
+        run([&] { return yoke_grad_scaler_step(handle_, optimizer.handle()); });
+    }
+    void update() { check(yoke_grad_scaler_update(handle_)); }
+    void update_to(const py::object &scale)
+    {
+        check(yoke_grad_scaler_update_to(handle_, need_tensor(scale, "update", "new_scale")));
+    }
+    py::tuple get_state()
+    {
+        ScalerState now{};
+        now.struct_size = sizeof now;
+        check(yoke_grad_scaler_get_state(handle_, &now));
+        return py::make_tuple(now.scale, now.growth_factor, now.backoff_factor, now.growth_interval,
+                              now.growth_tracker);
+    }
+    py::object state() { return object_state(handle_, yoke_grad_scaler_state); }
+    void load_state(const py::object &state)
+    {
+        load_object_state(handle_, state, yoke_grad_scaler_load_state);
+    }
+    void set_rule(const py::object &growth, const py::object &backoff, const py::object &interval)
+    {
+        check(yoke_grad_scaler_set_rule(handle_, need_float(growth, "GradScaler", "growth_factor"),
+                                        need_float(backoff, "GradScaler", "backoff_factor"),
+                                        need_int(interval, "GradScaler", "growth_interval")));
+    }
+
+private:
+    // A second try would change again what the first one has changed, so relief comes amid the call.
+    template <class Call>
+    static void run(const Call &call)
+    {
+        yoke_status status = YOKE_OK;
+        {
+            const Relieved relieved;
+            const ReleaseGil release;
+            status = call();
+        }
+        check(status);
+    }
+
+    yoke_grad_scaler *handle_ = nullptr;
+};
+
+}  // namespace
+
 void bind_optimizer(py::module_ &module)
 {
-    const py::arg group("group"), options("options");
+    const py::arg group("group"), options("options"), state("state"), optimizer("optimizer");
     bound_class<Optimizer>(module, "_Optimizer",
                            "An optimizer of the core; see yoke.optim.Optimizer.")
         .def(py::init<const std::string &, const py::dict &>(), py::arg("kind"), options)
@@ -135,7 +242,19 @@ void bind_optimizer(py::module_ &module)
         .def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none"))
         .def("note_schedule", &Optimizer::note_schedule)
         .def("state", &Optimizer::state)
-        .def("load_state", &Optimizer::load_state, py::arg("state"));
+        .def("load_state", &Optimizer::load_state, state);
+    bound_class<Scaler>(module, "_GradScaler", "The core's loss scaler; see yoke.GradScaler.")
+        .def(py::init<const py::tuple &>(), state)
+        .def("scale", &Scaler::scale, py::arg("x"))
+        .def("unscale", &Scaler::unscale, optimizer)
+        .def("step", &Scaler::step, optimizer)
+        .def("update", &Scaler::update)
+        .def("update_to", &Scaler::update_to, py::arg("scale"))
+        .def("get_state", &Scaler::get_state)
+        .def("state", &Scaler::state)
+        .def("load_state", &Scaler::load_state, state)
+        .def("set_rule", &Scaler::set_rule, py::arg("growth_factor"), py::arg("backoff_factor"),
+             py::arg("growth_interval"));
 }
 
 }  // namespace yoke_python

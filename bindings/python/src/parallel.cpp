@@ -1,9 +1,11 @@
 #include "bindings/python/src/parallel.h"
 
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/script.h"
-#include "bindings/python/src/values/tensor.h"
+#include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
+#include "bindings/python/src/values/work.h"
 
 #include "yoke/parallel.h"
 

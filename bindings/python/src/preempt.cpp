@@ -1,6 +1,7 @@
 // preempt.cpp: what yoke/_preempt.py cannot do with Python's signal module: dispositions as the system has them, which
 // a host in C may have set, and the names of signals that serve.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/preempt.h"
 

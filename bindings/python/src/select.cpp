@@ -1,6 +1,8 @@
 // select.cpp: choosing devices by what they must be, leases, switching kinds off, and what a device tells of itself.
 // The keyword forms are made in _devices.py.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/device.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/device.h"
 #include "yoke/select.h"

@@ -1,48 +1,15 @@
 // state.cpp: states in files, and work that goes on; yoke/_state.py gives them their faces.
+#include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
-#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
+#include "bindings/python/src/values/work.h"
 
 #include <memory>
 
 namespace yoke_python {
 
 namespace {
-
-// What goes on after the call that began it.
-class Work : public Bound {
-public:
-    explicit Work(yoke_work *handle) : handle_(handle) {}
-    ~Work() { yoke_work_release(handle_); }
-    Work(const Work &) = delete;
-    Work &operator=(const Work &) = delete;
-
-    void wait(const py::object &timeout);
-    yoke_work *handle() const { return handle_; }
-    bool done() const { return yoke_work_done(handle_) != 0; }
-    py::tuple progress() const;
-
-private:
-    yoke_work *handle_;
-};
-
-void Work::wait(const py::object &timeout)
-{
-    const double seconds = timeout.is_none() ? -1 : need_float(timeout, "wait", "timeout");
-    if (!timeout.is_none() && !(seconds >= 0))
-        require(raise_error(YOKE_E_VALUE, "wait",
-                            "argument 'timeout' is %R; it takes seconds, of at least 0, or None",
-                            timeout.ptr()) != nullptr);
-    const auto wait = seconds < 0 ? yoke_work_follow : yoke_work_wait;
-    wait_in([&] { return wait(handle_, seconds); });
-}
-
-py::tuple Work::progress() const
-{
-    int64_t bytes = 0, of = 0;
-    check(yoke_work_progress(handle_, &bytes, &of));
-    return py::make_tuple(bytes, of);
-}
 
 // What a script's `names` says, called without the GIL.
 struct Wanted {
@@ -128,8 +95,8 @@ std::string max_shard_text(const py::object &value)
     return need_text(py::str(value), "save", "max_shard");
 }
 
-std::unique_ptr<Work> save(const py::object &path, const py::object &state,
-                           const py::object &metadata, bool blocking, const py::object &max_shard)
+py::object save(const py::object &path, const py::object &state, const py::object &metadata,
+                bool blocking, const py::object &max_shard)
 {
     const py::bytes file = need_path(path, "save", "path");
     const StateRef tree = state_of(state, "save", "state");
@@ -149,22 +116,10 @@ std::unique_ptr<Work> save(const py::object &path, const py::object &state,
         status = yoke_save(text, tree.get(), &options, &work);
     }
     check(status);
-    return std::make_unique<Work>(work);
+    return object_of(work);
 }
 
 }  // namespace
-
-yoke_work *work_in(py::handle work, const char *call, const char *argument)
-{
-    Work *const known = object_in<Work>(work.ptr());
-    if (!known) require(raise_type({call, argument}, "a Work", work.ptr()) != nullptr);
-    return known->handle();
-}
-
-py::object object_of(yoke_work *work)
-{
-    return py::cast(std::make_unique<Work>(work));
-}
 
 void bind_state(py::module_ &module)
 {

@@ -1,5 +1,6 @@
 // storage.cpp: what pickling needs of a storage: where a tensor begins in it, and other views of it.
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/need.h"
 
 namespace yoke_python {
 namespace {

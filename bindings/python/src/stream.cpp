@@ -1,27 +1,15 @@
 // stream.cpp: the classes Stream and Event, and a thread's current stream.
 #include "bindings/python/src/values/stream.h"
-#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/leaves.h"
+#include "bindings/python/src/values/device.h"
 #include "bindings/python/src/values/modes.h"
+#include "bindings/python/src/values/need.h"
 
 #include "yoke/device.h"
 #include "yoke/stream.h"
 
 namespace yoke_python {
 namespace {
-
-// One reference to a handle; null after close().
-template <class Handle, Handle *(*kRetain)(Handle *), void (*kRelease)(Handle *)>
-struct Owner : Bound {
-    Handle *handle = nullptr;
-
-    explicit Owner(Handle *owned) : handle(owned) {}
-    Owner(const Owner &other) : Bound(), handle(kRetain(other.handle)) {}
-    Owner &operator=(const Owner &) = delete;
-    ~Owner() { kRelease(handle); }
-    void close() { kRelease(std::exchange(handle, nullptr)); }
-};
-using Stream = Owner<yoke_stream, yoke_stream_retain, yoke_stream_release>;
-using Event = Owner<yoke_event, yoke_event_retain, yoke_event_release>;
 
 template <class T>
 auto live(const T &object, const char *call)
@@ -242,32 +230,6 @@ void bind_event_class(py::module_ &module)
 }
 
 }  // namespace
-
-// Returns the handle of an object of the class T, which `kind` describes.
-template <class T>
-static auto handle_argument(PyObject *object, const Place &place, const char *kind)
-    -> decltype(T::handle)
-{
-    const T *found = object_in<T>(object);
-    if (!found) {
-        raise_type(place, kind, object);
-        return nullptr;
-    }
-    if (!found->handle)
-        raise_error(YOKE_E_CLOSED, place.call, "argument '%s' is %s that is closed", place.argument,
-                    kind);
-    return found->handle;
-}
-
-yoke_stream *stream_argument(PyObject *object, const Place &place)
-{
-    return handle_argument<Stream>(object, place, "a Stream");
-}
-
-yoke_event *event_argument(PyObject *object, const Place &place)
-{
-    return handle_argument<Event>(object, place, "an Event");
-}
 
 void bind_streams(py::module_ &module)
 {

@@ -1,7 +1,9 @@
-// bind.h: what the parts bound through pybind11 share: those where a call's cost does not count.
+// bind.h: classes and functions bound through pybind11, where a call's cost does not count: Python's errors as C++
+// exceptions, and the base of our classes.
 #pragma once
 
-#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/runtime/call.h"
+#include "bindings/python/src/runtime/error.h"
 
 #include <pybind11/pybind11.h>
 
@@ -76,105 +78,10 @@ inline py::object text_of(const char *text)
     return taken(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace"));
 }
 
-inline yoke_tensor *need_tensor(py::handle value, const char *call, const char *argument)
-{
-    yoke_tensor *tensor = tensor_argument(value.ptr(), {call, argument});
-    require(tensor != nullptr);
-    return tensor;
-}
-
-inline yoke_device *need_device(py::handle value, const char *call)
-{
-    yoke_device *device = nullptr;
-    require(to_device_or_current(value.ptr(), {call, "device"}, &device));
-    return device;
-}
-
-inline int64_t need_int(py::handle value, const char *call, const char *argument)
-{
-    int64_t number = 0;
-    require(to_int64(value.ptr(), {call, argument}, &number));
-    return number;
-}
-
-inline double need_float(py::handle value, const char *call, const char *argument)
-{
-    double number = 0;
-    require(to_double(value.ptr(), {call, argument}, &number));
-    return number;
-}
-
-inline bool need_bool(py::handle value, const char *call, const char *argument)
-{
-    int32_t truth = 0;
-    require(to_bool(value.ptr(), {call, argument}, &truth));
-    return truth != 0;
-}
-
-// Text, or null for None.
-inline const char *need_text(py::handle value, const char *call, const char *argument)
-{
-    const char *text = nullptr;
-    if (!value.is_none()) require(to_text(value.ptr(), {call, argument}, &text));
-    return text;
-}
-
-// A kind of devices. Raises TypeError for anything that is no text.
-inline const char *need_kind(const py::object &kind, const char *call)
-{
-    const char *text = need_text(kind, call, "kind");
-    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
-    return text;
-}
-
 // Puts the arguments of a call into `values`, which hold the defaults before; TypeError names a keyword that is not
 // there and the nearest one, which pybind11's own error does not.
 void read_call(const char *call, std::initializer_list<const char *> names, const py::args &args,
                const py::kwargs &keywords, std::initializer_list<PyObject **> values);
-
-// The path of a str, bytes or os.PathLike, as bytes of the file system. ValueError for one with a NUL.
-py::bytes need_path(py::handle value, const char *call, const char *argument);
-
-// A sequence of tensors, held for as long as this lives.
-class TensorSequence {
-public:
-    TensorSequence(py::handle value, const char *call, const char *argument);
-    ~TensorSequence();
-    TensorSequence(const TensorSequence &) = delete;
-    TensorSequence &operator=(const TensorSequence &) = delete;
-
-    yoke_tensor *const *data() const { return tensors_.data(); }
-    int64_t size() const { return static_cast<int64_t>(tensors_.size()); }
-
-private:
-    std::vector<yoke_tensor *> tensors_;
-};
-
-// Of handles whose references it takes, also where it throws; None of NULL.
-py::list wrap_all(const std::vector<yoke_tensor *> &tensors);
-
-// The parts of the module.
-void bind_devices(py::module_ &module);
-void bind_runtime(py::module_ &module);
-void bind_memory(py::module_ &module);
-void bind_storage(py::module_ &module);
-void bind_autograd(py::module_ &module);
-void bind_optimizer(py::module_ &module);
-void bind_training(py::module_ &module);
-void bind_checkpoint(py::module_ &module);
-void bind_state(py::module_ &module);
-void bind_checkpoints(py::module_ &module);
-void bind_comm(py::module_ &module);
-void bind_parallel(py::module_ &module);
-void bind_jobs(py::module_ &module);
-void bind_preempt(py::module_ &module);
-void bind_graph(py::module_ &module);
-void bind_inventory(py::module_ &module);
-void bind_streams(py::module_ &module);
-void bind_doctor(py::module_ &module);
-void bind_select(py::module_ &module);
-void bind_modes(py::module_ &module);
-void bind_relief(py::module_ &module);
 
 }  // namespace yoke_python
 

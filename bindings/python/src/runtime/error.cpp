@@ -1,9 +1,8 @@
 #include "bindings/python/src/runtime/error.h"
 
-#include "bindings/python/src/values/tree.h"
-
 #include "yoke/memory.h"
 #include "yoke/runtime.h"
+#include "yoke/state.h"
 
 #include <cctype>
 #include <cstdarg>
@@ -114,17 +113,45 @@ PyObject *from_record(const yoke_error &error, const char *call)
     return made;
 }
 
-// Sets e.details: a dict of bytes, empty where the failure was not for want of a device's memory.
-bool add_details(PyObject *exception)
+// Returns the value of one detail, a number of bytes or a text: a new reference, or null.
+PyObject *detail_of(yoke_state *value)
 {
-    const StateRef details(yoke_oom_details());
-    try {
-        const py::object dict = details ? value_of(details.get()) : py::dict();
-        return set_attribute(exception, "details", new_reference(dict.ptr()));
-    } catch (py::error_already_set &error) {
-        error.restore();
-        return false;
+    int64_t number = 0, length = 0;
+    const char *text = "";
+    if (yoke_state_kind(value, "") == YOKE_STATE_INT) {
+        yoke_state_get_int(value, "", &number);
+        return PyLong_FromLongLong(number);
     }
+    yoke_state_get_string(value, "", &text, &length);
+    return PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(length), "surrogateescape");
+}
+
+bool add_detail(PyObject *dict, const yoke_state_key &key, yoke_state *value)
+{
+    PyObject *name = PyUnicode_FromStringAndSize(key.text, static_cast<Py_ssize_t>(key.length));
+    PyObject *object = name ? detail_of(value) : nullptr;
+    const bool ok = object && PyDict_SetItem(dict, name, object) == 0;
+    Py_XDECREF(object);
+    Py_XDECREF(name);
+    return ok;
+}
+
+// Returns the numbers of a device without memory: a new dict, empty after any other failure; null with an error set.
+PyObject *oom_details()
+{
+    PyObject *dict = PyDict_New();
+    yoke_state *const details = yoke_oom_details();
+    if (!details) return dict;
+    for (int64_t i = 0; dict && i < yoke_state_count(details); ++i) {
+        yoke_state_key key{};
+        key.struct_size = sizeof key;
+        yoke_state *value = nullptr;
+        if (yoke_state_entry(details, i, &key, &value)) continue;  // no memory of the host for it
+        if (!add_detail(dict, key, value)) Py_CLEAR(dict);
+        yoke_state_release(value);
+    }
+    yoke_state_release(details);
+    return dict;
 }
 
 bool has(PyObject *object, const char *name)
@@ -168,7 +195,8 @@ PyObject *raise_last_error(const char *call)
     const yoke_error &error = *yoke_last_error();
     const bool is_oom = error.status == YOKE_E_OOM;
     PyObject *exception = from_record(error, call ? call : error.call);
-    if (exception && is_oom && !add_details(exception)) Py_CLEAR(exception);
+    if (exception && is_oom && !set_attribute(exception, "details", oom_details()))
+        Py_CLEAR(exception);
     return set_error(exception);
 }
 
@@ -191,14 +219,6 @@ PyObject *raise_type(const Place &place, const char *wanted, PyObject *given)
     return raise_error(YOKE_E_TYPE, place.call, "argument '%s' must be %s, not %.100s%s",
                        place.argument, wanted, Py_TYPE(given)->tp_name,
                        tensor_is_wanted ? way_to_tensor(given) : "");
-}
-
-PyObject *raise_closed(const Place &place)
-{
-    return raise_error(
-        YOKE_E_CLOSED, place.call,
-        "argument '%s' is a tensor that was closed; make a new one, or close it later",
-        place.argument);
 }
 
 }  // namespace yoke_python

@@ -41,7 +41,4 @@ struct Place {
 // "softmax(): argument 'axis' must be an integer, not str". Returns null.
 PyObject *raise_type(const Place &place, const char *wanted, PyObject *given);
 
-// ClosedError for a tensor that was closed. Returns null.
-PyObject *raise_closed(const Place &place);
-
 }  // namespace yoke_python

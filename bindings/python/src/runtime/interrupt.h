@@ -3,7 +3,6 @@
 #pragma once
 
 #include "bindings/python/src/runtime/bind.h"
-#include "bindings/python/src/values/tensor.h"
 
 #include <string>
 

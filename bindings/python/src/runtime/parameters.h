@@ -1,9 +1,25 @@
-// parameters.h: positional and keyword parameters of a hand-written function, sorted by name.
+// parameters.h: hand-written functions as CPython's tables have them, and their positional and keyword parameters.
 #pragma once
 
 #include "bindings/python/src/runtime/error.h"
 
 namespace yoke_python {
+
+// What a method table says of a function in CPython's vectorcall form with keywords, and that function as the table has
+// it.
+constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
+template <class Function>
+PyCFunction keywords(Function *function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// A function as the field of a PyType_Slot.
+template <class Function>
+void *slot(Function *function)
+{
+    return reinterpret_cast<void *>(function);
+}
 
 // Puts the arguments of a vectorcall into `values`, which hold the defaults before: null where there
 // is none. The last `keyword_only` of the `count` parameters are given by name alone.

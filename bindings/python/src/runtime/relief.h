@@ -1,28 +1,43 @@
 // relief.h: what Python does when a device has no memory left: it collects garbage, and asks on_out_of_memory's
-// functions.
-//
-// Both run Python code amid a call into the library, and that code may close any tensor. So they run only within a
-// Relieved: a call that holds its arguments.
+// functions. Both run Python code amid a call into the library, within a Relieved (runtime/call.h).
 #pragma once
 
-#include "yoke/types.h"
+#include "bindings/python/src/runtime/bind.h"
 
 namespace yoke_python {
 
-// Marks calls of this thread in its scope as such.
-class Relieved {
+// Holds Python's lock, and keeps the Python error that is set, around Python code amid a call. Calls that this code
+// makes are none of the outer call's: they hold other arguments.
+class Amid {
 public:
-    Relieved();
-    ~Relieved();
-    Relieved(const Relieved &) = delete;
-    Relieved &operator=(const Relieved &) = delete;
+    Amid() : outer_(Relieved::exchange(0)) {}
+    ~Amid() { Relieved::exchange(outer_); }
+    Amid(const Amid &) = delete;
+    Amid &operator=(const Amid &) = delete;
+
+private:
+    const int outer_;
+    const py::gil_scoped_acquire held_;
+    const py::error_scope error_;
 };
 
-template <class Call>
-yoke_status with_relief(Call call)
+// Tells what Python code `from` has raised. Nobody can take an exception here: the call that needs memory has an
+// error of its own.
+void tell_amid(py::error_already_set &error, const char *from) noexcept;
+
+// Runs `code`, which returns whether memory may have come free, unless the code could close an argument.
+template <class Code>
+int32_t run_amid(const char *name, Code code) noexcept
 {
-    const Relieved relieved;
-    return call();
+    if (!Relieved::is_marked() || !Py_IsInitialized()) return 0;
+    const Amid amid;
+    try {
+        return code();
+    } catch (py::error_already_set &error) {
+        tell_amid(error, name);
+    } catch (const std::exception &) {  // no host memory for the call
+    }
+    return 0;
 }
 
 // Registers the garbage collector, once for the process. False with a Python error set on failure.

@@ -1,6 +1,7 @@
 #include "bindings/python/src/values/checkpoint.h"
 
-#include "bindings/python/src/values/tensor.h"
+#include "bindings/python/src/values/dtype.h"
+#include "bindings/python/src/values/need.h"
 
 #include <utility>
 

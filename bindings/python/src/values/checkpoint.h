@@ -69,4 +69,7 @@ private:
     yoke_checkpoint *handle_ = nullptr;
 };
 
+// Adds the classes to the module.
+void bind_checkpoint(py::module_ &module);
+
 }  // namespace yoke_python

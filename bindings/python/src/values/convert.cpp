@@ -1,5 +1,9 @@
 #include "bindings/python/src/values/convert.h"
 
+#include "bindings/python/src/values/device.h"
+#include "bindings/python/src/values/dtype.h"
+#include "bindings/python/src/values/tensor.h"
+
 #include "yoke/device.h"
 
 #include <cstring>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "bindings/python/src/runtime/error.h"
-#include "bindings/python/src/values/tensor.h"
 
 #include <vector>
 
@@ -36,26 +35,7 @@ bool to_device(PyObject *value, const Place &place, yoke_device **out);
 // The same where null will not do: None becomes the current device.
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
 
-// A function as the field of a PyType_Slot.
-template <class Function>
-void *slot(Function *function)
-{
-    return reinterpret_cast<void *>(function);
-}
-
 // A tuple of ints.
 PyObject *int_tuple(const int64_t *values, int64_t count);
-
-// dtype.cpp: the singletons yoke.float32 and so on.
-bool init_dtypes(PyObject *module);
-PyObject *dtype_object(yoke_dtype dtype);              // a new reference
-bool dtype_number(PyObject *object, yoke_dtype *out);  // false, no error set, if it is no dtype
-
-// device.cpp: one Python object for each device.
-PyObject *device_object(yoke_device *device);  // a new reference
-// The METH_FASTCALL function yoke.device, plain so that a pickled Device can name it.
-PyObject *device_function(PyObject *module, PyObject *const *args, Py_ssize_t count,
-                          PyObject *keywords);
-bool device_handle(PyObject *object, yoke_device **out);  // false, no error set, if it is no Device
 
 }  // namespace yoke_python

@@ -1,4 +1,6 @@
-// dtype.cpp: yoke.float32 and its like: one object for each dtype, compared by identity.
+#include "bindings/python/src/values/dtype.h"
+
+#include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/elements.h"
 

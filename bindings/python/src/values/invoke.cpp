@@ -1,7 +1,8 @@
 #include "bindings/python/src/values/invoke.h"
 
+#include "bindings/python/src/runtime/call.h"
 #include "bindings/python/src/runtime/log.h"
-#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/arguments.h"
 #include "bindings/python/src/values/operands.h"
 
@@ -215,20 +216,14 @@ PyObject *call_method(PyObject *self, PyObject *const *args, Py_ssize_t count, P
     return invoke(kOp, self, args, count, keywords);
 }
 
-template <class Function>
-PyCFunction as_c_function(Function function)
-{
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 PyMethodDef op_functions[] = {
-#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_function<kOp_##name>), kKeywords, doc},
+#define YOKE_PY_OP(name, id, doc) {#name, keywords(call_function<kOp_##name>), kKeywords, doc},
 #include "bindings/python/src/values/ops.inc"
 #undef YOKE_PY_OP
 };
 
 const PyMethodDef op_method_table[] = {
-#define YOKE_PY_OP(name, id, doc) {#name, as_c_function(call_method<kOp_##name>), kKeywords, doc},
+#define YOKE_PY_OP(name, id, doc) {#name, keywords(call_method<kOp_##name>), kKeywords, doc},
 #include "bindings/python/src/values/ops.inc"
 #undef YOKE_PY_OP
 };
@@ -247,19 +242,17 @@ bool add_op_functions(PyObject *module)
     return ok;
 }
 
-int op_methods(PyMethodDef *out)
+void add_op_methods(TensorParts &parts)
 {
     static std::string docs[kOpCount];  // a definition borrows its text for good
-    int count = 0;
     for (int i = 0; i < kOpCount; i++) {
         if (!op_specs[i].method) continue;
         // "relu(x)" becomes "relu($self)", which is how CPython marks the object itself.
         docs[i] = op_method_table[i].ml_doc;
         docs[i].replace(docs[i].find('(') + 1, std::strlen(op_specs[i].args[0].text), "$self");
-        out[count] = op_method_table[i];
-        out[count++].ml_doc = docs[i].c_str();
+        parts.methods.push_back(op_method_table[i]);
+        parts.methods.back().ml_doc = docs[i].c_str();
     }
-    return count;
 }
 
 }  // namespace yoke_python

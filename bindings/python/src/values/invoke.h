@@ -4,21 +4,9 @@
 // except keywords. Functions, methods and operators all end in `invoke`.
 #pragma once
 
-#include "bindings/python/src/runtime/error.h"
 #include "bindings/python/src/values/tensor.h"
 
 namespace yoke_python {
-
-struct OpSpec;
-
-// What a method table says of a function in CPython's vectorcall form with keywords, and that function as the table has
-// it.
-constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
-template <class Function>
-PyCFunction keywords(Function *function)
-{
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
 
 // Every op of ops.inc, by its place in it. Ids are looked up by name: they differ between versions.
 enum OpPlace : int {
@@ -34,8 +22,8 @@ bool init_ops();
 // Adds the functions to the module.
 bool add_op_functions(PyObject *module);
 
-// The number of ops that are methods too, and their definitions (kOpCount places are enough).
-int op_methods(PyMethodDef *out);
+// Adds the ops that are methods too.
+void add_op_methods(TensorParts &parts);
 
 // Calls an op with `self` (or null) and then `args` as its arguments, in CPython's vectorcall form.
 PyObject *invoke(OpPlace op, PyObject *self, PyObject *const *args, Py_ssize_t count,

@@ -1,7 +1,7 @@
 #include "bindings/python/src/values/make.h"
 
+#include "bindings/python/src/runtime/call.h"
 #include "bindings/python/src/runtime/parameters.h"
-#include "bindings/python/src/runtime/relief.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/elements.h"
 #include "bindings/python/src/values/invoke.h"

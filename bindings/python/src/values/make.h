@@ -2,7 +2,6 @@
 #pragma once
 
 #include "bindings/python/src/runtime/error.h"
-#include "bindings/python/src/values/tensor.h"
 
 #include "yoke/types.h"
 

@@ -2,10 +2,11 @@
 //
 // Twice over the data: once for shape and kind of number, once to write them. Both name the place of
 // what is wrong: data[2][0].
-#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/runtime/call.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/dtypes.inc"
 #include "bindings/python/src/values/make.h"
+#include "bindings/python/src/values/numbers.h"
 
 #include <type_traits>
 #include <vector>

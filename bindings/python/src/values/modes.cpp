@@ -2,6 +2,7 @@
 
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/values/checkpoint.h"
+#include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/stream.h"
 
 #include "yoke/amp.h"

@@ -18,4 +18,7 @@ bool override_mode(const char *kind, const py::object &value, yoke_device *devic
 void enter_block(const py::object &owner, const char *kind, const py::object &value);
 void leave_block(const py::object &owner);
 
+// Adds the classes of modes to the module.
+void bind_modes(py::module_ &module);
+
 }  // namespace yoke_python

@@ -1,5 +1,7 @@
-// numbers.cpp: elements of a tensor as Python numbers: item, tolist, bool, float, int, index.
-#include "bindings/python/src/runtime/relief.h"
+#include "bindings/python/src/values/numbers.h"
+
+#include "bindings/python/src/runtime/call.h"
+#include "bindings/python/src/runtime/parameters.h"
 #include "bindings/python/src/values/convert.h"
 #include "bindings/python/src/values/elements.h"
 
@@ -64,14 +66,7 @@ PyObject *nested(Elements &from, int64_t axis)
     return list;
 }
 
-}  // namespace
-
-PyObject *tensor_item(PyObject *self)
-{
-    return one_number(self, "item");
-}
-
-PyObject *tensor_to_list(PyObject *self)
+PyObject *to_list(PyObject *self, PyObject *)
 {
     yoke_tensor *tensor = tensor_argument(self, {"tolist", "self"});
     if (!tensor) return nullptr;
@@ -90,7 +85,7 @@ PyObject *tensor_to_list(PyObject *self)
     return list;
 }
 
-int tensor_truth(PyObject *self)
+int truth_of(PyObject *self)
 {
     PyObject *number = one_number(self, "bool");
     const int truth = number ? PyObject_IsTrue(number) : -1;
@@ -98,7 +93,7 @@ int tensor_truth(PyObject *self)
     return truth;
 }
 
-PyObject *tensor_float(PyObject *self)
+PyObject *float_of(PyObject *self)
 {
     PyObject *number = one_number(self, "float");
     PyObject *result = number ? PyNumber_Float(number) : nullptr;
@@ -106,7 +101,7 @@ PyObject *tensor_float(PyObject *self)
     return result;
 }
 
-PyObject *tensor_int(PyObject *self)
+PyObject *int_of(PyObject *self)
 {
     PyObject *number = one_number(self, "int");
     PyObject *result = number ? PyNumber_Long(number) : nullptr;
@@ -114,7 +109,7 @@ PyObject *tensor_int(PyObject *self)
     return result;
 }
 
-PyObject *tensor_as_index(PyObject *self)
+PyObject *as_index(PyObject *self)
 {
     yoke_tensor *tensor = tensor_argument(self, {"index", "self"});
     if (!tensor) return nullptr;
@@ -124,7 +119,39 @@ PyObject *tensor_as_index(PyObject *self)
             YOKE_E_TYPE, "index",
             "only an integer tensor of no axes is an index, not one of %lld axes and dtype %s",
             static_cast<long long>(yoke_tensor_ndim(tensor)), yoke_dtype_name(dtype));
-    return tensor_int(self);
+    return int_of(self);
+}
+
+PyObject *item(PyObject *self, PyObject *)
+{
+    return tensor_item(self);
+}
+
+const PyMethodDef number_methods[] = {
+    {"tolist", to_list, METH_NOARGS,
+     "tolist($self, /)\n--\n\nThe elements as nested lists; a number for a tensor of no axes."},
+    {"item", item, METH_NOARGS,
+     "item($self, /)\n--\n\nThe one element as a Python number. ValueError for another count."},
+};
+
+const PyType_Slot number_slots[] = {
+    {Py_nb_bool, slot(truth_of)},
+    {Py_nb_float, slot(float_of)},
+    {Py_nb_int, slot(int_of)},
+    {Py_nb_index, slot(as_index)},
+};
+
+}  // namespace
+
+PyObject *tensor_item(PyObject *self)
+{
+    return one_number(self, "item");
+}
+
+void add_numbers(TensorParts &parts)
+{
+    parts.add(number_methods);
+    parts.add(number_slots);
 }
 
 }  // namespace yoke_python

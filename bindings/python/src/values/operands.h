@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/tensor.h"
 
 namespace yoke_python {
 

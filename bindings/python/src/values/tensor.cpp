@@ -1,16 +1,13 @@
 #include "bindings/python/src/values/tensor.h"
 
-#include "bindings/python/src/habits.h"
-#include "bindings/python/src/operators.h"
-#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/runtime/call.h"
+#include "bindings/python/src/runtime/parameters.h"
 
 #include "yoke/device.h"
 
 #include <structmember.h>
 
-#include <algorithm>
 #include <cstring>
-#include <iterator>
 
 namespace yoke_python {
 
@@ -97,51 +94,31 @@ const char kDoc[] =
     "A strided view of memory on one device. Made by yoke.tensor, yoke.zeros and the other creation\n"
     "functions. Every op whose first argument is a tensor is a method. Views share memory.";
 
-PyMethodDef all_methods[kOpCount + 64];
-
-// The hand-written methods, then every op.
-PyMethodDef *collect_methods()
-{
-    int count = 0;
-    for (const PyMethodDef *list : {tensor_methods, habit_methods})
-        for (const PyMethodDef *method = list; method->ml_name; method++)
-            all_methods[count++] = *method;
-    op_methods(all_methods + count);
-    return all_methods;
-}
-
 }  // namespace
 
-bool init_tensor(PyObject *module)
+bool init_tensor(PyObject *module, const TensorParts &parts)
 {
-    const PyType_Slot own[] = {
+    // CPython refers to these tables for good. Each ends with an entry of zeros.
+    auto &methods = *new std::vector<PyMethodDef>(parts.methods);
+    auto &attributes = *new std::vector<PyGetSetDef>(parts.attributes);
+    methods.emplace_back();
+    attributes.emplace_back();
+    std::vector<PyType_Slot> slots = {
         {Py_tp_doc, const_cast<char *>(kDoc)},
         {Py_tp_dealloc, slot(deallocate)},
         {Py_tp_traverse, slot(traverse)},
         {Py_tp_new, slot(create)},
         {Py_tp_repr, slot(represent)},
         {Py_tp_hash, slot(hash)},
-        {Py_tp_iter, slot(tensor_iterate)},
-        {Py_tp_methods, collect_methods()},
-        {Py_tp_getset, tensor_attributes},
+        {Py_tp_methods, methods.data()},
+        {Py_tp_getset, attributes.data()},
         {Py_tp_members, members},
-        {Py_nb_bool, slot(tensor_truth)},
-        {Py_nb_float, slot(tensor_float)},
-        {Py_nb_int, slot(tensor_int)},
-        {Py_nb_index, slot(tensor_as_index)},
-        {Py_sq_length, slot(tensor_length)},
-        {Py_sq_item, slot(tensor_get)},
-        {Py_mp_length, slot(tensor_length)},
-        {Py_mp_subscript, slot(tensor_subscript)},
-        {Py_mp_ass_subscript, slot(tensor_assign)},
-        {Py_bf_getbuffer, slot(tensor_get_buffer)},
-        {Py_bf_releasebuffer, slot(tensor_release_buffer)},
     };
-    PyType_Slot slots[std::size(own) + kOperatorCount + 1] = {};  // ended by zeros
-    std::copy(std::begin(own), std::end(own), slots);
-    std::copy_n(operator_slots, kOperatorCount, slots + std::size(own));
+    slots.insert(slots.end(), parts.slots.begin(), parts.slots.end());
+    slots.emplace_back();
     PyType_Spec spec = {"yoke.Tensor", sizeof(TensorObject), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                        slots.data()};
     tensor_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
     if (!tensor_type) return false;
     Py_INCREF(tensor_type);
@@ -161,6 +138,14 @@ PyObject *wrap_tensor(yoke_tensor *handle)
     return &self->ob_base;
 }
 
+PyObject *raise_closed(const Place &place)
+{
+    return raise_error(
+        YOKE_E_CLOSED, place.call,
+        "argument '%s' is a tensor that was closed; make a new one, or close it later",
+        place.argument);
+}
+
 yoke_tensor *tensor_argument(PyObject *object, const Place &place)
 {
     sync_modes();
@@ -177,6 +162,23 @@ bool may_wait(yoke_tensor *tensor)
 {
     return yoke_tensor_nbytes(tensor) > kGilBytes ||
            std::strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0;
+}
+
+PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking)
+{
+    yoke_tensor *tensor = tensor_argument(self, {"to", "self"});
+    if (!tensor) return nullptr;
+    const Hold hold(tensor);
+    yoke_tensor *out = nullptr;
+    const yoke_status status = with_relief([&] {
+        const ReleaseGil release(device != nullptr || may_wait(tensor));
+        return yoke_tensor_to_v2(tensor, device, dtype, non_blocking, &out);
+    });
+    if (status == YOKE_OK && out == tensor) {
+        yoke_tensor_release(out);
+        return new_reference(self);
+    }
+    return status ? raise_last_error() : wrap_tensor(out);
 }
 
 }  // namespace yoke_python

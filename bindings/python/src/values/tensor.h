@@ -9,7 +9,7 @@
 
 #include "yoke/tensor.h"
 
-#include <atomic>
+#include <vector>
 
 namespace yoke_python {
 
@@ -21,8 +21,31 @@ struct TensorObject {
 
 extern PyTypeObject *tensor_type;
 
-// Makes the type and adds it to the module. The op table must have been read.
-bool init_tensor(PyObject *module);
+// The tables that the type is put together from, one or more of each file that has a part of the type.
+struct TensorParts {
+    std::vector<PyMethodDef> methods;
+    std::vector<PyGetSetDef> attributes;
+    std::vector<PyType_Slot> slots;
+
+    template <size_t kCount>
+    void add(const PyMethodDef (&table)[kCount])
+    {
+        methods.insert(methods.end(), table, table + kCount);
+    }
+    template <size_t kCount>
+    void add(const PyGetSetDef (&table)[kCount])
+    {
+        attributes.insert(attributes.end(), table, table + kCount);
+    }
+    template <size_t kCount>
+    void add(const PyType_Slot (&table)[kCount])
+    {
+        slots.insert(slots.end(), table, table + kCount);
+    }
+};
+
+// Makes the type and adds it to the module. False with a Python error set on failure.
+bool init_tensor(PyObject *module, const TensorParts &parts);
 
 // A Python object that owns `handle`, whose reference it takes, also on failure.
 PyObject *wrap_tensor(yoke_tensor *handle);
@@ -37,14 +60,8 @@ inline yoke_tensor *handle_of(PyObject *object)
     return reinterpret_cast<TensorObject *>(object)->handle;
 }
 
-// modes.h says what these are for.
-extern std::atomic<int> modes_count;  // Modes objects, and threads where one is in force
-void sync_modes_now();
-inline void sync_modes()
-{
-    if (modes_count.load(std::memory_order_relaxed)) [[unlikely]]
-        sync_modes_now();
-}
+// ClosedError for a tensor that was closed. Returns null.
+PyObject *raise_closed(const Place &place);
 
 // The handle of an argument; null with a TypeError or ClosedError set.
 yoke_tensor *tensor_argument(PyObject *object, const Place &place);
@@ -64,43 +81,10 @@ private:
 // Up to this many bytes a call is shorter than handing the GIL over and back is worth.
 constexpr int64_t kGilBytes = 64 * 1024;
 
-// Lets other Python threads run until the end of the scope, if `wanted`.
-class ReleaseGil {
-public:
-    explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
-    // While the interpreter ends, CPython takes a daemon thread away here, by unwinding its stack.
-    ~ReleaseGil() noexcept(false)
-    {
-        if (state_) PyEval_RestoreThread(state_);
-    }
-    ReleaseGil(const ReleaseGil &) = delete;
-    ReleaseGil &operator=(const ReleaseGil &) = delete;
-
-private:
-    PyThreadState *state_;
-};
-
 // Whether reading this tensor may take long: large, or on a device that runs on its own.
 bool may_wait(yoke_tensor *tensor);
 
 // self.to(device, dtype), for null or NONE what it has; where nothing changes, the very same object.
 PyObject *move_tensor(PyObject *self, yoke_device *device, yoke_dtype dtype, bool non_blocking);
-
-// The pieces that the type is put together from.
-extern PyMethodDef tensor_methods[];        // methods.cpp, ends with a null entry
-extern PyGetSetDef tensor_attributes[];     // attributes.cpp
-PyObject *tensor_to_list(PyObject *self);   // numbers.cpp: nested lists of numbers
-PyObject *tensor_item(PyObject *self);      // numbers.cpp: one number
-int tensor_truth(PyObject *self);           // numbers.cpp
-PyObject *tensor_float(PyObject *self);     // numbers.cpp
-PyObject *tensor_int(PyObject *self);       // numbers.cpp
-PyObject *tensor_as_index(PyObject *self);  // numbers.cpp
-Py_ssize_t tensor_length(PyObject *self);   // index.cpp
-PyObject *tensor_iterate(PyObject *self);   // index.cpp
-PyObject *tensor_get(PyObject *self, Py_ssize_t position);
-PyObject *tensor_subscript(PyObject *self, PyObject *key);
-int tensor_assign(PyObject *self, PyObject *key, PyObject *value);
-int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags);  // buffer.cpp
-void tensor_release_buffer(PyObject *self, Py_buffer *view);
 
 }  // namespace yoke_python

@@ -1,6 +1,6 @@
 #include "bindings/python/src/values/tree.h"
 
-#include "bindings/python/src/values/tensor.h"
+#include "bindings/python/src/values/need.h"
 
 #include <algorithm>
 #include <string>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "bindings/python/src/runtime/bind.h"
-#include "bindings/python/src/runtime/relief.h"
 
 #include "yoke/state.h"
 
@@ -20,11 +19,6 @@ using StateRef = std::unique_ptr<yoke_state, ReleaseState>;
 StateRef state_of(py::handle value, const char *call, const char *argument);
 // The value of a tree; a tensor that stands in two places is one object.
 py::object value_of(yoke_state *state);
-
-// A Work of Python, which owns the reference from now on; and the other way, borrowed. Raises TypeError for what is
-// none.
-py::object object_of(yoke_work *work);
-yoke_work *work_in(py::handle work, const char *call, const char *argument);
 
 // An object's state_dict() and load_state_dict(), by the functions of its kind.
 template <class Handle>

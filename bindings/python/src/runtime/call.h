@@ -1,0 +1,65 @@
+// call.h: what stands around a call into the library: the modes of the running context come into force before it, other
+// threads of Python run during it, and Python code may free memory amid it.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "yoke/types.h"
+
+#include <atomic>
+#include <utility>
+
+namespace yoke_python {
+
+// Modes objects, and threads where one is in force; values/modes.h says what these are for.
+extern std::atomic<int> modes_count;
+void sync_modes_now();
+// Puts the modes of the running context in force in this thread.
+inline void sync_modes()
+{
+    if (modes_count.load(std::memory_order_relaxed)) [[unlikely]]
+        sync_modes_now();
+}
+
+// Lets other Python threads run until the end of the scope, if `wanted`.
+class ReleaseGil {
+public:
+    explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
+    // While the interpreter ends, CPython takes a daemon thread away here, by unwinding its stack.
+    ~ReleaseGil() noexcept(false)
+    {
+        if (state_) PyEval_RestoreThread(state_);
+    }
+    ReleaseGil(const ReleaseGil &) = delete;
+    ReleaseGil &operator=(const ReleaseGil &) = delete;
+
+private:
+    PyThreadState *state_;
+};
+
+// Marks the calls of this thread in its scope as calls that hold their arguments. Only amid such calls does Python code
+// run when a device has no memory left (runtime/relief.h): Python code may close any tensor.
+class Relieved {
+public:
+    Relieved() { ++calls_; }
+    ~Relieved() { --calls_; }
+    Relieved(const Relieved &) = delete;
+    Relieved &operator=(const Relieved &) = delete;
+
+    // Returns how many marks stand in this thread, and puts another number in their place.
+    static int exchange(int calls) { return std::exchange(calls_, calls); }
+    static bool is_marked() { return calls_ != 0; }
+
+private:
+    static inline constinit thread_local int calls_ = 0;
+};
+
+template <class Call>
+yoke_status with_relief(Call call)
+{
+    const Relieved relieved;
+    return call();
+}
+
+}  // namespace yoke_python

@@ -1,0 +1,17 @@
+// dtype.h: the Python objects yoke.float32 and its like: one object for each dtype, compared by identity.
+#pragma once
+
+#include "bindings/python/src/runtime/error.h"
+
+namespace yoke_python {
+
+// Makes the objects and adds them to the module. False with a Python error set on failure.
+bool init_dtypes(PyObject *module);
+
+// Returns the object of a dtype: a new reference, or null with a Python error set.
+PyObject *dtype_object(yoke_dtype dtype);
+
+// Returns false, with no error set, where the object is no dtype.
+bool dtype_number(PyObject *object, yoke_dtype *out);
+
+}  // namespace yoke_python

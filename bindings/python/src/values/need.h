@@ -1,0 +1,85 @@
+// need.h: arguments of functions that pybind11 calls. Each function returns the value, or throws Python's error that
+// names the call and the argument.
+#pragma once
+
+#include "bindings/python/src/runtime/bind.h"
+#include "bindings/python/src/values/convert.h"
+#include "bindings/python/src/values/tensor.h"
+
+#include <vector>
+
+namespace yoke_python {
+
+inline yoke_tensor *need_tensor(py::handle value, const char *call, const char *argument)
+{
+    yoke_tensor *tensor = tensor_argument(value.ptr(), {call, argument});
+    require(tensor != nullptr);
+    return tensor;
+}
+
+inline yoke_device *need_device(py::handle value, const char *call)
+{
+    yoke_device *device = nullptr;
+    require(to_device_or_current(value.ptr(), {call, "device"}, &device));
+    return device;
+}
+
+inline int64_t need_int(py::handle value, const char *call, const char *argument)
+{
+    int64_t number = 0;
+    require(to_int64(value.ptr(), {call, argument}, &number));
+    return number;
+}
+
+inline double need_float(py::handle value, const char *call, const char *argument)
+{
+    double number = 0;
+    require(to_double(value.ptr(), {call, argument}, &number));
+    return number;
+}
+
+inline bool need_bool(py::handle value, const char *call, const char *argument)
+{
+    int32_t truth = 0;
+    require(to_bool(value.ptr(), {call, argument}, &truth));
+    return truth != 0;
+}
+
+// Text, or null for None.
+inline const char *need_text(py::handle value, const char *call, const char *argument)
+{
+    const char *text = nullptr;
+    if (!value.is_none()) require(to_text(value.ptr(), {call, argument}, &text));
+    return text;
+}
+
+// A kind of devices. Raises TypeError for anything that is no text.
+inline const char *need_kind(const py::object &kind, const char *call)
+{
+    const char *text = need_text(kind, call, "kind");
+    if (!text) require(raise_type({call, "kind"}, "a kind such as \"cuda\"", Py_None) != nullptr);
+    return text;
+}
+
+// The path of a str, bytes or os.PathLike, as bytes of the file system. ValueError for one with a NUL.
+py::bytes need_path(py::handle value, const char *call, const char *argument);
+
+// A sequence of tensors, held for as long as this lives.
+class TensorSequence {
+public:
+    TensorSequence(py::handle value, const char *call, const char *argument);
+    ~TensorSequence();
+    TensorSequence(const TensorSequence &) = delete;
+    TensorSequence &operator=(const TensorSequence &) = delete;
+
+    yoke_tensor *const *data() const { return tensors_.data(); }
+    int64_t size() const { return static_cast<int64_t>(tensors_.size()); }
+
+private:
+    std::vector<yoke_tensor *> tensors_;
+};
+
+// Of handles whose references it takes, also where it throws; None of NULL.
+py::list wrap_all(const std::vector<yoke_tensor *> &tensors);
+
+}  // namespace yoke_python

@@ -1,0 +1,31 @@
+#include "bindings/python/src/values/stream.h"
+
+namespace yoke_python {
+
+// Returns the handle of an object of the class T, which `kind` describes.
+template <class T>
+static auto handle_argument(PyObject *object, const Place &place, const char *kind)
+    -> decltype(T::handle)
+{
+    const T *found = object_in<T>(object);
+    if (!found) {
+        raise_type(place, kind, object);
+        return nullptr;
+    }
+    if (!found->handle)
+        raise_error(YOKE_E_CLOSED, place.call, "argument '%s' is %s that is closed", place.argument,
+                    kind);
+    return found->handle;
+}
+
+yoke_stream *stream_argument(PyObject *object, const Place &place)
+{
+    return handle_argument<Stream>(object, place, "a Stream");
+}
+
+yoke_event *event_argument(PyObject *object, const Place &place)
+{
+    return handle_argument<Event>(object, place, "an Event");
+}
+
+}  // namespace yoke_python
