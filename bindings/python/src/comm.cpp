@@ -1,8 +1,8 @@
 // comm.cpp: groups of ranks; yoke/comm.py gives them their face.
 #include "bindings/python/src/leaves.h"
-#include "bindings/python/src/parallel.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/script.h"
+#include "bindings/python/src/values/group.h"
 #include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/work.h"
 
@@ -12,12 +12,8 @@
 #include <vector>
 
 namespace yoke_python {
-namespace {
 
-yoke_tensor *tensor_or_none(const py::object &value, const char *call, const char *argument)
-{
-    return value.is_none() ? nullptr : need_tensor(value, call, argument);
-}
+namespace {
 
 int32_t need_rank(const py::object &value, const char *call, const char *argument)
 {
@@ -47,184 +43,134 @@ yoke_status released(Call &&call)
     return call();
 }
 
-class Group : public Bound {
-public:
-    explicit Group(yoke_group *handle) : handle_(handle) {}
-    ~Group()
-    {
-        const ReleaseGil release;  // it waits for what was begun
-        yoke_group_release(handle_);
-    }
-    Group(const Group &) = delete;
-    Group &operator=(const Group &) = delete;
+// ---- Collectives -------------------------------------------------------------------------------------------------
 
-    int32_t rank() const { return yoke_group_rank(handle_); }
-    int32_t size() const { return yoke_group_size(handle_); }
-    int32_t local_rank() const { return yoke_group_local_rank(handle_); }
-    py::object describe() const { return text_of(yoke_group_describe(handle_)); }
-
-    // The work of a call, whose wait hears Ctrl-C.
-    template <class Call>
-    py::object begin(Call &&call) const
-    {
-        yoke_work *work = nullptr;
-        yoke_status status = YOKE_OK;
-        const ScriptLine line;
-        {
-            const ReleaseGil release;
-            status = call(&work);
-        }
-        check(status);
-        return object_of(work);
-    }
-
-    py::object all_reduce(const py::object &t, int32_t op) const
-    {
-        yoke_tensor *tensor = need_tensor(t, "all_reduce", "t");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_all_reduce(handle_, tensor, op, work); });
-    }
-    py::object reduce(const py::object &t, const py::object &root, int32_t op) const
-    {
-        yoke_tensor *tensor = need_tensor(t, "reduce", "t");
-        const int32_t rank = need_rank(root, "reduce", "root");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_reduce(handle_, tensor, rank, op, work); });
-    }
-    py::object broadcast(const py::object &t, const py::object &root) const
-    {
-        yoke_tensor *tensor = need_tensor(t, "broadcast", "t");
-        const int32_t rank = need_rank(root, "broadcast", "root");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_broadcast(handle_, tensor, rank, work); });
-    }
-    py::object all_gather(const py::object &out, const py::object &t) const
-    {
-        yoke_tensor *to = need_tensor(out, "all_gather", "out");
-        yoke_tensor *from = need_tensor(t, "all_gather", "t");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_all_gather(handle_, to, from, work); });
-    }
-    py::object gather(const py::object &out, const py::object &t, const py::object &root) const
-    {
-        yoke_tensor *to = tensor_or_none(out, "gather", "out");
-        yoke_tensor *from = need_tensor(t, "gather", "t");
-        const int32_t rank = need_rank(root, "gather", "root");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_gather(handle_, to, from, rank, work); });
-    }
-    py::object scatter(const py::object &out, const py::object &t, const py::object &root) const
-    {
-        yoke_tensor *to = need_tensor(out, "scatter", "out");
-        yoke_tensor *from = tensor_or_none(t, "scatter", "t");
-        const int32_t rank = need_rank(root, "scatter", "root");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_scatter(handle_, to, from, rank, work); });
-    }
-    py::object reduce_scatter(const py::object &out, const py::object &t, int32_t op) const
-    {
-        yoke_tensor *to = need_tensor(out, "reduce_scatter", "out");
-        yoke_tensor *from = need_tensor(t, "reduce_scatter", "t");
-        return begin([&](yoke_work **work) {
-            return yoke_group_reduce_scatter(handle_, to, from, op, work);
-        });
-    }
-    py::object all_to_all(const py::object &out, const py::object &t) const
-    {
-        yoke_tensor *to = need_tensor(out, "all_to_all", "out");
-        yoke_tensor *from = need_tensor(t, "all_to_all", "t");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_all_to_all(handle_, to, from, work); });
-    }
-    py::object send(const py::object &t, const py::object &dst) const
-    {
-        yoke_tensor *tensor = need_tensor(t, "send", "t");
-        const int32_t rank = need_rank(dst, "send", "dst");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_send(handle_, tensor, rank, work); });
-    }
-    py::object recv(const py::object &t, const py::object &src) const
-    {
-        yoke_tensor *tensor = need_tensor(t, "recv", "t");
-        const int32_t rank = need_rank(src, "recv", "src");
-        return begin(
-            [&](yoke_work **work) { return yoke_group_recv(handle_, tensor, rank, work); });
-    }
-    py::object barrier() const
-    {
-        return begin([&](yoke_work **work) { return yoke_group_barrier(handle_, work); });
-    }
-
-    void monitored_barrier(const py::object &timeout) const;
-    py::object split(const py::object &color, const py::object &key) const;
-    py::object shrink(const py::object &timeout) const;
-    py::object empty(const py::object &shape, const py::object &dtype) const;
-    void abort(const py::object &reason) const
-    {
-        const char *text = need_text(reason, "abort", "reason");
-        check(released([&] { return yoke_group_abort(handle_, text); }));
-    }
-    void note_refused(const py::object &call, const py::object &why) const
-    {
-        const char *named = need_text(call, "note_refused", "call");
-        const char *text = need_text(why, "note_refused", "why");
-        check(released([&] { return yoke_group_note_refused(handle_, named, text); }));
-    }
-    void dump(const py::object &path) const;
-    void join_begin() const { check(yoke_group_join_begin(handle_)); }
-    py::object join_end(const py::object &mine) const { return end_join(handle_, mine); }
-    py::object regroup(const py::object &reducer, const py::object &mine) const
-    {
-        return regroup_reducer(handle_, reducer, mine);
-    }
-    void regroup_sampler(const py::object &sampler) const
-    {
-        yoke_python::regroup_sampler(handle_, sampler);
-    }
-    py::object reducer(const py::object &params, const py::object &names, const py::object &buffers,
-                       const py::object &buffer_names, const py::object &bucket_mb,
-                       const py::object &compression, const py::object &hook) const
-    {
-        return make_reducer(handle_,
-                            {params, names, buffers, buffer_names, bucket_mb, compression, hook});
-    }
-
-private:
-    yoke_group *handle_;
+struct Collective {
+    yoke_group *group;
+    yoke_tensor *t, *out;
+    int32_t peer, reduction;
 };
+
+enum class Takes { kNothing, kTensor, kTensorOrNone };
+
+// A kind of collective: the arguments that it takes, and the call that begins it.
+struct CollectiveKind {
+    const char *name;
+    Takes out, t;
+    const char *peer;  // the argument that is a rank, or null
+    yoke_status (*begin)(const Collective &, yoke_work **);
+};
+
+const CollectiveKind kCollectives[] = {
+    {"all_reduce", Takes::kNothing, Takes::kTensor, nullptr,
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_all_reduce(c.group, c.t, c.reduction, work);
+     }},
+    {"reduce", Takes::kNothing, Takes::kTensor, "root",
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_reduce(c.group, c.t, c.peer, c.reduction, work);
+     }},
+    {"broadcast", Takes::kNothing, Takes::kTensor, "root",
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_broadcast(c.group, c.t, c.peer, work);
+     }},
+    {"all_gather", Takes::kTensor, Takes::kTensor, nullptr,
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_all_gather(c.group, c.out, c.t, work);
+     }},
+    {"gather", Takes::kTensorOrNone, Takes::kTensor, "root",
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_gather(c.group, c.out, c.t, c.peer, work);
+     }},
+    {"scatter", Takes::kTensor, Takes::kTensorOrNone, "root",
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_scatter(c.group, c.out, c.t, c.peer, work);
+     }},
+    {"reduce_scatter", Takes::kTensor, Takes::kTensor, nullptr,
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_reduce_scatter(c.group, c.out, c.t, c.reduction, work);
+     }},
+    {"all_to_all", Takes::kTensor, Takes::kTensor, nullptr,
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_all_to_all(c.group, c.out, c.t, work);
+     }},
+    {"send", Takes::kNothing, Takes::kTensor, "dst",
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_send(c.group, c.t, c.peer, work);
+     }},
+    {"recv", Takes::kNothing, Takes::kTensor, "src",
+     [](const Collective &c, yoke_work **work) {
+         return yoke_group_recv(c.group, c.t, c.peer, work);
+     }},
+    {"barrier", Takes::kNothing, Takes::kNothing, nullptr,
+     [](const Collective &c, yoke_work **work) { return yoke_group_barrier(c.group, work); }},
+};
+
+const CollectiveKind &kind_of(const char *name)
+{
+    for (const CollectiveKind &kind : kCollectives)
+        if (strcmp(kind.name, name) == 0) return kind;
+    throw py::key_error(name);  // yoke/comm.py gives none such
+}
+
+yoke_tensor *tensor_for(Takes takes, const py::object &value, const char *call,
+                        const char *argument)
+{
+    if (takes == Takes::kNothing || (takes == Takes::kTensorOrNone && value.is_none()))
+        return nullptr;
+    return need_tensor(value, call, argument);
+}
+
+// Begins a collective by its name, which yoke/comm.py gives; `reduction` is one of YOKE_REDUCE_SUM and its like.
+// Returns the work.
+py::object run(const Group &group, const char *name, const py::object &t, const py::object &out,
+               const py::object &peer, int32_t reduction)
+{
+    const CollectiveKind &kind = kind_of(name);
+    Collective given{group.handle(), nullptr, nullptr, 0, reduction};
+    given.out = tensor_for(kind.out, out, name, "out");
+    given.t = tensor_for(kind.t, t, name, "t");
+    if (kind.peer) given.peer = need_rank(peer, name, kind.peer);
+    yoke_work *work = nullptr;
+    const ScriptLine line;
+    check(released([&] { return kind.begin(given, &work); }));
+    return object_of(work);
+}
+
+// ---- Other calls of a group --------------------------------------------------------------------------------------
 
 py::object made(yoke_group *group)
 {
     return py::cast(new Group(group), py::return_value_policy::take_ownership);
 }
 
-void Group::monitored_barrier(const py::object &timeout) const
+void monitored_barrier(const Group &group, const py::object &timeout)
 {
     const double seconds = need_float(timeout, "monitored_barrier", "timeout");
     const ScriptLine line;
-    wait_in([&] { return yoke_group_monitored_barrier(handle_, seconds); });
+    wait_in([&] { return yoke_group_monitored_barrier(group.handle(), seconds); });
 }
 
-py::object Group::split(const py::object &color, const py::object &key) const
+py::object split(const Group &group, const py::object &color, const py::object &key)
 {
     const int32_t mine = need_rank(color, "split", "color");
     const int64_t place = need_int(key, "split", "key");
     yoke_group *part = nullptr;
     const ScriptLine line;
-    wait_in([&] { return yoke_group_split(handle_, mine, place, &part); });
+    wait_in([&] { return yoke_group_split(group.handle(), mine, place, &part); });
     return part ? made(part) : py::none();
 }
 
-py::object Group::shrink(const py::object &timeout) const
+py::object shrink(const Group &group, const py::object &timeout)
 {
     const double seconds = need_seconds(timeout, "shrink", "timeout");
     yoke_group *smaller = nullptr;
     const ScriptLine line;
-    wait_in([&] { return yoke_group_shrink(handle_, seconds, &smaller); });
+    wait_in([&] { return yoke_group_shrink(group.handle(), seconds, &smaller); });
     return made(smaller);
 }
 
-py::object Group::empty(const py::object &shape, const py::object &dtype) const
+py::object empty(const Group &group, const py::object &shape, const py::object &dtype)
 {
     std::vector<int64_t> sizes;
     require(to_ints(shape.ptr(), {"empty", "shape"}, &sizes));
@@ -233,22 +179,33 @@ py::object Group::empty(const py::object &shape, const py::object &dtype) const
     yoke_tensor *tensor = nullptr;
     const ScriptLine line;
     wait_in([&] {
-        return yoke_group_empty(handle_, sizes.data(), static_cast<int64_t>(sizes.size()),
+        return yoke_group_empty(group.handle(), sizes.data(), static_cast<int64_t>(sizes.size()),
                                 wanted ? wanted : YOKE_F32, &tensor);
     });
     return taken(wrap_tensor(tensor));
 }
 
-void Group::dump(const py::object &path) const
+void abort_group(const Group &group, const py::object &reason)
+{
+    const char *text = need_text(reason, "abort", "reason");
+    check(released([&] { return yoke_group_abort(group.handle(), text); }));
+}
+
+void note_refused(const Group &group, const py::object &call, const py::object &why)
+{
+    const char *named = need_text(call, "note_refused", "call");
+    const char *text = need_text(why, "note_refused", "why");
+    check(released([&] { return yoke_group_note_refused(group.handle(), named, text); }));
+}
+
+void dump(const Group &group, const py::object &path)
 {
     const py::bytes file = need_path(path, "dump", "path");
-    yoke_status status = YOKE_OK;
-    {
-        const ReleaseGil release;
-        status = yoke_group_dump(handle_, PyBytes_AS_STRING(file.ptr()));
-    }
-    check(status);
+    const char *text = PyBytes_AS_STRING(file.ptr());
+    check(released([&] { return yoke_group_dump(group.handle(), text); }));
 }
+
+// ---- The beginning -----------------------------------------------------------------------------------------------
 
 // The host's store of one init: a HostStore of yoke/_host_store.py, whose calls give how they ended and a text, the
 // value or what is wrong.
@@ -349,35 +306,20 @@ py::list init_threads(const py::object &size, const py::object &timeout)
 void bind_comm(py::module_ &module)
 {
     bound_class<Group>(module, "_Group")
-        .def("rank", &Group::rank)
-        .def("size", &Group::size)
-        .def("local_rank", &Group::local_rank)
-        .def("describe", &Group::describe)
-        .def("all_reduce", &Group::all_reduce, py::arg("t"), py::arg("op"))
-        .def("reduce", &Group::reduce, py::arg("t"), py::arg("root"), py::arg("op"))
-        .def("broadcast", &Group::broadcast, py::arg("t"), py::arg("root"))
-        .def("all_gather", &Group::all_gather, py::arg("out"), py::arg("t"))
-        .def("gather", &Group::gather, py::arg("out"), py::arg("t"), py::arg("root"))
-        .def("scatter", &Group::scatter, py::arg("out"), py::arg("t"), py::arg("root"))
-        .def("reduce_scatter", &Group::reduce_scatter, py::arg("out"), py::arg("t"), py::arg("op"))
-        .def("all_to_all", &Group::all_to_all, py::arg("out"), py::arg("t"))
-        .def("send", &Group::send, py::arg("t"), py::arg("dst"))
-        .def("recv", &Group::recv, py::arg("t"), py::arg("src"))
-        .def("barrier", &Group::barrier)
-        .def("monitored_barrier", &Group::monitored_barrier, py::arg("timeout"))
-        .def("split", &Group::split, py::arg("color"), py::arg("key"))
-        .def("shrink", &Group::shrink, py::arg("timeout"))
-        .def("empty", &Group::empty, py::arg("shape"), py::arg("dtype"))
-        .def("abort", &Group::abort, py::arg("reason"))
-        .def("note_refused", &Group::note_refused, py::arg("call"), py::arg("why"))
-        .def("dump", &Group::dump, py::arg("path"))
-        .def("join_begin", &Group::join_begin)
-        .def("join_end", &Group::join_end, py::arg("mine"))
-        .def("regroup", &Group::regroup, py::arg("reducer"), py::arg("mine"))
-        .def("regroup_sampler", &Group::regroup_sampler, py::arg("sampler"))
-        .def("reducer", &Group::reducer, py::arg("params"), py::arg("names"), py::arg("buffers"),
-             py::arg("buffer_names"), py::arg("bucket_mb"), py::arg("compression"),
-             py::arg("hook"));
+        .def("rank", [](const Group &group) { return yoke_group_rank(group.handle()); })
+        .def("size", [](const Group &group) { return yoke_group_size(group.handle()); })
+        .def("local_rank", [](const Group &group) { return yoke_group_local_rank(group.handle()); })
+        .def("describe",
+             [](const Group &group) { return text_of(yoke_group_describe(group.handle())); })
+        .def("run", run, py::arg("name"), py::arg("t"), py::arg("out"), py::arg("peer"),
+             py::arg("reduction"))
+        .def("monitored_barrier", monitored_barrier, py::arg("timeout"))
+        .def("split", split, py::arg("color"), py::arg("key"))
+        .def("shrink", shrink, py::arg("timeout"))
+        .def("empty", empty, py::arg("shape"), py::arg("dtype"))
+        .def("abort", abort_group, py::arg("reason"))
+        .def("note_refused", note_refused, py::arg("call"), py::arg("why"))
+        .def("dump", dump, py::arg("path"));
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
                py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"),
                py::arg("store"));

@@ -1,8 +1,9 @@
-#include "bindings/python/src/parallel.h"
-
+// parallel.cpp: reducers of gradients and samplers, of yoke/parallel.h; yoke/_parallel.py and yoke/data.py give them
+// their face.
 #include "bindings/python/src/leaves.h"
 #include "bindings/python/src/runtime/interrupt.h"
 #include "bindings/python/src/runtime/script.h"
+#include "bindings/python/src/values/group.h"
 #include "bindings/python/src/values/need.h"
 #include "bindings/python/src/values/tree.h"
 #include "bindings/python/src/values/work.h"
@@ -182,9 +183,14 @@ private:
     yoke_sampler *handle_ = nullptr;
 };
 
-}  // namespace
+// ---- Both, of a group ---------------------------------------------------------------------------------------------
 
-py::object make_reducer(yoke_group *group, const ReducerArguments &given)
+// What DistributedDataParallel hands on, checked by it but for the tensors.
+struct ReducerArguments {
+    py::object params, names, buffers, buffer_names, bucket_mb, compression, hook;
+};
+
+py::object make_reducer(const Group &group, const ReducerArguments &given)
 {
     constexpr const char *call = "DistributedDataParallel";
     const TensorSequence params(given.params, call, "module");
@@ -213,16 +219,16 @@ py::object make_reducer(yoke_group *group, const ReducerArguments &given)
     }
     yoke_reducer *reducer = nullptr;
     wait_in([&] {
-        return yoke_reducer_create(group, params.data(), pointers_to(names).data(), params.size(),
-                                   buffers.data(), pointers_to(of_buffers).data(), buffers.size(),
-                                   &options, &reducer);
+        return yoke_reducer_create(group.handle(), params.data(), pointers_to(names).data(),
+                                   params.size(), buffers.data(), pointers_to(of_buffers).data(),
+                                   buffers.size(), &options, &reducer);
     });
     return py::cast(new Reducer(reducer), py::return_value_policy::take_ownership);
 }
 
-// Calls what gives the state of another rank for this one's.
+// Calls what gives the state of another rank for the state of this rank, which is None or what the others may get.
 template <class Call>
-static py::object exchanged(const py::object &mine, const char *name, const Call &call)
+py::object exchanged(const py::object &mine, const char *name, const Call &call)
 {
     const StateRef given(mine.is_none() ? nullptr : state_of(mine, name, "objects"));
     yoke_state *told = nullptr;
@@ -232,41 +238,66 @@ static py::object exchanged(const py::object &mine, const char *name, const Call
     return held ? value_of(held.get()) : py::none();
 }
 
-py::object end_join(yoke_group *group, const py::object &mine)
+py::object join_end(const Group &group, const py::object &mine)
 {
     return exchanged(mine, "join", [&](yoke_state *given, yoke_state **told) {
-        return yoke_group_join_end(group, given, told);
+        return yoke_group_join_end(group.handle(), given, told);
     });
 }
 
-py::object regroup_reducer(yoke_group *group, const py::object &reducer, const py::object &mine)
+py::object regroup(const Group &group, const py::object &reducer, const py::object &mine)
 {
     yoke_reducer *handle = py::cast<const Reducer &>(reducer).handle();
     yoke_status status = YOKE_OK;
     try {
         return exchanged(mine, "regroup", [&](yoke_state *given, yoke_state **told) {
-            return status = yoke_reducer_regroup(handle, group, given, told);
+            return status = yoke_reducer_regroup(handle, group.handle(), given, told);
         });
     } catch (const std::exception
                  &error) {  // what it raises itself ends the group, unless all raise it alike
         const std::string why = error.what();
         if (status == YOKE_OK) {
             const ReleaseGil released;
-            (void)yoke_group_abort(group, why.c_str());
+            (void)yoke_group_abort(group.handle(), why.c_str());
         }
         throw;
     }
 }
 
-void regroup_sampler(yoke_group *group, const py::object &sampler)
+void regroup_sampler(const Group &group, const py::object &sampler)
 {
     yoke_sampler *handle = py::cast<const Sampler &>(sampler).handle();
     const ScriptLine line;
-    wait_in([&] { return yoke_sampler_regroup(handle, group); });
+    wait_in([&] { return yoke_sampler_regroup(handle, group.handle()); });
 }
+
+// Adds a method to the class of groups, which comm.cpp binds.
+template <class Function, class... Extra>
+void def_on_group(py::module_ &module, const char *name, Function function, const Extra &...extra)
+{
+    py::object type = module.attr("_Group");
+    type.attr(name) = py::cpp_function(function, py::name(name), py::is_method(type), extra...);
+}
+
+}  // namespace
 
 void bind_parallel(py::module_ &module)
 {
+    def_on_group(
+        module, "reducer",
+        [](const Group &group, const py::object &params, const py::object &names,
+           const py::object &buffers, const py::object &buffer_names, const py::object &bucket_mb,
+           const py::object &compression, const py::object &hook) {
+            return make_reducer(
+                group, {params, names, buffers, buffer_names, bucket_mb, compression, hook});
+        },
+        py::arg("params"), py::arg("names"), py::arg("buffers"), py::arg("buffer_names"),
+        py::arg("bucket_mb"), py::arg("compression"), py::arg("hook"));
+    def_on_group(module, "join_begin",
+                 [](const Group &group) { check(yoke_group_join_begin(group.handle())); });
+    def_on_group(module, "join_end", join_end, py::arg("mine"));
+    def_on_group(module, "regroup", regroup, py::arg("reducer"), py::arg("mine"));
+    def_on_group(module, "regroup_sampler", regroup_sampler, py::arg("sampler"));
     bound_class<Reducer>(module, "_Reducer")
         .def_property("sync", &Reducer::sync, &Reducer::set_sync)
         .def("set_weight", &Reducer::set_weight, py::arg("n"))

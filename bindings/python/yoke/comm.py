@@ -55,13 +55,11 @@ _scopes = _Scopes()
 _NO_OP: Any = object()
 
 
-def _run(core: Any, call: str, async_op: bool, *arguments: object, op: str = _NO_OP) -> Work | None:
+def _run(core: Any, call: str, async_op: bool, t: Any = None, out: Any = None, peer: Any = None, op: str = _NO_OP) -> Work | None:
     try:
         if not isinstance(async_op, bool):
             raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it is True or False")
-        if op is not _NO_OP:
-            arguments += (_reduction(op, call),)
-        work: Work = getattr(core, call)(*arguments)
+        work: Work = core.run(call, t, out, peer, 0 if op is _NO_OP else _reduction(op, call))
     except Exception as error:
         core.note_refused(call, text_of(error))
         raise
@@ -126,39 +124,39 @@ class Group:
 
     def reduce(self, t: Tensor, root: int, op: str = "sum", async_op: bool = False) -> Work | None:
         """`t` of all ranks, reduced, is in `t` of rank `root`."""
-        return _run(self._core, "reduce", async_op, t, root, op=op)
+        return _run(self._core, "reduce", async_op, t, peer=root, op=op)
 
     def broadcast(self, t: Tensor, root: int, async_op: bool = False) -> Work | None:
         """`t` of rank `root` is in `t` of each."""
-        return _run(self._core, "broadcast", async_op, t, root)
+        return _run(self._core, "broadcast", async_op, t, peer=root)
 
     def all_gather(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
         """`out` has `t` of all ranks in their order, and so `size` times its elements."""
-        return _run(self._core, "all_gather", async_op, out, t)
+        return _run(self._core, "all_gather", async_op, t, out)
 
     def gather(self, out: Tensor | None, t: Tensor, root: int, async_op: bool = False) -> Work | None:
         """`out` of rank `root` has `t` of all ranks; it is None on the others."""
-        return _run(self._core, "gather", async_op, out, t, root)
+        return _run(self._core, "gather", async_op, t, out, root)
 
     def scatter(self, out: Tensor, t: Tensor | None, root: int, async_op: bool = False) -> Work | None:
         """`out` is this rank's part of `t` of rank `root`; `t` is None on the others."""
-        return _run(self._core, "scatter", async_op, out, t, root)
+        return _run(self._core, "scatter", async_op, t, out, root)
 
     def reduce_scatter(self, out: Tensor, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
         """`out` is this rank's part of `t` of all ranks, reduced."""
-        return _run(self._core, "reduce_scatter", async_op, out, t, op=op)
+        return _run(self._core, "reduce_scatter", async_op, t, out, op=op)
 
     def all_to_all(self, out: Tensor, t: Tensor, async_op: bool = False) -> Work | None:
         """Part i of `out` is this rank's part of rank i's `t`."""
-        return _run(self._core, "all_to_all", async_op, out, t)
+        return _run(self._core, "all_to_all", async_op, t, out)
 
     def send(self, t: Tensor, dst: int, async_op: bool = False) -> Work | None:
         """Sends `t` to rank `dst`, which receives it."""
-        return _run(self._core, "send", async_op, t, dst)
+        return _run(self._core, "send", async_op, t, peer=dst)
 
     def recv(self, t: Tensor, src: int, async_op: bool = False) -> Work | None:
         """Receives into `t` what rank `src` sends."""
-        return _run(self._core, "recv", async_op, t, src)
+        return _run(self._core, "recv", async_op, t, peer=src)
 
     def barrier(self, async_op: bool = False) -> Work | None:
         """No rank goes on before all have called it."""
