@@ -23,7 +23,7 @@ STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "sele
            for floor in ("machine", "device", "select", "doctor")}
 FLOORS = ["base", "store", "launch", "rendezvous", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
           "comm", "hang", "parallel", "monitor"]
-LUA = "bindings/lua/src/"  # where the leaves stand, which know each other by no header
+LUA, PYTHON = "bindings/lua/src/", "bindings/python/src/"  # where the leaves stand, which know each other by no header
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
 
 # (whose, what it may include, whether it may name an engine). The first whose pattern matches the
@@ -42,6 +42,9 @@ RULES = [
     (r"bindings/lua/src/runtime/", ["{own}", PUBLIC], True),
     (r"bindings/lua/src/values/", ["{own}", LUA + "runtime/", PUBLIC], True),
     (LUA, [LUA + "runtime/", LUA + "values/", LUA + "leaves.h", LUA + "ops.inc", LUA + "dtypes.inc", "bindings/common/", PUBLIC], True),
+    (r"bindings/python/src/runtime/", ["{own}", PUBLIC], True),
+    (r"bindings/python/src/values/", ["{own}", PYTHON + "runtime/", PUBLIC], True),
+    (PYTHON, [PYTHON + "runtime/", PYTHON + "values/", PYTHON + "leaves.h", "bindings/common/", PUBLIC], True),
     (r"bindings/\w+/", ["{own}", "bindings/common/", PUBLIC], True),
     (r"tests/(core|cudnn|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
@@ -53,7 +56,7 @@ RULES = [
 
 
 # Where the include graph must have no circle, and where names and texts decide nothing.
-PARTS = re.compile(r"(core|kernels|capi|bindings/lua)/")
+PARTS = re.compile(r"(core|kernels|capi|bindings/(lua|python))/")
 NO_NAMES = re.compile(r"(core|kernels|capi)/")
 NO_COMPARISONS = re.compile(r"(core|kernels|capi|bindings)/")
 NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia|core/doctor/|kernels/cuda/"
