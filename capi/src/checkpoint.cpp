@@ -79,8 +79,7 @@ Ref<Scope> open_budget(const yoke_checkpoint_options &options, const char *call)
             YOKE_E_VALUE,
             "%s: argument 'offload' is %d, and 'policy' \"budget\", which counts on what stays on the device; leave one of them out",
             short_name(call), options.offload);
-    return Scope::open(Ref<MemoryBudget>::share(object_of(options.budget, call, "options.budget")),
-                       short_name(call));
+    return Scope::open(need_ref(options.budget, call, "options.budget"), short_name(call));
 }
 
 Ref<Policy> policy_of(const yoke_checkpoint_options &options, const char *call)
@@ -109,10 +108,7 @@ Ref<Scope> open(const yoke_checkpoint_options *given, const char *call)
 
 Scope &need_scope(yoke_checkpoint *handle, const char *call)
 {
-    if (!handle)
-        fail(YOKE_E_VALUE, "%s: argument 'scope' is NULL; give what yoke_checkpoint_begin made",
-             short_name(call));
-    return *object_of(handle, call, "scope");
+    return need(handle, call, "scope", "give what yoke_checkpoint_begin made");
 }
 
 }  // namespace
@@ -188,11 +184,8 @@ yoke_status yoke_memory_budget_report(yoke_memory_budget *budget,
 {
     constexpr const char *call = "yoke_memory_budget_report";
     return guard(call, [&] {
-        if (!budget)
-            fail(YOKE_E_VALUE,
-                 "%s: argument 'budget' is NULL; give what yoke_memory_budget_create made",
-                 short_name(call));
-        const BudgetReport report = object_of(budget, call, "budget")->report();
+        const BudgetReport report =
+            need(budget, call, "budget", "give what yoke_memory_budget_create made").report();
         yoke_memory_budget_figures ours{};
         ours.cuts = static_cast<int32_t>(report.cuts);
         ours.steps = report.steps;

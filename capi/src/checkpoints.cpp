@@ -35,7 +35,7 @@ yoke_status yoke_checkpoint_manager_save(yoke_checkpoint_manager *manager, int64
     constexpr const char *call = "yoke_checkpoint_manager_save";
     return guard(call, [&] {
         if (out) *out = nullptr;
-        const Ref<CheckpointManager> held = hold(manager, call, "manager");
+        const Ref<CheckpointManager> held = need_ref(manager, call, "manager");
         SaveOptions options;
         options.is_blocking = blocking != 0;
         if (metadata) options.metadata = &need(metadata, call, "metadata");
@@ -49,7 +49,7 @@ yoke_status yoke_checkpoint_manager_latest(yoke_checkpoint_manager *manager, int
     constexpr const char *call = "yoke_checkpoint_manager_latest";
     return guard(call, [&] {
         int64_t &place = need(step, call, "step");
-        place = hold(manager, call, "manager")->latest(short_name(call)).value_or(-1);
+        place = need_ref(manager, call, "manager")->latest(short_name(call)).value_or(-1);
     });
 }
 
@@ -59,7 +59,7 @@ yoke_status yoke_checkpoint_manager_steps(yoke_checkpoint_manager *manager, yoke
     return guard(call, [&] {
         yoke_state *&place = need_out(out, call);
         StateList list;
-        for (const int64_t step : hold(manager, call, "manager")->steps(short_name(call)))
+        for (const int64_t step : need_ref(manager, call, "manager")->steps(short_name(call)))
             list.items.push_back(State::make(step));
         place = hand_out<yoke_state>(State::make(std::move(list)));
     });
@@ -72,7 +72,7 @@ yoke_status yoke_checkpoint_manager_load(yoke_checkpoint_manager *manager, int64
     constexpr const char *call = "yoke_checkpoint_manager_load";
     return guard(call, [&] {
         yoke_state *&place = need_out(out, call);
-        const Ref<CheckpointManager> held = hold(manager, call, "manager");
+        const Ref<CheckpointManager> held = need_ref(manager, call, "manager");
         ManagerLoad options;
         if (step != -1) options.step = step;
         if (device) options.device = object_of(device, call, "device");

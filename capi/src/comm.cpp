@@ -18,11 +18,6 @@ using namespace yoke::capi;
 
 namespace {
 
-Tensor optional_tensor(yoke_tensor *handle, const char *call, const char *argument)
-{
-    return handle ? Tensor::share(object_of(handle, call, argument)) : Tensor();
-}
-
 // Runs a collective; every function below is one.
 template <typename Make>
 yoke_status collective(const char *call, yoke_group *group, yoke_work **work, const Make &make,
@@ -30,7 +25,7 @@ yoke_status collective(const char *call, yoke_group *group, yoke_work **work, co
 {
     return guard(call, [&] {
         if (work) *work = nullptr;
-        const Ref<Group> held = hold(group, call, "group");
+        const Ref<Group> held = need_ref(group, call, "group");
         Collective given = held->or_refuse(make, what);
         std::optional<Interruptible> waits;  // what it waits for goes on
         if (!work) waits.emplace(said_name(call));
@@ -44,7 +39,7 @@ yoke_status in_place(const char *call, int32_t op, yoke_group *group, yoke_tenso
                      int32_t reduction, int32_t root, yoke_work **work)
 {
     return collective(call, group, work, [&] {
-        const Tensor tensor = optional_tensor(t, call, "t");
+        const Tensor tensor = optional_ref(t, call, "t");
         return Collective{op, reduction, root, tensor, tensor};
     });
 }
@@ -53,8 +48,8 @@ yoke_status between(const char *call, int32_t op, yoke_group *group, yoke_tensor
                     yoke_tensor *t, int32_t reduction, int32_t root, yoke_work **work)
 {
     const auto make = [&] {
-        return Collective{op, reduction, root, optional_tensor(t, call, "t"),
-                          optional_tensor(out, call, "out")};
+        return Collective{op, reduction, root, optional_ref(t, call, "t"),
+                          optional_ref(out, call, "out")};
     };
     const bool is_message = op == YOKE_COMM_SEND || op == YOKE_COMM_RECV;
     return collective(call, group, work, make,
@@ -132,19 +127,20 @@ void yoke_group_release(yoke_group *group)
 int32_t yoke_group_rank(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_rank";
-    return guard_value(call, int32_t{-1}, [&] { return hold(group, call, "group")->rank(); });
+    return guard_value(call, int32_t{-1}, [&] { return need_ref(group, call, "group")->rank(); });
 }
 
 int32_t yoke_group_size(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_size";
-    return guard_value(call, int32_t{-1}, [&] { return hold(group, call, "group")->size(); });
+    return guard_value(call, int32_t{-1}, [&] { return need_ref(group, call, "group")->size(); });
 }
 
 int32_t yoke_group_local_rank(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_local_rank";
-    return guard_value(call, int32_t{-1}, [&] { return hold(group, call, "group")->local_rank(); });
+    return guard_value(call, int32_t{-1},
+                       [&] { return need_ref(group, call, "group")->local_rank(); });
 }
 
 const char *yoke_group_describe(yoke_group *group)
@@ -152,7 +148,7 @@ const char *yoke_group_describe(yoke_group *group)
     constexpr const char *call = "yoke_group_describe";
     return guard_value(call, "", [&] {
         thread_local std::string text;
-        text = hold(group, call, "group")->describe();
+        text = need_ref(group, call, "group")->describe();
         return text.c_str();
     });
 }
@@ -163,7 +159,7 @@ yoke_status yoke_group_split(yoke_group *group, int32_t color, int64_t key, yoke
     return guard(call, [&] {
         yoke_group *&place = need_out(out, call);
         const Interruptible waits(short_name(call));
-        Ref<Group> part = waits.finished(hold(group, call, "group")->split(color, key));
+        Ref<Group> part = waits.finished(need_ref(group, call, "group")->split(color, key));
         if (part.present()) place = hand_out<yoke_group>(std::move(part));
     });
 }
@@ -175,7 +171,7 @@ yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **ou
         yoke_group *&place = need_out(out, call);
         const Interruptible waits(short_name(call));
         place = hand_out<yoke_group>(
-            waits.finished(shrink_group(*hold(group, call, "group"), timeout)));
+            waits.finished(shrink_group(*need_ref(group, call, "group"), timeout)));
     });
 }
 
@@ -185,7 +181,7 @@ yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t nd
     constexpr const char *call = "yoke_group_empty";
     return guard(call, [&] {
         yoke_tensor *&place = need_out(out, call);
-        const Ref<Group> held = hold(group, call, "group");
+        const Ref<Group> held = need_ref(group, call, "group");
         const IntList sizes = held->or_refuse([&] {
             check_dtype(dtype, said_name(call));
             return need_shape(shape, ndim, call);
@@ -204,14 +200,14 @@ yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const c
                              : named == "monitored_barrier"     ? Refused::kBarrier
                              : named == "shrink"                ? Refused::kShrink
                                                                 : Refused::kCollective;
-        hold(group, self, "group")->note_refused(&need(why, self, "why"), what);
+        need_ref(group, self, "group")->note_refused(&need(why, self, "why"), what);
     });
 }
 
 yoke_status yoke_group_abort(yoke_group *group, const char *reason)
 {
     constexpr const char *call = "yoke_group_abort";
-    return guard(call, [&] { hold(group, call, "group")->abort(reason ? reason : ""); });
+    return guard(call, [&] { need_ref(group, call, "group")->abort(reason ? reason : ""); });
 }
 
 // ---- Collectives ------------------------------------------------------------------------------------------------
@@ -284,7 +280,7 @@ yoke_status yoke_group_monitored_barrier(yoke_group *group, double timeout)
     constexpr const char *call = "yoke_group_monitored_barrier";
     return guard(call, [&] {
         const Interruptible waits(said_name(call));
-        hold(group, call, "group")->monitored_barrier(timeout);
+        need_ref(group, call, "group")->monitored_barrier(timeout);
         waits.check();
     });
 }
@@ -314,7 +310,7 @@ yoke_status yoke_comm_coalesce_drop(void)
 yoke_status yoke_group_dump(yoke_group *group, const char *path)
 {
     constexpr const char *call = "yoke_group_dump";
-    return guard(call, [&] { hold(group, call, "group")->dump(&need(path, call, "path")); });
+    return guard(call, [&] { need_ref(group, call, "group")->dump(&need(path, call, "path")); });
 }
 
 yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state **out)

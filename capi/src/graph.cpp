@@ -10,10 +10,7 @@ namespace {
 
 InTurn<Graph> need_graph(yoke_graph *handle, const char *call)
 {
-    if (!handle)
-        fail(YOKE_E_VALUE, "%s: argument 'graph' is NULL; give what yoke_graph_create made",
-             short_name(call));
-    return {*object_of(handle, call, "graph"), call, "graph"};
+    return {need(handle, call, "graph", "give what yoke_graph_create made"), call, "graph"};
 }
 
 }  // namespace

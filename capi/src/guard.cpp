@@ -23,9 +23,14 @@ yoke_status keep_exception(const char *call) noexcept
     return YOKE_E_INTERNAL;
 }
 
+void fail_null(const char *call, const char *argument, const char *remedy)
+{
+    fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; %s", short_name(call), argument, remedy);
+}
+
 void fail_null(const char *call, const char *argument)
 {
-    fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; it must be given", short_name(call), argument);
+    fail_null(call, argument, "it must be given");
 }
 
 void check_list(const void *items, int64_t count, const char *call, const char *argument)

@@ -77,25 +77,37 @@ inline const char *said_name(const char *call)
     return name;
 }
 
+// Raise YOKE_E_VALUE with what to do about it, "give what began it"; without it, "it must be given".
+[[noreturn]] __attribute__((cold, noinline)) void fail_null(const char *call, const char *argument,
+                                                            const char *remedy);
 [[noreturn]] __attribute__((cold, noinline)) void fail_null(const char *call, const char *argument);
 
-// Returns what a pointer points to, or a handle's object. Raises YOKE_E_VALUE for NULL.
-template <class T>
-auto &need(T *pointer, const char *call, const char *argument)
+// Returns what a pointer points to, or a handle's object. Raises YOKE_E_VALUE for NULL, with a remedy where one is
+// given.
+template <class T, class... Remedy>
+auto &need(T *pointer, const char *call, const char *argument, Remedy... remedy)
 {
     if (!pointer) [[unlikely]]
-        fail_null(call, argument);
+        fail_null(call, argument, remedy...);
     if constexpr (kIsHandle<T>)
         return *object_of(pointer, call, argument);
     else
         return *pointer;
 }
 
-// Returns a handle's object with a reference, so that the object outlives the call. Raises YOKE_E_VALUE for NULL.
-template <class Handle>
-auto hold(Handle *handle, const char *call, const char *argument)
+// Returns a handle's object with a reference, so that the object outlives the call. Raises as need() does.
+template <class Handle, class... Remedy>
+auto need_ref(Handle *handle, const char *call, const char *argument, Remedy... remedy)
 {
-    return Ref<typename HandleOf<Handle>::Object>::share(&need(handle, call, argument));
+    return Ref<typename HandleOf<Handle>::Object>::share(&need(handle, call, argument, remedy...));
+}
+
+// Returns the same of a handle that may be NULL: then there is no object.
+template <class Handle>
+auto optional_ref(Handle *handle, const char *call, const char *argument)
+{
+    using Object = Ref<typename HandleOf<Handle>::Object>;
+    return handle ? Object::share(object_of(handle, call, argument)) : Object();
 }
 
 // Returns an object in this thread's turn. Raises YOKE_E_VALUE for NULL.

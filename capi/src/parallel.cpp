@@ -36,8 +36,7 @@ public:
                                              bucket.is_last, group, &given);
         yoke_tensor_release(tensor);
         yoke_group_release(group);
-        Ref<Work> work;
-        if (given) work = Ref<Work>::share(object_of(given, "yoke_reducer_create", "work"));
+        Ref<Work> work = optional_ref(given, "yoke_reducer_create", "work");
         yoke_work_release(given);
         if (status != YOKE_OK) fail_hook(status, bucket.index);
         return work;
@@ -112,7 +111,7 @@ Ref<State> given_state(yoke_state *mine, yoke_state **out, const char *call)
     if (!out)
         fail(YOKE_E_VALUE, "%s: argument 'mine' is given, and there is no place for what comes",
              short_name(call));
-    return Ref<State>::share(object_of(mine, call, "mine"));
+    return need_ref(mine, call, "mine");
 }
 
 void hand_out_state(yoke_state **out, Ref<State> state)
@@ -134,7 +133,7 @@ yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,
     constexpr const char *call = "yoke_reducer_create";
     return guard(call, [&] {
         yoke_reducer *&place = need_out(out, call);
-        const Ref<Group> held = hold(group, call, "group");
+        const Ref<Group> held = need_ref(group, call, "group");
         std::vector<Reducer::Named> of_params = named_tensors(params, names, count, call, "params");
         std::vector<Reducer::Named> of_buffers =
             named_tensors(buffers, buffer_names, buffer_count, call, "buffers");
@@ -172,7 +171,7 @@ yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double n)
 yoke_status yoke_group_join_begin(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_join_begin";
-    return guard(call, [&] { Reducer::of(*hold(group, call, "group"), "join")->begin_join(); });
+    return guard(call, [&] { Reducer::of(*need_ref(group, call, "group"), "join")->begin_join(); });
 }
 
 yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state **last)
@@ -180,7 +179,7 @@ yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state 
     constexpr const char *call = "yoke_group_join_end";
     return guard(call, [&] {
         const Ref<State> given = given_state(mine, last, call);
-        const Ref<Group> held = hold(group, call, "group");
+        const Ref<Group> held = need_ref(group, call, "group");
         const Interruptible waits("join");
         hand_out_state(last, Reducer::end_join_of(*held, given));
     });
@@ -193,7 +192,7 @@ yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group, yoke_
     return guard(call, [&] {
         const Ref<State> given = given_state(mine, furthest, call);
         const std::shared_ptr<Reducer> before = need_reducer(reducer, call);
-        Ref<Group> held = hold(group, call, "group");
+        Ref<Group> held = need_ref(group, call, "group");
         const Interruptible waits("regroup");
         Reducer::Regrouped made = before->regroup(held, given);
         reducer->replace(std::move(made.reducer));
@@ -326,7 +325,7 @@ yoke_status yoke_sampler_regroup(yoke_sampler *sampler, yoke_group *group)
     constexpr const char *call = "yoke_sampler_regroup";
     return guard(call, [&] {
         yoke_sampler &regrouped = need(sampler, call, "sampler");
-        const Ref<Group> held = hold(group, call, "group");
+        const Ref<Group> held = need_ref(group, call, "group");
         const Interruptible waits("regroup");
         regrouped.regroup(*held);
     });

@@ -18,12 +18,11 @@ static_assert(static_cast<int32_t>(StateKind::kNone) == YOKE_STATE_NONE &&
 
 namespace {
 
+constexpr const char *kGiveState = "give what yoke_state_create made";
+
 State &need_state(yoke_state *handle, const char *call, const char *argument = "state")
 {
-    if (!handle)
-        fail(YOKE_E_VALUE, "%s: argument '%s' is NULL; give what yoke_state_create made",
-             short_name(call), argument);
-    return *object_of(handle, call, argument);
+    return need(handle, call, argument, kGiveState);
 }
 
 std::string_view need_path(const char *path, const char *call)
@@ -156,7 +155,7 @@ yoke_status yoke_state_set_tensor(yoke_state *state, const char *path, yoke_tens
     constexpr const char *call = "yoke_state_set_tensor";
     return guard(call, [&] {
         State &root = need_state(state, call);
-        Tensor tensor = Tensor::share(&need(value, call, "value"));
+        Tensor tensor = need_ref(value, call, "value");
         root.set(need_path(path, call), State::make(std::move(tensor)), short_name(call));
     });
 }
@@ -176,7 +175,7 @@ yoke_status yoke_state_set(yoke_state *state, const char *path, yoke_state *valu
     constexpr const char *call = "yoke_state_set";
     return guard(call, [&] {
         State &root = need_state(state, call);
-        root.set(need_path(path, call), Ref<State>::share(&need_state(value, call, "value")),
+        root.set(need_path(path, call), need_ref(value, call, "value", kGiveState),
                  short_name(call));
     });
 }
@@ -244,7 +243,7 @@ yoke_status yoke_state_append(yoke_state *list, yoke_state *value)
     constexpr const char *call = "yoke_state_append";
     return guard(call, [&] {
         State &node = need_state(list, call, "list");
-        node.append(Ref<State>::share(&need_state(value, call, "value")), short_name(call));
+        node.append(need_ref(value, call, "value", kGiveState), short_name(call));
     });
 }
 
@@ -256,8 +255,7 @@ yoke_status yoke_state_put(yoke_state *dict, const yoke_state_key *key, yoke_sta
         const yoke_state_key given = read_struct(key, call, "key");
         StateKey name = given.number;
         if (!given.is_int) name = text_of(given.text, given.length, call, "key.text");
-        node.put(std::move(name), Ref<State>::share(&need_state(value, call, "value")),
-                 short_name(call));
+        node.put(std::move(name), need_ref(value, call, "value", kGiveState), short_name(call));
     });
 }
 

@@ -17,8 +17,7 @@ yoke_status yoke_save(const char *path, yoke_state *state, const yoke_save_optio
     return guard(call, [&] {
         if (out) *out = nullptr;
         const std::string file = &need(path, call, "path");
-        if (!state) fail_null(call, "state");
-        const State &root = *object_of(state, call, "state");
+        const State &root = need(state, call, "state");
         SaveOptions wanted;
         if (options) {
             const yoke_save_options given = read_struct(options, call, "options");

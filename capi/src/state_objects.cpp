@@ -86,7 +86,7 @@ yoke_status yoke_schedule_apply(yoke_state *schedule, yoke_optimizer *optimizer,
 {
     constexpr const char *call = "yoke_schedule_apply";
     return guard(call, [&] {
-        const Ref<State> node = hold(schedule, call, "schedule");
+        const Ref<State> node = need_ref(schedule, call, "schedule");
         const InTurn<yoke_optimizer> turn = in_turn(optimizer, call, "optimizer");
         const size_t groups = turn->group_count();
         check_schedule(*node, static_cast<int64_t>(groups));

@@ -21,20 +21,14 @@ namespace {
          static_cast<unsigned long long>(work.of()));
 }
 
-Work &need_work(yoke_work *handle, const char *call)
-{
-    if (!handle)
-        fail(YOKE_E_VALUE, "%s: argument 'work' is NULL; give what began it", short_name(call));
-    return *object_of(handle, call, "work");
-}
+constexpr const char *kGiveWork = "give what began it";
 
 yoke_status wait(yoke_work *work, double timeout, const char *call, bool (Work::*until)(double))
 {
     return guard(call, [&] {
-        Work &object = need_work(work, call);
+        const Ref<Work> held = need_ref(work, call, "work", kGiveWork);
         if (std::isnan(timeout))
             fail(YOKE_E_VALUE, "%s: argument 'timeout' is NaN; it takes seconds", said_name(call));
-        const Ref<Work> held = Ref<Work>::share(&object);
         const Interruptible waits(said_name(call));
         if (!(held.get()->*until)(timeout)) fail_late(*held.get(), call);
     });
@@ -65,14 +59,15 @@ yoke_status yoke_work_follow(yoke_work *work, double timeout)
 int32_t yoke_work_done(yoke_work *work)
 {
     constexpr const char *call = "yoke_work_done";
-    return guard_value(call, int32_t{0}, [&] { return int32_t{need_work(work, call).is_done()}; });
+    return guard_value(call, int32_t{0},
+                       [&] { return int32_t{need(work, call, "work", kGiveWork).is_done()}; });
 }
 
 yoke_status yoke_work_progress(yoke_work *work, int64_t *bytes, int64_t *of)
 {
     constexpr const char *call = "yoke_work_progress";
     return guard(call, [&] {
-        const Work &object = need_work(work, call);
+        const Work &object = need(work, call, "work", kGiveWork);
         if (bytes) *bytes = static_cast<int64_t>(object.bytes());
         if (of) *of = static_cast<int64_t>(object.of());
     });
