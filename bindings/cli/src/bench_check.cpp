@@ -40,8 +40,26 @@ double combined(double one, double other, int32_t reduction)
 
 }  // namespace
 
+Tensor part_of(const Tensor &whole, int64_t begin, int64_t count)
+{
+    const int64_t end = begin + count;
+    return make<Tensor>(yoke_slice, whole.get(), int64_t{0}, &begin, &end, int64_t{1});
+}
+
+KnownValues::KnownValues(const CollectiveOp &op, const RoundOptions &options, int32_t rank,
+                         int32_t size)
+    : op_(op),
+      options_(options),
+      rank_(rank),
+      size_(size),
+      item_(yoke_dtype_size(options.dtype)),
+      sources_(source_patterns()),
+      reduced_(reduced_pattern())
+{
+}
+
 // Doubles in the bytes of the dtype, as a cast makes them.
-std::vector<char> Rounds::encoded(const std::vector<double> &values) const
+std::vector<char> KnownValues::encoded(const std::vector<double> &values) const
 {
     const auto count = static_cast<int64_t>(values.size());
     const Device host = make<Device>(yoke_device_open, "cpu");
@@ -54,7 +72,7 @@ std::vector<char> Rounds::encoded(const std::vector<double> &values) const
     return made;
 }
 
-std::vector<char> Rounds::source_patterns() const
+std::vector<char> KnownValues::source_patterns() const
 {
     std::vector<double> values;
     for (int32_t rank = 0; rank < size_; ++rank)
@@ -63,7 +81,7 @@ std::vector<char> Rounds::source_patterns() const
     return encoded(values);
 }
 
-std::vector<char> Rounds::reduced_pattern() const
+std::vector<char> KnownValues::reduced_pattern() const
 {
     const int32_t reduction = options_.reduction;
     std::vector<double> values;
@@ -76,41 +94,39 @@ std::vector<char> Rounds::reduced_pattern() const
     return encoded(values);
 }
 
-// `whole` becomes what `rank` has from place `first` on.
-void Rounds::fill(const Tensor &whole, int32_t rank, int64_t first) const
+void KnownValues::fill(const Tensor &whole) const
 {
-    const char *period = sources_.data() + rank * kPeriod * item_;
+    const char *period = sources_.data() + rank_ * kPeriod * item_;
     const int64_t count = yoke_tensor_numel(whole.get());
     std::vector<char> piece(static_cast<size_t>(std::min(count, kPiece) * item_));
     for (int64_t i = 0; i < std::min(count, kPiece); ++i)
-        memcpy(piece.data() + i * item_, period + (first + i) % kPeriod * item_,
-               static_cast<size_t>(item_));
+        memcpy(piece.data() + i * item_, period + i % kPeriod * item_, static_cast<size_t>(item_));
     for (int64_t at = 0; at < count; at += kPiece) {
         const int64_t now = std::min(kPiece, count - at);
-        check(yoke_tensor_copy_from_host(part(whole, at, now).get(), piece.data(), now * item_));
+        check(yoke_tensor_copy_from_host(part_of(whole, at, now).get(), piece.data(), now * item_));
     }
 }
 
 // What stands in place `i` of this rank's result.
-const char *Rounds::expected(int64_t i) const
+const char *KnownValues::expected(int64_t i, int64_t count) const
 {
     const auto reduced = [&](int64_t at) { return reduced_.data() + at % kPeriod * item_; };
     const auto source = [&](int64_t rank, int64_t at) {
         return sources_.data() + (rank * kPeriod + at % kPeriod) * item_;
     };
-    const int64_t own = rank_ * count_;
+    const int64_t own = rank_ * count;
     switch (op_.kind) {
         case CollectiveOp::kBroadcast:
             return source(options_.root, i);
         case CollectiveOp::kAllGather:
         case CollectiveOp::kGather:
-            return source(i / count_, i % count_);
+            return source(i / count, i % count);
         case CollectiveOp::kScatter:
             return source(options_.root, own + i);
         case CollectiveOp::kReduceScatter:
             return reduced(own + i);
         case CollectiveOp::kAllToAll:
-            return source(i / count_, own + i % count_);
+            return source(i / count, own + i % count);
         case CollectiveOp::kSendRecv:
             return source((rank_ + size_ - 1) % size_, i);
         default:
@@ -118,26 +134,19 @@ const char *Rounds::expected(int64_t i) const
     }
 }
 
-// A call of its own, from fresh tensors.
-int64_t Rounds::count_wrong(bool in_place) const
+int64_t KnownValues::count_wrong(const Tensor &result, int64_t count) const
 {
-    const Views held = views(in_place);
-    spoil(in_);
-    spoil(out_);
-    if (held.t) fill(held.t, rank_, 0);
-    call(held, in_place);
-    double wrong = 0;
-    const int64_t count = held.result ? yoke_tensor_numel(held.result.get()) : 0;
-    std::vector<char> piece(static_cast<size_t>(std::min(count, kPiece) * item_));
-    for (int64_t at = 0; at < count; at += kPiece) {
-        const int64_t now = std::min(kPiece, count - at);
-        check(
-            yoke_tensor_copy_to_host(part(held.result, at, now).get(), piece.data(), now * item_));
+    const int64_t elements = yoke_tensor_numel(result.get());
+    std::vector<char> piece(static_cast<size_t>(std::min(elements, kPiece) * item_));
+    int64_t wrong = 0;
+    for (int64_t at = 0; at < elements; at += kPiece) {
+        const int64_t now = std::min(kPiece, elements - at);
+        check(yoke_tensor_copy_to_host(part_of(result, at, now).get(), piece.data(), now * item_));
         for (int64_t i = 0; i < now; ++i)
-            wrong +=
-                memcmp(piece.data() + i * item_, expected(at + i), static_cast<size_t>(item_)) != 0;
+            wrong += memcmp(piece.data() + i * item_, expected(at + i, count),
+                            static_cast<size_t>(item_)) != 0;
     }
-    return static_cast<int64_t>(mean(wrong) * size_ + 0.5);
+    return wrong;
 }
 
 }  // namespace yoke::cli

@@ -4,6 +4,7 @@
 
 #include "bindings/cli/src/handles.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,32 @@ struct Round {
 Round sized_round(const CollectiveOp &op, const RoundOptions &options, int32_t ranks,
                   int64_t bytes);
 
+// Returns a view of elements of a tensor of one axis.
+Tensor part_of(const Tensor &whole, int64_t begin, int64_t count);
+
+// The values that each rank gives to a collective, and those that must come out of it, to the bit.
+class KnownValues {
+public:
+    KnownValues(const CollectiveOp &op, const RoundOptions &options, int32_t rank, int32_t size);
+    // Makes a tensor what this rank gives.
+    void fill(const Tensor &whole) const;
+    // Returns how many elements of this rank's result are wrong, where a part has `count` elements.
+    int64_t count_wrong(const Tensor &result, int64_t count) const;
+
+private:
+    std::vector<char> encoded(const std::vector<double> &values) const;
+    std::vector<char> source_patterns() const;
+    std::vector<char> reduced_pattern() const;
+    const char *expected(int64_t place, int64_t count) const;
+
+    const CollectiveOp op_;
+    const RoundOptions options_;
+    const int32_t rank_, size_;
+    const int64_t item_;               // bytes
+    const std::vector<char> sources_;  // a period of what each rank has, by rank
+    const std::vector<char> reduced_;  // and of what comes of them
+};
+
 // Rounds of one op, in buffers that are made once.
 class Rounds {
 public:
@@ -72,21 +99,13 @@ private:
     };
     Tensor buffer(int64_t elements) const;
     static void spoil(const Tensor &whole);  // with what no call makes
-    static Tensor part(const Tensor &whole, int64_t begin, int64_t count);
     int64_t in_elements() const { return count_ * (op_.in_has_parts ? size_ : 1); }
     int64_t out_elements() const { return count_ * (op_.out_has_parts ? size_ : 1); }
     Views views(bool in_place) const;
     void call(const Views &views, bool in_place) const;
     RoundTime time(bool in_place) const;
     double mean(double value) const;
-
-    // Whether results are right.
     int64_t count_wrong(bool in_place) const;
-    void fill(const Tensor &whole, int32_t rank, int64_t first) const;
-    std::vector<char> encoded(const std::vector<double> &values) const;
-    std::vector<char> source_patterns() const;
-    std::vector<char> reduced_pattern() const;
-    const char *expected(int64_t place) const;
 
     yoke_group *group_;
     const CollectiveOp op_;
@@ -95,9 +114,7 @@ private:
     Device device_;
     Tensor in_, out_;
     int64_t count_ = 0;
-    int64_t item_ = 1;           // bytes
-    std::vector<char> sources_;  // a period of what each rank has, by rank
-    std::vector<char> reduced_;  // and of what comes of them
+    std::optional<KnownValues> known_;  // where results are looked at
 };
 
 }  // namespace yoke::cli
