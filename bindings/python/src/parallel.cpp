@@ -185,7 +185,7 @@ private:
 
 // ---- Both, of a group ---------------------------------------------------------------------------------------------
 
-// What DistributedDataParallel hands on, checked by it but for the tensors.
+// The arguments of DistributedDataParallel, which has checked all but the tensors.
 struct ReducerArguments {
     py::object params, names, buffers, buffer_names, bucket_mb, compression, hook;
 };

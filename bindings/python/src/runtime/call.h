@@ -22,7 +22,7 @@ inline void sync_modes()
         sync_modes_now();
 }
 
-// Lets other Python threads run until the end of the scope, if `wanted`.
+// A scope in which other Python threads run, if `wanted`.
 class ReleaseGil {
 public:
     explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
@@ -38,8 +38,8 @@ private:
     PyThreadState *state_;
 };
 
-// Marks the calls of this thread in its scope as calls that hold their arguments. Only amid such calls does Python code
-// run when a device has no memory left (runtime/relief.h): Python code may close any tensor.
+// A mark on the calls of this thread in its scope: they hold their arguments. Only amid such calls does Python code run
+// when a device has no memory left (runtime/relief.h), since that code may close any tensor.
 class Relieved {
 public:
     Relieved() { ++calls_; }

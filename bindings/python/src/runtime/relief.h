@@ -6,8 +6,8 @@
 
 namespace yoke_python {
 
-// Holds Python's lock, and keeps the Python error that is set, around Python code amid a call. Calls that this code
-// makes are none of the outer call's: they hold other arguments.
+// A scope of Python code amid a call, with Python's lock; the Python error that is set is kept. Calls of this code bear
+// no mark of the outer call: they hold other arguments.
 class Amid {
 public:
     Amid() : outer_(Relieved::exchange(0)) {}
