@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "kernels/mpi/comm.h"
-#include "kernels/mpi/errand.h"
+#include "kernels/mpi/detached_call.h"
 #include "kernels/mpi/job.h"
 
 namespace yoke::mpi {
@@ -83,7 +83,7 @@ std::vector<std::vector<int>> nodes_of(const std::vector<Place> &places)
 // What was given, and when.
 struct Member {
     const yoke_comm_member &given;
-    Errand::Clock::time_point since = Errand::Clock::now();
+    DetachedCall::Clock::time_point since = DetachedCall::Clock::now();
 };
 
 struct Making {
@@ -125,7 +125,7 @@ yoke_status make_part(const std::vector<int> &ranks, const std::vector<Place> &p
     const auto making = std::make_shared<Making>();
     for (int rank : ranks) making->processes.push_back(places[static_cast<size_t>(rank)].process);
     making->tag = tag;
-    if (yoke_status status = Errand::begin([making] { return making->run(); })
+    if (yoke_status status = DetachedCall::begin([making] { return making->run(); })
                                  ->wait(member.given, member.since, "MPI_Comm_create_group",
                                         "a rank stopped while the group was made"))
         return status;

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "kernels/mpi/errand.h"
+#include "kernels/mpi/detached_call.h"
 #include "kernels/mpi/signals_blocked.h"
 
 namespace yoke::mpi {
@@ -77,7 +77,7 @@ yoke_status check_threads(int provided, const char *who)
 // Of this process's own beginning, which goes on where its first caller has given it up.
 struct Beginning {
     int provided = MPI_THREAD_SINGLE;
-    std::shared_ptr<Errand> errand;
+    std::shared_ptr<DetachedCall> init_call;
 };
 Beginning *g_beginning = nullptr;  // with g_starting held; to the end of the process
 
@@ -96,7 +96,7 @@ Beginning *find_beginning()
 {
     if (g_beginning || asks(MPI_Initialized)) return g_beginning;
     auto made = std::make_unique<Beginning>();
-    made->errand = Errand::begin([state = made.get()] { return begin(*state); });
+    made->init_call = DetachedCall::begin([state = made.get()] { return begin(*state); });
     g_beginning = made.release();
     return g_beginning;
 }
@@ -111,9 +111,9 @@ yoke_status check_begun_by_others()
 }
 
 yoke_status await_beginning(const Beginning &begun, const yoke_comm_member &member,
-                            Errand::Clock::time_point since)
+                            DetachedCall::Clock::time_point since)
 {
-    if (yoke_status status = begun.errand->wait(
+    if (yoke_status status = begun.init_call->wait(
             member, since, "MPI_Init_thread",
             "MPI begins when all processes of the job begin it, and not all of them have called init"))
         return status;
@@ -123,7 +123,7 @@ yoke_status await_beginning(const Beginning &begun, const yoke_comm_member &memb
 
 }  // namespace
 
-yoke_status join_job(const yoke_comm_member &member, Errand::Clock::time_point since)
+yoke_status join_job(const yoke_comm_member &member, DetachedCall::Clock::time_point since)
 {
     if (g_is_child)  // in which another thread's lock may be held for ever
         return fail(YOKE_E_FORKED, "mpi: a forked child has no part in the MPI job of its parent");

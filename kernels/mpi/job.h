@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/mpi/errand.h"
+#include "kernels/mpi/detached_call.h"
 #include "kernels/mpi/mpi.h"
 
 namespace yoke::mpi {
@@ -11,7 +11,7 @@ namespace yoke::mpi {
 // MPI with threads is there when this returns OK. MPI begins when all processes of the job begin it, for which the
 // member's time counts, from `since` on. Refuses a process in which somebody else has begun it without threads, or has
 // ended it.
-yoke_status join_job(const yoke_comm_member &member, Errand::Clock::time_point since);
+yoke_status join_job(const yoke_comm_member &member, DetachedCall::Clock::time_point since);
 
 // Whether MPI may be called: it has been begun and not ended, and this process is no forked child.
 bool is_in_job();

@@ -1,4 +1,4 @@
-#include "kernels/mpi/errand.h"
+#include "kernels/mpi/detached_call.h"
 
 #include <chrono>
 #include <thread>
@@ -8,9 +8,9 @@
 
 namespace yoke::mpi {
 
-std::shared_ptr<Errand> Errand::begin(std::function<int()> run)
+std::shared_ptr<DetachedCall> DetachedCall::begin(std::function<int()> run)
 {
-    auto made = std::make_shared<Errand>();
+    auto made = std::make_shared<DetachedCall>();
     const SignalsBlocked blocked;
     std::thread([made, run = std::move(run)] {
         const int code = run();
@@ -22,8 +22,8 @@ std::shared_ptr<Errand> Errand::begin(std::function<int()> run)
     return made;
 }
 
-yoke_status Errand::wait(const yoke_comm_member &member, Clock::time_point since, const char *call,
-                         const char *why_late)
+yoke_status DetachedCall::wait(const yoke_comm_member &member, Clock::time_point since,
+                               const char *call, const char *why_late)
 {
     using namespace std::chrono_literals;
     std::unique_lock lock(mutex_);

@@ -1,5 +1,5 @@
-// A call of MPI that waits for other processes and knows no deadline: it has a thread of its own, which is left to
-// itself where they do not come.
+// Call of MPI that waits for other processes and knows no deadline. A detached thread runs the call; where the other
+// processes do not come, the thread is left to itself.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace yoke::mpi {
 
-class Errand {
+class DetachedCall {
 public:
     // `run` gives MPI's code; what it uses it owns.
-    static std::shared_ptr<Errand> begin(std::function<int()> run);
+    static std::shared_ptr<DetachedCall> begin(std::function<int()> run);
 
     using Clock = std::chrono::steady_clock;
     // Until it has ended; `call` and `why_late` are for the message. Fails where the member's time, which began at
