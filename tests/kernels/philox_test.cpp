@@ -21,14 +21,14 @@ std::vector<T> draw(const Distribution &distribution, int64_t n, uint64_t seed =
     return out;
 }
 
-struct Moments {
+struct SampleMoments {
     double mean = 0, variance = 0, kurtosis = 0, next = 0;  // next: correlation with the neighbour
 };
 
 template <class T>
-Moments moments(const std::vector<T> &x)
+SampleMoments moments(const std::vector<T> &x)
 {
-    Moments m;
+    SampleMoments m;
     double n = (double)x.size();
     for (T v : x) m.mean += (double)v / n;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -129,8 +129,8 @@ TEST(Philox, UnitsStayBelowOneAndReachTheirEnds)
 // 2^20 draws: the mean's standard error is 2^-10 deviations, a variance's about 1.4 of that; five of each is allowed.
 TEST(Philox, UniformsHaveTheMomentsOfTheirDistribution)
 {
-    for (Moments m : {moments(draw<float>(Uniform<float>(), 1 << 20)),
-                      moments(draw<double>(Uniform<double>(), 1 << 20))}) {
+    for (SampleMoments m : {moments(draw<float>(Uniform<float>(), 1 << 20)),
+                            moments(draw<double>(Uniform<double>(), 1 << 20))}) {
         EXPECT_NEAR(m.mean, 0.5, 5 * std::sqrt(1.0 / 12) / 1024);
         EXPECT_NEAR(m.variance, 1.0 / 12, 5 * 1.4 / 12 / 1024);
         EXPECT_NEAR(m.kurtosis, 1.8, 0.02);
@@ -151,8 +151,8 @@ TEST(Philox, UniformsFillEveryCellEvenly)
 
 TEST(Philox, NormalsHaveTheMomentsOfTheirDistribution)
 {
-    for (Moments m : {moments(draw<float>(StandardNormal<float>(), 1 << 20)),
-                      moments(draw<double>(StandardNormal<double>(), 1 << 20))}) {
+    for (SampleMoments m : {moments(draw<float>(StandardNormal<float>(), 1 << 20)),
+                            moments(draw<double>(StandardNormal<double>(), 1 << 20))}) {
         EXPECT_NEAR(m.mean, 0, 5.0 / 1024);
         EXPECT_NEAR(m.variance, 1, 5 * 1.42 / 1024);
         EXPECT_NEAR(m.kurtosis, 3, 5 * 4.9 / 1024);
