@@ -2,7 +2,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include <initializer_list>
+#include "kernels/common/signals_blocked.h"
 
 namespace yoke::cpu {
 
@@ -13,14 +13,11 @@ static bool moves_the_stack_pointer()
     return isa == dnnl_cpu_isa_avx || isa == dnnl_cpu_isa_avx2 || isa == dnnl_cpu_isa_avx2_vnni;
 }
 
-// A fault of the thread itself cannot wait: the kernel would end the process in place of the handler.
 static const sigset_t &asynchronous()
 {
     static const sigset_t set = [] {
-        sigset_t made;
-        sigfillset(&made);
-        for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
-            sigdelset(&made, fault);
+        sigset_t made = kernels::signals_but_faults();
+        sigdelset(&made, SIGABRT);
         return made;
     }();
     return set;

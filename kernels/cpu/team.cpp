@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +24,8 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
+
+#include "kernels/common/signals_blocked.h"
 
 namespace yoke::cpu {
 
@@ -194,12 +195,11 @@ bool Team::start(int number, int *error)
     cpu_set_t processors;
     if (sched_getaffinity(getpid(), sizeof(processors), &processors) == 0)
         pthread_attr_setaffinity_np(&attributes, sizeof(processors), &processors);
-    sigset_t all, before;
-    sigfillset(&all);
-    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    *error = pthread_create(&workers_[number].thread, &attributes, thread_main, &workers_[number]);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    {
+        const kernels::SignalsBlocked blocked;
+        *error =
+            pthread_create(&workers_[number].thread, &attributes, thread_main, &workers_[number]);
+    }
     pthread_attr_destroy(&attributes);
     return *error == 0;
 }

@@ -3,15 +3,15 @@
 #include <chrono>
 #include <thread>
 
+#include "kernels/common/signals_blocked.h"
 #include "kernels/mpi/job.h"
-#include "kernels/mpi/signals_blocked.h"
 
 namespace yoke::mpi {
 
 std::shared_ptr<DetachedCall> DetachedCall::begin(std::function<int()> run)
 {
     auto made = std::make_shared<DetachedCall>();
-    const SignalsBlocked blocked;
+    const kernels::SignalsBlocked blocked;
     std::thread([made, run = std::move(run)] {
         const int code = run();
         const std::lock_guard lock(made->mutex_);

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "kernels/common/signals_blocked.h"
 #include "kernels/mpi/detached_call.h"
-#include "kernels/mpi/signals_blocked.h"
 
 namespace yoke::mpi {
 
@@ -36,7 +36,7 @@ void finalize_within_bounds()
     const auto ended = std::make_shared<std::promise<void>>();
     std::future<void> end = ended->get_future();
     {
-        const SignalsBlocked blocked;
+        const kernels::SignalsBlocked blocked;
         std::thread([ended] {
             MPI_Finalize();
             ended->set_value();
