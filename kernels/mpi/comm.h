@@ -11,29 +11,13 @@
 #include <mutex>
 #include <vector>
 
+#include "kernels/common/call_group.h"
+#include "kernels/common/reused_buffer.h"
 #include "kernels/mpi/mpi.h"
 
 namespace yoke::mpi {
 
 using Signature = yoke_comm_signature;
-
-// Memory for the length of a call, kept for the next one.
-class Room {
-public:
-    char *reserve(size_t bytes)
-    {
-        if (bytes > bytes_) {
-            data_.reset();
-            data_.reset(new char[bytes]);
-            bytes_ = bytes;
-        }
-        return data_.get();
-    }
-
-private:
-    std::unique_ptr<char[]> data_;
-    size_t bytes_ = 0;
-};
 
 // Of mem_alloc: what the caller got, in what MPI gave.
 struct Block {
@@ -67,14 +51,12 @@ struct Comm {
     // What operations may still read and write when they were given up lives here.
     std::vector<Signature>
         board;  // of a greeting: this rank's first, then of the next ones in a circle
-    std::deque<Signature> headers;  // of messages that are sent
-    std::deque<Room> arrivals;      // of those that are received
-    Room staging, partials, result;
+    std::deque<Signature> headers;               // of messages that are sent
+    std::deque<kernels::ReusedBuffer> arrivals;  // of those that are received
+    kernels::ReusedBuffer staging, partials, result;
     std::deque<Slices> slices;
 
-    int group_depth = 0;
-    std::vector<yoke_collective> pending;  // of the open group
-    std::vector<Signature> pending_signatures;
+    kernels::CallGroup group;
 
     std::mutex memory_mutex;
     std::vector<Block> blocks;

@@ -16,16 +16,6 @@ namespace yoke::cpu::comm {
 Comm::Comm() = default;
 Comm::~Comm() = default;
 
-char *Room::reserve(size_t bytes)
-{
-    if (bytes > bytes_) {
-        data_.reset();
-        data_.reset(new char[bytes]);
-        bytes_ = bytes;
-    }
-    return data_.get();
-}
-
 bool Comm::is_all_shared() const
 {
     for (int peer = 0; peer < size; ++peer)
@@ -114,10 +104,11 @@ yoke_status check_call(const Comm &comm, const yoke_collective &call)
     return YOKE_OK;
 }
 
-yoke_status run_one(Comm &comm, const yoke_collective &call)
+// Runs one call, or messages that pass together.
+yoke_status run_calls(Comm &comm, const yoke_collective *calls, size_t count)
 {
-    if (is_message(call.op)) return run_messages(comm, &call, 1);
-    return reduces(call.op) ? run_reduction(comm, call) : run_exchange(comm, call);
+    if (is_message(calls->op)) return run_messages(comm, calls, count);
+    return reduces(calls->op) ? run_reduction(comm, *calls) : run_exchange(comm, *calls);
 }
 
 yoke_status call(void *handle, const yoke_collective *record)
@@ -129,48 +120,29 @@ yoke_status call(void *handle, const yoke_collective *record)
     }
     if (yoke_status status = check_call(comm, *record)) return status;
     return guarded("a collective", comm, [&] {
-        if (comm.group_depth == 0) return run_one(comm, *record);
-        comm.pending.push_back(*record);
-        comm.pending_signatures.push_back(*record->signature);
+        if (!comm.group.is_open()) return run_calls(comm, record, 1);
+        comm.group.add(*record);
         return YOKE_OK;
     });
 }
 
 yoke_status group_begin(void *handle)
 {
-    ++comm_of(handle).group_depth;
-    return YOKE_OK;
-}
-
-// Messages that follow each other pass together, so that two ranks may send before either receives. Of the rest each is
-// a meeting of all ranks, which call them in the same order.
-yoke_status run_group(Comm &comm)
-{
-    auto &calls = comm.pending;
-    for (size_t i = 0; i < calls.size(); ++i) calls[i].signature = &comm.pending_signatures[i];
-    for (size_t i = 0, next; i < calls.size(); i = next) {
-        next = i + 1;
-        if (is_message(calls[i].op))
-            while (next < calls.size() && is_message(calls[next].op)) ++next;
-        const yoke_status status = is_message(calls[i].op) ? run_messages(comm, &calls[i], next - i)
-                                                           : run_one(comm, calls[i]);
-        if (!status) continue;
-        for (const yoke_collective &one : calls)
-            if (one.fault && calls[i].fault) *one.fault = *calls[i].fault;
-        return status;
-    }
+    comm_of(handle).group.begin();
     return YOKE_OK;
 }
 
 yoke_status group_end(void *handle)
 {
     Comm &comm = comm_of(handle);
-    if (comm.group_depth == 0) return fail(YOKE_E_STATE, "cpu: group_end without group_begin");
-    if (--comm.group_depth) return YOKE_OK;
-    const yoke_status status =
-        guarded("a group of collectives", comm, [&] { return run_group(comm); });
-    comm.pending.clear();
-    comm.pending_signatures.clear();
+    if (!comm.group.is_open()) return fail(YOKE_E_STATE, "cpu: group_end without group_begin");
+    if (!comm.group.end()) return YOKE_OK;
+    const yoke_status status = guarded("a group of collectives", comm, [&] {
+        return comm.group.run([&](const yoke_collective *calls, size_t count) {
+            return run_calls(comm, calls, count);
+        });
+    });
+    comm.group.clear();
     return status;
 }
 

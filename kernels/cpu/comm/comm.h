@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/call_group.h"
+#include "kernels/common/reused_buffer.h"
 #include "kernels/cpu/comm/doorbell.h"
 #include "kernels/cpu/comm/link.h"
 #include "kernels/cpu/comm/shared.h"
@@ -36,16 +38,6 @@ struct Region {
     Mapping mine;
     Inherited inherited;          // where it is shared
     std::vector<Mapping> theirs;  // by rank; empty where nobody shares
-};
-
-// Memory for the length of a call, kept for the next one.
-class Room {
-public:
-    char *reserve(size_t bytes);
-
-private:
-    std::unique_ptr<char[]> data_;
-    size_t bytes_ = 0;
 };
 
 class Flow;
@@ -79,10 +71,8 @@ struct Comm {
     uint32_t next_region = 0;
 
     std::unique_ptr<Flow> flow;
-    Room staging, partials;
-    int group_depth = 0;
-    std::vector<yoke_collective> pending;  // of the open group
-    std::vector<yoke_comm_signature> pending_signatures;
+    kernels::ReusedBuffer staging, partials;
+    kernels::CallGroup group;
 
     bool shares_with(int peer) const { return links[peer] && links[peer]->is_shared_memory(); }
     // Whether all ranks stand on one node and share memory.

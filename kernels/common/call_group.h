@@ -1,0 +1,68 @@
+// Calls of a communicator between group_begin and group_end.
+//
+// Contract: compiled in the baseline instruction set. One thread at a time.
+#pragma once
+
+#include <vector>
+
+#include "kernels/common/collective.h"
+
+namespace yoke::kernels {
+
+// Calls that wait for the end of the outermost group, which runs them in their order.
+class CallGroup {
+public:
+    bool is_open() const { return depth_ > 0; }
+    void begin() { ++depth_; }
+    // Ends the group that was begun last; returns whether it was the outermost one, whose calls are to run now.
+    bool end() { return --depth_ == 0; }
+
+    // Keeps copies of the call and of its signature, which the caller may change when the call returns. Raises
+    // std::bad_alloc.
+    void add(const yoke_collective &call)
+    {
+        signatures_.push_back(*call.signature);
+        calls_.push_back(call);
+    }
+    // Returns where the first call tells of a fault, or null.
+    yoke_comm_fault *first_fault() const { return calls_.empty() ? nullptr : calls_[0].fault; }
+
+    // Calls f(calls, count) for all calls in their order, up to the first failure, of which all calls' faults then
+    // tell. Messages that follow one another pass together, so that two ranks may send before either receives. Each
+    // other call passes alone: all ranks make these calls in the same order.
+    template <class F>
+    yoke_status run(const F &f)
+    {
+        for (size_t i = 0; i < calls_.size(); ++i) calls_[i].signature = &signatures_[i];
+        for (size_t i = 0, count; i < calls_.size(); i += count) {
+            count = together_at(i);
+            const yoke_status status = f(&calls_[i], count);
+            if (!status) continue;
+            for (const yoke_collective &one : calls_)
+                if (one.fault && calls_[i].fault) *one.fault = *calls_[i].fault;
+            return status;
+        }
+        return YOKE_OK;
+    }
+    void clear()
+    {
+        calls_.clear();
+        signatures_.clear();
+    }
+
+private:
+    // Returns how many calls from number i on pass together.
+    size_t together_at(size_t i) const
+    {
+        size_t next = i + 1;
+        if (is_message(calls_[i].op))
+            while (next < calls_.size() && is_message(calls_[next].op)) ++next;
+        return next - i;
+    }
+
+    int depth_ = 0;
+    std::vector<yoke_collective> calls_;
+    std::vector<yoke_comm_signature> signatures_;  // of the calls, in their order
+};
+
+}  // namespace yoke::kernels

@@ -1,0 +1,22 @@
+// Memory of a communicator that its calls use one after the other.
+//
+// Contract: compiled once a module, in the baseline instruction set. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace yoke::kernels {
+
+// Memory for the length of a call, kept for the next one.
+class ReusedBuffer {
+public:
+    // Returns memory of at least so many bytes. What an earlier reserve gave is undefined from then on.
+    char *reserve(size_t bytes);
+
+private:
+    std::unique_ptr<char[]> data_;
+    size_t bytes_ = 0;
+};
+
+}  // namespace yoke::kernels
