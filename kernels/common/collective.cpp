@@ -43,6 +43,28 @@ yoke_status check_arguments(const Asker &asker, const yoke_collective &call)
     return YOKE_OK;
 }
 
+const char *call_name(int32_t op)
+{
+    static const char *const kNames[] = {"barrier",    "all_reduce", "reduce",  "broadcast",
+                                         "all_gather", "gather",     "scatter", "reduce_scatter",
+                                         "all_to_all", "send",       "recv"};
+    return op >= 0 && op < YOKE_COMM_OP_COUNT ? kNames[op] : "no known op";
+}
+
+yoke_status tell_mismatch(const Asker &asker, const yoke_comm_signature &mine, int32_t peer,
+                          const yoke_comm_signature &theirs)
+{
+    const auto number = [](uint64_t x) { return static_cast<unsigned long long>(x); };
+    const auto elements = [](int64_t x) { return static_cast<long long>(x); };
+    return refuse(
+        asker.host, YOKE_E_COMM,
+        "%s: this rank called %s, call %llu of group %llu: %lld of dtype %d, reduction %d, root %d; rank %d called %s, call %llu of group %llu: %lld of dtype %d, reduction %d, root %d",
+        asker.engine, call_name(mine.op), number(mine.sequence), number(mine.group),
+        elements(mine.count), mine.dtype, mine.reduction, mine.root, peer, call_name(theirs.op),
+        number(theirs.sequence), number(theirs.group), elements(theirs.count), theirs.dtype,
+        theirs.reduction, theirs.root);
+}
+
 yoke_status draw_id(const yoke_host *host, const char *engine, void *id)
 {
     if (getrandom(id, YOKE_COMM_ID_BYTES, 0) == YOKE_COMM_ID_BYTES) return YOKE_OK;

@@ -23,6 +23,9 @@ inline bool reduces(int32_t op)
     return op == YOKE_COMM_ALL_REDUCE || op == YOKE_COMM_REDUCE || op == YOKE_COMM_REDUCE_SCATTER;
 }
 
+// Returns the name of a collective as the API has it: "all_reduce".
+const char *call_name(int32_t op);
+
 // Who asks: "cpu", with its place in the communicator.
 struct Asker {
     const yoke_host *host;
@@ -32,6 +35,10 @@ struct Asker {
 
 // Of op, count, dtype, peer and reduction; the core has looked at them for its own callers.
 yoke_status check_arguments(const Asker &asker, const yoke_collective &call);
+
+// Tells that this rank's call and that of a peer differ, in full. Returns YOKE_E_COMM.
+yoke_status tell_mismatch(const Asker &asker, const yoke_comm_signature &mine, int32_t peer,
+                          const yoke_comm_signature &theirs);
 
 // YOKE_COMM_ID_BYTES that nobody can guess.
 yoke_status draw_id(const yoke_host *host, const char *engine, void *id);

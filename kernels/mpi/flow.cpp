@@ -4,18 +4,27 @@
 #include <time.h>
 
 #include <algorithm>
+#include <numeric>
+#include <thread>
 
+#include "kernels/common/collective.h"
 #include "kernels/mpi/job.h"
 
 namespace yoke::mpi {
 
-const char *call_name(int32_t op)
-{
-    static const char *const kNames[] = {"barrier",    "all_reduce", "reduce",  "broadcast",
-                                         "all_gather", "gather",     "scatter", "reduce_scatter",
-                                         "all_to_all", "send",       "recv"};
-    return op >= 0 && op < YOKE_COMM_OP_COUNT ? kNames[op] : "no known op";
-}
+namespace {
+
+using namespace std::chrono_literals;
+
+// MPI does not tell of ranks that have gone, but the host knows. Between two looks, which ask another process.
+constexpr auto kBetween = 200ms;
+// What a rank has sent may come after the news that it has gone; what it died amid comes no more, but others may take
+// long over theirs.
+constexpr auto kToCome = 300ms, kAmid = 1000ms;
+// Where MPI itself fails since a peer has ended, the host is about to hear of that.
+constexpr auto kToBeHeard = 500ms, kALittle = 10ms;
+
+}  // namespace
 
 Flow::Flow(Comm &comm, const yoke_collective &call)
     : comm_(comm), call_(call), start_(Clock::now()), since_(start_)
@@ -70,7 +79,6 @@ yoke_status Flow::look(bool *is_done)
 // thousandth of a second at most, since MPI moves nothing while nobody looks.
 static void pause_after(std::chrono::nanoseconds waited)
 {
-    using namespace std::chrono_literals;
     if (waited < 50us) return;
     if (waited < 20ms) {
         sched_yield();
@@ -87,7 +95,7 @@ yoke_status Flow::rest()
     if (comm_.aborted.load()) {
         if (call_.fault) call_.fault->kind = YOKE_COMM_FAULT_ABORTED;
         return give_up(fail(YOKE_E_CANCELLED, "mpi: %s, call %llu, was aborted",
-                            call_name(call_.op),
+                            kernels::call_name(call_.op),
                             static_cast<unsigned long long>(call_.signature->sequence)));
     }
     if (call_.timeout_s >= 0 && now - start_ >= std::chrono::duration<double>(call_.timeout_s))
@@ -141,11 +149,11 @@ yoke_status Flow::fail_late()
     const auto sequence = static_cast<unsigned long long>(call_.signature->sequence);
     if (rank >= 0)
         return fail(YOKE_E_TIMEOUT, "mpi: %s, call %llu: rank %d did not come within %.4g s",
-                    call_name(call_.op), sequence, rank, call_.timeout_s);
+                    kernels::call_name(call_.op), sequence, rank, call_.timeout_s);
     return fail(
         YOKE_E_TIMEOUT,
         "mpi: %s, call %llu: all ranks came, but their elements did not pass within %.4g s; a rank stopped amid the call, or the time is too short for so much",
-        call_name(call_.op), sequence, call_.timeout_s);
+        kernels::call_name(call_.op), sequence, call_.timeout_s);
 }
 
 yoke_status Flow::fail_mismatch(int rank, const Signature &mine, const Signature &theirs)
@@ -155,14 +163,65 @@ yoke_status Flow::fail_mismatch(int rank, const Signature &mine, const Signature
         call_.fault->rank = rank;
         call_.fault->theirs = theirs;
     }
-    const auto number = [](uint64_t x) { return static_cast<unsigned long long>(x); };
-    const auto elements = [](int64_t x) { return static_cast<long long>(x); };
-    return give_up(fail(
-        YOKE_E_COMM,
-        "mpi: this rank called %s, call %llu of group %llu: %lld of dtype %d, reduction %d, root %d; rank %d called %s, call %llu of group %llu: %lld of dtype %d, reduction %d, root %d",
-        call_name(mine.op), number(mine.sequence), number(mine.group), elements(mine.count),
-        mine.dtype, mine.reduction, mine.root, rank, call_name(theirs.op), number(theirs.sequence),
-        number(theirs.group), elements(theirs.count), theirs.dtype, theirs.reduction, theirs.root));
+    return give_up(
+        kernels::tell_mismatch({g_host, "mpi", comm_.rank, comm_.size}, mine, rank, theirs));
+}
+
+// ---- ranks that have let the group go, or died ----------------------------------------------------------------------
+
+// Those that have not come yet, and those whose elements are on their way: who has let the group go had sent them.
+void Flow::find_awaited(std::vector<int> &to_come, std::vector<int> &amid) const
+{
+    for (const Operation &one : operations_) {
+        if (one.is_done) continue;
+        if (one.peer >= 0) (one.is_data ? amid : to_come).push_back(one.peer);
+        if (one.peer >= 0 || !one.is_data) continue;
+        amid.resize(static_cast<size_t>(comm_.size));
+        std::iota(amid.begin(), amid.end(), 0);
+    }
+    std::erase_if(to_come, [&](int rank) { return std::ranges::count(amid, rank) > 0; });
+}
+
+int Flow::ask(const std::vector<int> &ranks, bool died) const
+{
+    if (ranks.empty()) return -1;
+    return call_.find_gone(call_.user, ranks.data(), static_cast<int32_t>(ranks.size()), died);
+}
+
+yoke_status Flow::look_for_gone(Clock::time_point now)
+{
+    if (!call_.find_gone || now - asked_ < kBetween) return YOKE_OK;
+    std::vector<int> to_come, amid;
+    find_awaited(to_come, amid);
+    int rank = ask(to_come, false);
+    const bool is_amid = rank < 0;
+    if (is_amid) rank = ask(amid, true);
+    asked_ = Clock::now();
+    if (gone_ != rank) gone_ = rank, gone_since_ = now;
+    if (rank < 0 || now - gone_since_ < (is_amid ? kAmid : kToCome)) return YOKE_OK;
+    return give_up(fail_gone(rank));
+}
+
+yoke_status Flow::fail_gone(int rank)
+{
+    if (call_.fault) {
+        call_.fault->kind = YOKE_COMM_FAULT_DIED;
+        call_.fault->rank = rank;
+    }
+    return fail(YOKE_E_COMM, "mpi: %s, call %llu: rank %d has gone", kernels::call_name(call_.op),
+                static_cast<unsigned long long>(call_.signature->sequence), rank);
+}
+
+yoke_status Flow::fail_broken()
+{
+    std::vector<int> all(static_cast<size_t>(comm_.size));
+    std::iota(all.begin(), all.end(), 0);
+    const Clock::time_point end = Clock::now() + kToBeHeard;
+    while (call_.find_gone && Clock::now() < end && !comm_.aborted.load()) {
+        if (const int rank = ask(all, true); rank >= 0) return fail_gone(rank);
+        std::this_thread::sleep_for(kALittle);
+    }
+    return fail_mpi(code_, failed_);
 }
 
 }  // namespace yoke::mpi

@@ -78,6 +78,4 @@ private:
 // Tells all ranks what this one is going to do, and compares.
 yoke_status greet(Comm &comm, Flow &flow, const yoke_collective &call);
 
-const char *call_name(int32_t op);
-
 }  // namespace yoke::mpi

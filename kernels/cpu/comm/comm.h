@@ -1,9 +1,9 @@
 // A communicator of the host engine, and what its parts hand to one another.
 //
 // The engine has no thread: the calling thread drives all links of its rank, first spinning for some microseconds, then
-// asleep until a peer, a socket or abort wakes it. A call is a Flow: for each peer a list of what goes there and what
-// is to come from there, made by its algorithm (exchange.cpp, reduce.cpp) and carried out by one loop for shared memory
-// and TCP alike (flow.cpp).
+// asleep until a peer, a socket or abort wakes it (waiter.cpp). A call is a Flow: for each peer a list of what goes
+// there and what is to come from there, made by its algorithm (exchange.cpp, reduce.cpp) and carried out by one loop
+// for shared memory and TCP alike (flow.cpp).
 #pragma once
 
 #include <atomic>
@@ -62,8 +62,7 @@ struct Comm {
 
     std::atomic<bool> aborted{false};
     bool has_failed = false;
-    int64_t spin_ns = 0;  // what a wait spins before it sleeps
-    int64_t most_spin_ns = 0;
+    int64_t most_spin_ns = 0;  // of a wait, before it sleeps
 
     // Tensors go in any thread, amid a call.
     mutable std::mutex regions_mutex;

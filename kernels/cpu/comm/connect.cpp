@@ -225,7 +225,7 @@ yoke_status tell_places(Comm &comm, const yoke_comm_member &init, std::vector<Pl
     if (yoke_status status = init.all_gather(init.user, &place, sizeof place, places->data()))
         return status;
     comm.layout = layout_of(places->data(), init.size);
-    comm.most_spin_ns = comm.spin_ns = most_spin(places->data(), neighbours(comm));
+    comm.most_spin_ns = most_spin(places->data(), neighbours(comm));
     return YOKE_OK;
 }
 

@@ -9,12 +9,11 @@
 //    peer's signature; nothing of that peer's data has been written by then.
 #pragma once
 
-#include <poll.h>
-
 #include <deque>
 
 #include "kernels/cpu/comm/clock.h"
 #include "kernels/cpu/comm/comm.h"
+#include "kernels/cpu/comm/waiter.h"
 
 namespace yoke::cpu::comm {
 
@@ -57,7 +56,9 @@ struct Chunk {
 
 class Flow {
 public:
-    explicit Flow(Comm &comm) : comm_(comm), lanes_(static_cast<size_t>(comm.size)) {}
+    explicit Flow(Comm &comm) : comm_(comm), lanes_(static_cast<size_t>(comm.size)), waiter_(comm)
+    {
+    }
 
     // A new call: its time begins, and what it says of itself is kept for all its messages.
     void begin(const yoke_collective &call);
@@ -88,6 +89,19 @@ public:
     // A stage without messages that takes time asks whether it must end.
     yoke_status check();
 
+    // ---- for Waiter ----
+    // Moves what can be moved. Returns whether something was, or a peer's header differs: the wait is over then.
+    bool look();
+    // Calls f(lane) for each peer to which or from which something is still to go.
+    template <class F>
+    void each_open(const F &f)
+    {
+        for (int peer : used_)
+            if (lane(peer).is_open()) f(lane(peer));
+    }
+    bool is_short() const { return is_short_; }
+    const Deadline &deadline() const { return deadline_; }
+
 private:
     bool move();
     bool push(Lane &lane);
@@ -96,13 +110,7 @@ private:
     bool combine_next();
     bool is_open() const;
 
-    yoke_status wait();
-    bool spin();
-    uint32_t wanted() const;
-    bool sleep(uint32_t wants);
-    void sleep_in_poll(int64_t nanoseconds, bool looks_at_ends_alone);
     int late_rank();
-
     yoke_status fail_with(int32_t kind, int peer);
     yoke_status fail_mismatch(int peer);
     yoke_status blame_ended();
@@ -119,10 +127,9 @@ private:
     Deadline deadline_{-1};
     double timeout_s_ = -1;
     bool is_short_ = false;  // the call has few bytes
-    int64_t looked_ns_ = 0;  // when a sleep beside shared memory last looked for ends
     yoke_comm_fault *fault_ = nullptr;
     int mismatched_ = -1;
-    std::vector<pollfd> polled_;
+    Waiter waiter_;
 };
 
 }  // namespace yoke::cpu::comm
