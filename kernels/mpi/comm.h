@@ -7,28 +7,33 @@
 
 #include <atomic>
 #include <deque>
-#include <memory>
-#include <mutex>
 #include <vector>
 
 #include "kernels/common/call_group.h"
 #include "kernels/common/reused_buffer.h"
+#include "kernels/mpi/memory.h"
 #include "kernels/mpi/mpi.h"
 
 namespace yoke::mpi {
 
 using Signature = yoke_comm_signature;
 
-// Of mem_alloc: what the caller got, in what MPI gave.
-struct Block {
-    void *data, *whole;
-};
-
 // By rank, in bytes: how long its slice of a tensor is and where that begins; of this rank's slice the same of all
 // ranks' elements, one behind the other.
 struct Slices {
     std::vector<int> bytes, begins, mine, places;
     int64_t count_of_mine = 0;
+};
+
+// Memory that MPI's operations read and write beside the caller's tensors. Operations that were given up may go on with
+// this memory, so the memory ends with the communicator alone.
+struct Buffers {
+    // Signatures that a greeting has told: this rank's first, then those of the next ranks in a circle.
+    std::vector<Signature> board;
+    std::deque<Signature> headers;               // of messages that are sent
+    std::deque<kernels::ReusedBuffer> received;  // headers of messages that are to come
+    kernels::ReusedBuffer staging, partials, result;
+    std::deque<Slices> slices;
 };
 
 struct Comm {
@@ -48,18 +53,9 @@ struct Comm {
     bool has_messages = false;  // sends or receives have been made
     bool is_abandoned = false;  // MPI still has operations of it, and so this stays for good
 
-    // What operations may still read and write when they were given up lives here.
-    std::vector<Signature>
-        board;  // of a greeting: this rank's first, then of the next ones in a circle
-    std::deque<Signature> headers;               // of messages that are sent
-    std::deque<kernels::ReusedBuffer> arrivals;  // of those that are received
-    kernels::ReusedBuffer staging, partials, result;
-    std::deque<Slices> slices;
-
+    Buffers buffers;
     kernels::CallGroup group;
-
-    std::mutex memory_mutex;
-    std::vector<Block> blocks;
+    Memory memory;
 };
 
 // connect.cpp: a communicator of the ranks that call it together.
@@ -70,8 +66,5 @@ void disconnect(Comm &comm);
 yoke_status run_exchange(Comm &comm, const yoke_collective &call);
 yoke_status run_reduction(Comm &comm, const yoke_collective &call);
 yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count);
-
-yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer);
-yoke_status release(Comm &comm, void *pointer);
 
 }  // namespace yoke::mpi

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 
 #include "kernels/common/collective.h"
 #include "kernels/mpi/flow.h"
@@ -170,12 +171,13 @@ yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
     if (bytes == 0 || bytes > UINT64_MAX / 4)
         return fail(YOKE_E_VALUE, "mpi: mem_alloc of %llu bytes",
                     static_cast<unsigned long long>(bytes));
-    return guarded("shared memory", [&] { return allocate(comm_of(handle), bytes, pointer); });
+    return guarded("shared memory",
+                   [&] { return comm_of(handle).memory.allocate(bytes, pointer); });
 }
 
 yoke_status mem_free(void *handle, void *pointer, uint64_t)
 {
-    return release(comm_of(handle), pointer);
+    return comm_of(handle).memory.release(pointer);
 }
 
 void describe(void *handle, char *text, uint64_t capacity)

@@ -36,8 +36,8 @@ struct Greeting {
         for (int64_t far = known; far < comm.size && far < known * kRadix; far += known) {
             const auto bytes =
                 static_cast<int64_t>(sizeof(Signature)) * std::min(known, comm.size - far);
-            flow.receive(&comm.board[static_cast<size_t>(far)], bytes, at(far), kHeaderTag);
-            flow.send(comm.board.data(), bytes, at(-far), kHeaderTag, -1);
+            flow.receive(&comm.buffers.board[static_cast<size_t>(far)], bytes, at(far), kHeaderTag);
+            flow.send(comm.buffers.board.data(), bytes, at(-far), kHeaderTag, -1);
         }
         if (yoke_status status = flow.wait()) return status;
         size_t next = 0;
@@ -50,12 +50,12 @@ struct Greeting {
     // A rank that sends a message to this one, in place of the call, says no more than that.
     yoke_status check(int64_t far, int64_t known, int bytes)
     {
-        const Signature &theirs = comm.board[static_cast<size_t>(far)];
+        const Signature &theirs = comm.buffers.board[static_cast<size_t>(far)];
         const int64_t expected = std::min(known, comm.size - far);
         if (theirs.op != YOKE_COMM_SEND &&
             bytes == expected * static_cast<int64_t>(sizeof(Signature)))
             return YOKE_OK;
-        return flow.fail_mismatch(at(far), comm.board[0], theirs);
+        return flow.fail_mismatch(at(far), comm.buffers.board[0], theirs);
     }
 };
 
@@ -63,16 +63,17 @@ struct Greeting {
 
 yoke_status greet(Comm &comm, Flow &flow, const yoke_collective &call)
 {
-    comm.board.resize(static_cast<size_t>(comm.size));
-    comm.board[0] = *call.signature;
+    comm.buffers.board.resize(static_cast<size_t>(comm.size));
+    comm.buffers.board[0] = *call.signature;
     Greeting greeting{comm, flow};
     for (int64_t known = 1; known < comm.size; known *= kRadix)
         if (yoke_status status = greeting.round(known)) return status;
     flow.clear();
     for (int rank = 0; rank < comm.size; ++rank) {
         const Signature &theirs =
-            comm.board[static_cast<size_t>((rank - comm.rank + comm.size) % comm.size)];
-        if (!is_same(theirs, comm.board[0])) return flow.fail_mismatch(rank, comm.board[0], theirs);
+            comm.buffers.board[static_cast<size_t>((rank - comm.rank + comm.size) % comm.size)];
+        if (!is_same(theirs, comm.buffers.board[0]))
+            return flow.fail_mismatch(rank, comm.buffers.board[0], theirs);
     }
     return YOKE_OK;
 }

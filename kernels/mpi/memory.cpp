@@ -1,15 +1,15 @@
-// Memory that networks like: MPI may have told them of it.
+#include "kernels/mpi/memory.h"
+
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/mpi/comm.h"
 #include "kernels/mpi/job.h"
 
 namespace yoke::mpi {
 
 constexpr uint64_t kAlignment = 64;
 
-yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer)
+yoke_status Memory::allocate(uint64_t bytes, void **pointer)
 {
     if (!is_in_job())
         return fail(YOKE_E_STATE, "mpi: mem_alloc in a process that has left its MPI job");
@@ -20,23 +20,23 @@ yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer)
                     static_cast<unsigned long long>(bytes));
     const auto address = reinterpret_cast<uintptr_t>(whole);
     void *data = reinterpret_cast<void *>((address + kAlignment - 1) / kAlignment * kAlignment);
-    const std::lock_guard lock(comm.memory_mutex);
-    comm.blocks.push_back({data, whole});
+    const std::lock_guard lock(mutex_);
+    blocks_.push_back({data, whole});
     *pointer = data;
     return YOKE_OK;
 }
 
-yoke_status release(Comm &comm, void *pointer)
+yoke_status Memory::release(void *pointer)
 {
     void *whole = nullptr;
     {
-        const std::lock_guard lock(comm.memory_mutex);
-        const auto found = std::ranges::find(comm.blocks, pointer, &Block::data);
-        if (found == comm.blocks.end())
+        const std::lock_guard lock(mutex_);
+        const auto found = std::ranges::find(blocks_, pointer, &Block::data);
+        if (found == blocks_.end())
             return fail(YOKE_E_VALUE, "mpi: mem_free of %p, which mem_alloc has not given",
                         pointer);
         whole = found->whole;
-        comm.blocks.erase(found);
+        blocks_.erase(found);
     }
     if (is_in_job()) MPI_Free_mem(whole);  // after MPI's end it is nobody's
     return YOKE_OK;

@@ -18,7 +18,7 @@ int64_t bytes_of(const yoke_collective &call)
 }
 
 // A message that is to come.
-struct Arrival {
+struct Incoming {
     const yoke_collective &call;
     size_t operation;  // that brings its header
     const Signature *header;
@@ -28,37 +28,37 @@ struct Arrival {
 struct Messages {
     Comm &comm;
     Flow &flow;
-    std::vector<Arrival> arrivals = {};
+    std::vector<Incoming> incoming = {};
 
     void begin(const yoke_collective &call)
     {
         if (call.op == YOKE_COMM_SEND) {
-            const Signature &header = comm.headers.emplace_back(*call.signature);
+            const Signature &header = comm.buffers.headers.emplace_back(*call.signature);
             flow.send(&header, sizeof header, call.peer, kHeaderTag, call.peer);
             flow.send(call.in, bytes_of(call), call.peer, data_tag(header), call.peer);
             return;
         }
         // If the other rank greets in place of it, it may pass on what others have said.
         const auto bytes = sizeof(Signature) * static_cast<size_t>(comm.size);
-        char *header = comm.arrivals.emplace_back().reserve(bytes);
-        arrivals.push_back(
+        char *header = comm.buffers.received.emplace_back().reserve(bytes);
+        incoming.push_back(
             {call, flow.operations().size(), reinterpret_cast<const Signature *>(header)});
         flow.receive(header, static_cast<int64_t>(bytes), call.peer, kHeaderTag);
     }
 
-    yoke_status take(Arrival &arrival)
+    yoke_status take(Incoming &awaited)
     {
-        const yoke_collective &call = arrival.call;
-        arrival.is_taken = true;
-        if (memcmp(arrival.header, call.signature, sizeof(Signature)) != 0)
-            return flow.fail_mismatch(call.peer, *call.signature, *arrival.header);
+        const yoke_collective &call = awaited.call;
+        awaited.is_taken = true;
+        if (memcmp(awaited.header, call.signature, sizeof(Signature)) != 0)
+            return flow.fail_mismatch(call.peer, *call.signature, *awaited.header);
         flow.receive(call.out, bytes_of(call), call.peer, data_tag(*call.signature));
         return YOKE_OK;
     }
 
     yoke_status take_all(bool *is_done)
     {
-        for (Arrival &one : arrivals) {
+        for (Incoming &one : incoming) {
             if (one.is_taken || !flow.operations()[one.operation].is_done) continue;
             *is_done = false;
             if (yoke_status status = take(one)) return status;
@@ -72,8 +72,8 @@ struct Messages {
 yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count)
 {
     comm.has_messages = true;
-    comm.headers.clear();
-    comm.arrivals.clear();
+    comm.buffers.headers.clear();
+    comm.buffers.received.clear();
     Flow flow(comm, calls[0]);
     Messages messages{comm, flow};
     for (size_t i = 0; i < count; ++i) messages.begin(calls[i]);

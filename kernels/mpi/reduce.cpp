@@ -20,7 +20,7 @@ constexpr int64_t kRoundBytes = 8 << 20, kSliceBytes = 64 << 10;
 
 const Slices &Reduction::cut(int64_t count, size_t parts, size_t me, int64_t bytes_each) const
 {
-    Slices &made = comm.slices.emplace_back();
+    Slices &made = comm.buffers.slices.emplace_back();
     const auto ranks = static_cast<int64_t>(parts), self = static_cast<int64_t>(me);
     const int64_t each = (count + ranks - 1) / ranks;
     const auto begin = [&](int64_t rank) { return std::min(count, rank * each); };
@@ -50,8 +50,8 @@ struct Rounds : Reduction {
     yoke_status small(int64_t at, int64_t count)
     {
         const auto bytes = static_cast<int>(count * unit);
-        char *all =
-            comm.staging.reserve(static_cast<size_t>(bytes) * static_cast<size_t>(comm.size));
+        char *all = comm.buffers.staging.reserve(static_cast<size_t>(bytes) *
+                                                 static_cast<size_t>(comm.size));
         flow.clear();
         if (call.op == YOKE_COMM_REDUCE)
             flow.note(MPI_Igather(in + at * unit, bytes, MPI_BYTE, all, bytes, MPI_BYTE, call.peer,
@@ -72,7 +72,7 @@ struct Rounds : Reduction {
         forget_slices();
         const Slices &cut = this->cut(count, static_cast<size_t>(comm.size), me, unit);
         const auto bytes = static_cast<size_t>(cut.mine[0]);
-        char *all = comm.staging.reserve(bytes * static_cast<size_t>(comm.size));
+        char *all = comm.buffers.staging.reserve(bytes * static_cast<size_t>(comm.size));
         flow.clear();
         flow.note(
             MPI_Ialltoallv(in + at * unit, cut.bytes.data(), cut.begins.data(), MPI_BYTE, all,
@@ -80,7 +80,7 @@ struct Rounds : Reduction {
             "MPI_Ialltoallv");
         if (yoke_status status = flow.wait()) return status;
         char *to = is_root() ? out + at * unit : nullptr;
-        char *own = to ? to + cut.begins[me] : comm.result.reserve(bytes);
+        char *own = to ? to + cut.begins[me] : comm.buffers.result.reserve(bytes);
         combine_all(all, cut.count_of_mine, own);
         flow.clear();
         collect(cut, own, to);
@@ -107,8 +107,8 @@ struct Rounds : Reduction {
     {
         const Parts parts(flow, count * unit, call.count * unit);
         const auto bytes = static_cast<int>(count * unit);
-        char *all =
-            comm.staging.reserve(static_cast<size_t>(bytes) * static_cast<size_t>(comm.size));
+        char *all = comm.buffers.staging.reserve(static_cast<size_t>(bytes) *
+                                                 static_cast<size_t>(comm.size));
         flow.clear();
         flow.note(MPI_Ialltoall(in + at * unit, parts.count(), parts.type(), all, bytes, MPI_BYTE,
                                 comm.ranks, flow.add()),

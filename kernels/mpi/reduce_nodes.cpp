@@ -18,7 +18,7 @@ struct NodeRound {
     yoke_status combine(const void *from, const Slices &cut, MPI_Comm team, bool is_last, void *to)
     {
         const size_t ranks = cut.bytes.size();
-        char *all = comm.staging.reserve(static_cast<size_t>(cut.mine[0]) * ranks);
+        char *all = comm.buffers.staging.reserve(static_cast<size_t>(cut.mine[0]) * ranks);
         r.flow.clear();
         r.flow.note(
             MPI_Ialltoallv(from, cut.bytes.data(), cut.begins.data(), MPI_BYTE, all,
@@ -47,7 +47,7 @@ struct NodeRound {
         const Slices &mine = r.cut(count, comm.nodes[0].size(), comm.my_place, r.unit);
         const Slices &part = r.cut(mine.count_of_mine, nodes, node, unit);
         const Slices &done = r.cut(mine.count_of_mine, nodes, node, r.unit);
-        char *sums = comm.partials.reserve(static_cast<size_t>(mine.count_of_mine * unit));
+        char *sums = comm.buffers.partials.reserve(static_cast<size_t>(mine.count_of_mine * unit));
         char *slice = out + mine.begins[comm.my_place];
         if (yoke_status status = combine(in, mine, comm.within, false, sums)) return status;
         if (yoke_status status = combine(sums, part, comm.across, true, slice + done.begins[node]))

@@ -46,8 +46,8 @@ struct Reduction {
     {
         std::vector<const void *> inputs, partials;
         const int64_t bytes = count * partial_unit();
-        char *room =
-            comm.partials.reserve(is_flat() ? 0 : comm.nodes.size() * static_cast<size_t>(bytes));
+        char *room = comm.buffers.partials.reserve(
+            is_flat() ? 0 : comm.nodes.size() * static_cast<size_t>(bytes));
         for (const std::vector<int> &node : comm.nodes) {
             for (int rank : node) inputs.push_back(from + rank * count * unit);
             if (is_flat()) continue;
@@ -65,7 +65,7 @@ struct Reduction {
     // `count` elements of so many bytes in slices, one for each of `parts` ranks, of which this one is number `me`.
     // Good until forget_slices.
     const Slices &cut(int64_t count, size_t parts, size_t me, int64_t bytes_each) const;
-    void forget_slices() const { comm.slices.clear(); }
+    void forget_slices() const { comm.buffers.slices.clear(); }
 };
 
 // All ranks get [at, at + count) of a large tensor over nodes of equally many ranks, several: combined in each node
