@@ -173,12 +173,15 @@ yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
 {
     if (bytes == 0 || bytes > UINT64_MAX / 2)
         return fail(YOKE_E_VALUE, "cpu: mem_alloc of %llu bytes", (unsigned long long)bytes);
-    return guarded("shared memory", [&] { return make_region(comm_of(handle), bytes, pointer); });
+    return guarded("shared memory", [&] {
+        Comm &comm = comm_of(handle);
+        return comm.regions.make(comm, bytes, pointer);
+    });
 }
 
 yoke_status mem_free(void *handle, void *pointer, uint64_t bytes)
 {
-    return drop_region(comm_of(handle), pointer, bytes);
+    return comm_of(handle).regions.drop(pointer, bytes);
 }
 
 void describe(void *handle, char *text, uint64_t capacity)

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "kernels/common/reused_buffer.h"
 #include "kernels/cpu/comm/doorbell.h"
 #include "kernels/cpu/comm/link.h"
+#include "kernels/cpu/comm/regions.h"
 #include "kernels/cpu/comm/shared.h"
 #include "kernels/cpu/comm/wire.h"
 
@@ -29,15 +29,6 @@ struct Layout {
 
     size_t fewest() const;  // ranks on a node
     size_t most() const;
-};
-
-// Memory of mem_alloc: this rank's, and that of its local peers as it is mapped here.
-struct Region {
-    uint32_t number;
-    uint64_t bytes;
-    Mapping mine;
-    Inherited inherited;          // where it is shared
-    std::vector<Mapping> theirs;  // by rank; empty where nobody shares
 };
 
 class Flow;
@@ -64,11 +55,7 @@ struct Comm {
     bool has_failed = false;
     int64_t most_spin_ns = 0;  // of a wait, before it sleeps
 
-    // Tensors go in any thread, amid a call.
-    mutable std::mutex regions_mutex;
-    std::vector<std::unique_ptr<Region>> regions;
-    uint32_t next_region = 0;
-
+    Regions regions;
     std::unique_ptr<Flow> flow;
     kernels::ReusedBuffer staging, partials;
     kernels::CallGroup group;
@@ -96,11 +83,5 @@ yoke_status run_messages(Comm &comm, const yoke_collective *calls, size_t count)
 // all_reduce where all ranks' tensors lie in memory that each of them reaches. *done is false where they do not;
 // *greeted is true if the ranks have exchanged their headers then.
 yoke_status all_reduce_in_place(Comm &comm, const yoke_collective &call, bool *greeted, bool *done);
-
-// regions.cpp
-yoke_status make_region(Comm &comm, uint64_t bytes, void **pointer);
-yoke_status drop_region(Comm &comm, void *pointer, uint64_t bytes);
-// The region in which a tensor lies, or null.
-const Region *find_region(const Comm &comm, const void *data, uint64_t bytes);
 
 }  // namespace yoke::cpu::comm
