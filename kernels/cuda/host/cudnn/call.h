@@ -67,7 +67,7 @@ private:
                           CudnnPlan &plan, bool *exists, uint64_t *refused);
     yoke_status find_smaller(uint64_t limit, CudnnPlan &plan, bool *exists);
     yoke_status execute(const CudnnPlan &plan, void *workspace);
-    // cudnn_tune.cpp
+    // ---- for a benchmark ----
     bool recall(const Graph &graph, const EngineRules &rules);
     yoke_status pass_by(const CudnnFailure &failure) const;
     bool reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const;
