@@ -11,6 +11,16 @@ namespace {
 
 enum { kOperands = kBackwardOperands };
 
+// Context of a block of threads: shared memory, and the results' columns from `column` on.
+template <class Room, class Tile, class Strays>
+struct BlockContext {
+    Room &room;      // of operands of products
+    Tile &tile;      // of scores
+    Strays &strays;  // rows with what is not finite
+    bool forbids;    // whether the launch forbids pairs
+    int64_t column;
+};
+
 // ---- dQ -------------------------------------------------------------------------------------------------------------
 
 // Scores become their gradients; rows are queries, and `slopes` the gradients of probabilities.
@@ -41,40 +51,32 @@ __device__ inline void differentiate(const BackwardHead<In> &head, int64_t first
     }
 }
 
-template <class In>
-__global__ void __launch_bounds__(kAttentionThreads)
-    differentiate_queries(const BackwardLaunch<In> launch, int64_t blocks)
+template <class In, class Block>
+__device__ inline void differentiate_queries(const BackwardHead<In> &head, int64_t first,
+                                             const Block &block)
 {
     using C = typename In::Value;
     using Tile = AttentionTile<C>;
-    using Packed = Pack<C, Tile::kPack>;
-    YOKE_SHARED(Packed, room, Tile::kRoom);
-    YOKE_SHARED(C, tile, Tile::kSide * Tile::kScoreStep);
-    YOKE_SHARED(int, strays, Tile::kDepth);
-    const bool forbids = launch.forbids_pairs();
+    const BackwardLaunch<In> &launch = head.launch;
     const AttentionSizes &s = launch.sizes;
-    const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
-    for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
-        const BackwardHead<In> head(launch, item / blocks);
-        const int64_t first = (blocks - 1 - item % blocks) * Tile::kSide;
-        const int64_t keys = head.keys_before(first + Tile::kSide);
-        Scores<C> scores, slopes;
-        ResultSlice<C> result;
-        result.clear();
-        for (int64_t k = 0; k < keys; k += Tile::kSide) {
-            multiply_rows<C>(head.query(), first, launch.params.scale, head.key(), k, room, scores);
-            multiply_rows<C>(head.grad(), first, (C)1, head.value(), k, room, slopes);
-            differentiate<In, C>(head, first, k, scores, slopes);
-            __syncthreads();  // of the last block's product
-            store_scores<C>(scores, tile);
-            result.add_product(tile, head.key(), k, column, (int)min(Tile::kSide, keys - k), room,
-                               strays, forbids);
-        }
-        C factor[Tile::kEach];
-        for (int i = 0; i < Tile::kEach; i++) factor[i] = launch.params.scale;
-        result.template store_rows<In>(head.place.data[kQueryGrad], launch.d_query, first,
-                                       s.queries, column, s.width, factor);
+    const int64_t keys = head.keys_before(first + Tile::kSide);
+    Scores<C> scores, slopes;
+    ResultSlice<C> result;
+    result.clear();
+    for (int64_t k = 0; k < keys; k += Tile::kSide) {
+        multiply_rows<C>(head.query(), first, launch.params.scale, head.key(), k, block.room,
+                         scores);
+        multiply_rows<C>(head.grad(), first, (C)1, head.value(), k, block.room, slopes);
+        differentiate<In, C>(head, first, k, scores, slopes);
+        __syncthreads();  // of the last block's product
+        store_scores<C>(scores, block.tile);
+        result.add_product(block.tile, head.key(), k, block.column, (int)min(Tile::kSide, keys - k),
+                           block.room, block.strays, block.forbids);
     }
+    C factor[Tile::kEach];
+    for (int i = 0; i < Tile::kEach; i++) factor[i] = launch.params.scale;
+    result.template store_rows<In>(head.place.data[kQueryGrad], launch.d_query, first, s.queries,
+                                   block.column, s.width, factor);
 }
 
 // ---- dK and dV ------------------------------------------------------------------------------------------------------
@@ -149,9 +151,54 @@ __device__ inline void multiply_scores(const Scores<C> &a, const Scores<C> &b, S
         to[i / kEach][i % kEach] = a[i / kEach][i % kEach] * b[i / kEach][i % kEach];
 }
 
-template <class In>
+template <class In, class Block>
+__device__ inline void differentiate_keys(const BackwardHead<In> &head, int64_t first,
+                                          const Block &block)
+{
+    using C = typename In::Value;
+    using Tile = AttentionTile<C>;
+    const BackwardLaunch<In> &launch = head.launch;
+    const AttentionSizes &s = launch.sizes;
+    Scores<C> probabilities, factors, slopes;
+    ResultSlice<C> d_key, d_value;
+    d_key.clear();
+    d_value.clear();
+    for (int64_t q = head.first_query(first); q < s.queries; q += Tile::kSide) {
+        const int count = (int)min(Tile::kSide, s.queries - q);
+        multiply_rows<C>(head.key(), first, launch.params.scale, head.query(), q, block.room,
+                         probabilities);
+        find_probabilities<In, C>(head, first, q, probabilities);
+        draw_factors<In, C>(head, first, q, factors);
+        multiply_rows<C>(head.value(), first, (C)1, head.grad(), q, block.room, slopes);
+        find_slopes<In, C>(head, first, q, probabilities, factors, slopes);
+        if (block.column < s.value_width) {
+            multiply_scores<C>(probabilities, factors, probabilities);
+            // The rows' product has waited since the tile was last read: values have a column here.
+            store_scores<C>(probabilities, block.tile);
+            d_value.add_product(block.tile, head.grad(), q, block.column, count, block.room,
+                                block.strays, block.forbids);
+        }
+        if (block.column < s.width) {
+            __syncthreads();
+            store_scores<C>(slopes, block.tile);
+            d_key.add_product(block.tile, head.query(), q, block.column, count, block.room,
+                              block.strays, block.forbids);
+        }
+    }
+    C scale[Tile::kEach], one[Tile::kEach];
+    for (int i = 0; i < Tile::kEach; i++) scale[i] = launch.params.scale, one[i] = (C)1;
+    d_key.template store_rows<In>(head.place.data[kKeyGrad], launch.d_key, first, s.keys,
+                                  block.column, s.width, scale);
+    d_value.template store_rows<In>(head.place.data[kValueGrad], launch.d_value, first, s.keys,
+                                    block.column, s.value_width, one);
+}
+
+// ---- both kernels ---------------------------------------------------------------------------------------------------
+
+// `blocks` of queries, or of keys, in a head. Late queries meet most keys, and come first.
+template <class In, bool kOfKeys>
 __global__ void __launch_bounds__(kAttentionThreads)
-    differentiate_keys(const BackwardLaunch<In> launch, int64_t blocks)
+    differentiate_rows(const BackwardLaunch<In> launch, int64_t blocks)
 {
     using C = typename In::Value;
     using Tile = AttentionTile<C>;
@@ -159,42 +206,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
     YOKE_SHARED(Packed, room, Tile::kRoom);
     YOKE_SHARED(C, tile, Tile::kSide * Tile::kScoreStep);
     YOKE_SHARED(int, strays, Tile::kDepth);
-    const bool forbids = launch.forbids_pairs();
-    const AttentionSizes &s = launch.sizes;
-    const int64_t column = blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack);
-    for (int64_t item = blockIdx.x; item < s.heads * blocks; item += gridDim.x) {
+    const BlockContext<decltype(room), decltype(tile), decltype(strays)> block{
+        room, tile, strays, launch.forbids_pairs(),
+        blockIdx.y * (int64_t)(Tile::kSlice * Tile::kPack)};
+    for (int64_t item = blockIdx.x; item < launch.sizes.heads * blocks; item += gridDim.x) {
         const BackwardHead<In> head(launch, item / blocks);
-        const int64_t first = item % blocks * Tile::kSide;
-        Scores<C> probabilities, factors, slopes;
-        ResultSlice<C> d_key, d_value;
-        d_key.clear();
-        d_value.clear();
-        for (int64_t q = head.first_query(first); q < s.queries; q += Tile::kSide) {
-            const int count = (int)min(Tile::kSide, s.queries - q);
-            multiply_rows<C>(head.key(), first, launch.params.scale, head.query(), q, room,
-                             probabilities);
-            find_probabilities<In, C>(head, first, q, probabilities);
-            draw_factors<In, C>(head, first, q, factors);
-            multiply_rows<C>(head.value(), first, (C)1, head.grad(), q, room, slopes);
-            find_slopes<In, C>(head, first, q, probabilities, factors, slopes);
-            if (column < s.value_width) {
-                multiply_scores<C>(probabilities, factors, probabilities);
-                // The rows' product has waited since the tile was last read: values have a column here.
-                store_scores<C>(probabilities, tile);
-                d_value.add_product(tile, head.grad(), q, column, count, room, strays, forbids);
-            }
-            if (column < s.width) {
-                __syncthreads();
-                store_scores<C>(slopes, tile);
-                d_key.add_product(tile, head.query(), q, column, count, room, strays, forbids);
-            }
-        }
-        C scale[Tile::kEach], one[Tile::kEach];
-        for (int i = 0; i < Tile::kEach; i++) scale[i] = launch.params.scale, one[i] = (C)1;
-        d_key.template store_rows<In>(head.place.data[kKeyGrad], launch.d_key, first, s.keys,
-                                      column, s.width, scale);
-        d_value.template store_rows<In>(head.place.data[kValueGrad], launch.d_value, first, s.keys,
-                                        column, s.value_width, one);
+        if constexpr (kOfKeys)
+            differentiate_keys(head, item % blocks * Tile::kSide, block);
+        else
+            differentiate_queries(head, (blocks - 1 - item % blocks) * Tile::kSide, block);
     }
 }
 
@@ -211,11 +231,11 @@ yoke_status start_all(const yoke_launch *launch, const BackwardLaunch<In> &work)
     yoke_status status = YOKE_OK;
     if (queries && s.width)
         status =
-            start(launch, differentiate_queries<In>,
+            start(launch, differentiate_rows<In, false>,
                   {min(s.heads * queries, most), kAttentionThreads, 0, divide_up(s.width, slice)},
                   work, queries);
     if (!status && keys && (s.width || s.value_width))
-        status = start(launch, differentiate_keys<In>,
+        status = start(launch, differentiate_rows<In, true>,
                        {min(s.heads * keys, most), kAttentionThreads, 0,
                         divide_up(max(s.width, s.value_width), slice)},
                        work, keys);
