@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/common/copy_ops.h"
 #include "kernels/common/stand_in.h"
 #include "kernels/cpu/simd/map.h"
 #include "kernels/cpu/simd/run.h"
@@ -128,20 +129,7 @@ yoke_status element_bits(const yoke_launch *launch, yoke_dtype dtype, const yoke
     });
 }
 
-YOKE_KERNEL(cast)
-{
-    return copy_operand(launch, launch->operands[1], launch->operands[0]);
-}
-
-YOKE_KERNEL(clone)
-{
-    return copy_operand(launch, launch->operands[1], launch->operands[0]);
-}
-
-YOKE_KERNEL(copy_)
-{
-    return copy_operand(launch, launch->operands[0], launch->operands[1]);
-}
+YOKE_COPY_KERNELS
 
 // The value, once in x's dtype, is copied from a place in this frame with strides of 0.
 YOKE_KERNEL(fill_)

@@ -1,5 +1,6 @@
 // Casts, copies and fills of any strides. A copy that transposes goes through tiles of shared memory, so that both its
 // sides are read and written in runs.
+#include "kernels/common/copy_ops.h"
 #include "kernels/common/stand_in.h"
 #include "kernels/cuda/ops/copy_strided.cuh"
 
@@ -79,20 +80,7 @@ yoke_status copy_operand(const yoke_launch *launch, const yoke_operand &dst,
     });
 }
 
-YOKE_KERNEL(cast)
-{
-    return copy_operand(launch, launch->operands[1], launch->operands[0]);
-}
-
-YOKE_KERNEL(clone)
-{
-    return copy_operand(launch, launch->operands[1], launch->operands[0]);
-}
-
-YOKE_KERNEL(copy_)
-{
-    return copy_operand(launch, launch->operands[0], launch->operands[1]);
-}
+YOKE_COPY_KERNELS
 
 YOKE_KERNEL(fill_)
 {
