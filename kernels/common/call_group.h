@@ -17,26 +17,29 @@ public:
     // Ends the group that was begun last; returns whether it was the outermost one, whose calls are to run now.
     bool end() { return --depth_ == 0; }
 
-    // Keeps copies of the call and of its signature, which the caller may change when the call returns. Raises
-    // std::bad_alloc.
-    void add(const yoke_collective &call)
+    // Calls run(&call, 1), or in a group keeps copies of the call and of its signature, which the caller may change
+    // afterwards. Raises std::bad_alloc.
+    template <class Run>
+    yoke_status pass(const yoke_collective &call, const Run &run)
     {
+        if (!is_open()) return run(&call, 1);
         signatures_.push_back(*call.signature);
         calls_.push_back(call);
+        return YOKE_OK;
     }
     // Returns where the first call tells of a fault, or null.
     yoke_comm_fault *first_fault() const { return calls_.empty() ? nullptr : calls_[0].fault; }
 
-    // Calls f(calls, count) for all calls in their order, up to the first failure, of which all calls' faults then
+    // Calls run(calls, count) for all calls in their order, up to the first failure, of which all calls' faults then
     // tell. Messages that follow one another pass together, so that two ranks may send before either receives. Each
     // other call passes alone: all ranks make these calls in the same order.
-    template <class F>
-    yoke_status run(const F &f)
+    template <class Run>
+    yoke_status run_all(const Run &run)
     {
         for (size_t i = 0; i < calls_.size(); ++i) calls_[i].signature = &signatures_[i];
         for (size_t i = 0, count; i < calls_.size(); i += count) {
             count = together_at(i);
-            const yoke_status status = f(&calls_[i], count);
+            const yoke_status status = run(&calls_[i], count);
             if (!status) continue;
             for (const yoke_collective &one : calls_)
                 if (one.fault && calls_[i].fault) *one.fault = *calls_[i].fault;

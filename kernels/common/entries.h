@@ -1,8 +1,8 @@
 // The entries that every backend has: declared from the contract's own types (core/backend/backend.h), and put into
-// the backend's table, in its order.
+// the backend's table, in its order. The same for the entries that every engine of collectives has.
 //
-// Contract: ENTRY(member, function) for each member of yoke_backend and the function that is its value. What lies
-// between the two lists in the table, and behind them, a backend fills in by itself.
+// Contract: ENTRY(member, function) for each member of yoke_backend, or of yoke_backend_comm, and the function that is
+// its value. What lies between the two lists in a table, and behind them, a backend or an engine fills in by itself.
 #pragma once
 
 #include <type_traits>
@@ -41,6 +41,22 @@
     ENTRY(event_elapsed, event_elapsed)           \
     ENTRY(copy, copy)                             \
     ENTRY(fill, fill)
+
+#define YOKE_COMM_CALL_ENTRIES(ENTRY) \
+    ENTRY(unique_id, unique_id)       \
+    ENTRY(init, init)                 \
+    ENTRY(split, split)               \
+    ENTRY(call, call)                 \
+    ENTRY(group_begin, group_begin)   \
+    ENTRY(group_end, group_end)       \
+    ENTRY(abort, abort)
+
+#define YOKE_COMM_MEMORY_ENTRIES(ENTRY) \
+    ENTRY(destroy, destroy)             \
+    ENTRY(mem_alloc, mem_alloc)         \
+    ENTRY(mem_free, mem_free)           \
+    ENTRY(describe, describe)           \
+    ENTRY(async_error, async_error)
 
 #define YOKE_DECLARE_ENTRY(member, function) \
     std::remove_pointer_t<decltype(yoke_backend::member)> function;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "kernels/common/collective.h"
+#include "kernels/common/entries.h"
 #include "kernels/mpi/flow.h"
 #include "kernels/mpi/job.h"
 
@@ -115,11 +116,10 @@ yoke_status call(void *handle, const yoke_collective *record)
     Comm &comm = comm_of(handle);
     clear(record->fault);
     if (yoke_status status = check_call(comm, *record)) return status;
-    return guarded_call(comm, record->fault, [&] {
-        if (!comm.group.is_open()) return run_calls(comm, record, 1);
-        comm.group.add(*record);
-        return YOKE_OK;
-    });
+    const auto run = [&](const yoke_collective *calls, size_t count) {
+        return run_calls(comm, calls, count);
+    };
+    return guarded_call(comm, record->fault, [&] { return comm.group.pass(*record, run); });
 }
 
 yoke_status group_begin(void *handle)
@@ -134,7 +134,7 @@ yoke_status group_end(void *handle)
     if (!comm.group.is_open()) return fail(YOKE_E_STATE, "mpi: group_end without group_begin");
     if (!comm.group.end()) return YOKE_OK;
     const yoke_status status = guarded_call(comm, comm.group.first_fault(), [&] {
-        return comm.group.run([&](const yoke_collective *calls, size_t count) {
+        return comm.group.run_all([&](const yoke_collective *calls, size_t count) {
             const yoke_status state = check_state(comm, *calls);
             return state ? state : run_calls(comm, calls, count);
         });
@@ -198,20 +198,10 @@ constexpr yoke_backend_comm kEngine = {
     .name = "mpi",
     .is_late = 0,
     .reserved = 0,
-    .unique_id = unique_id,
-    .init = init,
-    .split = split,
-    .call = call,
-    .group_begin = group_begin,
-    .group_end = group_end,
-    .abort = abort,
-    .hang_up = nullptr,
-    .destroy = destroy,
-    .mem_alloc = mem_alloc,
-    .mem_free = mem_free,
-    .describe = describe,
-    .async_error = async_error,
-    .after_fork = note_fork,
+    YOKE_COMM_CALL_ENTRIES(YOKE_TABLE_ENTRY)  // unique_id to abort
+        .hang_up = nullptr,
+    YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
+        .after_fork = note_fork,
 };
 
 }  // namespace

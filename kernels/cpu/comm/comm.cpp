@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "kernels/common/collective.h"
+#include "kernels/common/entries.h"
 #include "kernels/cpu/comm/engine.h"
 #include "kernels/cpu/comm/flow.h"
 
@@ -111,6 +112,13 @@ yoke_status run_calls(Comm &comm, const yoke_collective *calls, size_t count)
     return reduces(calls->op) ? run_reduction(comm, *calls) : run_exchange(comm, *calls);
 }
 
+auto runner(Comm &comm)
+{
+    return [&comm](const yoke_collective *calls, size_t count) {
+        return run_calls(comm, calls, count);
+    };
+}
+
 yoke_status call(void *handle, const yoke_collective *record)
 {
     Comm &comm = comm_of(handle);
@@ -119,11 +127,7 @@ yoke_status call(void *handle, const yoke_collective *record)
         record->fault->rank = -1;
     }
     if (yoke_status status = check_call(comm, *record)) return status;
-    return guarded("a collective", comm, [&] {
-        if (!comm.group.is_open()) return run_calls(comm, record, 1);
-        comm.group.add(*record);
-        return YOKE_OK;
-    });
+    return guarded("a collective", comm, [&] { return comm.group.pass(*record, runner(comm)); });
 }
 
 yoke_status group_begin(void *handle)
@@ -137,11 +141,8 @@ yoke_status group_end(void *handle)
     Comm &comm = comm_of(handle);
     if (!comm.group.is_open()) return fail(YOKE_E_STATE, "cpu: group_end without group_begin");
     if (!comm.group.end()) return YOKE_OK;
-    const yoke_status status = guarded("a group of collectives", comm, [&] {
-        return comm.group.run([&](const yoke_collective *calls, size_t count) {
-            return run_calls(comm, calls, count);
-        });
-    });
+    const yoke_status status =
+        guarded("a group of collectives", comm, [&] { return comm.group.run_all(runner(comm)); });
     comm.group.clear();
     return status;
 }
@@ -215,20 +216,10 @@ constexpr yoke_backend_comm kEngine = {
     .name = "cpu",
     .is_late = 0,
     .reserved = 0,
-    .unique_id = unique_id,
-    .init = init,
-    .split = split,
-    .call = call,
-    .group_begin = group_begin,
-    .group_end = group_end,
-    .abort = abort,
-    .hang_up = hang_up,
-    .destroy = destroy,
-    .mem_alloc = mem_alloc,
-    .mem_free = mem_free,
-    .describe = describe,
-    .async_error = async_error,
-    .after_fork = after_fork,
+    YOKE_COMM_CALL_ENTRIES(YOKE_TABLE_ENTRY)  // unique_id to abort
+        .hang_up = hang_up,
+    YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
+        .after_fork = after_fork,
 };
 
 }  // namespace
