@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "kernels/cpu/comm/meeting.h"
+#include "kernels/cpu/comm/connector.h"
 #include "kernels/cpu/comm/node.h"
 #include "kernels/cpu/comm/shm.h"
 #include "kernels/cpu/comm/swap.h"
@@ -138,21 +138,22 @@ yoke_status blame(const yoke_comm_member &init, yoke_status status, int32_t kind
 
 // Who is waited for, and who is gone to.
 yoke_status plan(const Comm &comm, const std::vector<Place> &places,
-                 const std::vector<Doors> &doors, const yoke_comm_member &init, Meeting &meeting)
+                 const std::vector<Doors> &doors, const yoke_comm_member &init,
+                 Connector &connector)
 {
     for (int peer = 0; peer < comm.size; ++peer) {
         if (doors[peer].failed)
             return blame(
                 init, fail(YOKE_E_COMM, "cpu: rank %d could not open its side of the group", peer),
                 YOKE_COMM_FAULT_DIED, peer);
-        if (peer > comm.rank) meeting.expect(peer);
+        if (peer > comm.rank) connector.expect(peer);
         if (peer >= comm.rank) continue;
         Name name = local_name(doors[peer].local);
         if (!share(comm, places, comm.rank, peer) &&
             !tcp_name(doors[peer].address, doors[peer].port, &name))
             return fail(YOKE_E_VALUE, "cpu: rank %d gave '%.63s', which is no address", peer,
                         doors[peer].address);
-        meeting.seek(peer, name);
+        connector.seek(peer, name);
     }
     return YOKE_OK;
 }
@@ -164,14 +165,14 @@ yoke_status meet(Comm &comm, const std::vector<Place> &places, const std::vector
 {
     Cookie cookie;
     memcpy(&cookie, init.id, sizeof cookie);
-    Meeting meeting(comm.rank, comm.size, cookie);
-    if (entry->tcp) meeting.listen(std::move(entry->tcp));
-    if (entry->local) meeting.listen(std::move(entry->local));
-    if (yoke_status status = plan(comm, places, doors, init, meeting)) return status;
+    Connector connector(comm.rank, comm.size, cookie);
+    if (entry->tcp) connector.listen(std::move(entry->tcp));
+    if (entry->local) connector.listen(std::move(entry->local));
+    if (yoke_status status = plan(comm, places, doors, init, connector)) return status;
     int missing = -1;
-    if (yoke_status status = meeting.run(deadline, init, &missing))
+    if (yoke_status status = connector.run(deadline, init, &missing))
         return missing < 0 ? status : blame(init, status, YOKE_COMM_FAULT_LATE, missing);
-    for (int peer = 0; peer < comm.size; ++peer) sockets->push_back(meeting.take(peer));
+    for (int peer = 0; peer < comm.size; ++peer) sockets->push_back(connector.take(peer));
     return YOKE_OK;
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/comm/meeting.h"
+#include "kernels/cpu/comm/connector.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -12,12 +12,12 @@ namespace yoke::cpu::comm {
 
 constexpr int64_t kMilli = 1'000'000;
 constexpr int64_t kPause = 50 * kMilli;        // before a connection is tried again
-constexpr int64_t kPatience = 5'000 * kMilli;  // with a guest who says nothing
-constexpr size_t kMostGuests = 256;
+constexpr int64_t kPatience = 5'000 * kMilli;  // with whoever connects and says nothing
+constexpr size_t kMostUnproved = 256;
 
 // ---- proofs ---------------------------------------------------------------------------------------------------------
 
-Hello Meeting::hello_to(int peer) const
+Hello Connector::hello_to(int peer) const
 {
     Hello hello;
     hello.cookie = cookie_;
@@ -27,7 +27,7 @@ Hello Meeting::hello_to(int peer) const
 }
 
 // Looks at all bytes of the cookie, wherever the first wrong one is.
-bool Meeting::is_ours(const Hello &hello, int from) const
+bool Connector::is_ours(const Hello &hello, int from) const
 {
     unsigned wrong = 0;
     for (size_t i = 0; i < sizeof(Cookie); ++i)
@@ -36,7 +36,7 @@ bool Meeting::is_ours(const Hello &hello, int from) const
            hello.lane == 0;
 }
 
-Got Meeting::read_hello(int socket, Reading *reading)
+Got Connector::read_hello(int socket, Reading *reading)
 {
     char *to = reinterpret_cast<char *>(&reading->hello) + reading->bytes;
     const ssize_t got = recv(socket, to, sizeof(Hello) - reading->bytes, MSG_DONTWAIT);
@@ -49,21 +49,21 @@ Got Meeting::read_hello(int socket, Reading *reading)
 
 // ---- those we go to -------------------------------------------------------------------------------------------------
 
-void Meeting::seek(int peer, const Name &name)
+void Connector::seek(int peer, const Name &name)
 {
     Peer &one = peers_[static_cast<size_t>(peer)];
     one.name = name;
     one.state = State::kPausing;
 }
 
-void Meeting::pause(Peer &peer, int64_t now)
+void Connector::pause(Peer &peer, int64_t now)
 {
     peer.socket.reset();
     peer.state = State::kPausing;
     peer.again = now + kPause;
 }
 
-yoke_status Meeting::connect_to(Peer &peer, int64_t now)
+yoke_status Connector::connect_to(Peer &peer, int64_t now)
 {
     peer.reading = {};
     if (start_connect(peer.name, &peer.socket)) {
@@ -76,7 +76,7 @@ yoke_status Meeting::connect_to(Peer &peer, int64_t now)
 }
 
 // One step with a peer that we connect to, if its socket is ready for it.
-yoke_status Meeting::go_on(int number, int64_t now)
+yoke_status Connector::go_on(int number, int64_t now)
 {
     Peer &peer = peers_[static_cast<size_t>(number)];
     if (peer.state == State::kPausing && now >= peer.again)
@@ -85,7 +85,7 @@ yoke_status Meeting::go_on(int number, int64_t now)
     return YOKE_OK;
 }
 
-void Meeting::greet(int number, int64_t now)
+void Connector::greet(int number, int64_t now)
 {
     Peer &peer = peers_[static_cast<size_t>(number)];
     if (peer.state == State::kConnecting) {
@@ -106,14 +106,14 @@ void Meeting::greet(int number, int64_t now)
     }
 }
 
-// ---- those who come -------------------------------------------------------------------------------------------------
+// ---- connections that others make -----------------------------------------------------------------------------------
 
-void Meeting::drop(const Guest &guest, int rank, const char *why)
+void Connector::drop(const Unproved &unproved, int rank, const char *why)
 {
     sockaddr_storage from = {};
     socklen_t bytes = sizeof from;
     char host[64] = "this machine", service[16] = "";
-    if (getpeername(guest.socket.get(), reinterpret_cast<sockaddr *>(&from), &bytes) == 0 &&
+    if (getpeername(unproved.socket.get(), reinterpret_cast<sockaddr *>(&from), &bytes) == 0 &&
         from.ss_family != AF_UNIX)
         getnameinfo(reinterpret_cast<sockaddr *>(&from), bytes, host, sizeof host, service,
                     sizeof service, NI_NUMERICHOST | NI_NUMERICSERV);
@@ -121,71 +121,73 @@ void Meeting::drop(const Guest &guest, int rank, const char *why)
          service, why);
 }
 
-yoke_status Meeting::admit(const Descriptor &door, int64_t now)
+yoke_status Connector::admit(const Descriptor &door, int64_t now)
 {
     for (;;) {
-        Guest guest;
-        guest.socket = Descriptor::made(
+        Unproved unproved;
+        unproved.socket = Descriptor::made(
             [&] { return accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
-        if (!guest.socket) {
-            pollfd comer = {door.get(), POLLIN, 0};  // a shortage shows also where nobody comes
+        if (!unproved.socket) {
+            pollfd waiting = {door.get(), POLLIN,
+                              0};  // a shortage shows also where nobody connects
             const int code = errno;
-            if (!is_shortage() || poll(&comer, 1, 0) <= 0) return YOKE_OK;
+            if (!is_shortage() || poll(&waiting, 1, 0) <= 0) return YOKE_OK;
             errno = code;
             return fail_shortage("let another in", rank_);
         }
-        guest.until = now + kPatience;
-        if (guests_.size() == kMostGuests) {
-            drop(guests_.front(), rank_, "said nothing, and others came");
-            guests_.erase(guests_.begin());
+        unproved.until = now + kPatience;
+        if (unproved_.size() == kMostUnproved) {
+            drop(unproved_.front(), rank_, "said nothing, and others came");
+            unproved_.erase(unproved_.begin());
         }
-        guests_.push_back(static_cast<Guest &&>(guest));
+        unproved_.push_back(static_cast<Unproved &&>(unproved));
     }
 }
 
-// Whether the guest is still one.
-bool Meeting::hear(Guest &guest, int64_t now)
+// Returns whether nothing is known of the connection yet.
+bool Connector::hear(Unproved &unproved, int64_t now)
 {
-    const Got got = read_hello(guest.socket.get(), &guest.reading);
+    const Got got = read_hello(unproved.socket.get(), &unproved.reading);
     if (got == Got::kNothingNow) {
-        if (now < guest.until) return true;
-        drop(guest, rank_, "said too little for five seconds");
+        if (now < unproved.until) return true;
+        drop(unproved, rank_, "said too little for five seconds");
         return false;
     }
-    const Hello &hello = guest.reading.hello;
+    const Hello &hello = unproved.reading.hello;
     const bool is_ranks = got == Got::kAll && hello.from >= 0 &&
                           hello.from < static_cast<int>(peers_.size()) &&
                           is_ours(hello, hello.from);
     if (!is_ranks) {
-        drop(guest, rank_, got == Got::kEnd ? "left" : "does not belong to this group");
+        drop(unproved, rank_, got == Got::kEnd ? "left" : "does not belong to this group");
         return false;
     }
     Peer &peer = peers_[static_cast<size_t>(hello.from)];
     const Hello answer = hello_to(hello.from);
-    if (peer.state != State::kExpected || !send_whole(guest.socket.get(), &answer, sizeof answer))
+    if (peer.state != State::kExpected ||
+        !send_whole(unproved.socket.get(), &answer, sizeof answer))
         return false;
-    peer.socket = static_cast<Descriptor &&>(guest.socket);
+    peer.socket = static_cast<Descriptor &&>(unproved.socket);
     peer.state = State::kDone;
     return false;
 }
 
 // ---- the loop -------------------------------------------------------------------------------------------------------
 
-int Meeting::lowest_missing() const
+int Connector::lowest_missing() const
 {
     for (size_t i = 0; i < peers_.size(); ++i)
         if (peers_[i].state != State::kDone) return static_cast<int>(i);
     return -1;
 }
 
-void Meeting::wait(const Deadline &deadline, int64_t now)
+void Connector::wait(const Deadline &deadline, int64_t now)
 {
     int64_t most = deadline.left(50 * kMilli);  // then is_over is asked again
     polled_.clear();
     for (const Descriptor &door : doors_) polled_.push_back({door.get(), POLLIN, 0});
-    for (const Guest &guest : guests_) {
-        polled_.push_back({guest.socket.get(), POLLIN, 0});
-        most = std::min(most, std::max<int64_t>(guest.until - now, 0));
+    for (const Unproved &unproved : unproved_) {
+        polled_.push_back({unproved.socket.get(), POLLIN, 0});
+        most = std::min(most, std::max<int64_t>(unproved.until - now, 0));
     }
     for (const Peer &peer : peers_) {
         if (peer.state == State::kPausing)
@@ -200,17 +202,17 @@ void Meeting::wait(const Deadline &deadline, int64_t now)
     ppoll(polled_.data(), polled_.size(), &time, nullptr);
 }
 
-yoke_status Meeting::step(int64_t now)
+yoke_status Connector::step(int64_t now)
 {
     for (const Descriptor &door : doors_)
         if (yoke_status status = admit(door, now)) return status;
-    std::erase_if(guests_, [&](Guest &guest) { return !hear(guest, now); });
+    std::erase_if(unproved_, [&](Unproved &unproved) { return !hear(unproved, now); });
     for (size_t i = 0; i < peers_.size(); ++i)
         if (yoke_status status = go_on(static_cast<int>(i), now)) return status;
     return YOKE_OK;
 }
 
-yoke_status Meeting::run(const Deadline &deadline, const yoke_comm_member &init, int *missing)
+yoke_status Connector::run(const Deadline &deadline, const yoke_comm_member &init, int *missing)
 {
     for (;;) {
         const int64_t now = now_ns();

@@ -1,4 +1,4 @@
-// Where ranks find each other: one proved connection to each peer.
+// How a rank finds its peers: one proved connection to each of them.
 //
 // Contract
 //  * Of two ranks the higher one connects and the lower one listens. Each end sends a Hello with the communicator's
@@ -20,9 +20,9 @@
 
 namespace yoke::cpu::comm {
 
-class Meeting {
+class Connector {
 public:
-    Meeting(int rank, int size, const Cookie &cookie)
+    Connector(int rank, int size, const Cookie &cookie)
         : rank_(rank), cookie_(cookie), peers_(static_cast<size_t>(size))
     {
     }
@@ -55,7 +55,8 @@ private:
         Reading reading;
         int64_t again = 0;  // when it is tried once more
     };
-    struct Guest {
+    // A connection that was accepted, and has not said yet whose it is.
+    struct Unproved {
         Descriptor socket;
         Reading reading;
         int64_t until = 0;
@@ -70,8 +71,8 @@ private:
     yoke_status go_on(int number, int64_t now);
     void greet(int number, int64_t now);
     yoke_status admit(const Descriptor &door, int64_t now);
-    bool hear(Guest &guest, int64_t now);
-    static void drop(const Guest &guest, int rank, const char *why);
+    bool hear(Unproved &unproved, int64_t now);
+    static void drop(const Unproved &unproved, int rank, const char *why);
     yoke_status step(int64_t now);
     void wait(const Deadline &deadline, int64_t now);
     int lowest_missing() const;
@@ -80,7 +81,7 @@ private:
     Cookie cookie_;
     std::vector<Peer> peers_;
     std::vector<Descriptor> doors_;
-    std::vector<Guest> guests_;
+    std::vector<Unproved> unproved_;
     std::vector<pollfd> polled_;
 };
 
