@@ -222,58 +222,46 @@ void Arena::order_behind(uint8_t waiting_lane)
     });
 }
 
-// Puts fences behind all work so far; false if the work is known to be done.
-bool Arena::take_fences()
-{
-    {
-        const std::lock_guard lock(mutex_);
-        asked_ = clock_;
-    }
-    each_user([&](uint8_t each) {
-        if (Ref<Fence> fence = fence_behind(device, each); fence.present())
-            fences_.push_back(std::move(fence));
-    });
-    return !fences_.empty();
-}
-
 uint64_t Arena::settled_at() noexcept
 {
     if (device.host) return UINT64_MAX;
+    const auto each_fence = [this](const auto &add) {
+        each_user([&](uint8_t each) {
+            if (Ref<Fence> fence = fence_behind(device, each); fence.present())
+                add(std::move(fence));
+        });
+    };
     try {
-        for (int tries = 0; tries < 2; ++tries) {
-            if (!fences_.empty()) {
-                if (!drop_reached(fences_)) break;
-                settled_ = std::max(settled_, asked_);
-            }
+        for (int tries = 0; tries < 2 && settled_.ask_fences(); ++tries) {
+            uint64_t clock = 0;
             {
                 const std::lock_guard lock(mutex_);
-                if (settled_ >= clock_) break;
+                clock = clock_;
             }
-            if (!take_fences()) settled_ = std::max(settled_, asked_);
+            if (settled_.last() >= clock) break;
+            settled_.ask(clock, each_fence);
         }
-        if (!fences_.empty() && drop_reached(fences_)) settled_ = std::max(settled_, asked_);
+        settled_.ask_fences();
     } catch (const std::exception &) {
-        fences_.clear();  // what cannot be asked is not settled
+        settled_.give_up();
     }
-    return settled_;
+    return settled_.last();
 }
 
 Arena::Mark Arena::mark() noexcept
 {
     const std::lock_guard lock(mutex_);
-    return {id, clock_, forgets_};
+    return {id, clock_, settled_.forgets()};
 }
 
 void Arena::note_waited(const Mark &mark) noexcept
 {
-    if (mark.forgets == forgets_) settled_ = std::max(settled_, mark.clock);
+    settled_.note_waited(mark.clock, mark.forgets);
 }
 
 void Arena::forget_settled() noexcept
 {
-    settled_ = 0;
-    ++forgets_;
-    fences_.clear();
+    settled_.forget();
 }
 
 // Makes room for one more; false without host memory.

@@ -7,6 +7,7 @@
 #include "core/base/fork.h"
 #include "core/device/stream.h"
 #include "core/memory/counters.h"
+#include "core/memory/settled_frees.h"
 #include "core/memory/sizes.h"
 #include "core/memory/space.h"
 
@@ -119,7 +120,6 @@ private:
     // f(lane) for each stream whose work may use what is free here.
     template <class F>
     void each_user(const F &f) const;
-    bool take_fences();
 
     MemoryCounters &counters_;
     const std::atomic<uint64_t> &lane_fences_;
@@ -128,9 +128,7 @@ private:
     std::list<Waiting> waiting_;
     uint64_t clock_ = 0;  // counts frees
 
-    // Guarded by Growth's lock.
-    uint64_t settled_ = 0, asked_ = 0, forgets_ = 0;
-    Guards fences_;  // behind the work of the frees up to asked_
+    SettledFrees settled_;  // guarded by Growth's lock
     std::atomic<uint16_t> uses_{0};
 };
 

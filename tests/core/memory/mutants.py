@@ -22,7 +22,7 @@ PROGRAMS = 100
 PATIENCE = 240  # seconds
 FILES = [*(f"core/memory/{name}.cpp" for name in
            "arena backend_memory block chunks counters device_memory free_runs graph_pool growth guards ladder magazines"
-           " memory page_table pinned raw space".split()), "core/memory/magazines.h", "core/device/event.cpp", "core/device/stream.cpp"]
+           " memory page_table pinned raw space".split()), "core/memory/magazines.h", "core/memory/settled_frees.h", "core/device/event.cpp", "core/device/stream.cpp"]
 # A statement that is one call, on one line.
 STATEMENT = re.compile(
     r"^\s+(?:if \([^;{}]*\) )?"
@@ -34,12 +34,12 @@ CONDITIONS = [
     ("arena.cpp", "if (device.host) return UINT64_MAX;", "return UINT64_MAX;"),
     ("arena.cpp", "run.extent->is_range && run.freed_at <= settled", "run.extent->is_range"),
     ("arena.cpp", "space_.is_idle(*extent) && extent->first->freed_at <= settled &&", "space_.is_idle(*extent) &&"),
-    ("arena.cpp", "if (mark.forgets == forgets_) settled_", "settled_"),
-    ("arena.cpp", "std::max(settled_, mark.clock)", "std::max(settled_, clock_)"),
+    ("settled_frees.h", "if (forgets == forgets_) last_", "last_"),
+    ("arena.cpp", "settled_.note_waited(mark.clock, mark.forgets)", "settled_.note_waited(clock_, mark.forgets)"),
     ("guards.cpp", "return guards.empty();", "return true;"),
     ("arena.cpp", "block->freed_at = ++clock_;", "block->freed_at = clock_;"),
     ("arena.cpp", "block->freed_behind = lane_fences_.load();", "block->freed_behind = 0;"),
-    ("arena.cpp", "asked_ = clock_;", "asked_ = UINT64_MAX;"),
+    ("settled_frees.h", "asked_ = clock;", "asked_ = UINT64_MAX;"),
     ("space.cpp", "behind && behind->state == state", "false"),
     ("space.cpp", "before && before->state == state", "false"),
     ("space.cpp", "if (block.freed_behind >= fence) return true;", ""),
