@@ -1,5 +1,5 @@
 // Several modules of one group in one backward, which ranks go through in unlike orders:
-// core/parallel/reducer_order.cpp.
+// core/parallel/step_header.cpp.
 #include "tests/core/comm/model.h"
 
 namespace yoke::test {

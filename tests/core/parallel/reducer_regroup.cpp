@@ -1,4 +1,4 @@
-// Ranks that go on from the one that is furthest: core/parallel/reducer_regroup.cpp, reducer_join.cpp.
+// Ranks that go on from the one that is furthest: core/parallel/regroup.cpp, join.cpp.
 #include "core/base/log.h"
 #include "tests/core/comm/model.h"
 

@@ -1,4 +1,4 @@
-// What ends the start of a reducer: core/parallel/reducer.cpp, reducer_start.cpp.
+// What ends the start of a reducer: core/parallel/reducer.cpp, model_comparison.cpp.
 #include "core/base/interrupt.h"
 #include "tests/core/comm/model.h"
 
