@@ -2,7 +2,10 @@
 
 #include "capi/src/structs.h"
 #include "core/base/interrupt.h"
+#include "core/parallel/join.h"
+#include "core/parallel/model_comparison.h"
 #include "core/parallel/reducer.h"
+#include "core/parallel/regroup.h"
 #include "core/parallel/sampler.h"
 
 using namespace yoke;
@@ -61,12 +64,12 @@ BucketHook host_hook(const yoke_bucket_hook *hook, const char *call)
 
 // ---- Arguments --------------------------------------------------------------------------------------------------
 
-std::vector<Reducer::Named> named_tensors(yoke_tensor *const *tensors, const char *const *names,
-                                          int64_t count, const char *call, const char *argument)
+std::vector<NamedTensor> named_tensors(yoke_tensor *const *tensors, const char *const *names,
+                                       int64_t count, const char *call, const char *argument)
 {
     const Tensors given = need_tensors(tensors, count, call, argument);
     if (count > 0 && !names) fail_null(call, "names");
-    std::vector<Reducer::Named> named;
+    std::vector<NamedTensor> named;
     for (int64_t i = 0; i < count; ++i)
         named.push_back(
             {names[i] ? names[i] : "", Tensor::share(TensorList(given)[static_cast<size_t>(i)])});
@@ -94,7 +97,7 @@ ReducerOptions options_or_refusal(Group &group, const yoke_reducer_options *opti
 try {
     return options_of(options, call);
 } catch (const Error &error) {
-    Reducer::tell_refused(group, error);
+    tell_refused(group, error);
     throw;
 }
 
@@ -134,8 +137,8 @@ yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,
     return guard(call, [&] {
         yoke_reducer *&place = need_out(out, call);
         const Ref<Group> held = need_ref(group, call, "group");
-        std::vector<Reducer::Named> of_params = named_tensors(params, names, count, call, "params");
-        std::vector<Reducer::Named> of_buffers =
+        std::vector<NamedTensor> of_params = named_tensors(params, names, count, call, "params");
+        std::vector<NamedTensor> of_buffers =
             named_tensors(buffers, buffer_names, buffer_count, call, "buffers");
         const Interruptible waits("DistributedDataParallel");
         const ReducerOptions how = options_or_refusal(*held, options, call);
@@ -171,7 +174,7 @@ yoke_status yoke_reducer_set_weight(yoke_reducer *reducer, double n)
 yoke_status yoke_group_join_begin(yoke_group *group)
 {
     constexpr const char *call = "yoke_group_join_begin";
-    return guard(call, [&] { Reducer::of(*need_ref(group, call, "group"), "join")->begin_join(); });
+    return guard(call, [&] { begin_join(*Reducer::of(*need_ref(group, call, "group"), "join")); });
 }
 
 yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state **last)
@@ -181,7 +184,7 @@ yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yoke_state 
         const Ref<State> given = given_state(mine, last, call);
         const Ref<Group> held = need_ref(group, call, "group");
         const Interruptible waits("join");
-        hand_out_state(last, Reducer::end_join_of(*held, given));
+        hand_out_state(last, end_join_of(*held, given));
     });
 }
 
@@ -194,7 +197,7 @@ yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group, yoke_
         const std::shared_ptr<Reducer> before = need_reducer(reducer, call);
         Ref<Group> held = need_ref(group, call, "group");
         const Interruptible waits("regroup");
-        Reducer::Regrouped made = before->regroup(held, given);
+        Regrouped made = regroup(*before, held, given);
         reducer->replace(std::move(made.reducer));
         hand_out_state(furthest, std::move(made.state));
     });

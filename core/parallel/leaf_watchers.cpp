@@ -1,17 +1,102 @@
-// Whose gradients the leaves of a model's parameters give on: a reducer's, as long as its group lives.
+#include "core/parallel/leaf_watchers.h"
+
 #include "core/base/error.h"
 #include "core/parallel/reducer.h"
 
 #include <algorithm>
 #include <new>
-#include <numeric>
 #include <utility>
 
 namespace yoke {
 
+// ---- Reducing ---------------------------------------------------------------------------------------------------
+
+uint64_t Reducing::order() const noexcept
+{
+    return of_.order();
+}
+
+void Reducing::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
+{
+    of_.steps().begin(reached, oldest);
+}
+
+// Finds the reducers of the same group whose calls come before and behind this one's: the order of calls is the order
+// of `all`, whatever the graph is.
+void Reducing::open(std::span<LeafWatcher *const> all)
+{
+    if (!of_.steps().is_synced_over(of_.group())) return;
+    StepRunner *before = nullptr, *after = nullptr;
+    bool is_behind = false;
+    for (LeafWatcher *each : all) {
+        auto *const other = dynamic_cast<Reducing *>(each);
+        if (other == this) is_behind = true;
+        if (!other || other == this || !other->of_.steps().is_synced_over(of_.group())) continue;
+        (is_behind ? after : before) = &other->of_.steps();
+        if (is_behind) break;
+    }
+    of_.steps().open(before, after);
+}
+
+void Reducing::arrive(LeafNode &leaf, Tensor gradient)
+{
+    of_.steps().arrive(leaf, std::move(gradient));
+}
+
+void Reducing::end()
+{
+    of_.steps().end();
+}
+
+void Reducing::fail() noexcept
+{
+    of_.steps().fail();
+}
+
+void Reducing::refuse() noexcept
+{
+    of_.steps().refuse();
+}
+
+// ---- Alone ------------------------------------------------------------------------------------------------------
+
+uint64_t Alone::order() const noexcept
+{
+    return of_.order();
+}
+
+void Alone::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
+{
+    for (const Ref<LeafNode> &leaf : reached)
+        if (LeafWatcher *const let_go = of_.leaves().let_go_before(*leaf))
+            let_go->begin(reached, oldest);
+    if (of_.group().is_here()) of_.group().backwards().begin(of_.is_sync());
+}
+
+void Alone::arrive(LeafNode &leaf, Tensor gradient)
+{
+    leaf.add(std::move(gradient));
+}
+
+void Alone::end()
+{
+    using End = Backwards::End;
+    if (!of_.group().is_here()) return;
+    if (of_.group().backwards().end(of_.is_sync() ? End::kReduced : End::kAlone))
+        end_backward_of_all(of_.group(), of_.writes());
+}
+
+void Alone::fail() noexcept
+{
+    if (of_.group().is_here()) of_.group().backwards().end(Backwards::End::kFailed);
+}
+
+// ---- LetGo, LetGoOutput -----------------------------------------------------------------------------------------
+
 namespace {
 
-// Stands where a reducer was. It holds nothing of it.
+// Raises in a backward of what was recorded while the reducer had the leaf: the gradients would be this rank's alone
+// without a word.
 class LetGo final : public LeafWatcher {
 public:
     LetGo(uint64_t from, uint64_t to, int32_t size) : from_(from), to_(to), size_(size) {}
@@ -32,135 +117,7 @@ private:
     const int32_t size_;
 };
 
-}  // namespace
-
-// In a forked child nobody counts: the group is not there, and its locks may be held for good.
-void Reducer::Alone::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
-{
-    for (const Ref<LeafNode> &leaf : reached)
-        if (const auto &let_go = of_.before_[of_.numbers_.at(leaf.get())].let_go)
-            let_go->begin(reached, oldest);
-    if (of_.group_->is_here()) of_.group_->backwards().begin(of_.is_sync());
-}
-
-void Reducer::Alone::arrive(LeafNode &leaf, Tensor gradient)
-{
-    leaf.add(std::move(gradient));
-}
-
-void Reducer::Alone::end()
-{
-    using End = Backwards::End;
-    if (!of_.group_->is_here()) return;
-    if (of_.group_->backwards().end(of_.is_sync() ? End::kReduced : End::kAlone))
-        of_.look_at_all_parameters();
-}
-
-void Reducer::Alone::fail() noexcept
-{
-    if (of_.group_->is_here()) of_.group_->backwards().end(Backwards::End::kFailed);
-}
-
-// One whose group has failed reduces no more; what is made in its place takes its leaves.
-bool Reducer::is_live()
-try {
-    {
-        const std::lock_guard lock(mutex_);
-        if (is_over_) return false;
-    }
-    group_->check_running("DistributedDataParallel");
-    return true;
-} catch (const Error &) {
-    return false;
-}
-
-void Reducer::check_unwatched(const char *call) const
-{
-    for (size_t i = 0; group_->size() > 1 && i < params_.size(); ++i)
-        if (reducing(i))
-            yoke::fail(
-                YOKE_E_STATE,
-                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that one go before (del ddp; in Lua ddp:close(), in C yoke_reducer_release), which an assignment over it does too late, or regroup that one",
-                call, params_[i].name.c_str());
-}
-
-// Whether another one does so with the gradients of a parameter.
-bool Reducer::reducing(size_t param) const
-{
-    const auto other = std::dynamic_pointer_cast<Reducer>(leaf_of(param).watcher());
-    return other && other.get() != this && other->is_live();
-}
-
-// One that is alone in its group leaves a leaf to a reducer, and keeps what else is there.
-bool Reducer::takes(size_t param)
-{
-    if (group_->size() > 1) return true;
-    if (reducing(param)) return false;
-    const std::shared_ptr<LeafWatcher> there = leaf_of(param).watcher();
-    Before &before = before_[param];
-    if (std::dynamic_pointer_cast<LetGo>(there)) before.let_go = there;
-    if (const auto other = std::dynamic_pointer_cast<Alone>(there)) {
-        Reducer &of = other->of();
-        before = of.before_[of.numbers_.at(&leaf_of(param))];
-        std::erase_if(before.alone, [](const auto &each) { return each.expired(); });
-        before.alone.push_back(of.weak_from_this());
-    }
-    return true;
-}
-
-// What comes back to the leaf when this one leaves.
-std::shared_ptr<LeafWatcher> Reducer::former(size_t param) const noexcept
-{
-    if (before_.empty()) return nullptr;
-    const Before &before = before_[param];
-    for (auto each = before.alone.rbegin(); each != before.alone.rend(); ++each)
-        if (const std::shared_ptr<Reducer> other = each->lock(); other && !other->has_left_.load())
-            return {other, &other->alone_};
-    return before.let_go;
-}
-
-// Nothing is reduced where it is alone; the compression's state is kept for another group.
-void Reducer::install()
-{
-    std::vector<size_t> order(params_.size());
-    std::iota(order.rbegin(), order.rend(), size_t{0});
-    if (group_->size() == 1) {
-        std::vector<Tensor> params = tensors();
-        std::ranges::reverse(params);
-        compression_->lay_out({{nullptr, std::move(order), std::move(params)}}, names());
-        before_.resize(params_.size());
-    } else {
-        lay_out(plan_buckets(tensors(), order, options_.sizes));
-        installed_at_ = next_sequence_number();
-        anchor_->set_watcher(shared_from_this());
-    }
-    for (size_t i = 0; i < params_.size(); ++i)
-        if (takes(i)) leaf_of(i).set_watcher({shared_from_this(), watcher()});
-}
-
-LeafWatcher *Reducer::watcher()
-{
-    return group_->size() > 1 ? static_cast<LeafWatcher *>(this) : &alone_;
-}
-
-// Gradients stay where they are.
-void Reducer::detach() noexcept
-{
-    leave_leaves(nullptr);
-}
-
-void Reducer::leave_leaves(const std::shared_ptr<LeafWatcher> &next) noexcept
-{
-    has_left_.store(true);
-    for (size_t i = 0; i < params_.size(); ++i)
-        if (leaf_of(i).watcher().get() == watcher())
-            leaf_of(i).set_watcher(next ? next : former(i));
-    if (anchor_->watcher().get() == this) anchor_->set_watcher(nullptr);
-}
-
-namespace {
-
-// The same for what the module gave, as long as one of the parameters is not wrapped anew.
+// Raises as the LetGo of the parameters does, until all of the parameters are wrapped anew.
 class LetGoOutput final : public LeafWatcher {
 public:
     explicit LetGoOutput(const std::shared_ptr<LeafWatcher> &of) : of_(of) {}
@@ -178,22 +135,99 @@ private:
 
 }  // namespace
 
-void Reducer::let_go() noexcept
-try {
-    bool is_over = !group_->is_here() || group_->is_failed() || group_->size() == 1;
-    {
-        const std::lock_guard lock(mutex_);
-        is_over |= is_over_;
+// ---- WatchedLeaves ----------------------------------------------------------------------------------------------
+
+void WatchedLeaves::check_free(const char *call) const
+{
+    if (of_.group().size() == 1) return;
+    for (size_t i = 0; i < of_.module().size(); ++i)
+        if (is_reduced_elsewhere(i))
+            fail(
+                YOKE_E_STATE,
+                "%s: the parameter '%s' is wrapped already, and its gradients are reduced there; let that one go before (del ddp; in Lua ddp:close(), in C yoke_reducer_release), which an assignment over it does too late, or regroup that one",
+                call, of_.module().params()[i].name.c_str());
+}
+
+// Leaves out reducers whose group has failed: what is made in their place takes their leaves.
+bool WatchedLeaves::is_reduced_elsewhere(size_t param) const
+{
+    const std::shared_ptr<LeafWatcher> there = of_.module().leaf(param).watcher();
+    const auto *const other = dynamic_cast<const Reducing *>(there.get());
+    return other && &other->of() != &of_ && other->of().is_live();
+}
+
+void WatchedLeaves::take()
+{
+    if (of_.group().size() == 1) {
+        before_.resize(of_.module().size());
+    } else {
+        taken_at_ = next_sequence_number();
+        anchor_->set_watcher({of_.shared_from_this(), &reducing_});
     }
-    if (is_over) return detach();
+    for (size_t i = 0; i < of_.module().size(); ++i)
+        if (takes(i)) of_.module().leaf(i).set_watcher({of_.shared_from_this(), watcher()});
+}
+
+LeafWatcher *WatchedLeaves::watcher() noexcept
+{
+    return of_.group().size() > 1 ? static_cast<LeafWatcher *>(&reducing_) : &alone_;
+}
+
+// Returns whether the reducer takes a leaf. In a group of one the reducer leaves a leaf to a Reducing, and keeps what
+// else is there.
+bool WatchedLeaves::takes(size_t param)
+{
+    if (of_.group().size() > 1) return true;
+    if (is_reduced_elsewhere(param)) return false;
+    const LeafNode &leaf = of_.module().leaf(param);
+    const std::shared_ptr<LeafWatcher> there = leaf.watcher();
+    Before &before = before_[param];
+    if (std::dynamic_pointer_cast<LetGo>(there)) before.let_go = there;
+    if (const auto other = std::dynamic_pointer_cast<Alone>(there)) {
+        Reducer &of = other->of();
+        before = of.leaves().before_[of.module().find(leaf).value()];
+        std::erase_if(before.alone, [](const auto &each) { return each.expired(); });
+        before.alone.push_back(of.weak_from_this());
+    }
+    return true;
+}
+
+LeafWatcher *WatchedLeaves::let_go_before(const LeafNode &leaf) const
+{
+    return before_[of_.module().find(leaf).value()].let_go.get();
+}
+
+// Returns what comes back to the leaf when the reducer leaves it.
+std::shared_ptr<LeafWatcher> WatchedLeaves::former(size_t param) const noexcept
+{
+    if (before_.empty()) return nullptr;
+    const Before &before = before_[param];
+    for (auto each = before.alone.rbegin(); each != before.alone.rend(); ++each)
+        if (const std::shared_ptr<Reducer> other = each->lock();
+            other && !other->leaves().has_left_.load())
+            return {other, &other->leaves().alone_};
+    return before.let_go;
+}
+
+void WatchedLeaves::leave_to(const std::shared_ptr<LeafWatcher> &next) noexcept
+{
+    has_left_.store(true);
+    for (size_t i = 0; i < of_.module().size(); ++i)
+        if (LeafNode &leaf = of_.module().leaf(i); leaf.watcher().get() == watcher())
+            leaf.set_watcher(next ? next : former(i));
+    if (anchor_->watcher().get() == &reducing_) anchor_->set_watcher(nullptr);
+}
+
+void WatchedLeaves::let_go() noexcept
+try {
     const auto left =
-        std::make_shared<LetGo>(installed_at_, next_sequence_number(), group_->size());
+        std::make_shared<LetGo>(taken_at_, next_sequence_number(), of_.group().size());
     const auto of_output = std::make_shared<LetGoOutput>(left);
-    const bool is_tied = anchor_->watcher().get() == this;
-    leave_leaves(left);
+    const bool is_tied = anchor_->watcher().get() == &reducing_;
+    leave_to(left);
     if (is_tied) anchor_->set_watcher(of_output);
 } catch (const std::bad_alloc &) {
-    detach();
+    leave();
 }
 
 }  // namespace yoke

@@ -1,14 +1,11 @@
-// What ranks that are to reduce the gradients of one model must have alike, before the first backward.
-#include "core/base/error.h"
+#include "core/parallel/model_comparison.h"
+
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/comm/exchange.h"
-#include "core/comm/pieces.h"
-#include "core/parallel/reducer.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -17,13 +14,6 @@ namespace yoke {
 namespace {
 
 using Numbers = std::vector<int64_t>;
-
-bool are_alike(const Numbers &all, size_t each)
-{
-    for (size_t i = each; i < all.size(); ++i)
-        if (all[i] != all[i - each]) return false;
-    return true;
-}
 
 int64_t hash_of(std::string_view bytes)
 {
@@ -49,18 +39,18 @@ private:
     std::vector<const Device *> seen_;
 };
 
-std::string lines_of(const std::vector<Reducer::Named> &tensors, std::string_view kind,
+std::string lines_of(const std::vector<NamedTensor> &tensors, std::string_view kind,
                      DeviceNames &names)
 {
     std::string text;
-    for (const Reducer::Named &each : tensors)
+    for (const NamedTensor &each : tensors)
         text += std::string(kind) + " '" + each.name + "' is " + to_string(each.tensor->shape()) +
                 " " + name(each.tensor->dtype) + " on " + names.of(*each.tensor->device) +
                 (each.is_frozen ? " and frozen\n" : "\n");
     return text;
 }
 
-// What the order and the kind of calls hang on.
+// Tells options on which the order and the kind of calls depend.
 std::string lines_of(const BucketSizes &sizes, const Compression &compression)
 {
     const auto bytes = static_cast<double>(sizes.other);
@@ -68,7 +58,7 @@ std::string lines_of(const BucketSizes &sizes, const Compression &compression)
                   bytes / (1 << 20), bytes, compression.text().c_str());
 }
 
-// In their order; who has come to a later kind lacks what others have of the former one.
+// Numbers the kinds of lines in their order. A text that has come to a later kind lacks lines of the former kind.
 int kind_of(const std::string &line)
 {
     return line.empty() ? 2 : line.starts_with(kBuffer) ? 1 : 0;
@@ -76,7 +66,7 @@ int kind_of(const std::string &line)
 
 constexpr size_t kMostShown = 1000;  // bytes of a line
 
-// The first line of ours that theirs has otherwise, and that one; "there is none" where one has fewer.
+// Returns the first line of ours that differs in theirs, and their line; "there is none" if a text has fewer lines.
 std::string first_difference(const std::string &ours, const std::string &theirs)
 {
     const auto next = [](const std::string &text, size_t &at) {
@@ -94,20 +84,10 @@ std::string first_difference(const std::string &ours, const std::string &theirs)
     return "";
 }
 
-int64_t hash_of_values(const std::vector<Reducer::Named> &tensors)
-{
-    int64_t hash = 0;
-    for (const Reducer::Named &each : tensors)
-        for (const Tensor &piece : pieces_of(*each.tensor))
-            hash = hash_of(bytes_of(*piece, kDdpCall).append(std::to_string(hash)));
-    return hash;
-}
-
 constexpr size_t kLength = 256;   // of a text that is told, in numbers
 constexpr int64_t kNoModel = -1;  // in the place of a length; before it is the status
 
-// What each rank tells first: of its model, and where that is regrouped the group that it was in, with its number
-// there.
+// The first numbers that each rank tells: about its model, and of a regrouped module its former group and number.
 struct About {
     int64_t hash = 0, length = 0, former = 0, module = 0;
     bool is_wrapped() const { return module == 0; }
@@ -128,7 +108,7 @@ std::string name_of(const Group &group, size_t rank)
     return describe(group.ranks()[rank]);
 }
 
-// One call waits for what the other one does not do.
+// Raises if some ranks regroup and others wrap: each of the two calls waits for the other ranks in vain.
 void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
 {
     const auto wraps = std::ranges::find_if(all, &About::is_wrapped),
@@ -142,7 +122,7 @@ void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
             name_of(group, static_cast<size_t>(wraps - all.begin())).c_str()));
 }
 
-// The first two ranks that come from one group with unlike modules of it.
+// Returns the first two ranks that come from one group with unlike modules of the group.
 std::optional<std::pair<size_t, size_t>> first_unlike(const std::vector<About> &all)
 {
     for (size_t second = 1; second < all.size(); ++second)
@@ -159,7 +139,7 @@ std::string told_by(const Numbers &all, int32_t rank)
 
 }  // namespace
 
-void Reducer::tell_refused(Group &group, const Error &why)
+void tell_refused(Group &group, const Error &why)
 try {
     if (group.size() == 1) return;
     const NoGrad no_grad;
@@ -171,7 +151,7 @@ try {
 
 namespace {
 
-// The first of those that have no model, but a reason for it.
+// Raises the reason of the first rank that has no model.
 void check_all_have_models(Group &group, const std::vector<About> &all)
 {
     const auto refused = std::ranges::find(all, kNoModel, &About::length);
@@ -183,7 +163,7 @@ void check_all_have_models(Group &group, const std::vector<About> &all)
                               name_of(group, static_cast<size_t>(rank)).c_str(), why.c_str()));
 }
 
-// Those of one shape would take each other's values.
+// Raises if ranks of one former group bring unlike modules: modules of one shape would take each other's values.
 void check_one_order(Group &group, const std::vector<About> &all, const std::string &name)
 {
     const auto unlike = first_unlike(all);
@@ -201,61 +181,42 @@ void check_one_order(Group &group, const std::vector<About> &all, const std::str
             shown(unlike->first).c_str(), shown(unlike->second).c_str()));
 }
 
-}  // namespace
-
-void Reducer::compare_models(const Reducer *former) const
-{
-    DeviceNames names;
-    std::string mine = lines_of(options_.sizes, *compression_);
-    mine += lines_of(all_params_, "the parameter", names);
-    mine += lines_of(buffers_, kBuffer, names);
-    About own{hash_of(mine), std::ssize(mine)};
-    if (former) own.former = static_cast<int64_t>(former->group_->number());
-    if (former) own.module = former->first_number_;
-    const std::vector<About> all = all_about(*group_, own);
-    check_all_have_models(*group_, all);
-    check_all_wrap_or_none(*group_, all);
-    check_one_order(*group_, all, all_params_[0].name);
-    const auto is_as_first = [&](const About &each) {
-        return each.hash == all[0].hash && each.length == all[0].length;
-    };
-    if (!std::ranges::all_of(all, is_as_first)) tell_difference(mine, all[0].length);
-}
-
-// Raises it.
-void Reducer::tell_difference(const std::string &mine, int64_t length_of_first) const
+// Raises the first difference that any rank finds between its model and rank 0's.
+void tell_difference(Group &group, const std::string &mine, int64_t length_of_first)
 {
     const auto length = static_cast<size_t>(length_of_first) / sizeof(int64_t) + 1;
-    const Numbers first = from_rank(*group_, 0, packed(mine, length), kDdpCall);
+    const Numbers first = from_rank(group, 0, packed(mine, length), kDdpCall);
     const std::string difference = first_difference(mine, unpacked(first.data(), length));
-    const Numbers differences = gathered(*group_, packed(difference, kLength), kDdpCall);
-    for (int32_t rank = 0; rank < group_->size(); ++rank) {
+    const Numbers differences = gathered(group, packed(difference, kLength), kDdpCall);
+    for (int32_t rank = 0; rank < group.size(); ++rank) {
         const std::string told = told_by(differences, rank);
         if (told.empty()) continue;
         throw UnlikeModels(
             YOKE_E_VALUE,
             format(
                 "%s: the ranks have unlike modules or options: %s on %s; give all ranks the same",
-                kDdpCall, told.c_str(), name_of(*group_, static_cast<size_t>(rank)).c_str()));
+                kDdpCall, told.c_str(), name_of(group, static_cast<size_t>(rank)).c_str()));
     }
 }
 
-void Reducer::take_values(int32_t root)
-{
-    send(all_params_, root, Writes::kAll);
-    send(buffers_, root, Writes::kUnlike);
-}
+}  // namespace
 
-void Reducer::take_values_of_rank_0()
+void compare_models(Group &group, const WrappedModule &module, const BucketSizes &sizes,
+                    const Compression &compression, FormerPlace former)
 {
-    const Numbers hashes =
-        gathered(*group_, {hash_of_values(all_params_), hash_of_values(buffers_)}, kDdpCall);
-    if (are_alike(hashes, 2)) return;
-    take_values(0);
-    if (group_->rank() == 0)
-        log(LogLevel::kWarn,
-            "%s: the ranks began with unlike values, and all have taken those of %s", kDdpCall,
-            describe(group_->ranks()[0]).c_str());
+    DeviceNames names;
+    std::string mine = lines_of(sizes, compression);
+    mine += lines_of(module.all_params(), "the parameter", names);
+    mine += lines_of(module.buffers(), kBuffer, names);
+    const std::vector<About> all =
+        all_about(group, {hash_of(mine), std::ssize(mine), former.group, former.module});
+    check_all_have_models(group, all);
+    check_all_wrap_or_none(group, all);
+    check_one_order(group, all, module.all_params()[0].name);
+    const auto is_as_first = [&](const About &each) {
+        return each.hash == all[0].hash && each.length == all[0].length;
+    };
+    if (!std::ranges::all_of(all, is_as_first)) tell_difference(group, mine, all[0].length);
 }
 
 }  // namespace yoke

@@ -1,15 +1,21 @@
-// Values of parameters and buffers that go from one rank to the others.
+#include "core/parallel/module_values.h"
+
+#include "core/base/log.h"
+#include "core/comm/exchange.h"
 #include "core/comm/pieces.h"
 #include "core/ops/ops.h"
-#include "core/parallel/reducer.h"
+#include "core/parallel/compression.h"
 
 #include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
 
 namespace yoke {
 
 namespace {
 
-// To the bit.
+// Compares to the bit.
 bool are_equal(const yoke_tensor &x, const yoke_tensor &y)
 {
     return std::ranges::equal(pieces_of(x), pieces_of(y), [](const Tensor &a, const Tensor &b) {
@@ -23,7 +29,7 @@ Tensor flat(const Tensor &x)
     return make_view(*ops::contiguous(*x), shape, nullptr, 0);
 }
 
-// In memory of its own.
+// Returns the tensors one after the other, in memory of its own.
 Tensor together(const std::vector<Tensor> &some)
 {
     if (some.size() == 1) return ops::clone(*flat(some[0]));
@@ -33,14 +39,39 @@ Tensor together(const std::vector<Tensor> &some)
     return ops::cat(list);
 }
 
+void send_together(Group &group, const std::vector<Tensor> &some, int32_t root, Writes writes)
+{
+    const bool is_in_place = writes == Writes::kAll && some.size() == 1;
+    const Tensor all = is_in_place ? some[0] : together(some);
+    group.run({YOKE_COMM_BROADCAST, -1, root, all, all}, false);
+    if (is_in_place || group.rank() == root) return;
+    int64_t offset = 0;
+    for (const Tensor &each : some) {
+        const Tensor told = make_view(*all, each->shape(), nullptr, offset);
+        if (writes == Writes::kAll || !are_equal(*each, *told)) ops::copy_(*each, *told);
+        offset += each->numel;
+    }
+}
+
+int64_t hash_of_values(const std::vector<NamedTensor> &tensors)
+{
+    int64_t hash = 0;
+    const std::hash<std::string_view> hash_of;
+    for (const NamedTensor &each : tensors)
+        for (const Tensor &piece : pieces_of(*each.tensor))
+            hash = static_cast<int64_t>(
+                hash_of(bytes_of(*piece, kDdpCall).append(std::to_string(hash))));
+    return hash;
+}
+
 }  // namespace
 
-// Small ones of a dtype and device pass together: a message costs more than copies of theirs.
-void Reducer::send(const std::vector<Named> &tensors, int32_t root, Writes writes)
+// Sends small tensors of one dtype and device together: a message costs more than copies of the tensors.
+void send_values(Group &group, const std::vector<NamedTensor> &tensors, int32_t root, Writes writes)
 {
     constexpr uint64_t kSmall = 1 << 15;  // bytes
     std::vector<std::vector<Tensor>> together;
-    for (const Named &each : tensors) {
+    for (const NamedTensor &each : tensors) {
         const Tensor &one = each.tensor;
         const auto fits = [&](const std::vector<Tensor> &others) {
             return one->nbytes() <= kSmall && others[0]->nbytes() <= kSmall &&
@@ -52,23 +83,26 @@ void Reducer::send(const std::vector<Named> &tensors, int32_t root, Writes write
         else
             found->push_back(one);
     }
-    for (const std::vector<Tensor> &each : together) send_together(each, root, writes);
+    for (const std::vector<Tensor> &each : together) send_together(group, each, root, writes);
 }
 
-// A graph may have saved a buffer, and goes back while that is what it was: so where only unlike ones are written, the
-// root writes nothing.
-void Reducer::send_together(const std::vector<Tensor> &some, int32_t root, Writes writes)
+void send_module(Group &group, const WrappedModule &module, int32_t root)
 {
-    const bool is_in_place = writes == Writes::kAll && some.size() == 1;
-    const Tensor all = is_in_place ? some[0] : together(some);
-    group_->run({YOKE_COMM_BROADCAST, -1, root, all, all}, false);
-    if (is_in_place || group_->rank() == root) return;
-    int64_t offset = 0;
-    for (const Tensor &each : some) {
-        const Tensor told = make_view(*all, each->shape(), nullptr, offset);
-        if (writes == Writes::kAll || !are_equal(*each, *told)) ops::copy_(*each, *told);
-        offset += each->numel;
-    }
+    send_values(group, module.all_params(), root, Writes::kAll);
+    send_values(group, module.buffers(), root, Writes::kUnlike);
+}
+
+void take_values_of_rank_0(Group &group, const WrappedModule &module)
+{
+    constexpr size_t kEach = 2;  // numbers of a rank
+    const std::vector<int64_t> hashes = gathered(
+        group, {hash_of_values(module.all_params()), hash_of_values(module.buffers())}, kDdpCall);
+    if (std::equal(hashes.begin() + kEach, hashes.end(), hashes.begin())) return;
+    send_module(group, module, 0);
+    if (group.rank() == 0)
+        log(LogLevel::kWarn,
+            "%s: the ranks began with unlike values, and all have taken those of %s", kDdpCall,
+            describe(group.ranks()[0]).c_str());
 }
 
 }  // namespace yoke

@@ -2,113 +2,53 @@
 
 #include "core/base/error.h"
 #include "core/comm/coalesce.h"
-#include "core/ops/ops.h"
+#include "core/parallel/model_comparison.h"
+#include "core/parallel/module_values.h"
+#include "core/parallel/tell_raised.h"
+#include "core/parallel/tied_outputs.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <utility>
 
 namespace yoke {
 
-namespace {
-
-}  // namespace
-
-// ---- Making and leaving -----------------------------------------------------------------------------------------
+// ---- Making -----------------------------------------------------------------------------------------------------
 
 namespace {
-
-std::vector<Reducer::Named> trained(const std::vector<Reducer::Named> &params)
-{
-    std::vector<Reducer::Named> some;
-    std::ranges::copy_if(params, std::back_inserter(some),
-                         [](const Reducer::Named &each) { return !each.is_frozen; });
-    return some;
-}
-
-std::vector<Ref<LeafNode>> leaves_of(const std::vector<Reducer::Named> &params)
-{
-    std::vector<Ref<LeafNode>> leaves;
-    for (const Reducer::Named &each : params)
-        leaves.push_back(Ref<LeafNode>::share(static_cast<LeafNode *>(node_of(*each.tensor))));
-    return leaves;
-}
 
 std::atomic<uint64_t> reducers_made{0};
 
 }  // namespace
 
-Reducer::Reducer(Ref<Group> group, std::vector<Named> all_params, std::vector<Named> buffers,
-                 const ReducerOptions &options, const Leaves *of_former)
+Reducer::Reducer(Ref<Group> group, WrappedModule module, const ReducerOptions &options)
     : group_(std::move(group)),
-      all_params_(std::move(all_params)),
-      params_(trained(all_params_)),
-      buffers_(std::move(buffers)),
+      module_(std::move(module)),
       options_(options),
       order_(++reducers_made),
-      leaves_(of_former ? *of_former : leaves_of(params_)),
       compression_(options.hook ? make_hook(options.hook, group_)
                                 : make_compression(options.compression, group_)),
-      places_(params_.size())
+      layout_(*group_, module_, *compression_, options.sizes),
+      writes_(module_),
+      steps_(layout_, *compression_, gate_, writes_),
+      leaves_(*this)
 {
-    for (size_t i = 0; i < params_.size(); ++i) numbers_.emplace(&leaf_of(i), i);
-    writes_.reserve(params_.size());
 }
 
-Reducer::~Reducer() = default;
-
-namespace {
-
-void check_params(const std::vector<Reducer::Named> &params)
-{
-    std::unordered_map<const void *, const std::string *> seen;
-    if (std::ranges::all_of(params, &Reducer::Named::is_frozen))
-        fail(YOKE_E_VALUE,
-             "DistributedDataParallel: the module has no parameter that requires a gradient");
-    for (const Reducer::Named &each : params) {
-        if (!is_leaf(*each.tensor))
-            fail(
-                YOKE_E_VALUE,
-                "DistributedDataParallel: the parameter '%s', %s, was made by an op; a parameter is a leaf",
-                each.name.c_str(), describe(*each.tensor).c_str());
-        const void *const node = node_of(*each.tensor);
-        const auto [place, is_new] = seen.emplace(node ? node : each.tensor.get(), &each.name);
-        if (!is_new)
-            fail(
-                YOKE_E_VALUE,
-                "DistributedDataParallel: the parameters '%s' and '%s' are one tensor; give it once",
-                place->second->c_str(), each.name.c_str());
-    }
-}
-
-// What can be written of it: one of the places of each axis along which all are one.
-Tensor without_repeats(Tensor x)
-{
-    for (int axis = expanded_axis(*x); axis >= 0; axis = expanded_axis(*x)) {
-        std::vector<int64_t> shape(x->shape().begin(), x->shape().end());
-        shape[static_cast<size_t>(axis)] = 1;
-        x = make_view(*x, shape, x->strides().data(), 0);
-    }
-    return x;
-}
-
-}  // namespace
-
-std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Named> params,
-                                       std::vector<Named> buffers, const ReducerOptions &options)
+std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<NamedTensor> params,
+                                       std::vector<NamedTensor> buffers,
+                                       const ReducerOptions &options)
 {
     const NoGrad no_grad;
     const std::shared_ptr<Reducer> made =
-        checked(group, std::move(params), std::move(buffers), options);
+        make_checked(group, std::move(params), std::move(buffers), options);
     try {
-        if (made->group_->size() > 1) {
+        if (group->size() > 1) {
             made->compare_models(nullptr);
-            made->take_values_of_rank_0();
+            take_values_of_rank_0(*group, made->module_);
         }
-        made->first_number_ = made->number_ = group->reducers().add(made);
-        group->backwards().note_params(made->params_.size());
-        made->install();
+        made->enter_group(nullptr);
+        made->take_leaves(nullptr);
     } catch (const UnlikeModels &) {
         throw;
     } catch (...) {
@@ -119,175 +59,162 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
     return made;
 }
 
-std::shared_ptr<Reducer> Reducer::checked(const Ref<Group> &group, std::vector<Named> params,
-                                          std::vector<Named> buffers, const ReducerOptions &options)
+std::shared_ptr<Reducer> Reducer::make_checked(const Ref<Group> &group,
+                                               std::vector<NamedTensor> params,
+                                               std::vector<NamedTensor> buffers,
+                                               const ReducerOptions &options)
 {
     group->or_refuse([] { Coalescing::check_closed(kDdpCall); });
     std::shared_ptr<Reducer> made;
     try {
-        for (Named &each : params) each.is_frozen = !each.tensor->requires_grad();
-        for (Named &each : buffers) each.tensor = without_repeats(each.tensor);
-        yoke::check_params(params);
-        made.reset(new Reducer(group, std::move(params), std::move(buffers), options, nullptr));
+        made.reset(
+            new Reducer(group, WrappedModule(std::move(params), std::move(buffers)), options));
     } catch (const Error &error) {
         tell_refused(*group, error);
         throw;
     }
-    group->or_refuse([&] { made->check_unwatched(kDdpCall); });
+    group->or_refuse([&] { made->leaves_.check_free(kDdpCall); });
     return made;
 }
 
-std::vector<Tensor> Reducer::tensors() const
+std::shared_ptr<Reducer> Reducer::make_next(const Ref<Group> &group) const
 {
-    std::vector<Tensor> all;
-    for (const Named &each : params_) all.push_back(each.tensor);
-    return all;
+    return std::shared_ptr<Reducer>(new Reducer(group, module_, options_));
 }
 
-const Tensor &Reducer::view_of(size_t param) const
+std::shared_ptr<Reducer> Reducer::of(Group &group, const char *call)
 {
-    const Place &place = places_[param];
-    return buckets_[place.bucket].views[place.view];
+    std::vector<std::shared_ptr<Reducer>> all = group.reducers().living();
+    if (all.empty())
+        fail(
+            YOKE_E_STATE,
+            "%s: no module's gradients are reduced in this group of %d ranks; wrap it in DistributedDataParallel before, and hold that",
+            call, group.size());
+    if (all.size() > 1)
+        fail(
+            YOKE_E_STATE,
+            "%s: the gradients of %zu modules are reduced in this group, and it answers for one; let the others go",
+            call, all.size());
+    return std::move(all.front());
 }
 
-bool Reducer::holds_view(const LeafNode &leaf, const Tensor &view) const
+void Reducer::compare_models(const Reducer *former) const
 {
-    const Tensor held = leaf.grad();
-    return held.present() && held->storage.get() == view->storage.get() &&
-           held->data == view->data && same(held->strides(), view->strides());
+    FormerPlace place;
+    if (former) place = {static_cast<int64_t>(former->group_->number()), former->first_number_};
+    yoke::compare_models(*group_, module_, options_.sizes, *compression_, place);
 }
 
-// A script may have given one leaf another one's view, or the same view with its axes in another order: they would be
-// overwritten before they are read.
-void Reducer::part_gradients()
+void Reducer::enter_group(const Reducer *former)
 {
-    for (size_t i = 0; i < params_.size(); ++i) {
-        LeafNode &leaf = leaf_of(i);
-        const Tensor held = leaf.grad();
-        if (!held.present() || holds_view(leaf, view_of(i))) continue;
-        const auto lies_in = [&](const Bucket &each) {
-            return each.memory->storage.get() == held->storage.get();
-        };
-        if (std::ranges::any_of(buckets_, lies_in)) leaf.set_grad(ops::clone(*held));
-    }
+    const int64_t number = group_->reducers().add(weak_from_this());
+    const bool is_back = former && former->group_.get() == group_.get();
+    first_number_ = is_back ? former->first_number_ : number;
+    steps_.set_module_number(number);
+    group_->backwards().note_params(module_.size());
 }
 
-// Gradients that are there already leave the old buckets, one bucket after the other, and then come into the new ones:
-// so beside the gradients there is never more than one bucket, whatever lies where.
-void Reducer::lay_out(const BucketPlan &plan)
+void Reducer::take_leaves(const Reducer *former)
 {
-    compression_->lay_out({}, names());
-    std::vector<bool> moves(params_.size());
-    for (Bucket &old : std::exchange(buckets_, {})) {
-        for (size_t k = 0; k < old.params.size(); ++k) {
-            LeafNode &leaf = leaf_of(old.params[k]);
-            moves[old.params[k]] = holds_view(leaf, old.views[k]);
-            if (moves[old.params[k]]) leaf.set_grad(ops::clone(*old.views[k]));
-        }
-        old = {};
-    }
-    const std::vector<Tensor> params = tensors();
-    for (size_t i = 0; i < plan.size(); ++i) {
-        const Bucket &made = buckets_.emplace_back(make_bucket(*group_, params, plan[i]));
-        for (size_t k = 0; k < plan[i].size(); ++k) {
-            places_[plan[i][k]] = {i, k};
-            if (!moves[plan[i][k]]) continue;
-            LeafNode &leaf = leaf_of(plan[i][k]);
-            ops::copy_(*made.views[k], *leaf.grad());
-            leaf.set_grad(alias(*made.views[k]));
-        }
-    }
-    compression_->lay_out(buckets_, names());
+    if (former) leaves_.keep_anchor_of(former->leaves_);
+    layout_.lay_out_at_first();
+    leaves_.take();
 }
 
-std::vector<std::string> Reducer::names() const
-{
-    std::vector<std::string> names;
-    for (const Named &each : params_) names.push_back(each.name);
-    return names;
-}
+// ---- For scripts ------------------------------------------------------------------------------------------------
 
-// ---- What a script sets -----------------------------------------------------------------------------------------
-
-void Reducer::set_sync(bool is_on)
+void Reducer::let_go() noexcept
 {
-    const std::lock_guard lock(mutex_);
-    is_sync_ = is_on;
-}
-
-bool Reducer::is_sync() const
-{
-    const std::lock_guard lock(mutex_);
-    return is_sync_;
+    if (!group_->is_here() || group_->is_failed() || group_->size() == 1 || gate_.is_closed())
+        return detach();
+    leaves_.let_go();
 }
 
 void Reducer::set_weight(double n)
 {
     group_->or_refuse([&] {
         if (!(n > 0) || std::isinf(n))
-            yoke::fail(
+            fail(
                 YOKE_E_VALUE,
                 "set_weight: argument 'n' is %g; it takes a number above 0, such as the tokens of this rank's batch",
                 n);
     });
-    const std::lock_guard lock(mutex_);
-    weight_ = n;
+    gate_.set_weight(n);
 }
 
 uint64_t Reducer::check()
 try {
-    bool is_retired = false;
-    {
-        const std::lock_guard lock(mutex_);
-        is_retired = is_retired_;
-    }
+    const bool is_retired = gate_.is_retired();
     if (!is_retired) group_->backwards().go_on();
     group_->check_running("DistributedDataParallel");
     if (is_retired)
-        yoke::fail(
+        fail(
             YOKE_E_STATE,
             "DistributedDataParallel: a regroup of this module has failed, so its gradients are this rank's alone; call regroup again, with a group that has not failed");
     return next_sequence_number();
 } catch (...) {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
+    gate_.close();
     throw;
 }
 
-std::vector<std::vector<std::string>> Reducer::bucket_names() const
+std::vector<Tensor> Reducer::tied(TensorList outputs, uint64_t forward) const
 {
-    std::vector<std::vector<std::string>> all;
-    for (const Bucket &bucket : buckets_) {
-        std::vector<std::string> &names = all.emplace_back();
-        for (const size_t each : bucket.params) names.push_back(params_[each].name);
-    }
-    return all;
+    if (group_->size() == 1) return std::vector<Tensor>(outputs.size());
+    return tied_outputs(outputs, forward, leaves_.anchor());
+}
+
+bool Reducer::is_live() const
+try {
+    if (gate_.is_closed()) return false;
+    group_->check_running("DistributedDataParallel");
+    return true;
+} catch (const Error &) {
+    return false;
 }
 
 Ref<State> Reducer::comm_state() const
 {
     const NoGrad no_grad;
-    const std::lock_guard lock(state_mutex_);
-    check_resting("comm_state");
+    const auto resting = gate_.hold_resting("comm_state");
     return state_of(compression_->state());
 }
 
 void Reducer::load_comm_state(const State &state)
 {
     const NoGrad no_grad;
-    const std::lock_guard lock(state_mutex_);
-    check_resting("load_comm_state");
+    const auto resting = gate_.hold_resting("load_comm_state");
     compression_->load(read_compression_state(state, "load_comm_state"));
 }
 
-// Who calls it has state_mutex_, so that none begins.
-void Reducer::check_resting(const char *call) const
+// ---- Going on in another group ----------------------------------------------------------------------------------
+
+// Frees gradients last, with nothing locked: a gradient may be the script's own memory, which calls into the script as
+// it goes.
+void Reducer::retire()
 {
-    const std::lock_guard lock(mutex_);
-    if (is_walking_)
-        yoke::fail(YOKE_E_STATE,
-                   "%s: a backward over the parameters is under way; call it when that is over",
-                   call);
+    {
+        const auto resting = gate_.hold_resting("regroup");
+        compression_->lay_out({}, module_.names());
+        gate_.retire(resting);
+    }
+    detach();
+    layout_.clear();
+    for (size_t i = 0; i < module_.size(); ++i) module_.leaf(i).set_grad(nullptr);
+}
+
+CompressionState Reducer::compression_state() const
+{
+    const auto held = gate_.hold();
+    return compression_->state();
+}
+
+// Keeps of the former compression's state what is this rank's own and `state` lacks.
+void Reducer::go_on_from(const Reducer &former, CompressionState state)
+{
+    gate_.go_on_from(former.gate_);
+    writes_.go_on_from(former.writes_);
+    state.tensors.merge(former.compression_state().tensors);
+    compression_->load(state);
 }
 
 }  // namespace yoke

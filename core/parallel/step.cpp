@@ -1,14 +1,13 @@
-// One backward of a reducer.
+#include "core/parallel/step.h"
+
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/comm/coalesce.h"
 #include "core/comm/numbers.h"
 #include "core/ops/ops.h"
-#include "core/parallel/reducer.h"
+#include "core/parallel/module_values.h"
 
-#include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 namespace yoke {
@@ -19,317 +18,199 @@ constexpr const char *kBackward = "backward";
 
 }  // namespace
 
-void Reducer::claim(uint64_t oldest)
+Step::Step(BucketLayout &layout, Compression &compression, int64_t module, const StepTerms &terms)
+    : layout_(layout),
+      compression_(compression),
+      module_(layout.module()),
+      number_(module),
+      terms_(terms),
+      header_(layout.group(), module_.size(), module, terms)
 {
-    const std::lock_guard first(state_mutex_);
-    const std::lock_guard lock(mutex_);
-    if (is_walking_)
-        yoke::fail(
-            YOKE_E_STATE,
-            "backward: another backward over the same parameters is under way; ranks reduce one after the other, so call them one after the other");
-    is_walking_ = true;
-    step_ = Step();
-    step_.is_alone = is_over_ || group_->was_told_before(oldest);
-    step_.is_synced = is_sync_ && !step_.is_alone;
-    step_.presence = presence_;
-    step_.weight = presence_ == Presence::kOut ? 0 : weight_;
-    group_->backwards().begin(step_.is_synced);
 }
 
-Backwards::End Reducer::end_of_step() const noexcept
+Step::~Step()
 {
-    return !step_.is_synced                   ? Backwards::End::kAlone
-           : step_.presence == Presence::kOut ? Backwards::End::kAnswered
-                                              : Backwards::End::kReduced;
+    if (before_) before_->after_ = nullptr;
+    if (after_) after_->before_ = nullptr;
 }
 
-void Reducer::release(Backwards::End how) noexcept
+Backwards::End Step::end() const noexcept
 {
-    Step ended;
-    bool was_walking = false;
-    {
-        const std::lock_guard lock(mutex_);
-        std::swap(ended, step_);
-        if (ended.before) ended.before->step_.after = nullptr;
-        if (ended.after) ended.after->step_.before = nullptr;
-        was_walking = std::exchange(is_walking_, false);
+    return !terms_.is_synced                   ? Backwards::End::kAlone
+           : terms_.presence == Presence::kOut ? Backwards::End::kAnswered
+                                               : Backwards::End::kReduced;
+}
+
+void Step::begin(const std::vector<Ref<LeafNode>> &reached)
+{
+    if (!terms_.is_alone) {
+        layout_.check_places();
+        layout_.part_gradients();
     }
-    if (was_walking && group_->backwards().end(how)) look_at_all_parameters();
+    if (!terms_.is_synced) return;
+    Coalescing::check_closed(kBackward);
+    check_params();
+    reach(reached);
 }
 
-void Reducer::check_params() const
+void Step::check_params() const
 {
-    for (const Named &each : params_)
+    for (const NamedTensor &each : module_.params())
         if (each.tensor->frozen)
-            yoke::fail(
+            fail(
                 YOKE_E_STATE,
                 "backward: the parameter '%s' was frozen after its gradients were given to %d ranks to reduce; wrap the module again",
-                each.name.c_str(), group_->size());
+                each.name.c_str(), layout_.group().size());
 }
 
-// Raises for a parameter that has moved: a bucket's view of another dtype or device cannot be its gradient.
-void Reducer::check_places() const
+// Leaves out the reducer's anchor, which is the leaf of no parameter.
+void Step::reach(const std::vector<Ref<LeafNode>> &reached)
 {
-    for (size_t i = 0; i < params_.size(); ++i) {
-        const yoke_tensor &param = *params_[i].tensor, &view = *view_of(i);
-        if (param.dtype != view.dtype || param.device != view.device)
-            yoke::fail(
-                YOKE_E_STATE,
-                "backward: the parameter '%s' is %s by now, but its gradients are reduced as %s; move or cast the module before it is wrapped, or wrap it again",
-                params_[i].name.c_str(), describe(param).c_str(), describe(view).c_str());
-    }
-}
-
-void Reducer::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
-{
-    claim(oldest);
-    try {
-        if (!step_.is_alone) {
-            check_places();
-            part_gradients();
-        }
-        if (!step_.is_synced) return;
-        Coalescing::check_closed(kBackward);
-        check_params();
-        open_step(reached);
-    } catch (...) {
-        fail();
-        throw;
-    }
-}
-
-// What the walk does not lead to counts as come.
-void Reducer::open_step(const std::vector<Ref<LeafNode>> &reached)
-{
-    step_.is_reached.assign(params_.size(), false);
+    uses_.assign(module_.size(), false);
     for (const Ref<LeafNode> &leaf : reached)
-        if (leaf.get() != anchor_.get()) step_.is_reached[numbers_.at(leaf.get())] = true;
-    for (const Bucket &bucket : buckets_) step_.missing.push_back(bucket.params.size());
-    for (size_t i = 0; i < params_.size(); ++i) {
-        if (step_.is_reached[i]) continue;
-        --step_.missing[places_[i].bucket];
-        step_.is_reached[i] = leaf_of(i).grad().present();
-        step_.unreached.push_back(i);
+        if (const auto param = module_.find(*leaf)) uses_[*param] = true;
+    for (const Bucket &bucket : layout_.buckets()) missing_.push_back(bucket.params.size());
+    for (size_t i = 0; i < module_.size(); ++i) {
+        if (uses_[i]) continue;
+        --missing_[layout_.bucket_of(i)];
+        uses_[i] = module_.leaf(i).grad().present();
+        unreached_.push_back(i);
     }
 }
 
-// With what no_sync has left there, or 0.
-void Reducer::store_unreached()
+// Launches in the last of several steps, whose module was made first. Mostly the module that was made last is used
+// last, so its gradients come first.
+void Step::open(Step *before, Step *after)
 {
-    for (const size_t i : step_.unreached)
-        if (step_.is_reached[i])
-            store(leaf_of(i), i, nullptr);
+    before_ = before;
+    after_ = after;
+    header_.send(uses_, after ? after->number_ : 0);
+    if (after) return;
+    Step *first = this;
+    for (Step *each = this; each; each = each->before_) {
+        each->store_unreached();
+        first = each;
+    }
+    first->launch_full();
+}
+
+// Returns the header with the sums over all ranks. The first gradient waits for the header.
+const StepHeader &Step::header()
+{
+    if (header_.has_come()) return header_;
+    if (before_)
+        before_->header();  // if ranks have unlike modules, the first header shows that first
+    header_.receive();
+    return header_;
+}
+
+// Writes what no_sync has left there, or 0.
+void Step::store_unreached()
+{
+    for (const size_t i : unreached_)
+        if (uses_[i])
+            store(i, nullptr);
         else
-            ops::fill_(*view_of(i), 0.0);
+            ops::fill_(*layout_.view_of(i), 0.0);
 }
 
-// Which parameters this rank uses, its weight, and, in places of each rank's own, where it is and in which module, and
-// its weight again. It is as long for each module of the group, so that unlike ones are told.
-void Reducer::share()
+void Step::store(size_t param, Tensor gradient)
 {
-    const auto size = static_cast<size_t>(group_->size());
-    std::vector<double> mine(step_.is_reached.begin(), step_.is_reached.end());
-    mine.resize(std::max(mine.size(), group_->backwards().most_params()));
-    mine.push_back(step_.weight);
-    const size_t place = mine.size() + static_cast<size_t>(group_->rank());
-    mine.resize(mine.size() + 2 * size);
-    mine[place] = where();
-    mine[place + size] = step_.weight;
-    const Tensor &shared = step_.shared = tensor_of(mine, kBackward);
-    step_.sharing = group_->run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared, shared}, true);
+    layout_.store(param, gradient);
+    if (!terms_.is_synced) return;
+    const double part =
+        header().factor(terms_.weight) / room_above(layout_.buckets()[layout_.bucket_of(param)]);
+    if (part != 1) ops::mul_(*layout_.view_of(param), part);
 }
 
-// The sums over all ranks, for which the first gradient waits.
-const std::vector<double> &Reducer::shared()
+// Returns the factor of the heaviest rank, up to a power of 2, if float16 passes. So much less passes, and the mean is
+// made larger by the factor: so nothing on the way to a mean that a float16 holds is larger than gradients are.
+double Step::room_above(const Bucket &bucket)
 {
-    if (!step_.sums.empty()) return step_.sums;
-    if (step_.before) step_.before->shared();  // what the ranks have unlike shows there first
-    const Interruptible waits(kBackward);
-    step_.sharing->wait(-1);
-    std::vector<double> sums = numbers_of<double>(step_.shared, kBackward);
-    take_room(sums);
-    take_weights(sums);
-    take_numbers(sums);
-    check_presences(sums);
-    for (size_t rank = sums.size(); rank-- > params_.size() + 1;)
-        if (sums[rank] != static_cast<double>(Presence::kOut))
-            step_.root = static_cast<int32_t>(rank - params_.size() - 1);
-    return step_.sums = std::move(sums);
+    if (compression_.passes(bucket.memory->dtype) != YOKE_F16) return 1;
+    return std::exp2(std::ceil(std::log2(header().factor(header().heaviest()))));
 }
 
-// What makes the gradient of a rank of that weight its part of the mean: before it is compressed, so that what a
-// compression keeps, and what a 16-bit float holds, does not hang on the unit of weights.
-double Reducer::factor(double weight)
+void Step::arrive(LeafNode &leaf, Tensor gradient)
 {
-    const double all = shared()[params_.size()];
-    if (!std::isfinite(all))
-        yoke::fail(
-            YOKE_E_VALUE,
-            "%s: the weights of all ranks make %g together, of this one %g; weigh all by smaller numbers",
-            kBackward, all, step_.weight);
-    return step_.is_even ? 1 : weight / all * group_->size();
-}
-
-// The factor of the heaviest rank, up to a power of 2, where float16 passes: by as much less passes, and the mean is
-// made larger by it, so that nothing on the way to a mean that a float16 holds is larger than gradients are.
-double Reducer::room_above(const Bucket &bucket)
-{
-    if (compression_->passes(bucket.memory->dtype) != YOKE_F16) return 1;
-    return std::exp2(std::ceil(std::log2(factor(step_.heaviest))));
-}
-
-// Behind this module's parameters, for those of a larger one.
-void Reducer::take_room(std::vector<double> &shared) const
-{
-    const size_t length = params_.size() + 1 + 2 * static_cast<size_t>(group_->size());
-    const auto own = shared.begin() + std::ssize(params_);
-    shared.erase(own, own + std::ssize(shared) - static_cast<ptrdiff_t>(length));
-}
-
-// Off the end.
-void Reducer::take_weights(std::vector<double> &shared)
-{
-    const auto size = static_cast<size_t>(group_->size());
-    const auto [least, most] = std::ranges::minmax(std::span(shared).last(size));
-    step_.heaviest = most;
-    step_.is_even = least == most;
-    shared.resize(shared.size() - size);
-}
-
-// Into the view, beside what the leaf held; the leaf then holds the view.
-void Reducer::store(LeafNode &leaf, size_t param, Tensor gradient)
-{
-    const Tensor &view = view_of(param);
-    const bool is_there = holds_view(leaf, view);
-    if (!is_there) {
-        const Tensor held = leaf.grad();
-        if (held.present()) {
-            ops::copy_(*view, *held);
-            if (gradient.present()) ops::add_(*view, *gradient);
-        } else if (gradient.present()) {
-            ops::copy_(*view, *gradient);
-        } else {
-            ops::fill_(*view, 0.0);
-        }
-        leaf.set_grad(alias(*view));
-    } else if (gradient.present()) {
-        ops::add_(*view, *gradient);
-    }
-    if (!step_.is_synced) return;
-    const double part = factor(step_.weight) / room_above(buckets_[places_[param].bucket]);
-    if (part != 1) ops::mul_(*view, part);
-}
-
-void Reducer::arrive(LeafNode &leaf, Tensor gradient)
-{
-    if (&leaf == anchor_.get()) return;
-    if (step_.is_alone) return leaf.add(std::move(gradient));
-    const size_t param = numbers_.at(&leaf);
-    if (!step_.is_synced && !gradient.present()) return;
-    store(leaf, param, std::move(gradient));
-    if (!step_.is_synced) {
+    const auto param = module_.find(leaf);
+    if (!param) return;  // the anchor
+    if (terms_.is_alone) return leaf.add(std::move(gradient));
+    if (!terms_.is_synced && !gradient.present()) return;
+    store(*param, std::move(gradient));
+    if (!terms_.is_synced) {
         has_unsynced_ = true;
         return;
     }
-    step_.order.push_back(param);
-    if (!--step_.missing[places_[param].bucket]) launch_full();
+    order_.push_back(*param);
+    if (!--missing_[layout_.bucket_of(*param)]) launch_full();
 }
 
-void Reducer::end()
+// Begins full buckets after all small all_reduces of the backward, and after all buckets of the step before.
+void Step::launch_full()
 {
-    try {
-        if (step_.is_synced) finish_step();
-    } catch (...) {
-        fail();
-        throw;
+    if (before_ && !before_->has_begun_all()) return;
+    std::vector<Bucket> &buckets = layout_.buckets();
+    while (begun_ < buckets.size() && !missing_[begun_]) {
+        const size_t next = begun_++;
+        compression_.begin(buckets[next], next, begun_ == buckets.size());
     }
-    release(end_of_step());
+    if (after_ && has_begun_all()) after_->launch_full();
 }
 
-void Reducer::finish_step()
+bool Step::has_begun_all() const
+{
+    return begun_ == layout_.buckets().size();
+}
+
+void Step::finish()
 {
     const Interruptible waits(kBackward);
-    shared();
-    for (size_t i = 0; i < buckets_.size(); ++i) compression_->go_on(buckets_[i], i);
-    for (size_t i = 0; i < buckets_.size(); ++i) {
-        compression_->end(buckets_[i], i);
-        for (size_t k = 0; k < buckets_[i].params.size(); ++k)
-            if (!(shared()[buckets_[i].params[k]] > 0)) compression_->keep(buckets_[i], i, k);
-        if (const double room = room_above(buckets_[i]); room != 1)
-            ops::mul_(*buckets_[i].memory, room);
-        if (step_.presence != Presence::kOut) settle(i);  // who is out gets its at the join's end
-    }
-    if (!std::exchange(is_rebuilt_, true)) rebuild();
-    send(buffers_, step_.root, Writes::kUnlike);
-    const std::lock_guard lock(mutex_);
-    has_unsynced_ = false;
-    if (step_.presence != Presence::kPlain) joined_root_ = step_.root;
+    header();
+    std::vector<Bucket> &buckets = layout_.buckets();
+    for (size_t i = 0; i < buckets.size(); ++i) compression_.go_on(buckets[i], i);
+    for (size_t i = 0; i < buckets.size(); ++i) end_bucket(i);
+    if (layout_.awaits_order()) tell_order();
+    send_values(layout_.group(), module_.buffers(), root(), Writes::kUnlike);
 }
 
-void Reducer::settle(size_t bucket)
+// Leaves the gradients of a rank that is out alone: such a rank gets gradients at the end of the join.
+void Step::end_bucket(size_t index)
 {
-    Bucket &full = buckets_[bucket];
-    const std::vector<double> &used = shared();
-    for (size_t k = 0; k < full.params.size(); ++k) {
-        LeafNode &leaf = leaf_of(full.params[k]);
-        if (used[full.params[k]] > 0 && !holds_view(leaf, full.views[k]))
-            leaf.set_grad(alias(*full.views[k]));
-    }
+    Bucket &bucket = layout_.buckets()[index];
+    compression_.end(bucket, index);
+    for (size_t k = 0; k < bucket.params.size(); ++k)
+        if (!header().is_used(bucket.params[k])) compression_.keep(bucket, index, k);
+    if (const double room = room_above(bucket); room != 1) ops::mul_(*bucket.memory, room);
+    if (terms_.presence == Presence::kOut) return;
+    for (const size_t param : bucket.params)
+        if (header().is_used(param)) layout_.hand_out(param);
 }
 
-// In the order in which the root's gradients came, rank 0's if nobody is out; those that did not come are behind the
-// others.
-void Reducer::rebuild()
+// Lays the buckets out in the order in which the root's gradients came. Parameters whose gradients did not come are
+// behind the others. The root is rank 0 if no rank is out.
+void Step::tell_order()
 {
-    std::vector<int64_t> order(step_.order.begin(), step_.order.end());
-    std::vector<bool> has_come(params_.size());
-    for (const size_t each : step_.order) has_come[each] = true;
-    for (size_t i = params_.size(); i-- > 0;)
+    std::vector<int64_t> order(order_.begin(), order_.end());
+    std::vector<bool> has_come(module_.size());
+    for (const size_t each : order_) has_come[each] = true;
+    for (size_t i = module_.size(); i-- > 0;)
         if (!has_come[i]) order.push_back(static_cast<int64_t>(i));
     const Tensor told = tensor_of(order, kBackward);
-    group_->run({YOKE_COMM_BROADCAST, -1, step_.root, told, told}, false);
+    layout_.group().run({YOKE_COMM_BROADCAST, -1, root(), told, told}, false);
     order = numbers_of<int64_t>(told, kBackward);
-    const BucketPlan plan =
-        plan_buckets(tensors(), std::vector<size_t>(order.begin(), order.end()), options_.sizes);
-    const bool is_same = std::ranges::equal(
-        plan, buckets_, [](const auto &a, const Bucket &b) { return a == b.params; });
-    if (!is_same) lay_out(plan);
+    layout_.lay_out_again({order.begin(), order.end()});
 }
 
-// Who waits for this rank is told what is being handled.
-void Reducer::tell_raised(Group &group, const char *call) noexcept
+bool Step::answer()
 {
-    if (!group.is_here()) return;
-    try {
-        throw;
-    } catch (const std::exception &error) {
-        group.abort(format("its %s failed: ", call) + error.what());
-    } catch (...) {
-        group.abort(format("its %s failed", call));
-    }
-}
-
-// One that another thread has under way goes on.
-void Reducer::refuse() noexcept
-{
-    {
-        const std::lock_guard lock(mutex_);
-        if (is_walking_ || !is_sync_ || is_over_) return;
-        is_over_ = true;
-    }
-    tell_raised(*group_, kBackward);
-}
-
-// The other ranks wait for this one's buckets.
-void Reducer::fail() noexcept
-{
-    if (step_.is_synced) {
-        tell_raised(*group_, step_.call());
-        compression_->abandon();
-        const std::lock_guard lock(mutex_);
-        is_over_ = true;
-    }
-    release(step_.is_synced ? Backwards::End::kFailed : Backwards::End::kAlone);
+    uses_.assign(module_.size(), false);
+    missing_.assign(layout_.buckets().size(), 0);  // nothing comes here, so all has come
+    header_.send(uses_, 0);
+    if (header().root() < 0) return false;
+    for (const Bucket &bucket : layout_.buckets()) ops::fill_(*bucket.memory, 0.0);
+    launch_full();
+    return true;
 }
 
 }  // namespace yoke

@@ -1,65 +1,22 @@
-// Several modules of one group in one backward: the order of their calls is that of their numbers, whatever the graph
-// is.
+#include "core/parallel/step_header.h"
+
 #include "core/base/error.h"
-#include "core/parallel/reducer.h"
+#include "core/base/interrupt.h"
+#include "core/comm/numbers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
 namespace yoke {
 
-// The one that was made last is mostly used last, so its gradients come first.
-void Reducer::open(std::span<LeafWatcher *const> all)
-{
-    if (!step_.is_synced) return;
-    find_neighbours(all);
-    share();
-    if (step_.after) return;
-    Reducer *first = this;
-    for (Reducer *each = this; each; each = each->step_.before) {
-        each->store_unreached();
-        first = each;
-    }
-    first->launch_full();
-}
-
-void Reducer::find_neighbours(std::span<LeafWatcher *const> all)
-{
-    bool is_behind = false;
-    for (LeafWatcher *each : all) {
-        auto *const other = dynamic_cast<Reducer *>(each);
-        if (other == this) is_behind = true;
-        if (!other || other == this || other->group_.get() != group_.get() ||
-            !other->step_.is_synced)
-            continue;
-        (is_behind ? step_.after : step_.before) = other;
-        if (is_behind) return;
-    }
-}
-
-// All small all_reduces come before them, and those of one module before those of the next.
-void Reducer::launch_full()
-{
-    if (step_.before && !step_.before->has_begun_all()) return;
-    while (step_.begun < buckets_.size() && !step_.missing[step_.begun]) {
-        const size_t next = step_.begun++;
-        compression_->begin(buckets_[next], next, step_.begun == buckets_.size());
-    }
-    if (step_.after && has_begun_all()) step_.after->launch_full();
-}
-
-bool Reducer::has_begun_all() const
-{
-    return step_.begun == buckets_.size();
-}
-
 namespace {
 
-constexpr int64_t kPresences = 4;        // room for as many in a place
-constexpr int64_t kNumbers = 1LL << 25;  // and for two numbers of modules: a double holds it
+constexpr int64_t kPresences = 4;        // room for as many in a spot
+constexpr int64_t kNumbers = 1LL << 25;  // and for two numbers of modules: a double holds a spot
 
-// Where a rank is in one backward: a module, and that which comes behind it.
+// The place of a rank in one backward: a module, and the module behind it.
 struct Spot {
     int64_t module, next;
     bool operator==(const Spot &) const = default;
@@ -73,33 +30,105 @@ std::string describe_next(const Spot &spot)
 
 }  // namespace
 
-double Reducer::where() const
+StepHeader::StepHeader(Group &group, size_t params, int64_t module, const StepTerms &terms)
+    : group_(group), params_(params), module_(module), terms_(terms)
 {
-    const int64_t next = step_.after ? step_.after->number_ : 0;
-    return static_cast<double>((next * kNumbers + number_) * kPresences +
-                               static_cast<int64_t>(step_.presence));
 }
 
-// Of one module on all ranks, and of one behind it. What is left in each place is where that rank is.
-void Reducer::take_numbers(std::vector<double> &shared) const
+int64_t StepHeader::spot(int64_t next) const noexcept
+{
+    return (next * kNumbers + module_) * kPresences + static_cast<int64_t>(terms_.presence);
+}
+
+// Sends, one after the other: whether this rank uses each parameter; zeros up to the size of the largest module of the
+// group; the weight; a spot of each rank; a weight of each rank. So the call is as long for each module of the group,
+// and ranks that go back through unlike modules learn that.
+void StepHeader::send(const std::vector<bool> &uses, int64_t next)
+{
+    const auto size = static_cast<size_t>(group_.size());
+    std::vector<double> mine(uses.begin(), uses.end());
+    mine.resize(std::max(mine.size(), group_.backwards().most_params()));
+    mine.push_back(terms_.weight);
+    const size_t place = mine.size() + static_cast<size_t>(group_.rank());
+    mine.resize(mine.size() + 2 * size);
+    mine[place] = static_cast<double>(spot(next));
+    mine[place + size] = terms_.weight;
+    shared_ = tensor_of(mine, "backward");
+    sharing_ = group_.run({YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_SUM, -1, shared_, shared_}, true);
+}
+
+void StepHeader::receive()
+{
+    const Interruptible waits("backward");
+    sharing_->wait(-1);
+    used_ = numbers_of<double>(shared_, "backward");
+    const auto size = static_cast<size_t>(group_.size());
+    const std::span<const double> all = used_, weights = all.last(size);
+    const auto [least, most] = std::ranges::minmax(weights);
+    heaviest_ = most;
+    is_even_ = least == most;
+    const std::vector<int64_t> presences = take_spots(all.last(2 * size).first(size));
+    check_presences(presences);
+    const auto out = static_cast<int64_t>(Presence::kOut);
+    const auto root = std::ranges::find_if(presences, [](int64_t each) { return each != out; });
+    if (root != presences.end()) root_ = static_cast<int32_t>(root - presences.begin());
+    used_[params_] = all[all.size() - 2 * size - 1];
+    used_.resize(params_ + 1);
+    has_come_ = true;
+}
+
+double StepHeader::factor(double weight) const
+{
+    const double all = weight_of_all();
+    if (!std::isfinite(all))
+        fail(
+            YOKE_E_VALUE,
+            "%s: the weights of all ranks make %g together, of this one %g; weigh all by smaller numbers",
+            "backward", all, terms_.weight);
+    return is_even_ ? 1 : weight / all * group_.size();
+}
+
+// Returns the presence of each rank. Raises if the ranks do not go back through one module, and one module behind it.
+std::vector<int64_t> StepHeader::take_spots(std::span<const double> told) const
 {
     std::vector<Spot> spots;
-    for (size_t i = params_.size() + 1; i < shared.size(); ++i) {
-        const auto told = static_cast<int64_t>(shared[i]);
-        spots.push_back({told / kPresences % kNumbers, told / kPresences / kNumbers});
-        shared[i] = static_cast<double>(told % kPresences);
+    std::vector<int64_t> presences;
+    for (const double each : told) {
+        const auto number = static_cast<int64_t>(each);
+        spots.push_back({number / kPresences % kNumbers, number / kPresences / kNumbers});
+        presences.push_back(number % kPresences);
     }
     const auto other = std::ranges::adjacent_find(spots, std::not_equal_to());
-    if (other == spots.end()) return;
+    if (other == spots.end()) return presences;
     const Spot &first = spots[0], &second = other[1];
     const bool is_same = first.module == second.module;
     const auto rank = static_cast<size_t>(other - spots.begin()) + 1;
-    yoke::fail(
+    fail(
         YOKE_E_STATE,
         "%s: %s goes back through module %lld of this group%s, and %s through module %lld%s, as DistributedDataParallel has wrapped them; one backward goes through the same modules on all ranks, and all have the backwards of several modules in one order",
-        step_.call(), describe(group_->ranks()[0]).c_str(), static_cast<long long>(first.module),
-        is_same ? describe_next(first).c_str() : "", describe(group_->ranks()[rank]).c_str(),
+        terms_.call(), describe(group_.ranks()[0]).c_str(), static_cast<long long>(first.module),
+        is_same ? describe_next(first).c_str() : "", describe(group_.ranks()[rank]).c_str(),
         static_cast<long long>(second.module), is_same ? describe_next(second).c_str() : "");
+}
+
+// Raises unless all ranks are in a join, or none is: else ranks without data would wait for others that do not know.
+void StepHeader::check_presences(std::span<const int64_t> presences) const
+{
+    const auto is_plain = [](int64_t each) {
+        return each == static_cast<int64_t>(Presence::kPlain);
+    };
+    const auto plain = std::ranges::find_if(presences, is_plain);
+    const auto joined = std::ranges::find_if_not(presences, is_plain);
+    if (plain == presences.end() || joined == presences.end()) return;
+    const auto shown = [&](auto which) {
+        return describe(group_.ranks()[static_cast<size_t>(which - presences.begin())]);
+    };
+    fail(
+        YOKE_E_STATE,
+        "%s: %s %s join, and %s is in none; the loop over the batches of each rank must be within one, or that of none",
+        terms_.call(), shown(joined).c_str(),
+        *joined == static_cast<int64_t>(Presence::kOut) ? "has come to the end of its" : "is in a",
+        shown(plain).c_str());
 }
 
 }  // namespace yoke

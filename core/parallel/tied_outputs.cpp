@@ -1,6 +1,4 @@
-// What a module gave is tied to its reducer: a backward that leads to it takes part though no parameter was used.
-#include "core/base/error.h"
-#include "core/parallel/reducer.h"
+#include "core/parallel/tied_outputs.h"
 
 #include <algorithm>
 #include <array>
@@ -33,8 +31,7 @@ private:
     const std::array<Edge, 2> edges_;
 };
 
-// The tensor itself gets another node, so that writes into it are what they were to views of it and to who else holds
-// it.
+// Gives the tensor itself another node, so that writes stay what they were to its views and to other holders.
 void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     const auto *made_by = dynamic_cast<const Output *>(node_of(given));
@@ -45,7 +42,7 @@ void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
     given.node_rewrites = rewrites;
 }
 
-// Of what is the script's own, a view, as which it cannot be written; of what has no gradient, another tensor.
+// Makes a view of a tensor of the script, so that nobody writes into it; of a tensor without a gradient another tensor.
 Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     Edge made_by;
@@ -59,19 +56,19 @@ Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
 
 }  // namespace
 
-std::vector<Tensor> Reducer::tied(TensorList outputs, uint64_t forward) const
+std::vector<Tensor> tied_outputs(TensorList outputs, uint64_t forward, const Ref<LeafNode> &anchor)
 {
     std::vector<Tensor> all(outputs.size());
-    if (group_->size() == 1 || !grad_enabled()) return all;
+    if (!grad_enabled()) return all;
     const auto requires_grad = [](const yoke_tensor *each) { return each->requires_grad(); };
     const bool is_recorded = std::ranges::any_of(outputs, requires_grad);
     for (size_t i = 0; i < all.size(); ++i) {
         yoke_tensor &given = *outputs[i];
         if (is_recorded ? !given.requires_grad() : !is_floating(given.dtype)) continue;
         if (is_leaf(given) || node_of(given)->sequence < forward)
-            all[i] = tied_alias(given, anchor_);
+            all[i] = tied_alias(given, anchor);
         else
-            tie_result(given, anchor_);
+            tie_result(given, anchor);
     }
     return all;
 }

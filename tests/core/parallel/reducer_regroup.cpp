@@ -1,5 +1,7 @@
 // Ranks that go on from the one that is furthest: core/parallel/regroup.cpp, join.cpp.
 #include "core/base/log.h"
+#include "core/parallel/join.h"
+#include "core/parallel/regroup.h"
 #include "tests/core/comm/model.h"
 
 #include <atomic>
@@ -14,7 +16,7 @@ TEST(Reducer, ARankWithoutDataAnswersUntilAllAreOut)
         Model model({3, 17, 9});
         model.join(group, kSmall);
         const double own = group->rank() + 1;
-        model.reducer->begin_join();
+        begin_join(*model.reducer);
         for (int step = 0; step < group->rank(); ++step) {  // rank 0 has none, rank 2 two
             model.go_back({own, step ? 0 : own, 0});
             EXPECT_EQ(model.grads(), step ? (Values{3, -1, -1}) : (Values{2.5, 2.5, -1}));
@@ -24,7 +26,7 @@ TEST(Reducer, ARankWithoutDataAnswersUntilAllAreOut)
             const NoGrad no_grad;
             ops::fill_(*model.params[0], own);
         }
-        const Ref<State> last = model.reducer->end_join(State::make(int64_t{group->rank()}));
+        const Ref<State> last = end_join(*model.reducer, State::make(int64_t{group->rank()}));
         EXPECT_EQ(*last->get_if<int64_t>(), 2);
         EXPECT_EQ(reinterpret_cast<const double *>(model.params[0]->data)[2], 3);
         model.forget_grads();
@@ -51,7 +53,7 @@ TEST(Reducer, GoesOnInAnotherGroupFromTheRankThatIsFurthest)
             const Ref<Group> smaller = group->split(group->rank() == 1 ? -1 : 0, 0);
             if (!smaller.present()) return;
             const auto [made, state] =
-                model.reducer->regroup(smaller, State::make(int64_t{group->rank()}));
+                regroup(*model.reducer, smaller, State::make(int64_t{group->rank()}));
             EXPECT_EQ(model.grads(), (Values{-1, -1}));
             EXPECT_EQ(*state->get_if<int64_t>(), furthest);
             EXPECT_EQ(reinterpret_cast<const double *>(model.params[1]->data)[16], furthest);
@@ -80,7 +82,7 @@ TEST(Reducer, OfRanksThatHaveCalledNothingSinceTheOneWithAllOfTheStepIsFurthest)
                 ops::fill_(*model.params[i], group->rank() + 5.);
             }
             const auto [made, state] =
-                model.reducer->regroup(group, State::make(int64_t{group->rank()}));
+                regroup(*model.reducer, group, State::make(int64_t{group->rank()}));
             EXPECT_EQ(*state->get_if<int64_t>(), furthest) << written[0] << " " << written[1];
             made->detach();
         });
@@ -117,7 +119,7 @@ TEST(Reducer, OfRanksOfUnlikeGroupsTheOneThatHasMadeMostStepsIsFurthest)
             }
             if (one.has_gone_on[rank] != 0) model.reducer->check();
             const auto [made, state] =
-                model.reducer->regroup(group, State::make(int64_t{group->rank()}));
+                regroup(*model.reducer, group, State::make(int64_t{group->rank()}));
             EXPECT_EQ(*state->get_if<int64_t>(), one.furthest) << &one - cases.data();
             made->detach();
         });
@@ -158,15 +160,15 @@ TEST(Reducer, OneModuleThatIsRegroupedAgainIsNotToldOfOthers)
                          second = group->split(is_out ? 0 : -1, 0);
         Model model({3, 17});
         model.join(group, kSmall);
-        model.reducer->begin_join();
+        begin_join(*model.reducer);
         if (!is_out) {
             for (int step = 0; step < 2; ++step) model.go_back({1, 1});  // one is through on all
             return group->abort("it is lost");
         }
-        EXPECT_THROW(model.reducer->end_join(State::make()), Error);
+        EXPECT_THROW(end_join(*model.reducer, State::make()), Error);
         if (group->rank() == 0) failing = first;
-        EXPECT_THROW(model.reducer->regroup(first, State::make()), Error);
-        model.reducer = model.reducer->regroup(second, State::make()).reducer;
+        EXPECT_THROW(regroup(*model.reducer, first, State::make()), Error);
+        model.reducer = regroup(*model.reducer, second, State::make()).reducer;
     });
     EXPECT_EQ(of_losses.count(), 2);
     EXPECT_EQ(of_others.count(), 0);
@@ -187,7 +189,7 @@ TEST(Reducer, AParameterThatAnOpHasWrittenLeavesItsLeafToIt)
         };
         model.go_back({3, 0});
         EXPECT_EQ(first(), 3);
-        model.reducer = model.reducer->regroup(group, State::make()).reducer;
+        model.reducer = regroup(*model.reducer, group, State::make()).reducer;
         EXPECT_EQ(first(), -1);
         model.go_back({4, 0});
         EXPECT_EQ(first(), 4);

@@ -1,0 +1,68 @@
+// backward_gate.h: the gate that lets one backward at a time reduce the gradients of a module.
+#pragma once
+
+#include "core/parallel/step_terms.h"
+
+#include <cstdint>
+#include <mutex>
+
+namespace yoke {
+
+// The settings of a script for the next backward, and what the last backward has left. Any thread calls the gate.
+//
+// Order of locks: state_mutex_, then mutex_. No function calls anything with mutex_ held. A holder of `hold` uses the
+// compression with state_mutex_ held, so no backward begins meanwhile.
+class BackwardGate {
+public:
+    // Lets a backward in, which has all terms from now on. `was_told`: this rank had been told that the group has
+    // failed when the backward's oldest op was recorded. Raises YOKE_E_STATE while another backward is under way.
+    StepTerms claim(bool was_told);
+    // Notes that the backward has reduced all. `root` is the first rank that is not out of data.
+    void note_reduced(const StepTerms &terms, int32_t root);
+    // Lets the backward out. `has_unsynced`: the backward has added up gradients without a sum.
+    void release(bool has_unsynced) noexcept;
+
+    void set_sync(bool is_on);
+    bool is_sync() const;
+    void set_weight(double n);
+
+    // Nothing is reduced any more: the group has failed, and somebody was told.
+    void close();
+    bool is_closed() const;
+    // Closes the gate for a backward that was refused. Returns false, and closes nothing, if this backward would not
+    // have reduced, or while another thread's backward goes on.
+    bool refuse();
+    // Closes the gate of a module that another reducer is to take over. `resting` comes from hold_resting.
+    void retire(const std::unique_lock<std::mutex> &resting);
+    bool is_retired() const;
+
+    // Lets no backward begin while the result lives: the holder may use the state of the compression.
+    [[nodiscard]] std::unique_lock<std::mutex> hold() const;
+    // Holds likewise, but raises YOKE_E_STATE while a backward is under way.
+    [[nodiscard]] std::unique_lock<std::mutex> hold_resting(const char *call) const;
+
+    // Raises YOKE_E_STATE if this rank is in a join already, or within no_sync.
+    void begin_join();
+    struct Leave {
+        bool is_sync, has_unsynced;
+    };
+    // Notes that this rank is out of data. Raises YOKE_E_STATE if this rank is in no join.
+    Leave leave_join();
+    // Returns the root of the join's last backward; -1: there was none.
+    int32_t end_join();
+
+    // Takes over what a script has set for a former reducer of the module.
+    void go_on_from(const BackwardGate &former);
+
+private:
+    mutable std::mutex state_mutex_;
+    mutable std::mutex mutex_;  // guards the rest
+    bool is_walking_ = false, is_sync_ = true;
+    bool has_unsynced_ = false;  // gradients that were added up since the last sum
+    bool is_closed_ = false, is_retired_ = false;
+    double weight_ = 1;
+    Presence presence_ = Presence::kPlain;
+    int32_t joined_root_ = -1;
+};
+
+}  // namespace yoke

@@ -1,0 +1,78 @@
+#include "core/parallel/param_writes.h"
+
+#include "core/parallel/reducer.h"
+
+#include <exception>
+
+namespace yoke {
+
+namespace {
+
+uint8_t push(uint8_t steps, bool last)
+{
+    return static_cast<uint8_t>(steps << 1 | last);
+}
+
+// Returns a bit for each of the steps in which the bit of `steps` is `so`.
+uint8_t where(uint8_t steps, bool so)
+{
+    return so ? steps : static_cast<uint8_t>(~steps);
+}
+
+}  // namespace
+
+ParamWrites::ParamWrites(const WrappedModule &module) : module_(module), before_(module.size())
+{
+    left_.reserve(module.size());
+}
+
+void ParamWrites::end_backward()
+{
+    const std::lock_guard lock(mutex_);
+    const bool is_first = left_.empty();
+    if (!is_first) known_ = push(known_, true);
+    for (size_t i = 0; i < module_.size(); ++i) {
+        const Param now{version_of(module_.params()[i].tensor), module_.leaf(i).grad().present()};
+        if (is_first) {
+            left_.push_back(now);
+            continue;
+        }
+        Steps &steps = before_[i];
+        steps.written = push(steps.written, now.version != left_[i].version);
+        steps.had_gradient = push(steps.had_gradient, left_[i].has_gradient);
+        left_[i] = now;
+    }
+}
+
+void ParamWrites::add_to(Since &all) const
+{
+    const std::lock_guard lock(mutex_);
+    if (left_.empty()) return;
+    all.like_ &= known_;
+    all.within_ &= known_;
+    for (size_t i = 0; i < left_.size(); ++i) {
+        const uint32_t since = version_of(module_.params()[i].tensor) - left_[i].version;
+        const Steps &steps = before_[i];
+        all.count_ += since;
+        all.is_all_ &= since > 0 || !left_[i].has_gradient;
+        all.like_ &= where(steps.written, since > 0);
+        all.like_ &= where(steps.had_gradient, left_[i].has_gradient);
+        if (since > 0) all.within_ &= steps.written;
+    }
+}
+
+void ParamWrites::go_on_from(const ParamWrites &former)
+{
+    const std::scoped_lock lock(mutex_, former.mutex_);
+    before_ = former.before_;
+    known_ = former.known_;
+}
+
+void end_backward_of_all(Group &group, ParamWrites &own) noexcept
+try {
+    for (const std::shared_ptr<Reducer> &each : group.reducers().living()) each->writes().end_backward();
+} catch (const std::exception &) {
+    own.end_backward();
+}
+
+}  // namespace yoke

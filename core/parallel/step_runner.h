@@ -1,0 +1,54 @@
+// step_runner.h: the steps of one module, one after the other.
+#pragma once
+
+#include "core/parallel/backward_gate.h"
+#include "core/parallel/param_writes.h"
+#include "core/parallel/step.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace yoke {
+
+// Makes a step for each backward that the gate lets in, and ends it: the group counts backwards, and if one fails, the
+// group ends. The thread of a backward calls the functions, as LeafWatcher has them. The gate keeps other threads out,
+// so there is no lock here.
+class StepRunner {
+public:
+    StepRunner(BucketLayout &layout, Compression &compression, BackwardGate &gate,
+               ParamWrites &writes);
+    StepRunner(const StepRunner &) = delete;
+    StepRunner &operator=(const StepRunner &) = delete;
+
+    // Sets the number of the module in its group, which steps tell the other ranks.
+    void set_module_number(int64_t number) noexcept { module_ = number; }
+
+    void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest);
+    // Opens a step that is synced, between the steps of other modules of the group, which may be null.
+    void open(StepRunner *before, StepRunner *after);
+    void arrive(LeafNode &leaf, Tensor gradient) { step_->arrive(leaf, std::move(gradient)); }
+    void end();
+    void fail() noexcept;
+    void refuse() noexcept;
+    // Whether there is a step that is synced over this group.
+    bool is_synced_over(const Group &group) const noexcept;
+
+    // Takes part in a backward of the other ranks, in a rank that is out of data. Returns false if all ranks are out.
+    bool answer();
+
+private:
+    void claim(uint64_t oldest);
+    void finish();
+    void release(Backwards::End how) noexcept;
+
+    Group &group_;
+    BucketLayout &layout_;
+    Compression &compression_;
+    BackwardGate &gate_;
+    ParamWrites &writes_;
+    int64_t module_ = 0;
+    std::optional<Step> step_;  // while the gate has let a backward in
+};
+
+}  // namespace yoke
