@@ -18,7 +18,8 @@ extern "C" int __cxa_thread_atexit_impl(void (*handler)(void *), void *argument,
 
 namespace yoke::cpu {
 
-constexpr int64_t kPatience = 10;  // seconds: a product of 8192 x 8192 takes one thread no longer
+// Seconds for the threads that are inside: a product of 8192 x 8192 takes one thread no longer.
+constexpr int64_t kInsideTimeout = 10;
 
 // One for each thread that has used oneDNN. Never freed, since the handler may look at any time; another thread gets
 // it.
@@ -63,7 +64,7 @@ static void wait_for_others()
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const timespec pause{0, 100'000};
-    for (const int64_t last = now.tv_sec + kPatience; is_used() && now.tv_sec <= last;) {
+    for (const int64_t last = now.tv_sec + kInsideTimeout; is_used() && now.tv_sec <= last;) {
         nanosleep(&pause, nullptr);
         clock_gettime(CLOCK_MONOTONIC, &now);
     }

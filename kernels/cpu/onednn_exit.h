@@ -4,7 +4,7 @@
 // then reads memory that is gone. So each use stands in an Inside. Before the first of these statics is destroyed, a
 // handler
 //   refuses every further use: a product is an error from then on, whoever asks for it;
-//   waits for the threads that are inside, kPatience seconds at most.
+//   waits for the threads that are inside, kInsideTimeout seconds at most.
 // Handlers of exit() run from the last that was registered to the first, and statics are among them: each is registered
 // when it is made. So the handler is registered anew behind whatever may have made one.
 //
