@@ -62,6 +62,15 @@ void fail(yoke_status status, const char *format, ...)
     throw Error(status, std::move(text));
 }
 
+void fail_in(const char *call, yoke_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const std::string text = vformat(format, args);
+    va_end(args);
+    throw Error(status, std::string(call) + ": " + text).naming(strlen(call));
+}
+
 std::string format(const char *format, ...)
 {
     va_list args;

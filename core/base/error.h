@@ -9,6 +9,8 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace yoke {
 
@@ -24,6 +26,24 @@ public:
     yoke_status status() const noexcept { return status_; }
     int64_t native_code() const noexcept { return native_code_; }
     const char *what() const noexcept override { return message_.c_str(); }
+    // Returns the name of the call with which the message begins, "comm.init"; "" where it begins with none, or nobody
+    // has said so.
+    std::string_view call() const noexcept
+    {
+        return std::string_view(message_).substr(0, call_size_);
+    }
+    // Returns the message without that name.
+    std::string_view text() const noexcept
+    {
+        constexpr size_t kBetween = 2;  // ": "
+        return std::string_view(message_).substr(call_size_ ? call_size_ + kBetween : 0);
+    }
+    // Says that the message begins with a name of so many bytes, and ": ".
+    Error &&naming(size_t call_size) &&
+    {
+        call_size_ = call_size;
+        return std::move(*this);
+    }
     // The device on which it happened, "cuda:1"; "" for what has no device.
     const char *device() const noexcept { return device_.c_str(); }
 
@@ -31,6 +51,7 @@ private:
     yoke_status status_;
     int64_t native_code_;
     std::string message_, device_;
+    size_t call_size_ = 0;
 };
 
 // What a call says that found no memory of the host's.
@@ -41,6 +62,12 @@ inline constexpr const char *kNoMemoryText =
 [[noreturn]] __attribute__((format(printf, 2, 3), cold, noinline)) void fail(yoke_status status,
                                                                              const char *format,
                                                                              ...);
+
+// Raises Error whose message begins with the name of the call and ": ".
+[[noreturn]] __attribute__((format(printf, 3, 4), cold, noinline)) void fail_in(const char *call,
+                                                                                yoke_status status,
+                                                                                const char *format,
+                                                                                ...);
 
 // printf into a std::string, for parts of messages.
 __attribute__((format(printf, 1, 2), cold)) std::string format(const char *format, ...);

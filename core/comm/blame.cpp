@@ -13,14 +13,14 @@ Cause Blame::cause_of(const EngineFailure &failure, const CurrentCall &current,
                       bool *can_agree) const
 {
     const yoke_comm_fault &fault = failure.fault;
-    const int32_t server = presence_.server();
+    const int32_t server = departures_.server();
     if (fault.kind == YOKE_COMM_FAULT_LATE)
         return yoke::cause_of(current, suspects_or_server(fault.rank, current, can_agree),
                               members_.ranks);
     if (const std::optional<std::string> how = how_it_left(fault))
         return yoke::cause_of(current, members_.at(fault.rank), *how);
-    const std::optional<bool> server_left = presence_.has_gone(server);
-    if (fault.kind == YOKE_COMM_FAULT_DIED && server_left && !presence_.has_gone(fault.rank))
+    const std::optional<bool> server_left = departures_.has_gone(server);
+    if (fault.kind == YOKE_COMM_FAULT_DIED && server_left && !departures_.has_gone(fault.rank))
         return yoke::cause_of(current,
                               server < 0 ? members_.met->ranks.front() : members_.at(server),
                               *server_left, members_.at(fault.rank));
@@ -65,7 +65,7 @@ try {
 } catch (const std::exception &) {
     *can_agree = false;
     Suspects suspects;
-    const int32_t server = presence_.server();
+    const int32_t server = departures_.server();
     if (server >= 0) suspects.ranks.push_back(server);
     if (missed >= 0 && missed != server) suspects.ranks.push_back(missed);
     return suspects;
@@ -92,19 +92,20 @@ std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) cons
     try {
         if (auto told = keys_.how_it_left(fault.rank)) return told;
     } catch (const Error &error) {  // where it is out of reach the watch thread is about to say so
-        const bool is_gone = error.status() == YOKE_E_COMM && presence_.server() >= 0;
-        presence_.await_any({fault.rank, presence_.server()}, is_gone ? kToBeHeard : kToAnswer);
+        const bool is_gone = error.status() == YOKE_E_COMM && departures_.server() >= 0;
+        departures_.await_any({fault.rank, departures_.server()}, is_gone ? kToBeHeard : kToAnswer);
     } catch (const std::exception &) {  // no memory to ask
     }
-    return presence_.has_gone(fault.rank).value_or(false) ? std::optional(std::string())
-                                                          : std::nullopt;
+    return departures_.has_gone(fault.rank).value_or(false) ? std::optional(std::string())
+                                                            : std::nullopt;
 }
 
 // The table is asked for those that have gone with a farewell.
 int32_t Blame::find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept
 {
     for (const int32_t each : ranks)
-        if (const std::optional<bool> gone = presence_.has_gone(each); gone && !(has_died && *gone))
+        if (const std::optional<bool> gone = departures_.has_gone(each);
+            gone && !(has_died && *gone))
             return each;
     int32_t left = -1;
     if (!has_died) GroupKeys::attempt(nullptr, [&] { left = keys_.find_left(ranks); });

@@ -4,9 +4,9 @@
 // store: a rank that is waited for may have left, may have had its call refused, or may wait for another rank itself.
 #pragma once
 
+#include "core/comm/departures.h"
 #include "core/comm/engine.h"
 #include "core/comm/group_keys.h"
-#include "core/comm/presence.h"
 
 #include <optional>
 #include <span>
@@ -16,8 +16,8 @@ namespace yoke {
 
 class Blame {
 public:
-    Blame(const Members &members, const GroupKeys &keys, const Presence &presence)
-        : members_(members), keys_(keys), presence_(presence)
+    Blame(const Members &members, const GroupKeys &keys, const Departures &departures)
+        : members_(members), keys_(keys), departures_(departures)
     {
     }
 
@@ -35,7 +35,7 @@ private:
 
     const Members &members_;
     const GroupKeys &keys_;
-    const Presence &presence_;
+    const Departures &departures_;
 };
 
 }  // namespace yoke

@@ -3,14 +3,15 @@
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/start_thread.h"
+#include "core/comm/call_runner.h"
 
 #include <iterator>
 #include <utility>
 
 namespace yoke {
 
-CallQueue::CallQueue(Owner &owner, const Members &members, double timeout_s)
-    : owner_(owner), members_(members), timeout_s_(timeout_s)
+CallQueue::CallQueue(Owner &owner, CallRunner &runner, const Members &members, double timeout_s)
+    : owner_(owner), runner_(runner), members_(members), timeout_s_(timeout_s)
 {
     counts_.sent.resize(members.ranks.size());
     counts_.received.resize(members.ranks.size());
@@ -158,7 +159,12 @@ void CallQueue::note_ended(PendingCalls calls, bool is_done) noexcept
 
 std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
 {
-    const std::exception_ptr failure = owner_.run_calls(calls);
+    std::exception_ptr failure;
+    try {
+        runner_.run(calls);
+    } catch (...) {
+        failure = std::current_exception();
+    }
     note_ended(calls, !failure);
     for (PendingCall &each : calls) {
         std::unique_ptr<Work::Tail> tail;
@@ -272,9 +278,11 @@ CallQueue::StoreCall::~StoreCall()
     queue_.counts_.store_call = nullptr;
 }
 
-CallQueue::Counts CallQueue::counts() const
+CallQueue::Counts CallQueue::counts(std::vector<CallRecord> *records, double *now_s) const
 {
     const std::lock_guard lock(mutex_);
+    *records = records_.all();
+    *now_s = monotonic_seconds();
     return counts_;
 }
 

@@ -51,13 +51,13 @@ struct PendingCall {
 // Calls that are issued together, mostly one.
 using PendingCalls = std::span<PendingCall>;
 
+class CallRunner;
+
 class CallQueue {
 public:
-    // The group, which runs the calls.
+    // The group.
     class Owner {
     public:
-        // Runs them. Returns what they failed with, or null.
-        virtual std::exception_ptr run_calls(PendingCalls calls) noexcept = 0;
         // Ends a group that lingered, in the queue's own thread. The queue ends with the group.
         virtual void end_lingering() noexcept = 0;
 
@@ -66,7 +66,7 @@ public:
     };
 
     // `timeout_s`: of a call, the time in the queue counted in.
-    CallQueue(Owner &owner, const Members &members, double timeout_s);
+    CallQueue(Owner &owner, CallRunner &runner, const Members &members, double timeout_s);
     CallQueue(const CallQueue &) = delete;
     CallQueue &operator=(const CallQueue &) = delete;
     // Ends the thread, when all that was begun is done. The last call of the owner, which may be in that thread.
@@ -118,7 +118,8 @@ public:
         double since_s = 0;                    // when it began
         const ScriptLine *line = nullptr;      // of the script that made it
     };
-    Counts counts() const;
+    // *now_s: when that was so.
+    Counts counts(std::vector<CallRecord> *records, double *now_s) const;
 
 private:
     using Batch = std::vector<PendingCall>;
@@ -136,6 +137,7 @@ private:
     void serve() noexcept;
 
     Owner &owner_;
+    CallRunner &runner_;
     const Members &members_;
     const double timeout_s_;
     mutable std::mutex mutex_;

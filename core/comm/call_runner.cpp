@@ -87,14 +87,14 @@ CurrentCall current_call_of(const yoke_comm_fault &fault, PendingCalls calls)
 
 }  // namespace
 
-CallRunner::CallRunner(const Members &members, const GroupKeys &keys, const Presence &presence,
+CallRunner::CallRunner(const Members &members, const GroupKeys &keys, const Departures &departures,
                        Failure &failure)
     : members_(members),
       keys_(keys),
-      presence_(presence),
+      departures_(departures),
       failure_(failure),
-      blame_(members, keys, presence),
-      staging_(format("rank %d of %d", members.rank, members.size()))
+      blame_(members, keys, departures),
+      staging_(format("rank %d of %d", members.rank, members.size()), failure.devices())
 {
 }
 
@@ -174,7 +174,7 @@ void CallRunner::begin_staged(PendingCall &pending)
     } catch (const Error &error) {
         raise_own(error.status(), error.what(), pending);
     }
-    failure_.raise_if_failed(pending.call.name());
+    failure_.raise_amid(pending.call.name());
     pending.in = staged.in();
     pending.out = staged.out();
 }
@@ -245,10 +245,10 @@ void CallRunner::raise_fault(const EngineFailure &failure, PendingCalls calls)
     const char *call = calls.front().call.name();
     bool can_agree = true;
     const Cause mine = blame_.cause_of(failure, current_call_of(failure.fault, calls), &can_agree);
-    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && !presence_.has_gone(presence_.server()) &&
+    if (failure.fault.kind == YOKE_COMM_FAULT_DIED && !departures_.has_gone(departures_.server()) &&
         keys_.is_half_made())
         failure_.await(call);
-    if (failure.fault.kind == YOKE_COMM_FAULT_ABORTED) failure_.raise_if_failed(call);
+    if (failure.fault.kind == YOKE_COMM_FAULT_ABORTED) failure_.raise_amid(call);
     if (!can_agree) failure_.fail_with(mine);
     failure_.fail_alone(call, mine);
 }

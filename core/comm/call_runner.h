@@ -14,13 +14,12 @@ namespace yoke {
 
 class CallRunner {
 public:
-    CallRunner(const Members &members, const GroupKeys &keys, const Presence &presence,
+    CallRunner(const Members &members, const GroupKeys &keys, const Departures &departures,
                Failure &failure);
 
     // From here on calls may run. The engine lives on with the memory that it lent.
     void attach(std::shared_ptr<Engine> engine) { engine_ = std::move(engine); }
     const std::shared_ptr<Engine> &engine() const noexcept { return engine_; }
-    FailuresOfDevices &failures() const noexcept { return *staging_.failures(); }
 
     // Takes what the call needs on a device, where its tensors are a device's, before it has a number: the other ranks
     // are not told of what fails here, but of a lost device.
@@ -44,7 +43,7 @@ private:
 
     const Members &members_;
     const GroupKeys &keys_;
-    const Presence &presence_;
+    const Departures &departures_;
     Failure &failure_;
     const Blame blame_;
     Staging staging_;

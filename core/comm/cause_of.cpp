@@ -165,11 +165,11 @@ namespace {
 Cause cause_of(const Error &error, const RankInfo &self, const char *call)
 {
     if (error.status() == YOKE_E_TIMEOUT || error.status() == YOKE_E_COMM)
-        return {error.status(), error.what()};
-    const std::string front = std::string(call) + ": ";
-    std::string_view text = error.what();
-    if (text.starts_with(front)) text.remove_prefix(front.size());
-    return {error.status(), front + describe(self) + ": " + std::string(text)};
+        return Cause{error.status(), error.what()}.of(error.call());
+    const std::string_view text = error.call() == call ? error.text() : error.what();
+    return Cause{error.status(),
+                 format("%s: %s: ", call, describe(self).c_str()) + std::string(text)}
+        .of(call);
 }
 
 }  // namespace
@@ -178,8 +178,9 @@ Cause cause_of(const std::exception_ptr &caught, const RankInfo &self, const cha
 try {
     std::rethrow_exception(caught);
 } catch (const Interrupted &) {
-    return {YOKE_E_CANCELLED,
-            format("%s: %s was interrupted while it waited", call, describe(self).c_str())};
+    return Cause{YOKE_E_CANCELLED,
+                 format("%s: %s was interrupted while it waited", call, describe(self).c_str())}
+        .of(call);
 } catch (const Error &error) {
     return cause_of(error, self, call);
 } catch (const std::bad_alloc &) {

@@ -58,8 +58,8 @@ int32_t read_reduction(const char *name, const char *call)
     const auto *found = std::ranges::find_if(
         kReductions, [&](const char *known) { return strcmp(known, name) == 0; });
     if (found == std::end(kReductions))
-        fail(YOKE_E_VALUE, "%s: argument 'op' is '%s'; it is sum, avg, prod, min or max", call,
-             name);
+        fail_in(call, YOKE_E_VALUE, "argument 'op' is '%s'; it is sum, avg, prod, min or max",
+                name);
     return static_cast<int32_t>(found - kReductions);
 }
 

@@ -59,15 +59,15 @@ const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
 {
     if (const CommModule *module = comm_module_of(name)) {
         if (!module->table)
-            fail(YOKE_E_UNAVAILABLE, "%s: the engine '%s' cannot be used: %s", call, name.c_str(),
-                 module->reason.c_str());
+            fail_in(call, YOKE_E_UNAVAILABLE, "the engine '%s' cannot be used: %s", name.c_str(),
+                    module->reason.c_str());
         return *module->table;
     }
     if (name != kHostKind && name != "gloo")
-        fail(
-            YOKE_E_VALUE,
-            "%s: there is no engine of collectives '%s'; there are cpu (also called gloo), and mpi where its module is installed",
-            call, name.c_str());
+        fail_in(
+            call, YOKE_E_VALUE,
+            "there is no engine of collectives '%s'; there are cpu (also called gloo), and mpi where its module is installed",
+            name.c_str());
     const Backend &backend = backend_of(kHostKind);
     if (!backend.table || !backend.table->comm)
         fail(YOKE_E_UNSUPPORTED, "%s: this build has no collectives on the CPU", call);

@@ -12,8 +12,8 @@
 
 namespace yoke {
 
-Failure::Failure(const Members &members, const GroupKeys &keys, const Presence &presence, Look look)
-    : members_(members), keys_(keys), presence_(presence), look_(std::move(look))
+Failure::Failure(const Members &members, const GroupKeys &keys, Departures &departures, Look look)
+    : members_(members), keys_(keys), departures_(departures), look_(std::move(look))
 {
 }
 
@@ -39,7 +39,7 @@ void Failure::fail_with(const Cause &cause) noexcept
             if (const auto store = each.store.lock()) store->abort(cause.status, cause.text);
         if (const std::shared_ptr<Engine> engine = engine_.lock()) {
             engine->abort();
-            if (presence_.has_gone(presence_.server()))
+            if (departures_.has_gone(departures_.server()))
                 engine->hang_up();  // nobody can be told why
         } else {
             members_.store->abort(cause.status, cause.text);  // the others are still waited for
@@ -52,12 +52,24 @@ void Failure::fail_with(const Cause &cause) noexcept
 void Failure::raise_if_failed(const char *call)
 {
     if (!is_failed()) return;
-    if (const char *nobody = nullptr; failed_->cause.is_of_no_call)
-        named_by_.compare_exchange_strong(nobody, call);
-    const std::optional<Cause> told = cause();
+    devices_->note_told(name_by(call).text);
+    raise_amid(call);
+}
+
+void Failure::raise_amid(const char *call)
+{
+    if (!is_failed()) return;
+    const Cause told = name_by(call);
     await_dump();
     note_told();
-    told->raise();
+    told.raise();
+}
+
+Cause Failure::name_by(const char *call)
+{
+    if (const char *nobody = nullptr; failed_->cause.is_of_no_call)
+        named_by_.compare_exchange_strong(nobody, call);
+    return *cause();
 }
 
 void Failure::await(const char *call)
@@ -73,7 +85,7 @@ void Failure::await(const char *call)
 void Failure::fail_alone(const char *call, const Cause &mine)
 {
     fail(mine);
-    raise_if_failed(call);
+    raise_amid(call);
     __builtin_unreachable();  // fail has left a cause
 }
 
@@ -82,14 +94,14 @@ void Failure::check_table(const char *call)
 {
     constexpr std::chrono::milliseconds kToBeHeard{1000};
     if (!members_.met || members_.met->server || !keys_.is_out_of_reach()) return;
-    if (presence_.server() >= 0) return await(call);
-    presence_.await_any({presence_.server()}, kToBeHeard);
-    yoke::fail(
-        YOKE_E_COMM,
-        "%s: %s, the job's, which kept the table by which ranks meet, %s; collectives of this group go on without it, and shrink makes a group that has a table of its own",
-        call, describe(members_.met->ranks.front()).c_str(),
-        presence_.has_gone(presence_.server()).value_or(false) ? "has left"
-                                                               : "died: its connection ended");
+    if (departures_.server() >= 0) return await(call);
+    departures_.await_any({departures_.server()}, kToBeHeard);
+    fail_in(
+        call, YOKE_E_COMM,
+        "%s, the job's, which kept the table by which ranks meet, %s; collectives of this group go on without it, and shrink makes a group that has a table of its own",
+        describe(members_.met->ranks.front()).c_str(),
+        departures_.has_gone(departures_.server()).value_or(false) ? "has left"
+                                                                   : "died: its connection ended");
 }
 
 std::optional<Cause> Failure::cause(double *at_s) const
@@ -99,6 +111,7 @@ std::optional<Cause> Failure::cause(double *at_s) const
     Cause told = failed_->cause;
     if (const char *call = named_by_.load(); call && told.is_of_no_call) {
         told.text = std::string(call) + ": " + told.text;
+        told.call_size = std::string_view(call).size();
         told.is_of_no_call = false;
     }
     return told;
@@ -155,14 +168,18 @@ std::shared_ptr<Engine> Failure::engine() const noexcept
     return engine_.lock();
 }
 
-void Failure::add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank, const char *call)
+size_t Failure::add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank,
+                         const char *call)
 {
+    size_t dead = 0;
     {
         const std::lock_guard lock(mutex_);
         std::erase_if(views_, [](const View &each) { return each.store.expired(); });
         if (!failed_) views_.push_back({view, ends_with_a_rank});
+        dead = departures_.count_dead();
     }
     raise_if_failed(call);
+    return dead;
 }
 
 void Failure::remove_view(const std::shared_ptr<Store> &view) noexcept
@@ -171,11 +188,14 @@ void Failure::remove_view(const std::shared_ptr<Store> &view) noexcept
     std::erase_if(views_, [&](const View &each) { return each.store.lock() == view; });
 }
 
-void Failure::end_views_with_a_rank() noexcept
+// A view that is added meanwhile either ends with this rank, or was told that the rank is dead.
+void Failure::note_gone(int32_t rank, bool with_farewell) noexcept
 {
     const std::lock_guard lock(mutex_);
+    departures_.note_gone(rank, with_farewell);
     for (const View &each : views_)
-        if (const auto store = each.ends_with_a_rank ? each.store.lock() : nullptr)
+        if (const auto store =
+                !with_farewell && each.ends_with_a_rank ? each.store.lock() : nullptr)
             store->abort(YOKE_E_COMM, "a rank has died");
 }
 

@@ -3,10 +3,11 @@
 // What fails first on any rank is the cause that all ranks raise, from that call and from each later one.
 #pragma once
 
+#include "core/comm/departures.h"
 #include "core/comm/dump_failure.h"
 #include "core/comm/engine.h"
 #include "core/comm/group_keys.h"
-#include "core/comm/presence.h"
+#include "core/comm/staging.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -23,7 +24,7 @@ class Failure {
 public:
     // Returns what a dump tells of the group, which is about to fail with that cause.
     using Look = std::function<Dump(const Cause &)>;
-    Failure(const Members &members, const GroupKeys &keys, const Presence &presence, Look look);
+    Failure(const Members &members, const GroupKeys &keys, Departures &departures, Look look);
 
     bool is_failed() const noexcept { return is_failed_.load(std::memory_order_acquire); }
     // Publishes why this rank fails, and fails the group with the cause that stands on all ranks. Does nothing in a
@@ -31,9 +32,11 @@ public:
     void fail(const Cause &mine, double timeout_s = 1) noexcept;
     // Fails the group with a cause that stands already.
     void fail_with(const Cause &cause) noexcept;
-    // Raises the cause, of which `call` is then told. A launcher may end a process that is told, so this waits until
-    // the dump is written.
+    // Raises the cause, of which `call` is then told, and no device tells of it any more. A launcher may end a process
+    // that is told, so this waits until the dump is written.
     void raise_if_failed(const char *call);
+    // The same amid a call that runs: if nobody waits for the call, its device tells of the failure.
+    void raise_amid(const char *call);
     // Waits for a cause that this rank is about to hear, for a second at most, and raises it.
     void await(const char *call);
     // Fails with what happened to this rank alone, where the others wait, and raises the cause that stands.
@@ -60,9 +63,13 @@ public:
     std::shared_ptr<Engine> engine() const noexcept;  // null before
     // A view of the store that calls of the group wait in: the view ends when the group fails, and where it says so
     // when a rank dies. Raises the cause in a group that has failed.
-    void add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank, const char *call);
+    // Returns how many ranks had died by then.
+    size_t add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank, const char *call);
     void remove_view(const std::shared_ptr<Store> &view) noexcept;
-    void end_views_with_a_rank() noexcept;
+    // Notes that a rank has gone, as Departures has it. If it died, views end that say so.
+    void note_gone(int32_t rank, bool with_farewell) noexcept;
+
+    const std::shared_ptr<FailuresOfDevices> &devices() const noexcept { return devices_; }
 
 private:
     struct Failed {
@@ -75,11 +82,13 @@ private:
         bool ends_with_a_rank;
     };
     FailureDump make_dump(const Cause &cause) const noexcept;
+    Cause name_by(const char *call);  // of a failed group
 
     const Members &members_;
     const GroupKeys &keys_;
-    const Presence &presence_;
+    Departures &departures_;
     const Look look_;
+    const std::shared_ptr<FailuresOfDevices> devices_ = std::make_shared<FailuresOfDevices>();
     std::atomic<bool> is_failed_{false};
     std::optional<Failed>
         failed_;  // is not written after is_failed_ is true, so readers take no lock

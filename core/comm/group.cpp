@@ -23,13 +23,14 @@ Group::Group(const Members &members, const GroupOptions &options)
       options_(options),
       process_(getpid()),
       keys_(members_),
-      presence_(members_),
-      failure_(members_, keys_, presence_, [this](const Cause &failing) { return look(&failing); }),
-      runner_(members_, keys_, presence_, failure_),
-      calls_(*this, members_, options_.timeout_s),
-      news_(members_, keys_, presence_, failure_, calls_),
-      barrier_(members_, keys_, presence_, failure_, calls_),
-      shrink_(members_, options_, keys_, presence_, failure_, calls_),
+      departures_(members_),
+      failure_(members_, keys_, departures_,
+               [this](const Cause &failing) { return look(&failing); }),
+      runner_(members_, keys_, departures_, failure_),
+      calls_(*this, runner_, members_, options_.timeout_s),
+      news_(members_, keys_, departures_, failure_, calls_),
+      barrier_(members_, keys_, departures_, failure_, calls_),
+      shrink_(members_, options_, keys_, departures_, failure_, calls_),
       split_(members_, options_, failure_)
 {
 }
@@ -131,8 +132,6 @@ void Group::check_process() const
 void Group::check_running(const char *call)
 {
     check_process();
-    if (!is_failed()) return;
-    runner_.failures().note_told(failure_.cause()->text);
     failure_.raise_if_failed(call);
 }
 
@@ -216,14 +215,6 @@ std::vector<Ref<Work>> Group::run_together(std::vector<IssuedCall> calls, bool m
     check_running(calls[0].call.name());
     for (IssuedCall &each : calls) runner_.stage(each.call);
     return calls_.issue(std::move(calls), may_run_here);
-}
-
-std::exception_ptr Group::run_calls(PendingCalls calls) noexcept
-try {
-    runner_.run(calls);
-    return nullptr;
-} catch (...) {
-    return std::current_exception();
 }
 
 void Group::monitored_barrier(double seconds)
@@ -335,10 +326,10 @@ Dump Group::look(const Cause *failing) const
     dump.ranks = members_.ranks;
     dump.timeout_s = options_.timeout_s;
     dump.time = utc_time();
-    dump.now_s = monotonic_seconds();
+    std::vector<CallRecord> records;
     dump.cause = failure_.cause(&dump.failed_s);
+    const CallQueue::Counts counts = calls_.counts(&records, &dump.now_s);
     if (!dump.cause && failing) dump.cause = *failing, dump.failed_s = dump.now_s;
-    const CallQueue::Counts counts = calls_.counts();
     dump.calls = counts.calls;
     dump.sent = counts.sent;
     dump.received = counts.received;
@@ -350,7 +341,7 @@ Dump Group::look(const Cause *failing) const
     }
     if (const std::shared_ptr<Engine> engine = failure_.engine())
         dump.ways = format("%s: ", engine->name()) + engine->describe();
-    for (const CallRecord &each : calls_.records()) dump.records.push_back(dumped(each));
+    for (const CallRecord &each : records) dump.records.push_back(dumped(each));
     return dump;
 }
 

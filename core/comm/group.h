@@ -1,13 +1,13 @@
 // group.h: ranks that make the same calls in the same order.
 //
-// A group puts its parts together: members and keys in the store (GroupKeys), who has gone (Presence), why the group
+// A group puts its parts together: members and keys in the store (GroupKeys), who has gone (Departures), why the group
 // failed (Failure), the order of calls and their thread (CallQueue), calls on the engine (CallRunner), and what groups
 // do beside collectives (MonitoredBarrier, Shrink, Split). What fails first on any rank is the cause that all ranks
 // raise, from that call and from each later one; what a rank then does with the group is to leave it.
 //
 // A call that Python or Lua makes may run in the group's own thread, so a blocking call holds no lock of its caller.
 // Locks, in the order in which a thread may take them: GroupLink, then Failure, then those of the store, of the engine
-// and of Presence. CallQueue, MonitoredBarrier, Shrink and ReducerList call nothing of the group under their locks.
+// and of Departures. CallQueue, MonitoredBarrier, Shrink and ReducerList call nothing of the group under their locks.
 #pragma once
 
 #include "core/base/error.h"
@@ -15,12 +15,12 @@
 #include "core/comm/backwards.h"
 #include "core/comm/call_queue.h"
 #include "core/comm/call_runner.h"
+#include "core/comm/departures.h"
 #include "core/comm/failure.h"
 #include "core/comm/group_keys.h"
 #include "core/comm/making.h"
 #include "core/comm/monitored_barrier.h"
 #include "core/comm/peer_news.h"
-#include "core/comm/presence.h"
 #include "core/comm/reducer_list.h"
 #include "core/comm/shrink.h"
 #include "core/comm/split.h"
@@ -115,7 +115,6 @@ private:
     // A forked child's stays: locks and those who wait are as they were in threads that it does not have.
     void destroy() noexcept override;
     void end_lingering() noexcept override;
-    std::exception_ptr run_calls(PendingCalls calls) noexcept override;
 
     void check_process() const;  // raises YOKE_E_FORKED in a forked child
     void issue(IssuedCall issued, bool may_run_here);
@@ -140,7 +139,7 @@ private:
     const GroupOptions options_;
     const pid_t process_;
     GroupKeys keys_;
-    Presence presence_;
+    Departures departures_;
     Failure failure_;
     CallRunner runner_;
     CallQueue calls_;

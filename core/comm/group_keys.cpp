@@ -32,13 +32,9 @@ std::string making_key(int gathered)
 
 }  // namespace
 
-bool GroupKeys::attempt(const char *what, const std::function<void()> &step) noexcept
-try {
-    step();
-    return true;
-} catch (const std::exception &error) {
+void GroupKeys::log_failed_attempt(const char *what, const std::exception &error) noexcept
+{
     if (what) log(LogLevel::kInfo, "%s%s", what, error.what());
-    return false;
 }
 
 // ---- Why the group failed ---------------------------------------------------------------------------------------
@@ -233,8 +229,8 @@ std::string GroupKeys::describe_server() const
 
 void GroupKeys::raise_missing(const char *call, const std::string &missing, Deadline deadline)
 {
-    fail(YOKE_E_TIMEOUT, "%s: within %g s there came not: %s; see whether they are stopped", call,
-         deadline.given_s(), missing.c_str());
+    fail_in(call, YOKE_E_TIMEOUT, "within %g s there came not: %s; see whether they are stopped",
+            deadline.given_s(), missing.c_str());
 }
 
 }  // namespace yoke

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -27,7 +28,15 @@ public:
     static Deadline soon() { return Deadline::after(0.1); }
     // Takes a step of questions to the table. Where it fails, nothing else changes: `what` and the reason are logged,
     // and false is returned. A null `what` logs nothing.
-    static bool attempt(const char *what, const std::function<void()> &step) noexcept;
+    template <class Step>
+    static bool attempt(const char *what, Step &&step) noexcept
+    try {
+        step();
+        return true;
+    } catch (const std::exception &error) {
+        log_failed_attempt(what, error);
+        return false;
+    }
 
     // Publishes why this rank fails. Returns the cause that stands: the first one published, or `mine` where nobody can
     // be asked any more.
@@ -39,7 +48,6 @@ public:
     bool offer(const Cause &cause) const noexcept;
     // Has `hear` called with the cause that any rank publishes; as Store::when_set has it.
     void listen(std::function<void(const Cause &)> hear);
-    bool is_listening() const noexcept { return heard_by_ != 0; }
     void stop_listening() noexcept;
     // Returns whether the table is out of reach for ever. A table that does not answer in time may be only slow.
     bool is_out_of_reach() const;
@@ -79,6 +87,8 @@ public:
                                            Deadline deadline);
 
 private:
+    static void log_failed_attempt(const char *what, const std::exception &error) noexcept;
+
     const Members &members_;
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
     int gathered_ = 0;       // texts of the making

@@ -131,10 +131,10 @@ void InUse::check(const char *call) const
     for (const Entry::Use &use : (*entry_)->uses) {
         if (is_untouched(use)) continue;
         const char *writer = use.storage->last_writer();
-        fail(
-            YOKE_E_STATE,
-            "%s: a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",
-            call, writer ? writer : "the host");
+        fail_in(
+            call, YOKE_E_STATE,
+            "a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",
+            writer ? writer : "the host");
     }
 }
 

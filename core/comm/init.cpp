@@ -42,8 +42,8 @@ Default &the_default = immortal<Default>();
 void check_seconds(double seconds, const char *argument, const char *call)
 {
     if (!(seconds > 0))
-        fail(YOKE_E_VALUE, "%s: argument '%s' is %g; it takes seconds, more than 0", call, argument,
-             seconds);
+        fail_in(call, YOKE_E_VALUE, "argument '%s' is %g; it takes seconds, more than 0", argument,
+                seconds);
 }
 
 // Ranks of two builds may not read each other's calls alike.
@@ -100,10 +100,10 @@ bool is_still_meant(const JobRendezvous &last, const char *call)
     const std::optional<bool> has_failed = has_default_failed();
     const bool is_over = has_failed.value_or(false) || last.watcher->misses_any();
     if (has_failed && !is_over)
-        fail(
-            YOKE_E_STATE,
-            "%s: this process is %s, and its variables or arguments (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) say by now that it is %s; let go of the group that it has before another job begins, or give init_method, rank and world_size as arguments",
-            call, last.met->told.c_str(), now.c_str());
+        fail_in(
+            call, YOKE_E_STATE,
+            "this process is %s, and its variables or arguments (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) say by now that it is %s; let go of the group that it has before another job begins, or give init_method, rank and world_size as arguments",
+            last.met->told.c_str(), now.c_str());
     if (is_over) give_up(last);
     return false;
 }
@@ -207,13 +207,13 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     return group;
 }
 
-// Also of what raises without a call's name: files of a store, settings.
-[[noreturn]] void fail_init(yoke_status status, const std::string &text, const char *call)
+// Names the call where an error does not: of files of a store, of settings.
+[[noreturn]] void fail_init(const Error &error, const char *call)
 {
-    const std::string front = std::string(call) + ": ";
-    const Error named(status, text.starts_with(front) ? text : front + text);
-    tell_launcher(named.what());
-    throw named;
+    const std::string text =
+        error.call().empty() ? std::string(call) + ": " + error.what() : error.what();
+    tell_launcher(text);
+    throw Error(error.status(), text);
 }
 
 }  // namespace
@@ -233,9 +233,9 @@ try {
     tell_launcher(error.what());
     throw;
 } catch (const Error &error) {
-    fail_init(error.status(), error.what(), call);
+    fail_init(error, call);
 } catch (const std::bad_alloc &) {
-    fail_init(YOKE_E_OOM, kNoMemoryText, call);
+    fail_init(Error(YOKE_E_OOM, kNoMemoryText), call);
 }
 
 namespace {
@@ -284,8 +284,8 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
 std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call)
 {
     if (size < 1 || size > YOKE_MAX_RANKS)
-        fail(YOKE_E_VALUE, "%s: argument 'size' is %d; a process has 1 to %d ranks", call, size,
-             YOKE_MAX_RANKS);
+        fail_in(call, YOKE_E_VALUE, "argument 'size' is %d; a process has 1 to %d ranks", size,
+                YOKE_MAX_RANKS);
     GroupOptions how;
     if (timeout_s != 0) how.timeout_s = timeout_s;
     check_seconds(how.timeout_s, "timeout", call);

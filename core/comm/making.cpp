@@ -17,10 +17,10 @@ void check_one_engine(const std::vector<std::string> &told, const Members &membe
     const auto name_of = [](const std::string &text) { return text.substr(0, text.find('/')); };
     for (size_t i = 1; i < told.size(); ++i)
         if (name_of(told[i]) != name_of(told[0]))
-            fail(
-                YOKE_E_COMM,
-                "%s: ranks do not agree on the backend: %s has '%s', and %s '%s'; give all the same",
-                call, describe(members.ranks[0]).c_str(), name_of(told[0]).c_str(),
+            fail_in(
+                call, YOKE_E_COMM,
+                "ranks do not agree on the backend: %s has '%s', and %s '%s'; give all the same",
+                describe(members.ranks[0]).c_str(), name_of(told[0]).c_str(),
                 describe(members.ranks[i]).c_str(), name_of(told[i]).c_str());
 }
 
@@ -68,13 +68,14 @@ try {
     CurrentCall current;
     current.making = call;
     failure.fail_alone(call, cause_of(found.fault, found.status, found.text, current,
-                                      members.self(), members.ranks));
+                                      members.self(), members.ranks)
+                                 .of(call));
 } catch (const std::exception &) {
     Cause cause = cause_of(std::current_exception(), members.self(), call);
     try {
         failure.check_table(call);  // where the table has gone, all else follows from that
     } catch (const Error &error) {
-        cause = {error.status(), error.what()};
+        cause = Cause{error.status(), error.what()}.of(error.call());
     }
     failure.fail_alone(call, cause);
 }

@@ -45,8 +45,8 @@ std::vector<int32_t> ranks_in(const std::string &list)
 }  // namespace
 
 MonitoredBarrier::MonitoredBarrier(const Members &members, const GroupKeys &keys,
-                                   const Presence &presence, Failure &failure, CallQueue &calls)
-    : members_(members), keys_(keys), presence_(presence), failure_(failure), calls_(calls)
+                                   const Departures &departures, Failure &failure, CallQueue &calls)
+    : members_(members), keys_(keys), departures_(departures), failure_(failure), calls_(calls)
 {
 }
 
@@ -77,8 +77,8 @@ MonitoredBarrier::View MonitoredBarrier::open()
 {
     auto keys = std::make_shared<PrefixStore>(members_.store, kBarriers);
     if (members_.met) come_back_to(*members_.met);
-    failure_.add_view(keys, true, kMonitored);
-    return {std::move(keys), presence_.count_dead()};
+    const size_t dead = failure_.add_view(keys, true, kMonitored);
+    return {std::move(keys), dead};
 }
 
 // Returns who has not come until it ended.
@@ -107,7 +107,7 @@ std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, boo
     } catch (const Error &error) {
         if (error.status() == YOKE_E_TIMEOUT) return give_up(number, deadline);
         if (have_all_come(number)) return std::vector<int32_t>();
-        if (presence_.count_dead() > dead && !failure_.is_failed()) return std::nullopt;
+        if (departures_.count_dead() > dead && !failure_.is_failed()) return std::nullopt;
         failure_.check_table(kMonitored);
         failure_.await(kMonitored);
         throw;
@@ -164,7 +164,7 @@ std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
 {
     std::string dead, missing;
     for (const int32_t peer : missing_at(number, keys)) {
-        const std::optional<bool> gone = presence_.has_gone(peer);
+        const std::optional<bool> gone = departures_.has_gone(peer);
         std::string &list = gone && !*gone ? dead : missing;
         list += (list.empty() ? "" : ", ") + describe(members_.at(peer));
     }

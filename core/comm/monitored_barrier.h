@@ -6,9 +6,9 @@
 #pragma once
 
 #include "core/comm/call_queue.h"
+#include "core/comm/departures.h"
 #include "core/comm/failure.h"
 #include "core/comm/group_keys.h"
-#include "core/comm/presence.h"
 #include "core/store/store.h"
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace yoke {
 
 class MonitoredBarrier {
 public:
-    MonitoredBarrier(const Members &members, const GroupKeys &keys, const Presence &presence,
+    MonitoredBarrier(const Members &members, const GroupKeys &keys, const Departures &departures,
                      Failure &failure, CallQueue &calls);
 
     // Waits for all ranks. Raises YOKE_E_TIMEOUT with those that did not come by the deadline or, at once, YOKE_E_COMM
@@ -49,7 +49,7 @@ private:
 
     const Members &members_;
     const GroupKeys &keys_;
-    const Presence &presence_;
+    const Departures &departures_;
     Failure &failure_;
     CallQueue &calls_;
     std::mutex mutex_;

@@ -51,8 +51,7 @@ void PeerNews::hear(const PeerEvent &event) noexcept
     if (met == members_.met_as.end()) return note_outsider(event);
     const RankInfo &peer = members_.ranks[static_cast<size_t>(met - members_.met_as.begin())];
     const bool has_died = event.kind == PeerEvent::kEnded;
-    if (is_end(event)) presence_.note_gone(peer.rank, !has_died);
-    if (has_died) failure_.end_views_with_a_rank();
+    if (is_end(event)) failure_.note_gone(peer.rank, !has_died);
     if (event.kind == PeerEvent::kSilent)
         tell_loss(
             peer,
@@ -84,7 +83,7 @@ try {
 void PeerNews::note_outsider(const PeerEvent &event) noexcept
 {
     if (is_end(event) && event.rank == members_.met->server_rank)
-        presence_.note_gone(presence_.server(), event.kind == PeerEvent::kLeft);
+        departures_.note_gone(departures_.server(), event.kind == PeerEvent::kLeft);
 }
 
 // With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
@@ -92,7 +91,7 @@ void PeerNews::note_outsider(const PeerEvent &event) noexcept
 void PeerNews::miss_server(const RankInfo &peer) noexcept
 {
     constexpr double kToEndCalls = 0.3;
-    if (peer.rank != presence_.server() || members_.met->server) return;
+    if (peer.rank != departures_.server() || members_.met->server) return;
     tell_later(link_, kToEndCalls, cause_of(peer, "died: its connection ended"));
 }
 
@@ -104,7 +103,7 @@ void PeerNews::tell_loss(const RankInfo &peer, const Cause &cause) noexcept
     if (members_.met && members_.met->server) return failure_.fail(cause);
     const bool is_offered = keys_.offer(cause);
     const bool is_server =
-        peer.rank == presence_.server();  // it hears it where it was only stopped
+        peer.rank == departures_.server();  // it hears it where it was only stopped
     const bool is_told_later = is_offered && !is_server && GroupKeys::attempt(nullptr, [&] {
                                    tell_later(link_, kToHearCause, cause);
                                });

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/comm/call_queue.h"
+#include "core/comm/departures.h"
 #include "core/comm/failure.h"
 #include "core/comm/group_keys.h"
-#include "core/comm/presence.h"
 #include "core/rendezvous/watcher.h"
 
 #include <memory>
@@ -14,9 +14,9 @@ namespace yoke {
 // Acts in the watch thread, which the table's answers come by: so it cannot wait for one.
 class PeerNews final : public PeerListener {
 public:
-    PeerNews(const Members &members, GroupKeys &keys, Presence &presence, Failure &failure,
+    PeerNews(const Members &members, GroupKeys &keys, Departures &departures, Failure &failure,
              const CallQueue &calls)
-        : members_(members), keys_(keys), presence_(presence), failure_(failure), calls_(calls)
+        : members_(members), keys_(keys), departures_(departures), failure_(failure), calls_(calls)
     {
     }
     // Begins to hear of the ranks, and of the cause that any of them publishes. Other threads reach the group by the
@@ -36,7 +36,7 @@ private:
 
     const Members &members_;
     GroupKeys &keys_;
-    Presence &presence_;
+    Departures &departures_;
     Failure &failure_;
     const CallQueue &calls_;
     std::shared_ptr<GroupLink> link_;

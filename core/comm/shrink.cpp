@@ -53,11 +53,11 @@ private:
 }  // namespace
 
 Shrink::Shrink(const Members &members, const GroupOptions &options, const GroupKeys &keys,
-               const Presence &presence, Failure &failure, CallQueue &calls)
+               const Departures &departures, Failure &failure, CallQueue &calls)
     : members_(members),
       options_(options),
       keys_(keys),
-      presence_(presence),
+      departures_(departures),
       failure_(failure),
       calls_(calls)
 {
@@ -141,7 +141,8 @@ void Shrink::warn_of_absent(const std::vector<int32_t> &present) const
 try {
     std::vector<int32_t> absent;
     for (int32_t each = 0; each < members_.size(); ++each)
-        if (!std::ranges::count(present, each) && !presence_.has_gone(each)) absent.push_back(each);
+        if (!std::ranges::count(present, each) && !departures_.has_gone(each))
+            absent.push_back(each);
     const std::vector<std::string> told = keys_.refusals_of(absent, Refused::kShrink, 0);
     for (size_t i = 0; i < absent.size(); ++i)
         if (!told[i].empty())

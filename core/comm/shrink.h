@@ -3,10 +3,10 @@
 
 #include "core/base/refcount.h"
 #include "core/comm/call_queue.h"
+#include "core/comm/departures.h"
 #include "core/comm/failure.h"
 #include "core/comm/group_keys.h"
 #include "core/comm/making.h"
-#include "core/comm/presence.h"
 
 #include <mutex>
 #include <vector>
@@ -19,7 +19,7 @@ class Group;
 class Shrink {
 public:
     Shrink(const Members &members, const GroupOptions &options, const GroupKeys &keys,
-           const Presence &presence, Failure &failure, CallQueue &calls);
+           const Departures &departures, Failure &failure, CallQueue &calls);
 
     // Notes where ranks of several processes find each other; of threads these are not there.
     void open(ShrinkPorts ports) { ports_ = std::move(ports); }
@@ -38,7 +38,7 @@ private:
     const Members &members_;
     const GroupOptions &options_;
     const GroupKeys &keys_;
-    const Presence &presence_;
+    const Departures &departures_;
     Failure &failure_;
     CallQueue &calls_;
     ShrinkPorts ports_;  // of processes

@@ -35,7 +35,11 @@ private:
 // Of a group: its streams, made at first need, and named where their kind is to be disabled.
 class Staging {
 public:
-    explicit Staging(std::string whose) : whose_(std::move(whose)) {}  // "rank 0 of 2"
+    // `whose`: "rank 0 of 2".
+    Staging(std::string whose, std::shared_ptr<FailuresOfDevices> failures)
+        : whose_(std::move(whose)), failures_(std::move(failures))
+    {
+    }
     ~Staging();
     Staging(const Staging &) = delete;
     Staging &operator=(const Staging &) = delete;
@@ -48,7 +52,7 @@ public:
 
 private:
     const std::string whose_;
-    const std::shared_ptr<FailuresOfDevices> failures_ = std::make_shared<FailuresOfDevices>();
+    const std::shared_ptr<FailuresOfDevices> failures_;
     std::vector<std::pair<const Device *, Ref<Stream>>> streams_;
 };
 

@@ -70,7 +70,8 @@ void ParamWrites::go_on_from(const ParamWrites &former)
 
 void end_backward_of_all(Group &group, ParamWrites &own) noexcept
 try {
-    for (const std::shared_ptr<Reducer> &each : group.reducers().living()) each->writes().end_backward();
+    for (const std::shared_ptr<Reducer> &each : group.reducers().living())
+        each->writes().end_backward();
 } catch (const std::exception &) {
     own.end_backward();
 }

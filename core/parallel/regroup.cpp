@@ -47,7 +47,8 @@ Position position(Group &group)
 {
     return group.backwards().leave([&] {
         ParamWrites::Since since;
-        for (const std::shared_ptr<Reducer> &each : group.reducers().living()) each->writes().add_to(since);
+        for (const std::shared_ptr<Reducer> &each : group.reducers().living())
+            each->writes().add_to(since);
         Position at;
         at.writes = since.count();
         at.progress = since.count() == 0 ? Backwards::kNone

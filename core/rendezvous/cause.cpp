@@ -3,33 +3,41 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
 namespace yoke {
 
-// Its text may be a script's, of any length. A planned end has a number below zero, one of no call a question mark
-// behind it.
+// Its text may be a script's, of any length. A planned end has a number below zero. A question mark behind the number
+// tells a cause of no call, a colon and a size how long the name of the call is.
 std::string Cause::encode() const
 {
-    return std::to_string(is_planned ? -status : status) + (is_of_no_call ? "? " : " ") + cut(text);
+    return std::to_string(is_planned ? -status : status) + (is_of_no_call ? "?" : "") +
+           (call_size ? ":" + std::to_string(call_size) : "") + " " + cut(text);
 }
 
 Cause Cause::decode(std::string_view line)
 {
     const size_t space = line.find(' ');
     std::string_view number = line.substr(0, space);
+    const size_t colon = std::min(number.find(':'), number.size());
+    const size_t size =
+        parsed<size_t>(number.substr(std::min(colon + 1, number.size()))).value_or(0);
+    number = number.substr(0, colon);
     const bool is_of_no_call = number.ends_with('?');
     if (is_of_no_call) number.remove_suffix(1);
     const std::optional<int32_t> status = parsed<int32_t>(number);
     if (space == std::string_view::npos || !status || *status == YOKE_OK)
         return {YOKE_E_COMM, "the group has failed, and what its ranks told of it cannot be read"};
-    return {std::abs(*status), std::string(line.substr(space + 1)), *status < 0, is_of_no_call};
+    const std::string_view text = line.substr(space + 1);
+    return {std::abs(*status), std::string(text), *status < 0, is_of_no_call,
+            std::min(size, text.size())};
 }
 
 void Cause::raise() const
 {
-    throw Error(status, text);
+    throw Error(status, text).naming(call_size);
 }
 
 }  // namespace yoke

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace yoke {
 
@@ -16,11 +17,19 @@ struct Cause {
     std::string text;            // all of it, alike on every rank
     bool is_planned = false;     // the group's end is no failure: its ranks go on without it
     bool is_of_no_call = false;  // whichever call raises it puts its name in front
+    size_t call_size =
+        0;  // of the name of the call with which the text begins; 0: it begins with none
 
     // A line of text for the store; what is none gives a Cause that says so.
     std::string encode() const;
     static Cause decode(std::string_view line);
     [[noreturn]] void raise() const;
+    // Says that the text begins with the name of that call, and ": ".
+    Cause &&of(std::string_view call) &&
+    {
+        call_size = call.size();
+        return std::move(*this);
+    }
 };
 
 }  // namespace yoke

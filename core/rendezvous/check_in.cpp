@@ -2,9 +2,11 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/rendezvous/init_call.h"
 #include "core/store/socket_address.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 namespace yoke {
@@ -301,13 +303,14 @@ std::vector<RankInfo> CheckIn::meet(Deadline deadline)
     add_to_list(store_, self_.encode(), deadline);
     const Verdict verdict =
         self_.rank == 0 ? stand_by(judge(deadline), Deadline::after(kGrace)) : hear(deadline);
-    if (verdict.status != YOKE_OK) throw Error(verdict.status, verdict.text);
+    if (verdict.status != YOKE_OK)
+        throw Error(verdict.status, verdict.text).naming(strlen(kInitCall));
     std::vector<RankInfo> all = decode_all(verdict.text);
     if (all.size() != static_cast<size_t>(self_.size) || self_.rank >= self_.size ||
         !is_same_process(all[static_cast<size_t>(self_.rank)], self_))
-        fail(
-            YOKE_E_COMM,
-            "comm.init: the job that was found has all its ranks already, and %s is none of them: %s; give each job a port, or a file, of its own",
+        fail_in(
+            kInitCall, YOKE_E_COMM,
+            "the job that was found has all its ranks already, and %s is none of them: %s; give each job a port, or a file, of its own",
             describe(self_).c_str(), all.empty() ? "" : describe(all[0]).c_str());
     return all;
 }

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/launch/host_port.h"
+#include "core/rendezvous/init_call.h"
 #include "core/rendezvous/said.h"
 
 #include <algorithm>
@@ -20,9 +21,9 @@ namespace {
 
 [[noreturn]] void fail_url(const std::string &url)
 {
-    fail(
-        YOKE_E_VALUE,
-        "comm.init: init_method is '%s'; it must be env://, tcp://HOST:PORT (an IPv6 address in brackets) or file:///PATH",
+    fail_in(
+        kInitCall, YOKE_E_VALUE,
+        "init_method is '%s'; it must be env://, tcp://HOST:PORT (an IPv6 address in brackets) or file:///PATH",
         url.c_str());
 }
 
@@ -35,9 +36,9 @@ void compare(const Said<int32_t> &one, const Said<int32_t> &other, const char *w
              const std::string &why = "")
 {
     if (!one || !other || one.value == other.value) return;
-    fail(
-        YOKE_E_VALUE,
-        "comm.init: %s says that the %s is %d, %s that it is %d; %sunset the one that is wrong, or give rank and world_size as arguments",
+    fail_in(
+        kInitCall, YOKE_E_VALUE,
+        "%s says that the %s is %d, %s that it is %d; %sunset the one that is wrong, or give rank and world_size as arguments",
         one.by.c_str(), what, one.value, other.by.c_str(), other.value, why.c_str());
 }
 
@@ -132,9 +133,9 @@ void find_equal_within(const std::vector<LauncherSource> &sources)
         return each.rank && !each.is_outer;
     });
     if (inner == sources.end()) return;
-    fail(
-        YOKE_E_VALUE,
-        "comm.init: %s has started rank %d of %d here (%s is %d), and within it %s has started rank %d as well (%s is %d), so that several processes may be the same rank; start all ranks by one of them alone, or give rank and world_size as arguments",
+    fail_in(
+        kInitCall, YOKE_E_VALUE,
+        "%s has started rank %d of %d here (%s is %d), and within it %s has started rank %d as well (%s is %d), so that several processes may be the same rank; start all ranks by one of them alone, or give rank and world_size as arguments",
         run->name.c_str(), run->rank.value, run->size.value, run->rank.by.c_str(), run->rank.value,
         inner->name.c_str(), inner->rank.value, inner->rank.by.c_str(), inner->rank.value);
 }
@@ -192,9 +193,9 @@ void check_parts(const Parts &parts)
 {
     const std::string missing = parts.missing();
     if (missing.empty()) return;
-    fail(
-        YOKE_E_VALUE,
-        "comm.init: found %s; missing: %s. Set these variables, or start the program with yoke run (yoke run -n 2 -- PROGRAM), torchrun, mpirun or srun, or give init_method, rank and world_size",
+    fail_in(
+        kInitCall, YOKE_E_VALUE,
+        "found %s; missing: %s. Set these variables, or start the program with yoke run (yoke run -n 2 -- PROGRAM), torchrun, mpirun or srun, or give init_method, rank and world_size",
         parts.found().c_str(), missing.c_str());
 }
 
@@ -202,11 +203,11 @@ void check_range(const Parts &parts)
 {
     if (!parts.rank || !parts.size) return;
     if (parts.size.value < 1 || parts.size.value > kMostRanks)
-        fail(YOKE_E_VALUE, "comm.init: the size is %d (%s); a job has 1 to %d ranks",
-             parts.size.value, parts.size.by.c_str(), kMostRanks);
+        fail_in(kInitCall, YOKE_E_VALUE, "the size is %d (%s); a job has 1 to %d ranks",
+                parts.size.value, parts.size.by.c_str(), kMostRanks);
     if (parts.rank.value < 0)
-        fail(YOKE_E_VALUE, "comm.init: the rank is %d (%s); ranks of a job of %d are 0 to %d",
-             parts.rank.value, parts.rank.by.c_str(), parts.size.value, parts.size.value - 1);
+        fail_in(kInitCall, YOKE_E_VALUE, "the rank is %d (%s); ranks of a job of %d are 0 to %d",
+                parts.rank.value, parts.rank.by.c_str(), parts.size.value, parts.size.value - 1);
 }
 
 const LauncherSource &source_of_rank(const std::vector<LauncherSource> &sources)
@@ -284,9 +285,9 @@ std::string describe(const Environment &environment)
 void check_rank(const Environment &environment)
 {
     if (environment.rank < environment.size) return;
-    fail(
-        YOKE_E_VALUE,
-        "comm.init: the rank is %d (%s), and the size %d (%s); ranks of a job of %d are 0 to %d. Count ranks from 0, and give all the same size",
+    fail_in(
+        kInitCall, YOKE_E_VALUE,
+        "the rank is %d (%s), and the size %d (%s); ranks of a job of %d are 0 to %d. Count ranks from 0, and give all the same size",
         environment.rank, environment.rank_by.c_str(), environment.size,
         environment.size_by.c_str(), environment.size, environment.size - 1);
 }

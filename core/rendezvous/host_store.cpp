@@ -6,6 +6,7 @@
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"
 #include "core/base/text.h"
+#include "core/rendezvous/init_call.h"
 #include "core/rendezvous/interfaces.h"
 #include "core/rendezvous/reach.h"
 
@@ -57,16 +58,16 @@ struct StoreAddress {
 
 [[noreturn]] void fail_without_network()
 {
-    fail(
-        YOKE_E_COMM,
-        "comm.init: the host of rank 0 has no network, not even loopback, by which others could reach it; bring one up (ip link set lo up), or start the ranks where there is one");
+    fail_in(
+        kInitCall, YOKE_E_COMM,
+        "the host of rank 0 has no network, not even loopback, by which others could reach it; bring one up (ip link set lo up), or start the ranks where there is one");
 }
 
 [[noreturn]] void raise_absent(const PeerOptions &self, Deadline deadline)
 {
-    fail(
-        YOKE_E_TIMEOUT,
-        "comm.init: rank %d (%s) found nothing of rank 0 in the host's store within %g s; see whether rank 0 runs, and has the same store",
+    fail_in(
+        kInitCall, YOKE_E_TIMEOUT,
+        "rank %d (%s) found nothing of rank 0 in the host's store within %g s; see whether rank 0 runs, and has the same store",
         self.rank, self.about.c_str(), deadline.given_s());
 }
 
@@ -80,9 +81,9 @@ try {
     }
     // Of another version it may hold a secret.
     const bool is_yokes = text.starts_with(kMark.substr(0, kMark.find(' ')));
-    fail(
-        YOKE_E_COMM,
-        "comm.init: the host's store holds '%.60s' as '%s', which Yoke has not put there; give the job a store of its own",
+    fail_in(
+        kInitCall, YOKE_E_COMM,
+        "the host's store holds '%.60s' as '%s', which Yoke has not put there; give the job a store of its own",
         is_yokes ? "yoke ..." : text.c_str(), key.c_str());
 } catch (const Error &error) {
     if (error.status() != YOKE_E_TIMEOUT) throw;
@@ -110,9 +111,9 @@ Past &past = immortal<Past>();
 [[noreturn]] void fail_unreached(const StoreAddress &found, const PeerOptions &self,
                                  Deadline deadline)
 {
-    fail(
-        YOKE_E_TIMEOUT,
-        "comm.init: rank %d (%s) did not reach rank 0 within %g s, which by the host's store listens at port %u of %s: rank 0 of this job has not come, or its networks are out of reach",
+    fail_in(
+        kInitCall, YOKE_E_TIMEOUT,
+        "rank %d (%s) did not reach rank 0 within %g s, which by the host's store listens at port %u of %s: rank 0 of this job has not come, or its networks are out of reach",
         self.rank, self.about.c_str(), deadline.given_s(), found.port, found.hosts[0].c_str());
 }
 

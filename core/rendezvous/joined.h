@@ -17,11 +17,7 @@ namespace yoke {
 // Who has come to this rank's own store, and is there still.
 class Joined {
 public:
-    // `self`: as what this rank's own store tells of itself begins.
-    Joined(const std::string &self, std::shared_ptr<Watcher> watcher)
-        : own_(self + ": "), watcher_(std::move(watcher))
-    {
-    }
+    explicit Joined(std::shared_ptr<Watcher> watcher) : watcher_(std::move(watcher)) {}
 
     void tell(const PeerEvent &event)
     {
@@ -31,8 +27,7 @@ public:
             if (event.kind == PeerEvent::kLeft && !event.how.empty() && refusal_.empty())
                 refusal_ =
                     format("rank %d (%s): %s", event.rank, event.about.c_str(), event.how.c_str());
-            if (event.kind == PeerEvent::kRefused && event.how.starts_with(own_))
-                lack_ = event.how.substr(own_.size());
+            if (event.kind == PeerEvent::kShort) lack_ = event.how;
             if (event.kind == PeerEvent::kLeft || event.kind == PeerEvent::kEnded)
                 there_.erase(event.rank);
             changed_.notify_all();
@@ -69,7 +64,6 @@ public:
     }
 
 private:
-    const std::string own_;
     const std::shared_ptr<Watcher> watcher_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -118,10 +118,10 @@ RendezvousTurn::RendezvousTurn(const InitArguments &arguments, Deadline deadline
     while (std::ranges::count(known_rendezvous_list.joining, arguments)) {
         has_waited_ = true;
         if (deadline.has_passed())
-            fail(
-                YOKE_E_TIMEOUT,
-                "%s: another thread of this process was within it, with the same arguments, for all of the %g s; call it in one thread, and share its group",
-                call, deadline.given_s());
+            fail_in(
+                call, YOKE_E_TIMEOUT,
+                "another thread of this process was within it, with the same arguments, for all of the %g s; call it in one thread, and share its group",
+                deadline.given_s());
         known_rendezvous_list.turn.wait_for(lock, std::chrono::milliseconds(50));
         lock.unlock();
         Interruptible::check_here();

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/launch/variables.h"
+#include "core/rendezvous/init_call.h"
 #include "core/rendezvous/said.h"
 
 #include <ranges>
@@ -30,8 +31,8 @@ Said<int32_t> said_number(const Lookup &variable, const char *name)
     if (!text) return {};
     const auto number = parsed<int32_t>(text.value);
     if (number && *number >= 0) return {name, *number};
-    fail(YOKE_E_VALUE, "comm.init: %s is '%s'; it must be a whole number from 0 on", name,
-         text.value.c_str());
+    fail_in(kInitCall, YOKE_E_VALUE, "%s is '%s'; it must be a whole number from 0 on", name,
+            text.value.c_str());
 }
 
 Said<uint16_t> said_port(const Lookup &variable, const char *name)
@@ -40,8 +41,9 @@ Said<uint16_t> said_port(const Lookup &variable, const char *name)
     if (!text) return {};
     const auto number = parsed<uint16_t>(text.value);
     if (number && *number > 0) return {name, *number};
-    fail(YOKE_E_VALUE, "comm.init: %s is '%s'; it must be a port, a whole number from 1 to 65535",
-         name, text.value.c_str());
+    fail_in(kInitCall, YOKE_E_VALUE,
+            "%s is '%s'; it must be a port, a whole number from 1 to 65535", name,
+            text.value.c_str());
 }
 
 namespace {
@@ -160,7 +162,7 @@ LauncherSource by_slurm(const Lookup &variable)
     try {
         source.hosts = {list.by, {first_slurm_host(list.value)}};
     } catch (const Error &error) {
-        throw Error(error.status(), "comm.init: " + list.by + ": " + error.what());
+        fail_in(kInitCall, error.status(), "%s: %s", list.by.c_str(), error.what());
     }
     return source;
 }
@@ -169,9 +171,9 @@ LauncherSource by_slurm(const Lookup &variable)
 int32_t ranks_of_nodes(const std::string &by, int64_t ranks)
 {
     if (ranks <= INT32_MAX) return static_cast<int32_t>(ranks);
-    fail(YOKE_E_VALUE,
-         "comm.init: %s makes %lld ranks, PET_NPROC_PER_NODE of each node; a job has at most %d",
-         by.c_str(), static_cast<long long>(ranks), kMostRanks);
+    fail_in(kInitCall, YOKE_E_VALUE,
+            "%s makes %lld ranks, PET_NPROC_PER_NODE of each node; a job has at most %d",
+            by.c_str(), static_cast<long long>(ranks), kMostRanks);
 }
 
 // What Kubeflow's Trainer tells torchrun, for programs that it starts without. Its ranks are nodes.
@@ -217,9 +219,9 @@ void check_local_rank(const LauncherSource &source)
 {
     const Said<int32_t> &rank = source.local_rank, &size = source.local_size;
     if (source.is_outer || !rank || !size || rank.value < size.value) return;
-    fail(
-        YOKE_E_VALUE,
-        "comm.init: %s is %d, and %s is %d; the ranks of a machine are numbered from 0, below their number",
+    fail_in(
+        kInitCall, YOKE_E_VALUE,
+        "%s is %d, and %s is %d; the ranks of a machine are numbered from 0, below their number",
         rank.by.c_str(), rank.value, size.by.c_str(), size.value);
 }
 

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
+#include "core/rendezvous/init_call.h"
 #include "core/rendezvous/ports.h"
 #include "core/store/store_refusal.h"
 
@@ -144,7 +145,7 @@ private:
         constexpr double kAttempt = 3;
         StoreConnection tried = connect_store(address, self_, deadline_.within(kAttempt));
         if (tried.outcome == StoreConnection::kRefused)
-            fail(YOKE_E_COMM, "comm.init: %s", tried.why.c_str());
+            fail_in(kInitCall, YOKE_E_COMM, "%s", tried.why.c_str());
         if (is_shortage(tried.error)) fail_short(address, tried.why);
         if (!tried.store) attempts_.note(address.text(), tried);
         return tried;
@@ -177,9 +178,9 @@ private:
 
     [[noreturn]] void raise_late() const
     {
-        fail(
-            YOKE_E_TIMEOUT,
-            "comm.init: rank %d (%s) did not reach rank 0 within %g s. %s. See whether rank 0 runs, and whether its host and port (MASTER_ADDR, MASTER_PORT) are right",
+        fail_in(
+            kInitCall, YOKE_E_TIMEOUT,
+            "rank %d (%s) did not reach rank 0 within %g s. %s. See whether rank 0 runs, and whether its host and port (MASTER_ADDR, MASTER_PORT) are right",
             self_.rank, self_.about.c_str(), deadline_.given_s(), attempts_.text().c_str());
     }
 
@@ -234,14 +235,14 @@ Socket listen_as_rank_0(const Environment &environment, const std::string &job,
     }
     if (is_shortage(failure)) fail_to_listen(ports, failure, self);
     if (ports.size() > 1)
-        fail(
-            YOKE_E_COMM,
-            "comm.init: rank 0 (%s) can listen at none of %zu ports from %u on: %s; give init_method tcp://HOST:PORT with a port that is free",
+        fail_in(
+            kInitCall, YOKE_E_COMM,
+            "rank 0 (%s) can listen at none of %zu ports from %u on: %s; give init_method tcp://HOST:PORT with a port that is free",
             self.about.c_str(), ports.size(), ports[0], strerror(failure));
     const bool is_taken = failure == EADDRINUSE;
-    fail(
-        YOKE_E_COMM,
-        "comm.init: rank 0 (%s) cannot listen at port %u: %s%s%s; give MASTER_PORT, or init_method, a port that is free",
+    fail_in(
+        kInitCall, YOKE_E_COMM,
+        "rank 0 (%s) cannot listen at port %u: %s%s%s; give MASTER_PORT, or init_method, a port that is free",
         self.about.c_str(), ports[0], strerror(failure), is_taken ? "; " : "",
         is_taken ? holder_of(ports[0], self).c_str() : "");
 }

@@ -16,10 +16,11 @@ std::string obstacle(const PeerEvent &event)
     };
     switch (event.kind) {
         case PeerEvent::kLeft:
-            if (!event.how.empty())
-                return format("comm.init: rank %d (%s): %s", event.rank, event.about.c_str(),
-                              event.how.c_str());
-            return tell("left");
+            if (event.how.empty()) return tell("left");
+            [[fallthrough]];
+        case PeerEvent::kShort:
+            return format("comm.init: rank %d (%s): %s", event.rank, event.about.c_str(),
+                          event.how.c_str());
         case PeerEvent::kEnded:
             return tell("died");
         case PeerEvent::kSilent:

@@ -5,6 +5,7 @@
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
+#include "core/rendezvous/init_call.h"
 #include "core/rendezvous/interfaces.h"
 #include "core/rendezvous/node.h"
 #include "core/rendezvous/ports.h"
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace yoke {
@@ -78,7 +80,6 @@ private:
 };
 
 constexpr const char *kRank0 = "rank0";
-constexpr std::string_view kInitCall = "comm.init: ";
 
 // One rank on its way from its environment to the job.
 class RendezvousAttempt {
@@ -99,7 +100,7 @@ private:
     std::vector<RankInfo> check_in();
     std::string hint_of_address() const noexcept;
     std::string named(std::string_view text) const;
-    void refuse(const char *why) noexcept;
+    void refuse(std::string_view why) noexcept;
     Rendezvous meet_all();
     void linger() noexcept;
     PeerOptions peer_options() const;
@@ -248,7 +249,7 @@ std::vector<RankInfo> RendezvousAttempt::check_in()
     } catch (const Error &error) {
         const bool is_late = error.status() == YOKE_E_TIMEOUT;
         if (!is_late || !server_ || !server_->reached_at().empty()) throw;
-        throw Error(error.status(), error.what() + hint_of_address());
+        throw Error(error.status(), error.what() + hint_of_address()).naming(error.call().size());
     }
 }
 
@@ -285,12 +286,11 @@ bool is_of_all(const Error &error)
 // "comm.init: rank 1 (host a, process 7): " in front, in place of the call alone.
 std::string RendezvousAttempt::named(std::string_view text) const
 {
-    if (text.starts_with(kInitCall)) text.remove_prefix(kInitCall.size());
-    return std::string(kInitCall) + describe(self_) + ": " + std::string(text);
+    return format("%s: %s: ", kInitCall, describe(self_).c_str()) + std::string(text);
 }
 
 // What is wrong with this rank alone, and would leave the others waiting.
-void RendezvousAttempt::refuse(const char *why) noexcept
+void RendezvousAttempt::refuse(std::string_view why) noexcept
 try {
     constexpr double kToTell = 0.2, kToCome = 1;
     if (!store_) return;  // who cannot reach it has told what it can
@@ -317,7 +317,7 @@ try {
 } catch (const Error &error) {
     if (environment_.size > 1) try {
             open_store();
-            refuse(error.what());
+            refuse(error.text());
         } catch (const std::exception &failure) {
             log(LogLevel::kInfo, "the other ranks were not told why this one fails: %s",
                 failure.what());
@@ -333,9 +333,9 @@ try {
     throw;
 } catch (const Error &error) {
     if (is_of_all(error)) throw;
-    throw Error(error.status(), named(error.what()));
+    throw Error(error.status(), named(error.text())).naming(strlen(kInitCall));
 } catch (const std::bad_alloc &) {
-    throw Error(YOKE_E_OOM, named(kNoMemoryText));
+    throw Error(YOKE_E_OOM, named(kNoMemoryText)).naming(strlen(kInitCall));
 }
 
 Rendezvous RendezvousAttempt::meet_all()
@@ -350,7 +350,7 @@ Rendezvous RendezvousAttempt::meet_all()
             made.ranks = check_in();
         }
     } catch (const Error &error) {
-        if (!is_of_all(error)) refuse(error.what());
+        if (!is_of_all(error)) refuse(error.text());
         linger();
         throw;
     } catch (const std::bad_alloc &) {

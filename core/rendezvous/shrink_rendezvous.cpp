@@ -65,8 +65,7 @@ private:
     const ShrinkPorts &ports_;
     const Deadline deadline_, end_;  // for ranks to come, and in all
     const std::shared_ptr<Watcher> watcher_ = std::make_shared<Watcher>();
-    const std::shared_ptr<Joined> joined_ =
-        std::make_shared<Joined>(describe(of_.self()), watcher_);
+    const std::shared_ptr<Joined> joined_ = std::make_shared<Joined>(watcher_);
     const std::shared_ptr<StoreServer> server_;
     std::set<int32_t> gone_;
     std::map<int32_t, std::string> former_;  // by rank: what it says it is
@@ -366,7 +365,7 @@ Members ShrinkRendezvous::run()
     if (attempt) attempt->set_refusal(why);
     call_off_each(others, ports.peer_options(of, {}), error.what(), deadline);
     if (attempt) attempt->wait_for_readers();
-    throw Error(error.status(), "shrink: " + why);
+    fail_in("shrink", error.status(), "%s", why.c_str());
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ void Watcher::tell(const PeerEvent &event)
         const std::lock_guard lock(mutex_);
         if (event.kind == PeerEvent::kJoined || event.kind == PeerEvent::kHeard)
             missing_.erase(event.rank);
-        else if (event.kind != PeerEvent::kRefused)
+        else if (event.kind != PeerEvent::kRefused && event.kind != PeerEvent::kShort)
             missing_.insert_or_assign(event.rank, event);
         links = links_;
     }

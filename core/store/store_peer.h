@@ -16,13 +16,14 @@ struct PeerEvent {
         kSilent,   // nothing came for silence_s; once, until it is heard again
         kHeard,    // after a silence
         kRefused,  // rank 0 alone: another process came as a rank that is there, or of a newer start
+        kShort,    // rank 0 alone: its own process lacks what it needs to accept another rank
     };
     Kind kind;
     int32_t rank;
     double silent_s;    // of kSilent
     std::string about;  // its process: "host a, process 17"; "" where it is rank 0's
     std::string
-        how;  // "Connection reset by peer"; of kRefused why; of kLeft with what it failed, or ""
+        how;  // "Connection reset by peer"; of kRefused and kShort why; of kLeft with what it failed, or ""
 };
 
 // Called in the watch thread, with no lock held, until the end of its server or client; returns soon. It may call

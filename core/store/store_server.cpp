@@ -88,19 +88,18 @@ void StoreServer::on_ready(uint32_t) noexcept
 // Who waits outside is a rank of a job that is not complete yet, or a stranger; some may only be slow to end.
 void StoreServer::note_shortage(const char *what)
 {
-    constexpr auto kPatience = std::chrono::seconds(1);
+    constexpr auto kToRecover = std::chrono::seconds(1);
     const auto now = Deadline::Clock::now();
     if (!short_since_)
         log(LogLevel::kWarn,
             "the store of rank 0 can accept no connection for now: %s; see ulimit -n", what);
     const auto since = short_since_.value_or(now);
     short_since_ = since;
-    if (now - since < kPatience || is_complete() || !told_shortage_.empty()) return;
+    if (now - since < kToRecover || is_complete() || !told_shortage_.empty()) return;
     told_shortage_ = format(
         "the system gives no descriptor for the connection of another rank: %s; see ulimit -n",
         what);
-    tell(PeerEvent::kRefused, options_.rank, options_.about,
-         format("rank %d (%s): %s", options_.rank, options_.about.c_str(), told_shortage_.c_str()));
+    tell(PeerEvent::kShort, options_.rank, options_.about, told_shortage_);
 }
 
 // Those that were not accepted do not have that from the table. How many is not known: one may have come twice.

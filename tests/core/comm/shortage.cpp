@@ -193,7 +193,10 @@ TEST(Shortage, OfDescriptorsForAnyConnectionIsToldToAll)
         PeerOptions options;
         options.size = 3;
         options.about = "host a, process 1";
-        options.observer = [&](const PeerEvent &event) { told.set_value(event.how); };
+        options.observer = [&](const PeerEvent &event) {
+            told.set_value(
+                format("rank %d (%s): %s", event.rank, event.about.c_str(), event.how.c_str()));
+        };
         const auto server = StoreServer::open(Socket::listen(port.number()), options);
         allow_descriptors(0);
         return told.get_future().get();

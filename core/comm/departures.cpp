@@ -1,31 +1,32 @@
-#include "core/comm/presence.h"
+#include "core/comm/departures.h"
 
 #include <algorithm>
 
 namespace yoke {
 
-void Presence::note_gone(int32_t rank, bool with_farewell) noexcept
+void Departures::note_gone(int32_t rank, bool with_farewell) noexcept
 {
     const std::lock_guard lock(mutex_);
     gone_[rank] = with_farewell;
     changed_.notify_all();
 }
 
-std::optional<bool> Presence::has_gone(int32_t rank) const noexcept
+std::optional<bool> Departures::has_gone(int32_t rank) const noexcept
 {
     const std::lock_guard lock(mutex_);
     const auto gone = gone_.find(rank);
     return gone == gone_.end() ? std::nullopt : std::optional(gone->second);
 }
 
-size_t Presence::count_dead() const noexcept
+size_t Departures::count_dead() const noexcept
 {
     const std::lock_guard lock(mutex_);
     return static_cast<size_t>(std::ranges::count_if(
         gone_, [](const auto &each) { return each.first >= 0 && !each.second; }));
 }
 
-void Presence::await_any(std::initializer_list<int32_t> ranks, std::chrono::milliseconds most) const
+void Departures::await_any(std::initializer_list<int32_t> ranks,
+                           std::chrono::milliseconds most) const
 {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, most, [&] {

@@ -1,4 +1,4 @@
-// presence.h: which ranks of a group have gone, as the connections to where the ranks met tell.
+// departures.h: which ranks of a group have gone, as the connections to where the ranks met tell.
 #pragma once
 
 #include "core/rendezvous/members.h"
@@ -13,9 +13,9 @@
 namespace yoke {
 
 // Ranks that were heard to go. The watch thread notes them; any thread asks. Its lock is the last one that is taken.
-class Presence {
+class Departures {
 public:
-    explicit Presence(const Members &members) : server_(members.server()) {}
+    explicit Departures(const Members &members) : server_(members.server()) {}
 
     // Returns the rank that keeps the table, or -1 where none of this group does.
     int32_t server() const noexcept { return server_; }
