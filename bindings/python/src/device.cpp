@@ -21,7 +21,7 @@ yoke_device *handle(const Device &device)
     return device.handle;
 }
 
-py::object object_of(yoke_device *device)
+py::object object_for(yoke_device *device)
 {
     return taken(device_object(device));
 }
@@ -102,7 +102,7 @@ py::list devices(const py::object &kind)
             yoke_device *device = nullptr;
             check(yoke_device_get(name, i, &device));
             yoke_device_release(device);
-            found.append(object_of(device));
+            found.append(object_for(device));
         }
     }
     if (only && found.empty()) count_of(only);  // an unknown kind is an error
@@ -267,7 +267,7 @@ void bind_devices(py::module_ &module)
     const py::arg_v kind_or_none("kind", py::none());
     const py::arg_v device_or_none("device", py::none());
     module.def("_open",
-               [](const py::object &spec) { return object_of(need_device(spec, "device")); });
+               [](const py::object &spec) { return object_for(need_device(spec, "device")); });
     module.def("devices", devices, kind_or_none, "Usable devices, of one kind or all, in order.");
     module.def(
         "device_count",
@@ -294,12 +294,12 @@ void bind_devices(py::module_ &module)
         "set_device",
         [](const py::object &d) {
             yoke_device *device = accelerator_or_device(d);
-            if (!override_mode("device", object_of(device))) check(yoke_set_device(device));
+            if (!override_mode("device", object_for(device))) check(yoke_set_device(device));
         },
         py::arg("device"),
         "Makes a device this thread's current one. A bare index never means the CPU: while that is the current device, it counts the first kind of accelerators that there is.");
     module.def(
-        "current_device", [] { return object_of(need_device(py::none(), "current_device")); },
+        "current_device", [] { return object_for(need_device(py::none(), "current_device")); },
         "This thread's current device.");
     module.def(
         "synchronize", [](const py::object &d) { synchronize(need_device(d, "synchronize")); },
