@@ -6,7 +6,7 @@
 #include "core/base/dtype.h"
 #include "core/base/thread_state.h"
 #include "core/device/availability.h"
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 #include "core/select/select.h"
 
 #include <utility>
@@ -162,10 +162,10 @@ yoke_status yoke_device_memory(yoke_device *device, int64_t *free_bytes, int64_t
         need(total_bytes, call, "total_bytes");
         const Device &asked = device_or_current(device);
         check_usable(asked);
-        Room room;
-        check_backend(room_on(asked, &room), short_name(call));
-        *free_bytes = static_cast<int64_t>(room.free);
-        *total_bytes = static_cast<int64_t>(room.total);
+        FreeMemory free_memory;
+        check_backend(free_memory_on(asked, &free_memory), short_name(call));
+        *free_bytes = static_cast<int64_t>(free_memory.free);
+        *total_bytes = static_cast<int64_t>(free_memory.total);
     });
 }
 

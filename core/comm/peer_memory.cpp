@@ -2,7 +2,7 @@
 
 #include "core/backend/registry.h"
 #include "core/base/error.h"
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 #include "core/memory/memory.h"
 #include "core/select/select.h"
 
@@ -38,9 +38,9 @@ struct Lent {
 
 int64_t free_memory_of_host()
 {
-    Room room;
-    const bool is_known = room_on(open_device(kHostKind), &room) == YOKE_OK;
-    return static_cast<int64_t>(is_known ? std::min<uint64_t>(room.free, INT64_MAX) : INT64_MAX);
+    FreeMemory memory;
+    const bool is_known = free_memory_on(open_device(kHostKind), &memory) == YOKE_OK;
+    return static_cast<int64_t>(is_known ? std::min<uint64_t>(memory.free, INT64_MAX) : INT64_MAX);
 }
 
 // A host that runs out of shared memory ends programs at random.

@@ -1,6 +1,6 @@
 #include "core/memory/backend_memory.h"
 
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 #include "core/memory/alloc_conf.h"
 #include "core/memory/poison.h"
 

@@ -1,6 +1,6 @@
 #include "core/memory/growth.h"
 
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 #include "core/memory/alloc_conf.h"
 #include "core/memory/graph_pool.h"
 #include "core/memory/poison.h"

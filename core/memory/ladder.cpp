@@ -1,7 +1,7 @@
 #include "core/memory/ladder.h"
 
 #include "core/base/lent.h"
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 #include "core/memory/graph_pool.h"
 #include "core/memory/magazines.h"
 #include "core/memory/oom.h"

@@ -5,8 +5,8 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/base/thread_state.h"
+#include "core/device/free_memory.h"
 #include "core/device/kinds.h"
-#include "core/device/room.h"
 #include "core/memory/graph_pool.h"
 #include "core/memory/ladder.h"
 #include "core/memory/magazines.h"
@@ -214,9 +214,9 @@ int64_t lap_peak(Device &device)
 
 bool would_be_ended(const Device &device, uint64_t bytes)
 {
-    Room room;
-    if (!device.host || room_on(device, &room) != YOKE_OK) return false;
-    return room.kills && bytes > room.free;
+    FreeMemory free_memory;
+    if (!device.host || free_memory_on(device, &free_memory) != YOKE_OK) return false;
+    return free_memory.kills && bytes > free_memory.free;
 }
 
 void empty_cache(Device *device)

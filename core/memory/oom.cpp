@@ -1,7 +1,7 @@
 #include "core/memory/oom.h"
 
 #include "core/base/text.h"
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 #include "core/memory/alloc_conf.h"
 #include "core/memory/statistics.h"
 
@@ -17,7 +17,7 @@ std::string human(int64_t bytes)
 }
 
 // Gathers the numbers; the host may have no memory left for more than a walk.
-OomRecord look(DeviceMemory &memory, uint64_t bytes, Room &room)
+OomRecord look(DeviceMemory &memory, uint64_t bytes, FreeMemory &free_memory)
 {
     Device &device = memory.device();
     const MemoryUse use = memory_use(device);
@@ -34,10 +34,10 @@ OomRecord look(DeviceMemory &memory, uint64_t bytes, Room &room)
     record.graphs = use.graphs;
     record.foreign = use.foreign;
     record.free = record.total = -1;
-    if (room_on(device, &room) == YOKE_OK) {
-        record.free = static_cast<int64_t>(room.free);
-        record.total = static_cast<int64_t>(room.total);
-        put(record.limit, room.limit);
+    if (free_memory_on(device, &free_memory) == YOKE_OK) {
+        record.free = static_cast<int64_t>(free_memory.free);
+        record.total = static_cast<int64_t>(free_memory.total);
+        put(record.limit, free_memory.limit);
         if (!device.host)
             record.others = std::max<int64_t>(record.total - record.free - record.reserved, 0);
     }
@@ -53,7 +53,7 @@ std::string parts(std::initializer_list<std::pair<int64_t, const char *>> items)
     return text.empty() ? text : text + ")";
 }
 
-std::string describe(const OomRecord &record, const Room &room)
+std::string describe(const OomRecord &record, const FreeMemory &free_memory)
 {
     std::string text =
         human(record.allocated) + " allocated" +
@@ -66,7 +66,7 @@ std::string describe(const OomRecord &record, const Room &room)
                {record.free_in_cache ? record.largest_free : 0, "in the largest piece"}});
     if (record.total < 0) return text + ", how much is free is not known";
     text += ", " + human(record.free) + " of " + human(record.total) + " are free";
-    if (!room.limit.empty()) text += " within " + room.limit;
+    if (!free_memory.limit.empty()) text += " within " + free_memory.limit;
     if (record.others > 0)
         text +=
             ", other processes, the driver's context and its rounding have " + human(record.others);
@@ -74,12 +74,13 @@ std::string describe(const OomRecord &record, const Room &room)
 }
 
 // Returns only what applies, the nearest first.
-std::string remedies(const OomRecord &record, const Room &room)
+std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
 {
     std::string text;
-    if (!room.limit.empty())
-        text += room.kills ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
-                           : "raise that limit (ulimit -v unlimited, or -d), ";
+    if (!free_memory.limit.empty())
+        text += free_memory.kills
+                    ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
+                    : "raise that limit (ulimit -v unlimited, or -d), ";
     if (record.others > record.requested)
         text += "see whether other processes hold the device (nvidia-smi), ";
     if (record.graphs > record.requested) text += "let go of captured graphs, ";
@@ -98,14 +99,14 @@ std::string remedies(const OomRecord &record, const Room &room)
 {
     const Device &device = memory.device();
     memory.counters().count(MemoryEvent::kOutOfMemory);
-    Room room;
-    OomRecord record = look(memory, bytes, room);
+    FreeMemory free_memory;
+    OomRecord record = look(memory, bytes, free_memory);
     const Error error(
         YOKE_E_OOM,
         format("no memory on %s: %s (%llu bytes) were asked for; this process has %s; %s (%s)",
                device.name.c_str(), human_bytes(bytes).c_str(),
-               static_cast<unsigned long long>(bytes), describe(record, room).c_str(),
-               remedies(record, room).c_str(), reason.c_str()),
+               static_cast<unsigned long long>(bytes), describe(record, free_memory).c_str(),
+               remedies(record, free_memory).c_str(), reason.c_str()),
         0, device.name);
     record.is_new = true;
     thread_state().oom = record;

@@ -4,8 +4,8 @@
 #include "core/backend/traits.h"
 #include "core/base/log.h"
 #include "core/device/availability.h"
+#include "core/device/free_memory.h"
 #include "core/device/kinds.h"
-#include "core/device/room.h"
 #include "core/machine/snapshot.h"
 #include "core/machine/vendor.h"
 #include "core/machine/visibility.h"
@@ -65,10 +65,10 @@ void ask_free_memory(Card &card, CardState &state, Device &device, bool needed)
     yoke_card_info &info = card.info;
     if (info.memory_free >= 0 || card.rejected != Reason::kNone || device.disabled.load()) return;
     if (!needed && !device.memory.load()) return;
-    Room room;
-    const yoke_status status = room_on(device, &room);
+    FreeMemory free_memory;
+    const yoke_status status = free_memory_on(device, &free_memory);
     if (status == YOKE_OK)
-        info.memory_free = static_cast<int64_t>(room.free);
+        info.memory_free = static_cast<int64_t>(free_memory.free);
     else
         state.rejection = {Reason::kNoMemoryTold, "it does not tell its memory: " +
                                                       take_backend_error(status, "mem_info")};
@@ -293,10 +293,10 @@ void look_at_cpu(Candidates &all)
     situation.cpu_first = platforms().kinds.front() == kHostKind;
     if (situation.cpu_problem) return;
     for (Device *cpu : opened_devices_of(kHostKind)) {
-        Room room;
-        if (room_on(*cpu, &room) != YOKE_OK) continue;
-        situation.cpu_free = static_cast<int64_t>(room.free);
-        situation.cpu_total = static_cast<int64_t>(room.total);
+        FreeMemory free_memory;
+        if (free_memory_on(*cpu, &free_memory) != YOKE_OK) continue;
+        situation.cpu_free = static_cast<int64_t>(free_memory.free);
+        situation.cpu_total = static_cast<int64_t>(free_memory.total);
     }
 }
 

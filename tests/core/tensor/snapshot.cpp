@@ -1,7 +1,7 @@
 // Snapshots: whoever writes memory of which a copy is wanted copies it first: core/tensor/snapshot.cpp.
 #include "core/tensor/snapshot.h"
 #include "core/autograd/backward.h"
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 #include "core/ops/graph.h"
 #include "core/ops/ops.h"
 #include "core/optim/sgd.h"

@@ -1,4 +1,4 @@
-#include "core/device/room.h"
+#include "core/device/free_memory.h"
 
 #include "core/base/text.h"
 
@@ -11,14 +11,15 @@ namespace yoke {
 
 namespace {
 
-void narrow(Room &room, uint64_t used, uint64_t limit, const std::string &name, bool kills)
+void narrow(FreeMemory &free_memory, uint64_t used, uint64_t limit, const std::string &name,
+            bool kills)
 {
-    room.total = std::min(room.total, limit);
+    free_memory.total = std::min(free_memory.total, limit);
     const uint64_t left = used < limit ? limit - used : 0;
-    if (left >= room.free) return;
-    room.free = left;
-    room.limit = name;
-    room.kills = kills;
+    if (left >= free_memory.free) return;
+    free_memory.free = left;
+    free_memory.limit = name;
+    free_memory.kills = kills;
 }
 
 uint64_t soft_limit(int resource)
@@ -46,24 +47,28 @@ detail::ProcessLimits detail::process_limits()
     return all;
 }
 
-void detail::limit_room(Room &room, const Groups &groups, const ProcessLimits &process)
+void detail::limit_free_memory(FreeMemory &free_memory, const Groups &groups,
+                               const ProcessLimits &process)
 {
     const Groups::Memory group = groups.memory();
-    if (group.limit && group.limit < room.total)
-        narrow(room, group.used, group.limit, "the control group's limit in " + group.file, true);
+    if (group.limit && group.limit < free_memory.total)
+        narrow(free_memory, group.used, group.limit, "the control group's limit in " + group.file,
+               true);
     if (process.address_space_limit != UINT64_MAX)
-        narrow(room, process.address_space, process.address_space_limit, "RLIMIT_AS (ulimit -v)",
-               false);
+        narrow(free_memory, process.address_space, process.address_space_limit,
+               "RLIMIT_AS (ulimit -v)", false);
     if (process.data_limit != UINT64_MAX)
-        narrow(room, process.data, process.data_limit, "RLIMIT_DATA (ulimit -d)", false);
+        narrow(free_memory, process.data, process.data_limit, "RLIMIT_DATA (ulimit -d)", false);
 }
 
-yoke_status room_on(const Device &device, Room *room)
+yoke_status free_memory_on(const Device &device, FreeMemory *free_memory)
 {
-    *room = {};
-    const yoke_status status = device.backend->mem_info(device.handle, &room->free, &room->total);
+    *free_memory = {};
+    const yoke_status status =
+        device.backend->mem_info(device.handle, &free_memory->free, &free_memory->total);
     if (status == YOKE_OK && device.host)
-        detail::limit_room(*room, detail::groups_of_process(), detail::process_limits());
+        detail::limit_free_memory(*free_memory, detail::groups_of_process(),
+                                  detail::process_limits());
     return status;
 }
 

@@ -1,5 +1,5 @@
-// room.h: how much memory a device has for this process: of the host, the least of what the machine, the control groups
-// and the limits of the process leave.
+// free_memory.h: how much memory a device has for this process: of the host, the least of what the machine, the control
+// groups and the limits of the process leave.
 #pragma once
 
 #include "core/base/cgroup.h"
@@ -9,7 +9,7 @@
 
 namespace yoke {
 
-struct Room {
+struct FreeMemory {
     uint64_t free = 0, total = 0;
     std::string
         limit;  // what allows less than the machine has: "the control group's limit in /…", "RLIMIT_AS (ulimit -v)"
@@ -17,7 +17,7 @@ struct Room {
 };
 
 // What the backend says, within the limits. A failure is the backend's.
-yoke_status room_on(const Device &device, Room *room);
+yoke_status free_memory_on(const Device &device, FreeMemory *free_memory);
 
 namespace detail {
 // Bytes that a process has and may have of its address space and of its data; a limit of UINT64_MAX is none.
@@ -25,8 +25,8 @@ struct ProcessLimits {
     uint64_t address_space, address_space_limit, data, data_limit;
 };
 ProcessLimits process_limits();
-// `room` within limits, of which the tightest is named.
-void limit_room(Room &room, const Groups &groups, const ProcessLimits &process);
+// `free_memory` within limits, of which the tightest is named.
+void limit_free_memory(FreeMemory &free_memory, const Groups &groups, const ProcessLimits &process);
 // Where tests put groups of their own.
 extern Groups (*groups_of_process)();
 }  // namespace detail
