@@ -3,8 +3,8 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/immortal.h"
+#include "core/device/deferred_error.h"
 #include "core/device/inner_stream.h"
-#include "core/device/late.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ void FailuresOfDevices::keep(const Device &device, const std::exception_ptr &fai
     try {
         const Told mine = told_by(failure);
         const std::lock_guard lock(mutex_);
-        if (mine.text != told_) keep_failed_work(device, mine.status, mine.text);
+        if (mine.text != told_) defer_error_of_work(device, mine.status, mine.text);
     } catch (const std::bad_alloc &) {  // its work tells it
     }
 }
@@ -59,7 +59,7 @@ void FailuresOfDevices::note_told(const std::string &text) noexcept
     try {
         const std::lock_guard lock(mutex_);
         told_ = text;
-        forget_late_failure(text);
+        forget_deferred_error(text);
     } catch (const std::bad_alloc &) {
     }
 }

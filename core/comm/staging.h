@@ -19,10 +19,10 @@
 
 namespace yoke {
 
-// Who was told why the calls of a group failed: of what nobody was told, the next wait for the device tells.
+// Who was told why the calls of a group failed. What nobody was told is a deferred error of the device.
 class FailuresOfDevices {
 public:
-    // Keeps it for the device, unless it was told.
+    // Defers it as an error of the device, unless it was told.
     void keep(const Device &device, const std::exception_ptr &failure) noexcept;
     void note_told(const std::exception_ptr &failure) noexcept;
     void note_told(const std::string &text) noexcept;

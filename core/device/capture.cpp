@@ -1,7 +1,7 @@
 #include "core/device/capture.h"
 
 #include "core/base/log.h"
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 #include "core/device/stream_table.h"
 
 namespace yoke {

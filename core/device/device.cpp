@@ -9,8 +9,8 @@
 #include "core/base/thread_state.h"
 #include "core/device/availability.h"
 #include "core/device/capture.h"
+#include "core/device/deferred_error.h"
 #include "core/device/kinds.h"
-#include "core/device/late.h"
 #include "core/machine/visibility.h"
 
 #include <algorithm>
@@ -296,7 +296,7 @@ void synchronize(Device &device)
     check_not_capturing(("synchronize " + device.name).c_str());
     check_usable(device);
     check_backend(wait_for_device(device), ("synchronize " + device.name).c_str());
-    tell_late_failure(device);
+    raise_deferred_error(device);
 }
 
 void detail::fail_no_kernel(const Device &device, const char *op_name)

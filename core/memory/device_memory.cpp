@@ -2,7 +2,7 @@
 
 #include "core/base/log.h"
 #include "core/device/capture.h"
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 #include "core/device/stream_table.h"
 #include "core/memory/graph_pool.h"
 
@@ -12,7 +12,7 @@ void tell_wait(const Device &device, yoke_status status) noexcept
 {
     if (status == YOKE_OK) return;
     try {
-        keep_late_failure(device, status, take_backend_error(status, "free"));
+        defer_error(device, status, take_backend_error(status, "free"));
     } catch (const std::bad_alloc &) {
         log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
             status_name(status));

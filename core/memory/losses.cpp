@@ -1,7 +1,7 @@
 #include "core/memory/losses.h"
 
 #include "core/base/log.h"
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 
 #include <new>
 

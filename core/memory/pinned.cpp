@@ -3,7 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 #include "core/memory/guards.h"
 #include "core/memory/memory.h"
 #include "core/memory/sizes.h"

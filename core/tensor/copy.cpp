@@ -1,7 +1,7 @@
 // copy.cpp: bytes between the host program and a tensor's device, and between devices. Each copy takes its turn on
 // the current stream of the device; one that has to be finished waits for that stream alone.
 #include "core/backend/registry.h"
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 #include "core/memory/pinned.h"
 #include "core/tensor/snapshot.h"
 #include "core/tensor/tensor.h"
@@ -92,7 +92,7 @@ void copy_to_host(const yoke_tensor &x, void *to, uint64_t bytes, const char *ca
     if (bytes == 0) return;
     start_copy(x, to, x.data, YOKE_COPY_DEVICE_TO_HOST, call);
     wait_for_copy(*x.device, call);
-    tell_late_failure(*x.device);
+    raise_deferred_error(*x.device);
 }
 
 void copy_from_host(yoke_tensor &x, const void *from, uint64_t bytes, const char *call)

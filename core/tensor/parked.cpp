@@ -2,7 +2,7 @@
 
 #include "core/backend/registry.h"
 #include "core/base/error.h"
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 #include "core/memory/pinned.h"
 #include "core/tensor/carrier.h"
 

@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 #include "core/memory/memory.h"
 #include "core/memory/pinned.h"
 #include "core/tensor/carrier.h"

@@ -1,6 +1,6 @@
 // Calls on tensors of a device through the host's engine: on which streams what is done, and what ends a call whose
 // device does not answer: core/comm/staging.cpp, call_runner.cpp.
-#include "core/device/late.h"
+#include "core/device/deferred_error.h"
 #include "core/memory/pinned.h"
 #include "tests/core/comm/threads.h"
 #include "tests/core/stream_backend.h"
@@ -117,7 +117,7 @@ TEST(GroupDevices, AnAbortEndsACallThatWaitsForItsDevice)
         groups[0]->abort("enough");
         expect_error(YOKE_E_CANCELLED, {"enough"}, [&] { work->wait(20); });
         EXPECT_TRUE(work->is_done());
-        tell_late_failure(device);  // its work has told it
+        raise_deferred_error(device);  // its work has told it
         fake_streams.reached = true;
     });
 }
@@ -155,7 +155,7 @@ TEST(GroupDevices, AFailureOfAWorkIsKeptForTheDeviceUntilSomebodyIsTold)
             works.push_back(groups[0]->run(reduce_all(filled_on(device, 4, 1)), true));
         groups[1]->abort("enough");
         for (const Ref<Work> &each : works) EXPECT_TRUE(each->wait_for_end(20));
-        tell_late_failure(other);
+        raise_deferred_error(other);
         expect_error(YOKE_E_CANCELLED, {"enough", "rank 1"}, [&] { synchronize(device); });
         synchronize(device);
         expect_error(YOKE_E_CANCELLED, {"enough"}, [&] { works[2]->wait(-1); });

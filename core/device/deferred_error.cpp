@@ -1,0 +1,90 @@
+#include "core/device/deferred_error.h"
+
+#include "core/base/immortal.h"
+#include "core/base/log.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace yoke {
+
+namespace {
+
+struct DeferredError {
+    yoke_status status;
+    std::string text;
+};
+struct DeferredErrors {
+    Mutex mutex{LockRank::kOther};
+    std::map<const Device *, DeferredError> by_device;
+    std::atomic<int> count{0};  // so that a call with nothing to tell takes no lock
+};
+DeferredErrors &deferred_errors = immortal<DeferredErrors>();
+
+}  // namespace
+
+static void log_loss(const Device &device, const char *text) noexcept
+{
+    if (device.loss_told.exchange(true)) return;
+    log(LogLevel::kWarn, "%s: found while giving memory and handles back: %s", device.name.c_str(),
+        text);
+}
+
+bool tell_loss(const Device &device, yoke_status status, const char *call) noexcept
+{
+    if (status != YOKE_E_DEVICE_LOST) return false;
+    try {
+        log_loss(device, take_backend_error(status, call).c_str());
+    } catch (const std::bad_alloc &) {
+        log_loss(device, status_name(status));
+    }
+    return true;
+}
+
+void defer_error(const Device &device, yoke_status status, const std::string &text) noexcept
+{
+    if (status == YOKE_E_DEVICE_LOST)
+        log_loss(device, text.c_str());
+    else
+        log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
+            text.c_str());
+    defer_error_of_work(device, status, text);
+}
+
+void defer_error_of_work(const Device &device, yoke_status status, const std::string &text) noexcept
+{
+    try {
+        const std::lock_guard lock(deferred_errors.mutex);
+        if (deferred_errors.by_device.emplace(&device, DeferredError{status, text}).second)
+            deferred_errors.count.fetch_add(1);
+    } catch (...) {  // no memory for it: the log, or the work, tells it
+    }
+}
+
+void forget_deferred_error(const std::string &text) noexcept
+{
+    const std::lock_guard lock(deferred_errors.mutex);
+    const size_t told = std::erase_if(deferred_errors.by_device,
+                                      [&](const auto &each) { return each.second.text == text; });
+    deferred_errors.count.fetch_sub(static_cast<int>(told));
+}
+
+void raise_deferred_error(const Device &device)
+{
+    if (deferred_errors.count.load(std::memory_order_acquire) == 0) return;
+    DeferredError error{YOKE_OK, ""};
+    {
+        const std::lock_guard lock(deferred_errors.mutex);
+        const auto found = deferred_errors.by_device.find(&device);
+        if (found == deferred_errors.by_device.end()) return;
+        error = std::move(found->second);
+        deferred_errors.by_device.erase(found);
+        deferred_errors.count.fetch_sub(1);
+    }
+    throw Error(error.status, error.text);
+}
+
+}  // namespace yoke
