@@ -44,7 +44,7 @@ public:
             case YOKE_CHECKPOINT_KEEP:
                 return Fate::kStay;
             case YOKE_CHECKPOINT_OFFLOAD:
-                return Fate::kPark;
+                return Fate::kOffload;
         }
         fail(
             YOKE_E_VALUE,

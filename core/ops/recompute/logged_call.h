@@ -3,7 +3,7 @@
 
 #include "core/backend/backend.h"
 #include "core/ops/op_def.h"
-#include "core/tensor/parked.h"
+#include "core/tensor/offloaded.h"
 
 #include <span>
 
@@ -35,9 +35,9 @@ public:
 struct Source {
     Ref<Value> value;
     Ref<Storage> outside;
-    Ref<Parked> parked;    // in place of `outside`, of
-    Ref<Origin> origin;    // that
-    uint32_t version = 0;  // of `outside`, when it was read
+    Ref<Offloaded> offloaded;  // in place of `outside`, of
+    Ref<Origin> origin;        // that
+    uint32_t version = 0;      // of `outside`, when it was read
 };
 
 class alignas(16) LoggedCall final : public RefCounted {

@@ -19,7 +19,7 @@ public:
     virtual bool is_asked() const noexcept { return false; }
     // If so, as the scope closes, of each call that something needs and whose results it holds: what becomes of them.
     // May raise: then they go.
-    enum class Fate { kGo, kStay, kPark };  // in memory; in that of the host
+    enum class Fate { kGo, kStay, kOffload };  // in memory; in that of the host
     virtual Fate fate(const LoggedCall &) { return Fate::kStay; }
 
     static Ref<Policy> full();  // nobody's

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/ops/recompute/budget.h"
-#include "core/ops/recompute/parking.h"
+#include "core/ops/recompute/offload_queue.h"
 
 #include <algorithm>
 #include <exception>
@@ -43,7 +43,7 @@ Scope::Scope(Ref<Scope> outer, Ref<Log> log, Ref<Policy> policy)
 Scope::~Scope()
 {
     if (run_.present() && !budget_.present()) run_->forget(*this);
-    if (parking_.present()) parking_->clear();
+    if (offload_entry_.present()) offload_entry_->clear();
     // One that nobody could close: its thread has ended.
     if (!budget_.present() || !is_open()) return;
     run_->abandon();
@@ -242,7 +242,7 @@ void Scope::ask_policy()
         const auto place = fates.find(item.value->maker);
         const auto fate = place == fates.end() ? Policy::Fate::kGo : place->second;
         if (fate == Policy::Fate::kGo) item.let_go();
-        item.parks |= fate == Policy::Fate::kPark;
+        item.must_offload |= fate == Policy::Fate::kOffload;
     }
     if (failure) std::rethrow_exception(failure);
 }
@@ -270,7 +270,7 @@ void Scope::shrink()
     }
     for (Item &item : items_)
         if (!item.is_source && item.holders.load(std::memory_order_relaxed) == 0) item.let_go();
-    park_all();
+    offload_all();
 }
 
 // ---- What is needed -------------------------------------------------------------------------------------------

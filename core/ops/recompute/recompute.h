@@ -27,7 +27,7 @@ namespace yoke {
 
 class BudgetRun;     // core/ops/recompute/budget_run.h
 class MemoryBudget;  // core/ops/recompute/budget.h
-class Parking;       // core/ops/recompute/parking.h
+class OffloadEntry;  // core/ops/recompute/offload_queue.h
 class Scope;
 struct Remake;  // core/ops/recompute/remake.h
 
@@ -35,18 +35,18 @@ struct Remake;  // core/ops/recompute/remake.h
 struct Item {
     Ref<Value> value;
     std::atomic<uint32_t> holders{0};
-    Ref<Storage> held;        // in memory, by the policy
-    Ref<Parked> parked;       // the same in that of the host
-    bool is_foreign = false;  // an earlier scope's value, which nothing here makes
-    bool parks = false;       // as the scope closes
+    Ref<Storage> held;          // in memory, by the policy
+    Ref<Offloaded> offloaded;   // the same in that of the host
+    bool is_foreign = false;    // an earlier scope's value, which nothing here makes
+    bool must_offload = false;  // as the scope closes
     bool is_source =
         false;  // of the calls that make others: then `held` serves until the scope goes
 
-    bool is_kept() const noexcept { return held.present() || parked.present(); }
+    bool is_kept() const noexcept { return held.present() || offloaded.present(); }
     void let_go() noexcept
     {
         held = nullptr;
-        parked = nullptr;
+        offloaded = nullptr;
     }
 };
 
@@ -181,19 +181,19 @@ public:
     {
         for (Item &item : items_) visit(item);
     }
-    // What waits in the host's memory, of this scope; and the row of those.
+    // What waits in the host's memory, of this scope; and its place in the queue of those.
     template <class Visit>
-    void each_parked(Visit visit) const
+    void each_offloaded(Visit visit) const
     {
         for (const Item &item : items_)
-            if (item.parked.present() &&
+            if (item.offloaded.present() &&
                 (item.is_source || item.holders.load(std::memory_order_relaxed)))
-                visit(item.parked);
+                visit(item.offloaded);
         for (const Ref<LoggedCall> &call : calls_)
             for (const Source &source : call->sources())
-                if (source.parked.present()) visit(source.parked);
+                if (source.offloaded.present()) visit(source.offloaded);
     }
-    const Ref<Parking> &parking() const noexcept { return parking_; }
+    const Ref<OffloadEntry> &offload_entry() const noexcept { return offload_entry_; }
     // In the outer scope: a value from before this one began.
     Slot request(const Value &value);
 
@@ -216,8 +216,8 @@ private:
     Item &item_of(Value &value);
     Slot slot_of(Value &value);
     Slot foreign_slot(Storage &storage);
-    void park(Item &item);
-    void park_all();
+    void offload(Item &item);
+    void offload_all();
     std::span<const Ref<LoggedCall>> calls() const;
     void ask_policy();
     void shrink();
@@ -230,7 +230,7 @@ private:
     const uint32_t begin_;
     const Ref<Policy> policy_;
     bool offloads_ = false;
-    Ref<Parking> parking_;  // once closed, of one that has parked something
+    Ref<OffloadEntry> offload_entry_;  // once closed, of one that has offloaded something
     // Of a segment, and of a scope that hands its calls on to segments; the budget has opened it.
     Ref<BudgetRun> run_;
     Ref<MemoryBudget> budget_;

@@ -258,7 +258,7 @@ Slot Scope::slot_for(const yoke_tensor &x)
     if (run_.present()) run_->note_saved(*x.storage);
     if (!value) return offloads_ ? foreign_slot(*x.storage) : Slot();
     Slot slot = slot_of(*value);
-    if (offloads_ && &slot.scope() == this) park(slot.item());
+    if (offloads_ && &slot.scope() == this) offload(slot.item());
     return slot;
 }
 

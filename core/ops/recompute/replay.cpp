@@ -4,7 +4,7 @@
 #include "core/ops/graph.h"
 #include "core/ops/launch.h"
 #include "core/ops/launch_copy.h"
-#include "core/ops/recompute/parking.h"
+#include "core/ops/recompute/offload_queue.h"
 
 #include <algorithm>
 #include <chrono>
@@ -79,7 +79,7 @@ private:
     Needs needs_;
     std::unordered_map<const Value *, Ref<Storage>> made_;
     std::unordered_map<const Value *, Slot> requested_;
-    std::unordered_map<const Parked *, Ref<Storage>> returned_;
+    std::unordered_map<const Offloaded *, Ref<Storage>> returned_;
 };
 
 Storage *Replays::Run::make(const LoggedCall &call, const Value &value)
@@ -98,10 +98,10 @@ Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
         check_unchanged(outside, outside.last_writer(), source.version, call, operand, reader_);
         return source.outside.get();
     }
-    if (source.parked.present()) {
+    if (source.offloaded.present()) {
         check_unchanged(*source.origin, source.origin->last_writer.load(), source.version, call,
                         operand, reader_);
-        return (returned_[source.parked.get()] = replays_.storage_of(source.parked)).get();
+        return (returned_[source.offloaded.get()] = replays_.storage_of(source.offloaded)).get();
     }
     const Value &value = *source.value;
     if (value.maker == call.position) return make(call, value);
@@ -114,7 +114,7 @@ Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
         }
         check_unchanged(value, value.last_writer.load(), value.known_version, call, operand,
                         reader_);
-        return (returned_[item->parked.get()] = replays_.storage_of(item->parked)).get();
+        return (returned_[item->offloaded.get()] = replays_.storage_of(item->offloaded)).get();
     }
     const Slot slot = scope_.request(value);
     return (made_[&value] = replays_.take(slot, reader_)).get();
@@ -130,7 +130,7 @@ void Replays::Run::launch(LoggedCall &call)
         yoke_operand &o = operands[i] = recorded.operands[i];
         storages[i] = nullptr;
         if (sources[i].value.present() || sources[i].outside.present() ||
-            sources[i].parked.present()) {
+            sources[i].offloaded.present()) {
             storages[i] = read(call, i);
             char *first = static_cast<char *>(storages[i]->data);
             o.data = first + reinterpret_cast<intptr_t>(o.data);
@@ -216,7 +216,7 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
     if (BudgetRun *run = scope.run(); run && run != run_.get()) [[unlikely]]
         watch(*run);
     if (item.held.present()) return item.held;
-    if (item.parked.present()) return take_parked(scope, item);
+    if (item.offloaded.present()) return take_offloaded(scope, item);
     const auto is_made = [&] {
         const auto replay = replays_.find(&scope);
         return replay != replays_.end() && replay->second.made.contains(&item);
@@ -237,7 +237,7 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
 
 // ---- What waits in the host's memory --------------------------------------------------------------------------
 
-// A scope is looked at for the first time: what it has parked begins to come back, and what the one before it has.
+// A scope is looked at for the first time: what it has offloaded begins to come back, and what the one before it has.
 Replays::Replay &Replays::begin(Scope &scope)
 {
     const auto [place, is_new] = replays_.try_emplace(&scope);
@@ -245,39 +245,40 @@ Replays::Replay &Replays::begin(Scope &scope)
     if (!is_new) return replay;
     replay.scope = Ref<Scope>::share(&scope);
     scope.each_item([&](const Item &item) {
-        if (item.parked.present()) replay.parked += item.holders.load(std::memory_order_relaxed);
+        if (item.offloaded.present())
+            replay.offloaded += item.holders.load(std::memory_order_relaxed);
     });
-    scope.each_parked([&](const Ref<Parked> &parked) {
-        replay.brought.push_back(parked);
-        bring_back(parked);
+    scope.each_offloaded([&](const Ref<Offloaded> &offloaded) {
+        replay.brought.push_back(offloaded);
+        bring_back(offloaded);
     });
-    if (!scope.parking().present()) return replay;
-    Ref<Parking> earlier = scope.parking()->earlier();
-    while (earlier.present() && earlier->parked().empty()) earlier = earlier->earlier();
+    if (!scope.offload_entry().present()) return replay;
+    Ref<OffloadEntry> earlier = scope.offload_entry()->earlier();
+    while (earlier.present() && earlier->offloaded().empty()) earlier = earlier->earlier();
     if (earlier.present())
-        for (const Ref<Parked> &parked : earlier->parked()) bring_back(parked);
+        for (const Ref<Offloaded> &offloaded : earlier->offloaded()) bring_back(offloaded);
     return replay;
 }
 
-void Replays::bring_back(const Ref<Parked> &parked)
+void Replays::bring_back(const Ref<Offloaded> &offloaded)
 {
-    const auto [place, is_new] = returning_.try_emplace(parked.get());
-    if (is_new) place->second = {parked, parked->bring_back()};
+    const auto [place, is_new] = returning_.try_emplace(offloaded.get());
+    if (is_new) place->second = {offloaded, offloaded->bring_back()};
 }
 
-Ref<Storage> Replays::storage_of(const Ref<Parked> &parked)
+Ref<Storage> Replays::storage_of(const Ref<Offloaded> &offloaded)
 {
-    bring_back(parked);
-    Parked::Return &back = returning_.at(parked.get()).back;
-    Parked::wait_for(back);
+    bring_back(offloaded);
+    Offloaded::Return &back = returning_.at(offloaded.get()).back;
+    Offloaded::wait_for(back);
     return back.storage;
 }
 
-Ref<Storage> Replays::take_parked(Scope &scope, Item &item)
+Ref<Storage> Replays::take_offloaded(Scope &scope, Item &item)
 {
     Replay &replay = begin(scope);
-    Ref<Storage> storage = storage_of(item.parked);
-    if (replay.parked) --replay.parked;
+    Ref<Storage> storage = storage_of(item.offloaded);
+    if (replay.offloaded) --replay.offloaded;
     end_if_done(scope);
     return storage;
 }
@@ -286,8 +287,8 @@ Ref<Storage> Replays::take_parked(Scope &scope, Item &item)
 void Replays::end_if_done(Scope &scope)
 {
     const auto place = replays_.find(&scope);
-    if (place == replays_.end() || !place->second.made.empty() || place->second.parked) return;
-    for (const Ref<Parked> &parked : place->second.brought) returning_.erase(parked.get());
+    if (place == replays_.end() || !place->second.made.empty() || place->second.offloaded) return;
+    for (const Ref<Offloaded> &offloaded : place->second.brought) returning_.erase(offloaded.get());
     replays_.erase(place);
 }
 

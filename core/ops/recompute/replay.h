@@ -38,20 +38,20 @@ private:
     struct Replay {
         Ref<Scope> scope;
         std::unordered_map<const Item *, Made> made;
-        uint32_t parked = 0;  // how many takes of what waits in the host's memory are to come
-        std::vector<Ref<Parked>> brought;
+        uint32_t offloaded = 0;  // how many takes of what waits in the host's memory are to come
+        std::vector<Ref<Offloaded>> brought;
     };
     struct Returning {
-        Ref<Parked> parked;
-        Parked::Return back;
+        Ref<Offloaded> offloaded;
+        Offloaded::Return back;
     };
     class Run;
 
     void make(Scope &scope, Item &wanted, const char *reader);
     Replay &begin(Scope &scope);
-    void bring_back(const Ref<Parked> &parked);
-    Ref<Storage> storage_of(const Ref<Parked> &parked);
-    Ref<Storage> take_parked(Scope &scope, Item &item);
+    void bring_back(const Ref<Offloaded> &offloaded);
+    Ref<Storage> storage_of(const Ref<Offloaded> &offloaded);
+    Ref<Storage> take_offloaded(Scope &scope, Item &item);
     void end_if_done(Scope &scope);
     void watch(BudgetRun &run);
 
@@ -59,7 +59,7 @@ private:
     Replays *const before_;
     Scope *const aside_before_;
     std::unordered_map<const Scope *, Replay> replays_;
-    std::unordered_map<const Parked *, Returning> returning_;
+    std::unordered_map<const Offloaded *, Returning> returning_;
     Ref<BudgetRun> run_;  // the memory budget that wants to know what the walk takes
 };
 

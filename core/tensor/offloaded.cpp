@@ -1,4 +1,4 @@
-#include "core/tensor/parked.h"
+#include "core/tensor/offloaded.h"
 
 #include "core/backend/registry.h"
 #include "core/base/error.h"
@@ -10,27 +10,28 @@ namespace yoke {
 
 static constexpr const char *kCall = "checkpoint";
 
-Ref<Parked> Parked::make(Storage &storage)
+Ref<Offloaded> Offloaded::make(Storage &storage)
 {
     Device &device = *storage.device;
     if (device.host || !device.backend->host_alloc || !device.backend->stream_create ||
         !storage.bytes || thread_state().graph)
         return nullptr;
     PinnedBlock *block = allocate_pinned(device, storage.bytes);
-    const Ref<Parked> parked = Ref<Parked>::adopt(new Parked(device, block, storage.bytes));
+    const Ref<Offloaded> offloaded =
+        Ref<Offloaded>::adopt(new Offloaded(device, block, storage.bytes));
     if (Ref<Fence> done = carry(storage, block->data, storage.data, storage.bytes,
                                 YOKE_COPY_DEVICE_TO_HOST, kCall);
         done.present())
         use_pinned(*block, std::move(done));
-    return parked;
+    return offloaded;
 }
 
-Parked::~Parked()
+Offloaded::~Offloaded()
 {
     free_pinned(block_);
 }
 
-Parked::Return Parked::bring_back()
+Offloaded::Return Offloaded::bring_back()
 {
     check_not_capturing("backward of what a checkpoint scope has in host memory");
     Return back{Storage::allocate(device_, bytes_), {}};
@@ -41,7 +42,7 @@ Parked::Return Parked::bring_back()
     return back;
 }
 
-void Parked::wait_for(Return &back)
+void Offloaded::wait_for(Return &back)
 {
     if (!back.done.present()) return;
     Device &device = *back.storage->device;
