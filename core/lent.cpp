@@ -7,7 +7,7 @@
 #include "core/memory/memory.h"
 #include "core/ops/autocast.h"
 #include "core/ops/graph.h"
-#include "core/ops/recompute/recompute.h"
+#include "core/ops/recompute/scope.h"
 #include "core/tensor/live.h"
 #include "core/tensor/snapshot.h"
 

@@ -5,6 +5,7 @@
 #include "core/base/config.h"
 #include "core/base/text.h"
 #include "core/ops/recompute/budget.h"
+#include "core/ops/recompute/scope.h"
 
 #include <cstring>
 

@@ -15,7 +15,7 @@ class Autocast;      // core/ops/autocast.h
 class Graph;         // core/ops/graph.h
 class GraphPool;     // core/memory/graph_pool.h
 class Replays;       // core/ops/recompute/replay.h
-class Scope;         // core/ops/recompute/recompute.h
+class Scope;         // core/ops/recompute/scope.h
 struct OpDef;        // core/ops/op_def.h
 struct ThreadCache;  // core/memory/magazines.h
 

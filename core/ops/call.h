@@ -64,8 +64,6 @@ private:
     void collect_tensors();
     void check_gradient_of_written(const yoke_tensor &x);
     void launch();
-    void launch_in(const Scope &scope, yoke_launch &record, std::span<Storage *const> storages);
-    bool prepare_write() const;
     void record();
     void mark_written();
     void give(Tensor *results);

@@ -1,5 +1,7 @@
 #include "core/ops/family.h"
 
+#include "core/ops/recompute/scope.h"
+
 namespace yoke {
 
 Tensor sum_to(const Tensor &gradient, IntList shape)
@@ -32,7 +34,7 @@ yoke_dtype cast_to_floating(Plan &plan, int arg, const yoke_tensor &x)
 Tensor make_empty(Device &device, yoke_dtype dtype, IntList shape, const char *call)
 {
     Tensor x = make_tensor(device, dtype, shape, call);
-    if (Scope *scope = Scope::logging()) [[unlikely]]
+    if (Scope *scope = Scope::of_thread()) [[unlikely]]
         scope->log_empty(*x);
     return x;
 }

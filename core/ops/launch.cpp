@@ -2,8 +2,7 @@
 
 #include "core/ops/engines.h"
 #include "core/ops/graph.h"
-#include "core/ops/recompute/budget_run.h"
-#include "core/ops/recompute/recompute.h"
+#include "core/ops/recompute/scope.h"
 #include "core/ops/scalar.h"
 #include "core/ops/tf32.h"
 #include "core/tensor/snapshot.h"
@@ -70,21 +69,6 @@ void Call::describe_scalar(yoke_operand &o, const yoke_arg &value) const
     o.immediate = scalar_bits(value, o.dtype);
 }
 
-// For the scope that is open: whether the call can be logged.
-bool Call::prepare_write() const
-{
-    ShortList<Storage *, 8> written;
-    auto *tensor = tensors_.begin();
-    for (int i = 0; i < op_.arg_count; ++i) {
-        if (!is_tensor_type(op_.args[i].type)) continue;
-        const int items = is_list_type(op_.args[i].type) ? args_[i].count : 1;
-        for (int k = 0; k < items; ++k, ++tensor)
-            if (is_written(op_.args[i].type) && *tensor)
-                written.push_back((*tensor)->storage.get());
-    }
-    return Scope::logging()->prepare_write({written.begin(), written.size()});
-}
-
 void Call::launch()
 {
     const size_t count = tensors_.size() + static_cast<size_t>(plan_.result_count_);
@@ -131,31 +115,14 @@ void Call::launch()
                        tf32_flag() | cudnn.flags,
                        cudnn.benchmark_limit,
                        cudnn.workspace_limit};
-    if (Scope *scope = Scope::of_thread()) [[unlikely]]
-        return launch_in(*scope, record, {storages.data(), count});
-    issue(op_, record, device, {storages.data(), count});
-}
-
-// In a checkpoint scope.
-void Call::launch_in(const Scope &scope, yoke_launch &record, std::span<Storage *const> storages)
-{
-    // An op that writes its result into an argument makes no memory.
-    const bool is_in_place =
-        op_.in_place_of >= 0 && plan_.results_[0].get() == args_[op_.mut_result].v.tensor;
-    const size_t fresh = is_in_place ? storages.size() : tensors_.size();
-    const Ref<BudgetRun> run = Ref<BudgetRun>::share(scope.run());
-    if (run.present()) run->begin_call(record, plan_.device_, storages, fresh);
-    if (prepare_write()) {
-        const OpDef *composing = thread_state().composing;
-        Scope &log = *Scope::logging();
-        Scope::Entry entry =
-            log.prepare(record, plan_.device_, composing ? *composing : op_, storages, fresh);
-        issue(op_, record, plan_.device_, storages);
-        log.commit(std::move(entry));
-    } else {
-        issue(op_, record, plan_.device_, storages);
+    if (Scope *scope = Scope::of_thread()) [[unlikely]] {
+        // An op that writes its result into an argument makes no memory.
+        const bool is_in_place =
+            op_.in_place_of >= 0 && plan_.results_[0].get() == args_[op_.mut_result].v.tensor;
+        const size_t fresh = is_in_place ? count : tensors_.size();
+        return scope->launch(op_, record, device, {storages.data(), count}, fresh);
     }
-    if (run.present()) run->end_call(record, storages, fresh);
+    issue(op_, record, device, {storages.data(), count});
 }
 
 }  // namespace yoke

@@ -1,5 +1,5 @@
 // lists.cpp: ops whose results are a list.
-#include "core/ops/recompute/recompute.h"
+#include "core/ops/recompute/scope.h"
 #include "core/ops/run.h"
 
 namespace yoke {

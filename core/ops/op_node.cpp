@@ -5,6 +5,7 @@
 #include "core/ops/args.h"
 #include "core/ops/ops.h"
 #include "core/ops/recompute/replay.h"
+#include "core/ops/recompute/scope.h"
 
 #include <algorithm>
 #include <cstring>
@@ -50,7 +51,7 @@ void remember(Remembered &slot, const yoke_tensor *x, bool with_data, int64_t *&
     if (!with_data) return;
     slot.offset = x->data - static_cast<char *>(x->storage->data);
     slot.version = x->storage->version.load(std::memory_order_relaxed);
-    if (Scope *scope = Scope::logging()) [[unlikely]]
+    if (Scope *scope = Scope::of_thread()) [[unlikely]]
         slot.slot = scope->slot_for(*x);
     if (!slot.slot.present()) slot.storage = x->storage;
 }

@@ -8,14 +8,14 @@
 #include "core/autograd/node.h"
 #include "core/base/read_gate.h"
 #include "core/ops/op_def.h"
-#include "core/ops/recompute/recompute.h"
+#include "core/ops/recompute/recording.h"
 
 namespace yoke {
 
 // A tensor as a node remembers it.
 struct Remembered {
     Ref<Storage> storage;  // null, and no slot: shape and dtype only
-    Slot slot;             // of a checkpoint scope that can make the memory again
+    Slot slot;             // of a recording that can make the memory again
     Device *device;
     int64_t offset;  // in bytes, of the first element from the beginning of its storage
     int64_t *dims;   // shape, then strides

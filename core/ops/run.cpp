@@ -3,7 +3,7 @@
 #include "core/ops/autocast.h"
 #include "core/ops/call.h"
 #include "core/ops/ops.h"
-#include "core/ops/recompute/recompute.h"
+#include "core/ops/recompute/scope.h"
 #include "core/select/select.h"
 
 #include <algorithm>

@@ -18,7 +18,7 @@
 
 namespace yoke {
 
-// Where a storage has its values from, for those who may have them made again (core/ops/recompute/recompute.h). It
+// Where a storage has its values from, for those who may have them made again (core/ops/recompute/recording.h). It
 // outlives the memory, and goes on knowing which version that was at.
 class Origin : public RefCounted {
 public:

@@ -67,7 +67,8 @@ Ref<BudgetRun> MemoryBudget::begin(const char *call)
             "%s: argument 'policy' is a memory budget that a scope of another thread or context has open; a budget has one forward at a time: give each its own",
             call);
     settle_last();
-    last_ = Ref<BudgetRun>::adopt(new BudgetRun({known_.begin(), known_.end()}));
+    last_ = Ref<BudgetRun>::adopt(
+        new BudgetRun(Ref<MemoryBudget>::share(this), {known_.begin(), known_.end()}));
     is_open_ = true;
     return last_;
 }

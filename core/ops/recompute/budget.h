@@ -29,6 +29,7 @@ public:
 
     // A forward begins. Raises STATE while another one of this budget is open.
     Ref<BudgetRun> begin(const char *call);
+    // For the run, once its forward ends.
     void end() noexcept;
     BudgetReport report();
 

@@ -4,6 +4,7 @@
 #include "core/autograd/node.h"
 #include "core/memory/memory.h"
 #include "core/memory/relief.h"
+#include "core/ops/recompute/budget.h"
 #include "core/ops/recompute/remake.h"
 
 #include <algorithm>
@@ -31,6 +32,18 @@ private:
     const BudgetRun &run_;
 };
 
+// Tells a budget that its forward has ended, however that goes.
+class ForwardEnd {
+public:
+    explicit ForwardEnd(Ref<MemoryBudget> budget) : budget_(std::move(budget)) {}
+    ~ForwardEnd() { budget_->end(); }
+    ForwardEnd(const ForwardEnd &) = delete;
+    ForwardEnd &operator=(const ForwardEnd &) = delete;
+
+private:
+    const Ref<MemoryBudget> budget_;
+};
+
 uint64_t mixed(uint64_t mark, uint64_t more)
 {
     mark = (mark ^ more) * 0x9e3779b97f4a7c15u;
@@ -54,22 +67,26 @@ uint64_t mark_behind(uint64_t mark, const yoke_launch &launch)
 
 }  // namespace
 
-BudgetRun::BudgetRun(std::vector<Known> known)
-    : number_(runs_made.fetch_add(1, std::memory_order_relaxed) + 1), known_(std::move(known))
+BudgetRun::BudgetRun(Ref<MemoryBudget> budget, std::vector<Known> known)
+    : budget_(std::move(budget)),
+      number_(runs_made.fetch_add(1, std::memory_order_relaxed) + 1),
+      known_(std::move(known))
 {
     if (!known_.empty()) plan_ = known_.front().get();
     segment_ = make_segment();
 }
 
-Ref<Scope> BudgetRun::make_segment()
+BudgetRun::~BudgetRun() = default;
+
+Ref<Recording> BudgetRun::make_segment()
 {
-    return Scope::make_segment(Ref<AsPlanned>::adopt(new AsPlanned(*this)),
-                               Ref<BudgetRun>::share(this));
+    return Ref<Recording>::adopt(new Recording({}, Ref<AsPlanned>::adopt(new AsPlanned(*this)),
+                                               false, Ref<BudgetRun>::share(this)));
 }
 
 void BudgetRun::cut()
 {
-    const Ref<Scope> ended = std::exchange(segment_, make_segment());
+    const Ref<Recording> ended = std::exchange(segment_, make_segment());
     segment_begin_ = static_cast<uint32_t>(profile_.calls.size());
     dropped_ = 0;
     ++figures_.cuts;
@@ -77,10 +94,10 @@ void BudgetRun::cut()
         const std::lock_guard lock(ended_mutex_);
         ended_.push_back(ended.get());
     }
-    ended->end_segment();
+    ended->close();
 }
 
-void BudgetRun::forget(const Scope &segment) noexcept
+void BudgetRun::forget(const Recording &segment) noexcept
 {
     const std::lock_guard lock(ended_mutex_);
     std::erase(ended_, &segment);
@@ -92,7 +109,7 @@ void BudgetRun::keep_for_earlier(Storage &storage)
     const std::lock_guard lock(ended_mutex_);
     const NoRelief no_relief;  // a function may end a segment, which takes the lock
     Ref<Storage> copy;
-    for (Scope *segment : ended_) segment->give_copy(storage, copy);
+    for (Recording *segment : ended_) segment->give_copy(storage, copy);
 }
 
 // ---- Forward --------------------------------------------------------------------------------------------------
@@ -305,9 +322,10 @@ void BudgetRun::note_imported(const Storage &storage)
 void BudgetRun::finish()
 {
     const Ref<BudgetRun> alive = Ref<BudgetRun>::share(this);
-    const Ref<Scope> ended = std::move(segment_);
+    const ForwardEnd at_end(std::move(budget_));
+    const Ref<Recording> ended = std::move(segment_);
     leave_earlier();
-    if (ended.present()) ended->end_segment();
+    if (ended.present()) ended->close();
     if (device_ && !plan_ && is_whole_) {
         note_deaths();
         for (const uint32_t v : alive_)  // what crosses a cut lives by that
@@ -335,6 +353,7 @@ void BudgetRun::leave_earlier() noexcept
 
 void BudgetRun::abandon() noexcept
 {
+    const ForwardEnd at_end(std::move(budget_));
     leave_earlier();
     const std::lock_guard lock(mutex_);
     is_whole_ = false;

@@ -1,14 +1,14 @@
 // budget_run.h: one forward under a memory budget (core/ops/recompute/budget.h), and the walk behind it.
 //
-// A scope whose policy is a budget hands its calls on to a row of scopes, the segments; a cut ends one and begins the
-// next. The run follows a plan as long as the same calls come; where none is known it cuts whenever more has been
-// dropped since the last cut than all cuts hold, which takes little memory. Either way it takes down what calls make
-// and read, and what memory and time they take.
+// A scope of a budget records into a row of recordings, the segments; a cut ends one and begins the next. The run
+// follows a plan as long as the same calls come; where none is known it cuts whenever more has been dropped since the
+// last cut than all cuts hold, which takes little memory. Either way it takes down what calls make and read, and what
+// memory and time they take.
 #pragma once
 
 #include "core/ops/recompute/budget_plan.h"
 #include "core/ops/recompute/budget_times.h"
-#include "core/ops/recompute/recompute.h"
+#include "core/ops/recompute/recording.h"
 
 #include <atomic>
 #include <memory>
@@ -38,13 +38,15 @@ struct StepFigures {
     uint32_t cuts = 0;
 };
 
+class MemoryBudget;  // core/ops/recompute/budget.h
+
 class BudgetRun final : public RefCounted {
 public:
-    // Follows the first of the known ones whose calls come.
-    explicit BudgetRun(std::vector<Known> known);
+    // Follows the first of the known ones whose calls come. Holds its budget until forward ends, which it tells it.
+    BudgetRun(Ref<MemoryBudget> budget, std::vector<Known> known);
 
     // ---- In forward ----
-    Scope &segment() const noexcept { return *segment_; }
+    Recording &segment() const noexcept { return *segment_; }
     // Around each launch of the scope. Operands from `fresh` on are results with memory of their own.
     void begin_call(const yoke_launch &launch, Device &device, std::span<Storage *const> storages,
                     size_t fresh);
@@ -59,7 +61,7 @@ public:
     // Before a call writes it, what earlier segments read of it is copied for them.
     void keep_for_earlier(Storage &storage);
     // An earlier segment that nobody needs any more.
-    void forget(const Scope &segment) noexcept;
+    void forget(const Recording &segment) noexcept;
     void finish();
     void abandon() noexcept;
     bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
@@ -85,6 +87,8 @@ public:
     void put_profile(KnownForward &into) const;
 
 private:
+    ~BudgetRun() override;
+
     struct Measured {
         uint64_t sequence = 0;  // that the next node of the tape had
         int64_t forward = 0, before_node = 0, in_node = 0;
@@ -94,7 +98,7 @@ private:
     void choose(const yoke_launch &launch);
     void cut();
     void leave_earlier() noexcept;
-    Ref<Scope> make_segment();
+    Ref<Recording> make_segment();
     template <class Work>
     void take_down(Work work);
     void add_call();
@@ -109,13 +113,14 @@ private:
     int64_t lap();
     int64_t taken() const;
 
-    const uint64_t number_;  // never another run's
+    Ref<MemoryBudget> budget_;  // while forward is open
+    const uint64_t number_;     // never another run's
     std::vector<Known> known_;
     const KnownForward *plan_ = nullptr;  // that is followed; null: it learns
     bool has_switched_ = false;           // from one plan to another
-    Ref<Scope> segment_;
+    Ref<Recording> segment_;
     std::mutex ended_mutex_;
-    std::vector<Scope *> ended_;  // the segments before, until forward ends
+    std::vector<Recording *> ended_;  // the segments before, until forward ends
     std::atomic<bool> is_open_{true};
     bool holds_ = false, holds_all_ = false;
     bool is_whole_ = true;  // false: there was no memory to take something down

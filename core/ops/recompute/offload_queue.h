@@ -9,25 +9,34 @@
 
 namespace yoke {
 
-// What one scope has offloaded. The queue holds no scope, and none of it that is gone.
+// What one scope has offloaded. The entry outlives the scope; then it has nothing.
 class OffloadEntry final : public RefCounted {
 public:
-    // Makes an entry behind the last one of the process.
-    static Ref<OffloadEntry> add(std::vector<Ref<Offloaded>> offloaded);
-    // What was offloaded before; null: nothing that is still there.
-    Ref<OffloadEntry> earlier();
+    OffloadEntry(std::vector<Ref<Offloaded>> offloaded, Ref<OffloadEntry> earlier)
+        : offloaded_(std::move(offloaded)), earlier_(std::move(earlier))
+    {
+    }
+    // The entry before this one in the queue; null: none.
+    const Ref<OffloadEntry> &earlier() const noexcept { return earlier_; }
     std::vector<Ref<Offloaded>> offloaded();
     // The scope goes.
     void clear() noexcept;
 
 private:
-    explicit OffloadEntry(std::vector<Ref<Offloaded>> offloaded) : offloaded_(std::move(offloaded))
-    {
-    }
-
     std::mutex mutex_;
     std::vector<Ref<Offloaded>> offloaded_;
-    Ref<OffloadEntry> earlier_;
+    const Ref<OffloadEntry> earlier_;
+};
+
+// The entries of all scopes of the process. Any thread adds one.
+class OffloadQueue {
+public:
+    static OffloadQueue &of_process();
+    Ref<OffloadEntry> add(std::vector<Ref<Offloaded>> offloaded);
+
+private:
+    std::mutex mutex_;
+    Ref<OffloadEntry> last_;
 };
 
 }  // namespace yoke

@@ -4,7 +4,9 @@
 #include "core/ops/graph.h"
 #include "core/ops/launch.h"
 #include "core/ops/launch_copy.h"
+#include "core/ops/recompute/needs.h"
 #include "core/ops/recompute/offload_queue.h"
+#include "core/ops/recompute/scope.h"
 
 #include <algorithm>
 #include <chrono>
@@ -53,11 +55,11 @@ bool is_placed(const LoggedCall &call, const char *reader)
 
 }  // namespace
 
-// One pass over the calls of a scope.
+// One pass over the calls of a recording.
 class Replays::Run {
 public:
-    Run(Replays &replays, Scope &scope, Item &wanted, const char *reader)
-        : replays_(replays), scope_(scope), reader_(reader), needs_(scope.find_needs(&wanted))
+    Run(Replays &replays, Recording &recording, const Item &wanted, const char *reader)
+        : replays_(replays), recording_(recording), reader_(reader), needs_(recording, &wanted)
     {
     }
     void run()
@@ -74,7 +76,7 @@ private:
     void let_go(const LoggedCall &call);
 
     Replays &replays_;
-    Scope &scope_;
+    Recording &recording_;
     const char *const reader_;
     Needs needs_;
     std::unordered_map<const Value *, Ref<Storage>> made_;
@@ -106,7 +108,7 @@ Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
     const Value &value = *source.value;
     if (value.maker == call.position) return make(call, value);
     if (const auto place = made_.find(&value); place != made_.end()) return place->second.get();
-    if (Item *item = scope_.find_item(value); item && item->is_kept()) {
+    if (Item *item = recording_.find_item(value); item && item->is_kept()) {
         if (Storage *held = item->held.get()) {  // which may be a copy of what the value was
             check_unchanged(*held, held->last_writer(), value.known_version, call, operand,
                             reader_);
@@ -116,7 +118,7 @@ Storage *Replays::Run::read(const LoggedCall &call, size_t operand)
                         reader_);
         return (returned_[item->offloaded.get()] = replays_.storage_of(item->offloaded)).get();
     }
-    const Slot slot = scope_.request(value);
+    const Slot slot = recording_.request(value);
     return (made_[&value] = replays_.take(slot, reader_)).get();
 }
 
@@ -185,44 +187,44 @@ Replays &Replays::of_thread()
     return *thread_state().replays;
 }
 
-void Replays::make(Scope &scope, Item &wanted, const char *reader)
+void Replays::make(Recording &recording, const Item &wanted, const char *reader)
 {
-    const bool is_open = scope.is_open() || (scope.run() && scope.run()->is_open());
-    if (is_open && !scope.is_at_hand())
+    const bool is_open = recording.is_open() || (recording.run() && recording.run()->is_open());
+    if (is_open && !Scope::is_at_hand(recording))
         fail(
             YOKE_E_STATE,
             "backward of %s needs what a checkpoint scope dropped that is still open in another thread; close it first",
             reader);
-    begin(scope);
-    Run run(*this, scope, wanted, reader);
+    begin(recording);
+    Run run(*this, recording, wanted, reader);
     const auto start = std::chrono::steady_clock::now();
     run.run();
     if (run_.present())
         run_->note_replay(
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    Replay &replay = replays_.at(&scope);
-    scope.each_item([&](Item &item) {
+    Replay &replay = replays_.at(&recording);
+    for (const Item &item : recording.items()) {
         const uint32_t holders = item.holders.load(std::memory_order_relaxed);
-        if ((!holders && &item != &wanted) || item.is_kept()) return;
+        if ((!holders && &item != &wanted) || item.is_kept()) continue;
         Ref<Storage> storage = run.made(*item.value);
         if (storage.present()) replay.made[&item] = {std::move(storage), std::max(holders, 1u)};
-    });
+    }
 }
 
 Ref<Storage> Replays::take(const Slot &slot, const char *reader)
 {
     Item &item = slot.item();
-    Scope &scope = slot.scope();
-    if (BudgetRun *run = scope.run(); run && run != run_.get()) [[unlikely]]
+    Recording &recording = slot.recording();
+    if (BudgetRun *run = recording.run(); run && run != run_.get()) [[unlikely]]
         watch(*run);
     if (item.held.present()) return item.held;
-    if (item.offloaded.present()) return take_offloaded(scope, item);
+    if (item.offloaded.present()) return take_offloaded(recording, item);
     const auto is_made = [&] {
-        const auto replay = replays_.find(&scope);
+        const auto replay = replays_.find(&recording);
         return replay != replays_.end() && replay->second.made.contains(&item);
     };
-    if (!is_made()) make(scope, item, reader);
-    Replay &replay = replays_.at(&scope);
+    if (!is_made()) make(recording, item, reader);
+    Replay &replay = replays_.at(&recording);
     const auto place = replay.made.find(&item);
     if (place == replay.made.end())
         fail(
@@ -231,29 +233,29 @@ Ref<Storage> Replays::take(const Slot &slot, const char *reader)
             reader);
     Ref<Storage> storage = place->second.storage;
     if (--place->second.left == 0) replay.made.erase(place);
-    end_if_done(scope);
+    end_if_done(recording);
     return storage;
 }
 
 // ---- What waits in the host's memory --------------------------------------------------------------------------
 
-// A scope is looked at for the first time: what it has offloaded begins to come back, and what the one before it has.
-Replays::Replay &Replays::begin(Scope &scope)
+// A recording is looked at for the first time: what it has offloaded begins to come back, and what the one before it
+// has.
+Replays::Replay &Replays::begin(Recording &recording)
 {
-    const auto [place, is_new] = replays_.try_emplace(&scope);
+    const auto [place, is_new] = replays_.try_emplace(&recording);
     Replay &replay = place->second;
     if (!is_new) return replay;
-    replay.scope = Ref<Scope>::share(&scope);
-    scope.each_item([&](const Item &item) {
+    replay.recording = Ref<Recording>::share(&recording);
+    for (const Item &item : recording.items())
         if (item.offloaded.present())
             replay.offloaded += item.holders.load(std::memory_order_relaxed);
-    });
-    scope.each_offloaded([&](const Ref<Offloaded> &offloaded) {
+    recording.each_offloaded([&](const Ref<Offloaded> &offloaded) {
         replay.brought.push_back(offloaded);
         bring_back(offloaded);
     });
-    if (!scope.offload_entry().present()) return replay;
-    Ref<OffloadEntry> earlier = scope.offload_entry()->earlier();
+    if (!recording.offload_entry().present()) return replay;
+    Ref<OffloadEntry> earlier = recording.offload_entry()->earlier();
     while (earlier.present() && earlier->offloaded().empty()) earlier = earlier->earlier();
     if (earlier.present())
         for (const Ref<Offloaded> &offloaded : earlier->offloaded()) bring_back(offloaded);
@@ -274,19 +276,19 @@ Ref<Storage> Replays::storage_of(const Ref<Offloaded> &offloaded)
     return back.storage;
 }
 
-Ref<Storage> Replays::take_offloaded(Scope &scope, Item &item)
+Ref<Storage> Replays::take_offloaded(Recording &recording, const Item &item)
 {
-    Replay &replay = begin(scope);
+    Replay &replay = begin(recording);
     Ref<Storage> storage = storage_of(item.offloaded);
     if (replay.offloaded) --replay.offloaded;
-    end_if_done(scope);
+    end_if_done(recording);
     return storage;
 }
 
-// All that the walk takes of a scope has been taken.
-void Replays::end_if_done(Scope &scope)
+// All that the walk takes of a recording has been taken.
+void Replays::end_if_done(const Recording &recording)
 {
-    const auto place = replays_.find(&scope);
+    const auto place = replays_.find(&recording);
     if (place == replays_.end() || !place->second.made.empty() || place->second.offloaded) return;
     for (const Ref<Offloaded> &offloaded : place->second.brought) returning_.erase(offloaded.get());
     replays_.erase(place);

@@ -1,0 +1,24 @@
+// needs.h: which calls of a recording make what backward asks it for.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace yoke {
+
+class LoggedCall;
+class Recording;
+class Value;
+struct Item;
+
+// Of all items that are held by somebody and not in memory, and of `wanted` (null: none).
+struct Needs {
+    Needs(const Recording &recording, const Item *wanted, bool as_if_nothing_held = false);
+
+    std::vector<LoggedCall *> calls;                   // in order
+    std::unordered_map<const Value *, uint32_t> uses;  // how often each is read on the way
+    std::vector<Item *> sources;                       // held items that the calls read
+};
+
+}  // namespace yoke
