@@ -8,7 +8,9 @@
 
 #include "core/ops/recompute/budget_plan.h"
 #include "core/ops/recompute/budget_times.h"
+#include "core/ops/recompute/forward_profiler.h"
 #include "core/ops/recompute/recording.h"
+#include "core/ops/recompute/step_meter.h"
 
 #include <atomic>
 #include <memory>
@@ -31,15 +33,10 @@ struct KnownForward {
 };
 using Known = std::shared_ptr<const KnownForward>;
 
-// What a step came to. Bytes are those beside what was there when forward began.
-struct StepFigures {
-    int64_t peak = 0, held = 0;
-    double seconds = 0;  // of making values again
-    uint32_t cuts = 0;
-};
-
 class MemoryBudget;  // core/ops/recompute/budget.h
 
+// The thread that records calls it, and walks of any thread its meter. The lock is that of the list of earlier
+// segments.
 class BudgetRun final : public RefCounted {
 public:
     // Follows the first of the known ones whose calls come. Holds its budget until forward ends, which it tells it.
@@ -52,9 +49,12 @@ public:
                     size_t fresh);
     void end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
     // A node of the tape keeps it.
-    void note_saved(const Storage &storage);
+    void note_saved(const Storage &storage)
+    {
+        if (is_whole_) profiler_.note_saved(storage);
+    }
     // Each segment makes it again for itself.
-    void note_imported(const Storage &storage);
+    void note_imported(const Storage &storage) { profiler_.note_imported(storage); }
     // Whether the results of the call that runs are held; and whether those, too, that follow cheaply from others.
     bool holds() const noexcept { return holds_; }
     bool holds_all() const noexcept { return holds_all_; }
@@ -67,33 +67,22 @@ public:
     bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
 
     // ---- In backward, for Replays ----
-    // A walk looks for the first time at something that was dropped.
-    void arrive();
-    void depart();
-    void begin_node();
-    void end_node(uint64_t sequence);
-    void note_replay(double seconds);
+    StepMeter &meter() noexcept { return meter_; }
 
     // ---- Behind it ----
     // Whether it was walked, and all was taken down.
-    bool is_known() const;
-    bool is_walked_now() const;
+    bool is_known() const { return meter_.is_walked() && is_whole_; }
+    bool is_walked_now() const { return meter_.is_walked_now(); }
     // The forward whose calls it made, to the last.
     Known forward() const;
     // Whether it kept to the plan of that one.
     bool followed(const KnownForward &known) const { return plan_ == &known && !has_switched_; }
-    StepFigures figures() const;
+    StepFigures figures() const { return meter_.figures(); }
     // Puts down what was measured: as what the values do not explain, under the plan that this run had.
     void put_profile(KnownForward &into) const;
 
 private:
     ~BudgetRun() override;
-
-    struct Measured {
-        uint64_t sequence = 0;  // that the next node of the tape had
-        int64_t forward = 0, before_node = 0, in_node = 0;
-    };
-
     void follow(uint64_t mark);
     void choose(const yoke_launch &launch);
     void cut();
@@ -101,47 +90,21 @@ private:
     Ref<Recording> make_segment();
     template <class Work>
     void take_down(Work work);
-    void add_call();
-    void add_cheap(const Storage &from, const Storage &to, bool is_held);
-    void add_reads(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
-    void add_result(const Storage &storage);
-    void note_crossing(uint32_t v);
-    void note_deaths();
-    uint32_t value_in(const Storage *storage) const;
-    uint32_t last_call() const { return static_cast<uint32_t>(profile_.calls.size()) - 1; }
-    uint32_t call_of(uint64_t sequence) const;
-    int64_t lap();
-    int64_t taken() const;
 
     Ref<MemoryBudget> budget_;  // while forward is open
-    const uint64_t number_;     // never another run's
     std::vector<Known> known_;
     const KnownForward *plan_ = nullptr;  // that is followed; null: it learns
     bool has_switched_ = false;           // from one plan to another
     Ref<Recording> segment_;
-    std::mutex ended_mutex_;
+    std::mutex mutex_;
     std::vector<Recording *> ended_;  // the segments before, until forward ends
     std::atomic<bool> is_open_{true};
     bool holds_ = false, holds_all_ = false;
     bool is_whole_ = true;  // false: there was no memory to take something down
-
-    mutable std::mutex mutex_;  // walks may run in several threads
     Device *device_ = nullptr;
-    Profile profile_;
-    std::vector<Measured> measured_;
-    std::vector<uint64_t> marks_;
-    BudgetPlan done_;                   // what became of each call
-    std::vector<uint8_t> is_crossing_;  // by value: read behind a cut
-    std::vector<Ref<Value>> values_;    // while it learns
-    std::vector<uint32_t> alive_;       // of these
-    uint32_t segment_begin_ = 0;
-    int64_t base_ = 0, turn_ = 0, node_begin_ = 0, node_most_ = 0;
-    int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts
-    uint64_t end_ = 0;                    // the sequence number behind forward
-    uint32_t nodes_ = 0;                  // of it that were walked
-    uint32_t walks_ = 0;                  // that are under way
+    ForwardProfiler profiler_;
+    StepMeter meter_;
     CallClock clock_;
-    StepFigures figures_;
 };
 
 }  // namespace yoke

@@ -27,7 +27,7 @@ public:
     uint32_t last_write;         // that call
     bool lost = false;  // something else wrote it: from then on it is as if it came from outside
     uint32_t profiled = 0;  // its number in the profile of
-    uint64_t run = 0;       // that run of a memory budget; 0: of none
+    uint64_t profiler = 0;  // that ForwardProfiler; 0: of none
 };
 
 // Where an operand comes from: a value of the log, or memory from outside of it, which is held. Neither: a number, an

@@ -179,7 +179,7 @@ Replays::~Replays()
 {
     thread_state().replays = before_;
     thread_state().scope_aside = aside_before_;
-    if (run_.present()) run_->depart();
+    if (run_.present()) run_->meter().depart();
 }
 
 Replays &Replays::of_thread()
@@ -200,7 +200,7 @@ void Replays::make(Recording &recording, const Item &wanted, const char *reader)
     const auto start = std::chrono::steady_clock::now();
     run.run();
     if (run_.present())
-        run_->note_replay(
+        run_->meter().note_replay(
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     Replay &replay = replays_.at(&recording);
     for (const Item &item : recording.items()) {
@@ -298,20 +298,20 @@ void Replays::end_if_done(const Recording &recording)
 
 void Replays::watch(BudgetRun &run)
 {
-    if (run_.present()) run_->depart();
-    run.arrive();
+    if (run_.present()) run_->meter().depart();
+    run.meter().arrive();
     run_ = Ref<BudgetRun>::share(&run);
     watches = true;
 }
 
 void Replays::begin_node(const Node &node)
 {
-    if (!node.is_leaf()) run_->begin_node();
+    if (!node.is_leaf()) run_->meter().begin_node();
 }
 
 void Replays::end_node(const Node &node)
 {
-    if (!node.is_leaf()) run_->end_node(node.sequence);
+    if (!node.is_leaf()) run_->meter().end_node(node.sequence);
 }
 
 }  // namespace yoke

@@ -1,0 +1,69 @@
+// forward_profiler.h: takes down the profile of one forward under a memory budget: what its calls make and read, and
+// which of their nodes keep that.
+#pragma once
+
+#include "core/device/device.h"
+#include "core/ops/recompute/budget_plan.h"
+#include "core/ops/recompute/logged_call.h"
+
+#include <span>
+#include <vector>
+
+namespace yoke {
+
+// Only the thread that records calls it, and whoever makes a plan once forward has ended: it has no lock. What takes
+// down a call may find no memory; then the profile is of no use.
+class ForwardProfiler {
+public:
+    ForwardProfiler();
+
+    // Ops, dtypes and shapes of a launch that comes next, together with all calls before it.
+    uint64_t mark_of_next(const yoke_launch &launch) const;
+    // The first call is about to run; only memory of this device counts.
+    void start(Device &device) { device_ = &device; }
+    // Around each launch. Operands from `fresh` on are results with memory of their own. `is_held`: its results are.
+    // `learns`: how long the script has values is watched.
+    void begin_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh,
+                    bool is_held, bool learns);
+    // Returns whether a result follows cheaply from another, and so is a call of its own; `holds_cheap`: it is held.
+    bool end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh,
+                  double seconds, bool holds_cheap);
+    // A node of the tape keeps it.
+    void note_saved(const Storage &storage);
+    // Each segment makes it again for itself.
+    void note_imported(const Storage &storage);
+    // A segment begins with the next call.
+    void note_cut();
+    // Forward has ended; `has_learned`: what the script still has, it has for longer than that.
+    void end_forward(bool has_learned);
+
+    // Whether more was dropped since the last cut than all cuts hold.
+    bool is_cut_due() const { return dropped_ > crossing_; }
+    const std::vector<uint64_t> &marks() const { return marks_; }  // of each call
+    const Profile &profile() const { return profile_; }
+    const BudgetPlan &done() const { return done_; }  // what became of each call
+
+private:
+    void add_call(uint64_t mark, bool is_held);
+    void add_reads(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
+    void add_result(const Storage &storage);
+    void add_cheap(const Storage &from, const Storage &to, bool is_held);
+    void note_deaths();
+    void note_crossing(uint32_t v);
+    uint32_t value_in(const Storage *storage) const;
+    uint32_t last_call() const { return static_cast<uint32_t>(profile_.calls.size()) - 1; }
+
+    const uint64_t number_;  // never another profiler's
+    Device *device_ = nullptr;
+    bool learns_ = false;
+    Profile profile_;
+    std::vector<uint64_t> marks_;
+    BudgetPlan done_;
+    std::vector<uint8_t> is_crossing_;  // by value: read behind a cut
+    std::vector<Ref<Value>> values_;    // while it learns
+    std::vector<uint32_t> alive_;       // of these
+    uint32_t segment_begin_ = 0;
+    int64_t dropped_ = 0, crossing_ = 0;  // bytes since the last cut; behind all cuts
+};
+
+}  // namespace yoke
