@@ -1,7 +1,9 @@
 // launch.h: from a call's tensors to the record that a kernel gets, and from there to the device.
 #pragma once
 
-#include "core/ops/call.h"
+#include "core/backend/backend.h"
+#include "core/ops/op_def.h"
+#include "core/tensor/tensor.h"
 
 #include <span>
 
@@ -15,5 +17,8 @@ uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access
 // `is_placed`: what it draws is the same in each replay of the graph.
 void issue(const OpDef &called, yoke_launch &record, Device &device,
            std::span<Storage *const> storages, bool is_placed = false);
+
+// A kernel of the op has failed: raises what it said, in a name that a script knows (names.cpp).
+[[noreturn]] void raise_kernel_error(const OpDef &op, yoke_status status, const Device &device);
 
 }  // namespace yoke

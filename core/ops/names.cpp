@@ -1,5 +1,5 @@
 // names.cpp: what an error calls an op that no script has called by its own name.
-#include "core/ops/call.h"
+#include "core/ops/launch.h"
 
 #include <cstring>
 

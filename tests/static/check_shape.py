@@ -28,7 +28,7 @@ HEADERS = {".h", ".cuh"}
 # Folders of which each file is one member of a family, or the files of a folder that are.
 FAMILIES = {"kernels/common", "kernels/cpu/simd", "kernels/cuda/ops"}
 OPS_FAMILIES = {f"core/ops/{name}" for name in (
-    "activation arrange attention conv create einsum index inplace lists loss matmul move norm norm_channels optim pointwise pool random "
+    "activation arrange attention conv create einsum index inplace loss matmul move norm norm_channels optim pointwise pool random "
     "reduce scalar scaled_mm shape softmax sort window").split()}
 RETIRED = re.compile(r"Hall|(?<!Virtualization)Guest|Comer|Reunion|Meeting|Arrival|(?<![a-z])(?:hall|comer|reunion|meeting|arrival)(?![a-z])")
 FAILED = re.compile(r"(?:\w+_)?(?:fail|failed|lose|cause|agreed)(?:_\w+)?")

@@ -7,6 +7,7 @@
 #include "core/ops/recompute/needs.h"
 #include "core/ops/recompute/offload_queue.h"
 #include "core/ops/recompute/scope.h"
+#include "core/ops/short_list.h"
 
 #include <algorithm>
 #include <chrono>
