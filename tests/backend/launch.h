@@ -1,4 +1,4 @@
-// launch.h: launch records by hand, as core/ops/run.cpp would make them.
+// launch.h: launch records by hand, as core/ops/call.cpp would make them.
 #pragma once
 
 #include "contract.h"
