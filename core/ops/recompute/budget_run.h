@@ -35,32 +35,33 @@ using Known = std::shared_ptr<const KnownForward>;
 
 class MemoryBudget;  // core/ops/recompute/budget.h
 
-// The thread that records calls it, and walks of any thread its meter. The lock is that of the list of earlier
-// segments.
+// Run of one forward. The thread that records calls it, and walks of any thread call its meter. The lock guards the
+// list of earlier segments.
 class BudgetRun final : public RefCounted {
 public:
-    // Follows the first of the known ones whose calls come. Holds its budget until forward ends, which it tells it.
+    // Begins a forward, which follows the first of the known ones whose calls come. The run holds its budget until
+    // forward ends, and then calls MemoryBudget::end.
     BudgetRun(Ref<MemoryBudget> budget, std::vector<Known> known);
 
     // ---- In forward ----
     Recording &segment() const noexcept { return *segment_; }
-    // Around each launch of the scope. Operands from `fresh` on are results with memory of their own.
+    // Stand around each launch of the scope. Operands from `fresh` on are results with memory of their own.
     void begin_call(const yoke_launch &launch, Device &device, std::span<Storage *const> storages,
                     size_t fresh);
     void end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh);
-    // A node of the tape keeps it.
+    // Notes that a node of the tape keeps it.
     void note_saved(const Storage &storage)
     {
         if (is_whole_) profiler_.note_saved(storage);
     }
-    // Each segment makes it again for itself.
+    // Notes that each segment makes it again for itself.
     void note_imported(const Storage &storage) { profiler_.note_imported(storage); }
-    // Whether the results of the call that runs are held; and whether those, too, that follow cheaply from others.
+    // Tell whether the results of the call that runs are held; and whether those, too, that follow cheaply from others.
     bool holds() const noexcept { return holds_; }
     bool holds_all() const noexcept { return holds_all_; }
-    // Before a call writes it, what earlier segments read of it is copied for them.
+    // Copies for earlier segments what they read of it, before a call writes it.
     void keep_for_earlier(Storage &storage);
-    // An earlier segment that nobody needs any more.
+    // Forgets an earlier segment that nobody needs any more.
     void forget(const Recording &segment) noexcept;
     void finish();
     void abandon() noexcept;
@@ -70,12 +71,12 @@ public:
     StepMeter &meter() noexcept { return meter_; }
 
     // ---- Behind it ----
-    // Whether it was walked, and all was taken down.
+    // Tells whether it was walked, and all was taken down.
     bool is_known() const { return meter_.is_walked() && is_whole_; }
     bool is_walked_now() const { return meter_.is_walked_now(); }
-    // The forward whose calls it made, to the last.
+    // Returns the forward whose calls it made, to the last.
     Known forward() const;
-    // Whether it kept to the plan of that one.
+    // Tells whether it kept to the plan of that one.
     bool followed(const KnownForward &known) const { return plan_ == &known && !has_switched_; }
     StepFigures figures() const { return meter_.figures(); }
     // Puts down what was measured: as what the values do not explain, under the plan that this run had.

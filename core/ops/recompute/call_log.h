@@ -11,7 +11,7 @@
 
 namespace yoke {
 
-// The calls in their order. The thread in which the scopes are in force has it alone, so it has no lock.
+// Log of calls in their order. The thread in which the scopes are in force has the log alone, so there is no lock.
 class CallLog final : public RefCounted {
 public:
     CallLog();
@@ -20,13 +20,13 @@ public:
 
     uint32_t size() const noexcept { return static_cast<uint32_t>(calls_.size()); }
     std::span<const Ref<LoggedCall>> calls() const noexcept { return calls_; }
-    // The log's value that is in the storage now; null for what is, or was changed, from outside.
+    // Returns the log's value that is in the storage now; null for what is, or was changed, from outside.
     Value *value_of(Storage &storage) const;
-    // A call for the next place in the log, which names for each operand from memory where it comes from. Operands from
-    // `fresh` on are results with memory of their own.
+    // Makes a call for the next place in the log, which names for each operand from memory where it comes from.
+    // Operands from `fresh` on are results with memory of their own.
     Ref<LoggedCall> make_call(const yoke_launch &launch, Device &device, const OpDef &named,
                               std::span<Storage *const> storages, size_t fresh) const;
-    // So that adding two calls takes no memory.
+    // Takes the memory now that adding two calls needs.
     void reserve_two();
     void add(Ref<LoggedCall> call) noexcept { calls_.push_back(std::move(call)); }
     // Adds a call that ran elsewhere: from now on it has made the last one of the storages.
@@ -45,13 +45,13 @@ private:
     std::unordered_map<const Storage *, Import> imports_;
 };
 
-// A copy of all its bytes, which no scope takes down.
+// Copies all bytes of a storage, which no scope takes down.
 Ref<Storage> copy_of(Storage &storage);
-// Calls that read the storage from outside, as it is now, read a copy of it from now on, which the first one makes.
+// Gives a copy to those calls that read the storage from outside, as it is now. The first such call makes `copy`.
 void give_copy_to_readers(std::span<const Ref<LoggedCall>> calls, Storage &storage,
                           Ref<Storage> &copy);
 
-// What runs in its scope is not logged.
+// Guard in whose lifetime the thread logs nothing.
 class NoLog {
 public:
     NoLog() : before_(std::exchange(thread_state().scope, nullptr)) {}

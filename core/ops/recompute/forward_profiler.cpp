@@ -8,8 +8,8 @@ namespace yoke {
 
 namespace {
 
-// Of an op that is made of a result alone, which no forward runs: so much an activation of one core gives, and of a
-// card.
+// Speed of an op that is made of a result alone, which no forward runs: as much as an activation has on one core, and
+// on a card.
 constexpr double kBytesASecond = 1e10, kBytesASecondOfCards = 1e12;
 
 std::atomic<uint64_t> profilers_made{0};
@@ -27,7 +27,7 @@ ForwardProfiler::ForwardProfiler()
 {
 }
 
-// What else a launch has may change from step to step.
+// Other fields of a launch may change from step to step.
 uint64_t ForwardProfiler::mark_of_next(const yoke_launch &launch) const
 {
     uint64_t mark =
@@ -132,7 +132,7 @@ void ForwardProfiler::add_result(const Storage &storage)
     profile_.calls[at].end = static_cast<uint32_t>(profile_.operands.size());
 }
 
-// A result that follows from another of the call, as a call of its own.
+// Adds a result that follows from another of the call, as a call of its own.
 void ForwardProfiler::add_cheap(const Storage &from, const Storage &to, bool is_held)
 {
     const uint32_t v = value_in(&from);
@@ -151,7 +151,7 @@ void ForwardProfiler::add_cheap(const Storage &from, const Storage &to, bool is_
 
 // ---- Between calls --------------------------------------------------------------------------------------------
 
-// Of values that the script alone had.
+// Looks for values that the script alone had, and has no more.
 void ForwardProfiler::note_deaths()
 {
     std::erase_if(alive_, [&](uint32_t v) {

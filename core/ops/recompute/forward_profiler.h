@@ -11,33 +11,34 @@
 
 namespace yoke {
 
-// Only the thread that records calls it, and whoever makes a plan once forward has ended: it has no lock. What takes
-// down a call may find no memory; then the profile is of no use.
+// Profiler of one forward. The thread that records calls it, and once forward has ended the thread that makes a plan,
+// so there is no lock. A call may raise bad_alloc; then the profile is of no use.
 class ForwardProfiler {
 public:
     ForwardProfiler();
 
-    // Ops, dtypes and shapes of a launch that comes next, together with all calls before it.
+    // Returns a hash of the op, dtypes and shapes of a launch that comes next, and of all calls before it.
     uint64_t mark_of_next(const yoke_launch &launch) const;
-    // The first call is about to run; only memory of this device counts.
+    // Takes the device of the first call, which is about to run; only memory of this device counts.
     void start(Device &device) { device_ = &device; }
-    // Around each launch. Operands from `fresh` on are results with memory of their own. `is_held`: its results are.
-    // `learns`: how long the script has values is watched.
+    // Takes down a launch that is about to run. Operands from `fresh` on are results with memory of their own.
+    // `is_held`: its results are held. `learns`: how long the script has values is watched.
     void begin_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh,
                     bool is_held, bool learns);
-    // Returns whether a result follows cheaply from another, and so is a call of its own; `holds_cheap`: it is held.
+    // Takes down the results of the launch that has run. Returns whether one of them follows cheaply from another, and
+    // so is a call of its own; `holds_cheap`: it is held.
     bool end_call(const yoke_launch &launch, std::span<Storage *const> storages, size_t fresh,
                   double seconds, bool holds_cheap);
-    // A node of the tape keeps it.
+    // Notes that a node of the tape keeps it.
     void note_saved(const Storage &storage);
-    // Each segment makes it again for itself.
+    // Notes that each segment makes it again for itself.
     void note_imported(const Storage &storage);
-    // A segment begins with the next call.
+    // Begins a segment with the next call.
     void note_cut();
-    // Forward has ended; `has_learned`: what the script still has, it has for longer than that.
+    // Ends forward. `has_learned`: what the script still has, it has for longer than forward.
     void end_forward(bool has_learned);
 
-    // Whether more was dropped since the last cut than all cuts hold.
+    // Tells whether more was dropped since the last cut than all cuts hold.
     bool is_cut_due() const { return dropped_ > crossing_; }
     const std::vector<uint64_t> &marks() const { return marks_; }  // of each call
     const Profile &profile() const { return profile_; }

@@ -6,7 +6,7 @@
 
 namespace yoke {
 
-// Backwards through the calls: whoever makes what is needed needs what it reads.
+// Goes backwards through the calls: a call that makes what is needed needs what it reads.
 Needs::Needs(const Recording &recording, const Item *wanted, bool as_if_nothing_held)
 {
     for (const Item &item : recording.items())

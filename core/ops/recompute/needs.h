@@ -12,7 +12,7 @@ class Recording;
 class Value;
 struct Item;
 
-// Of all items that are held by somebody and not in memory, and of `wanted` (null: none).
+// Calls that make all items which are held by somebody and not in memory, and `wanted` (null: none).
 struct Needs {
     Needs(const Recording &recording, const Item *wanted, bool as_if_nothing_held = false);
 

@@ -9,17 +9,17 @@
 
 namespace yoke {
 
-// What one scope has offloaded. The entry outlives the scope; then it has nothing.
+// Entry of one scope: what it has offloaded. Later entries hold the entry, which has nothing once the scope is gone.
 class OffloadEntry final : public RefCounted {
 public:
     OffloadEntry(std::vector<Ref<Offloaded>> offloaded, Ref<OffloadEntry> earlier)
         : offloaded_(std::move(offloaded)), earlier_(std::move(earlier))
     {
     }
-    // The entry before this one in the queue; null: none.
+    // Returns the entry before this one in the queue; null: none.
     const Ref<OffloadEntry> &earlier() const noexcept { return earlier_; }
     std::vector<Ref<Offloaded>> offloaded();
-    // The scope goes.
+    // Lets go of all, as the scope goes.
     void clear() noexcept;
 
 private:
@@ -28,7 +28,7 @@ private:
     const Ref<OffloadEntry> earlier_;
 };
 
-// The entries of all scopes of the process. Any thread adds one.
+// Queue of the entries of all scopes of the process. Any thread adds one.
 class OffloadQueue {
 public:
     static OffloadQueue &of_process();

@@ -68,7 +68,7 @@ Slot Recording::slot_for(const yoke_tensor &x)
     return slot;
 }
 
-// Of what an earlier recording has made, and this one would otherwise hold.
+// Makes a slot of what an earlier recording has made, and this one would otherwise hold.
 Slot Recording::foreign_slot(Storage &storage)
 {
     auto *value = static_cast<Value *>(storage.origin());
@@ -313,7 +313,7 @@ void Recording::give_up() noexcept
     for (Item &item : items_) item.let_go();
 }
 
-// What is still held, and what its calls read of earlier recordings.
+// Offloads what is still held, and what its calls read of earlier recordings.
 void Recording::offload_all()
 {
     std::vector<Ref<Offloaded>> all;
@@ -348,7 +348,7 @@ void Recording::offload_all()
 
 // ---- For a run of a memory budget -----------------------------------------------------------------------------
 
-// What it holds for its own calls is as if it came from outside.
+// Memory that is held for its own calls is as if it came from outside.
 void Recording::give_copy(Storage &storage, Ref<Storage> &copy)
 {
     give_copy_to_readers(calls_, storage, copy);

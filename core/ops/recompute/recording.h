@@ -31,7 +31,7 @@ class OffloadEntry;  // core/ops/recompute/offload_queue.h
 class Recording;
 struct Remake;  // core/ops/recompute/remake.h
 
-// A value that a recording may be asked for, by the nodes and inner recordings that hold it; or that its policy holds.
+// Value that a recording may be asked for, by the nodes and inner recordings that hold it; or that its policy holds.
 struct Item {
     Ref<Value> value;
     std::atomic<uint32_t> holders{0};
@@ -52,7 +52,7 @@ struct Item {
     }
 };
 
-// Holds an item of a recording.
+// Reference that holds an item of a recording.
 class Slot {
 public:
     Slot() = default;
@@ -84,7 +84,8 @@ private:
     Item *item_ = nullptr;
 };
 
-// Open, one thread writes it, and there is no lock; closed, walks of several threads read it.
+// Record of one scope or segment. While it is open, one thread alone uses it, without a lock. Once it is closed, walks
+// of several threads read it.
 class Recording final : public RefCounted {
 public:
     // Begins behind the calls that `outer` (null: none) has logged so far. `offloads`: what is held, and what it has of
@@ -92,10 +93,10 @@ public:
     Recording(Ref<Recording> outer, Ref<Policy> policy, bool offloads, Ref<BudgetRun> run);
 
     // ---- While it is open ----
-    // Before a launch runs: whether it can be logged. If not, others that had read what it writes are given a copy.
+    // Tells before a launch runs whether it can be logged. If not, gives a copy to calls that had read what it writes.
     bool prepare_write(const yoke_launch &launch, std::span<Storage *const> storages);
-    // What is taken down of a call: prepared before it runs, for which there may be no memory, and put into the log
-    // when it has. Operands from `fresh` on are results with memory of their own; the storages are borrowed.
+    // Call on its way into the log: prepared before it runs, for which there may be no memory, and committed when it
+    // has. Operands from `fresh` on are results with memory of their own; the storages are borrowed.
     struct Entry {
         Ref<LoggedCall> call;
         Ref<LoggedCall> cheap;  // makes the result `elsewhere` from another of the call's
@@ -109,9 +110,9 @@ public:
     void commit(Entry entry) noexcept;
     CallLog &log() const noexcept { return *log_; }
     bool has_made(const Storage &storage) const;
-    // What a node keeps instead of x's memory; absent where that cannot be made again.
+    // Returns what a node keeps instead of x's memory; absent where that cannot be made again.
     Slot slot_for(const yoke_tensor &x);
-    // Asks the policy no more, and holds nothing by it: whom it asks may be gone.
+    // Asks the policy no more as the recording closes, and then holds nothing by it: whom the policy asks may be gone.
     void give_up_policy() noexcept { has_policy_.store(false, std::memory_order_relaxed); }
     // Shrinks to what its slots need. Raises what the policy does; the recording is closed all the same.
     void close();
@@ -121,9 +122,9 @@ public:
     std::span<const Ref<LoggedCall>> calls() const;
     const std::deque<Item> &items() const noexcept { return items_; }
     Item *find_item(const Value &value) const;
-    // A slot of a value that may be from before this one began, and is then of an outer recording.
+    // Returns a slot of a value; a value from before this recording began is an outer recording's.
     Slot request(const Value &value);
-    // What waits in the host's memory, of this recording; and its place in the queue of those.
+    // Visits what this recording has in the host's memory.
     template <class Visit>
     void each_offloaded(Visit visit) const
     {
@@ -139,7 +140,7 @@ public:
 
     // ---- For a BudgetRun ----
     BudgetRun *run() const noexcept { return run_.get(); }
-    // Closed: calls that read the storage as it is now get a copy, which is made for the first.
+    // Gives a copy to calls of a closed recording that read the storage as it is now. The first such call makes `copy`.
     void give_copy(Storage &storage, Ref<Storage> &copy);
 
 private:

@@ -19,7 +19,7 @@ Scope::Scope(Ref<Scope> outer)
 
 Scope::~Scope()
 {
-    // One that nobody could close: its thread has ended.
+    // Nobody could close it: its thread has ended.
     if (run_.present() && !outer_.present() && is_open()) run_->abandon();
 }
 
@@ -62,7 +62,7 @@ Scope *set_scope(Scope *scope)
     return before;
 }
 
-// One thread at a time records.
+// Takes the scope for the thread: one thread at a time records.
 void Scope::enter(ThreadState &state)
 {
     ThreadState *thread = nullptr;
@@ -77,7 +77,7 @@ void Scope::leave() noexcept
     outermost_->thread_.store(nullptr, std::memory_order_release);
 }
 
-// A thread that ends inside a scope.
+// Gives up the scope of a thread that ends inside it.
 void detail::drop_scope(Scope *scope) noexcept
 {
     scope->leave();
@@ -86,7 +86,8 @@ void detail::drop_scope(Scope *scope) noexcept
 
 // ---- Closing --------------------------------------------------------------------------------------------------
 
-// Whether one that fits is in force in the calling thread, perhaps behind inner ones or set aside by a walk.
+// Tells whether a scope that fits is in force in the calling thread, perhaps behind inner scopes or set aside by a
+// walk.
 template <class Fits>
 bool Scope::has_at_hand(Fits fits) noexcept
 {
@@ -124,7 +125,7 @@ void Scope::close(const char *call)
     finish();
 }
 
-// It is innermost, perhaps in a coroutine that the host has set aside.
+// Closes a scope that is innermost, perhaps in a coroutine that the host has set aside.
 void Scope::finish()
 {
     const Ref<Scope> alive = Ref<Scope>::share(this);
@@ -145,7 +146,7 @@ void Scope::finish()
     if (failure) std::rethrow_exception(failure);
 }
 
-// It counts no more among the scopes that are open within the outer one; returns how many still do.
+// Counts the scope no more among those that are open within the outer one; returns how many still are.
 uint32_t Scope::leave_outer()
 {
     if (!outer_.present()) return 0;

@@ -16,20 +16,21 @@ namespace yoke {
 
 class MemoryBudget;  // core/ops/recompute/budget.h
 
-// In force in one thread at a time, which alone records; the host may hold and give it up in any. No lock.
+// Scope of a program. It is in force in one thread at a time, which alone records, so there is no lock; handles may be
+// given up in any thread.
 class Scope final : public RefCounted {
 public:
-    // Opens one in the calling thread, within the one that is in force there. `offloads`: what is held, and what it has
-    // of earlier scopes, waits in the host's memory.
+    // Opens a scope in the calling thread, within the scope that is in force there. `offloads`: what is held, and what
+    // it has of earlier scopes, waits in the host's memory.
     static Ref<Scope> open(Ref<Policy> policy, bool offloads = false);
-    // Within a scope of a budget all belongs to that; within another one it is one of those that hold nothing. Raises
-    // STATE while a scope of that budget is open elsewhere.
+    // Opens a scope of a budget. Within a scope of a budget all belongs to that; within another scope the new scope is
+    // one that holds nothing. Raises STATE while a scope of that budget is open elsewhere.
     static Ref<Scope> open(Ref<MemoryBudget> budget, const char *call);
-    // Raises STATE unless it is the innermost one of the calling thread and none is open within it: coroutines of the
-    // host may have set one aside.
+    // Closes the scope. Raises STATE unless it is the innermost scope of the calling thread and none is open within it:
+    // coroutines of the host may have set one aside.
     void close(const char *call);
-    // The host holds it by so many handles; the last one closes it, with those within it, where it is at hand; if one
-    // within it was set aside, as soon as that is closed.
+    // Counts the handles by which the host holds the scope. The last one closes the scope, with those within it, where
+    // it is at hand; if one within it was set aside, as soon as that is closed.
     void retain_handle() noexcept { handles_.fetch_add(1, std::memory_order_relaxed); }
     void release_handle(const char *call) noexcept;
     bool is_open() const noexcept { return !closed_.load(std::memory_order_acquire); }
@@ -39,28 +40,28 @@ public:
         const ThreadState *state = known_thread_state();
         return state ? state->scope : nullptr;
     }
-    // Whether a scope that records into it is in force in the calling thread, perhaps behind inner ones or set aside by
-    // a walk.
+    // Tells whether a scope that records into it is in force in the calling thread, perhaps behind inner scopes or set
+    // aside by a walk.
     static bool is_at_hand(const Recording &recording) noexcept;
 
     // ---- For set_scope ----
     // Comes into force in a thread, which raises STATE while it is so in another; or no longer.
     void enter(ThreadState &state);
     void leave() noexcept;
-    // Both lie within the same outermost scope.
+    // Tells whether both lie within one outermost scope.
     bool is_related(const Scope &other) const noexcept { return outermost_ == other.outermost_; }
 
     // ---- For ops, while it is in force ----
     // Issues a launch of `called` and records it. Operands from `fresh` on are results with memory of their own.
     void launch(const OpDef &called, yoke_launch &record, Device &device,
                 std::span<Storage *const> storages, size_t fresh);
-    // A composed op has made a tensor whose values are not set yet.
+    // Logs a tensor that a composed op has made, whose values are not set yet.
     void log_empty(const yoke_tensor &x);
     // Takes up a call that ran elsewhere: from now on it has made the last one of the storages.
     void import(const yoke_launch &launch, Device &device, const OpDef &named,
                 std::span<Storage *const> storages);
     bool has_made(const Storage &storage) const { return recording().has_made(storage); }
-    // What a node keeps instead of x's memory; absent where that cannot be made again.
+    // Returns what a node keeps instead of x's memory; absent where that cannot be made again.
     Slot slot_for(const yoke_tensor &x);
 
 private:
@@ -89,7 +90,7 @@ private:
 // lives on only if someone else holds it.
 Scope *set_scope(Scope *scope);
 
-// The ops that run in its scope are parts of `op`, for policies that ask for it by name.
+// Guard in whose lifetime the ops that run are parts of `op`, for policies that ask for it by name.
 class Composing {
 public:
     explicit Composing(const OpDef &op)

@@ -12,7 +12,7 @@ int64_t StepMeter::taken() const
     return memory_stats(*device_).allocated - base_;
 }
 
-// The most since the last one.
+// Returns the most since the last lap.
 int64_t StepMeter::lap()
 {
     const int64_t most = lap_peak(*device_) - base_;
@@ -60,7 +60,7 @@ void StepMeter::end_forward()
 
 // ---- Backward -------------------------------------------------------------------------------------------------
 
-// What the loss has taken, from the end of the scope on.
+// Notes what the loss has taken, from the end of the scope on.
 void StepMeter::arrive()
 {
     const std::lock_guard lock(mutex_);

@@ -9,26 +9,26 @@
 
 namespace yoke {
 
-// What a step came to. Bytes are those beside what was there when forward began.
+// Figures of a step. Bytes are those beside what was there when forward began.
 struct StepFigures {
     int64_t peak = 0, held = 0;
     double seconds = 0;  // of making values again
 };
 
-// Walks may run in several threads, while forward goes on in one: each call takes the lock.
+// Meter of one step. Walks may run in several threads, while forward goes on in one: each function takes the lock.
 class StepMeter {
 public:
     // ---- In forward ----
-    // The first call is about to run; its results have taken `fresh` bytes already.
+    // Begins before the first call runs, whose results have taken `fresh` bytes already.
     void start(Device &device, int64_t fresh);
     void begin_call();
     void end_call();
-    // A result that follows from another of the call that has ended, as a call of its own.
+    // Adds a result that follows from another of the call that has ended, as a call of its own.
     void add_cheap_call();
     void end_forward();
 
     // ---- In backward ----
-    // A walk looks for the first time at something that was dropped.
+    // Counts a walk, which looks for the first time at something that was dropped.
     void arrive();
     void depart();
     void begin_node();
@@ -36,11 +36,11 @@ public:
     void note_replay(double seconds);
 
     // ---- Behind it ----
-    // Whether forward has ended, and some of its nodes were walked.
+    // Tells whether forward has ended, and some of its nodes were walked.
     bool is_walked() const;
     bool is_walked_now() const;
     StepFigures figures() const;
-    // Puts down what was measured beyond the levels: what the values of the profile do not explain.
+    // Puts into the profile what was measured beyond the levels, which its values do not explain.
     void put_unexplained(Profile &profile, const Levels &levels) const;
 
 private:
