@@ -5,28 +5,6 @@
 
 namespace yoke {
 
-uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access)
-{
-    if (!x) {
-        o = {};
-        return 0;
-    }
-    const ByteRange range = byte_range(*x);
-    // An empty tensor has no memory; kernels still step through its strides, and may not step from null.
-    o.data = x->data ? x->data : static_cast<void *>(&o);
-    o.shape = x->shape_;
-    o.strides = x->strides_;
-    o.numel = x->numel;
-    o.ndim = x->ndim;
-    o.dtype = x->dtype;
-    o.flags = access | (x->contiguous ? YOKE_OPERAND_CONTIGUOUS : 0);
-    o.reserved = 0;
-    o.begin = range.begin;
-    o.bytes = range.bytes;
-    o.immediate = 0;
-    return range.bytes;
-}
-
 static void see_to_snapshots(const yoke_launch &record, std::span<Storage *const> storages)
 {
     for (size_t i = 0; i < storages.size(); ++i)

@@ -9,8 +9,29 @@
 
 namespace yoke {
 
-// The device's view of a tensor (null: an absent one); returns the bytes that it takes.
-uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access);
+// Describes a tensor (null: an absent one) to the device; returns the bytes that it takes. Each operand of each call
+// passes here.
+inline uint64_t describe_operand(yoke_operand &o, const yoke_tensor *x, uint32_t access)
+{
+    if (!x) {
+        o = {};
+        return 0;
+    }
+    const ByteRange range = byte_range(*x);
+    // An empty tensor has no memory; kernels still step through its strides, and may not step from null.
+    o.data = x->data ? x->data : static_cast<void *>(&o);
+    o.shape = x->shape_;
+    o.strides = x->strides_;
+    o.numel = x->numel;
+    o.ndim = x->ndim;
+    o.dtype = x->dtype;
+    o.flags = access | (x->contiguous ? YOKE_OPERAND_CONTIGUOUS : 0);
+    o.reserved = 0;
+    o.begin = range.begin;
+    o.bytes = range.bytes;
+    o.immediate = 0;
+    return range.bytes;
+}
 
 // Gives a launch to its device, or to the graph that the thread captures. The storages are those of its operands, null
 // where one has none. Raises what the kernel says of `called`, the op as it was called.
