@@ -49,6 +49,16 @@ std::string cut(std::string_view text, size_t most)
     return std::string(text.substr(0, whole_characters(text, most - end.size()))) + end;
 }
 
+std::string shown_name(std::string_view name)
+{
+    constexpr size_t kMost = 120;
+    const size_t length = whole_characters(name, kMost);
+    std::string text;
+    for (const char c : name.substr(0, length))
+        text += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
+    return name.size() > length ? text + "…" : text;
+}
+
 std::vector<const char *> c_strings(const std::vector<std::string> &texts)
 {
     std::vector<const char *> strings;

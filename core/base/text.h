@@ -69,6 +69,9 @@ void put(char (&field)[size], std::string_view text) noexcept
 inline constexpr size_t kMostTold = 4000;
 std::string cut(std::string_view text, size_t most = kMostTold);
 
+// Names are anybody's: what is told of one is short, and one line.
+std::string shown_name(std::string_view name);
+
 // The number that a text is, from its first character to its last.
 template <class Number>
 std::optional<Number> parsed(std::string_view text)

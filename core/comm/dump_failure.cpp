@@ -4,7 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/start_thread.h"
 #include "core/launch/error_file.h"
-#include "core/state/files.h"
+#include "core/state/new_folder.h"
 
 #include <atomic>
 #include <exception>

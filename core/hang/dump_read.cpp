@@ -1,9 +1,9 @@
 // How a dump is read, whatever the file holds: core/comm/dump.h.
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/comm/collective.h"
 #include "core/comm/dump.h"
-#include "core/state/safetensors.h"
 
 #ifndef YOKE_WITHOUT_JSON
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/comm/collective.h"
 #include "core/hang/hang.h"
-#include "core/state/files.h"
+#include "core/state/read_file.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #include "core/state/fields.h"
 
 #include "core/base/error.h"
-#include "core/state/safetensors.h"
+#include "core/base/text.h"
 #include "core/state/tree_text.h"
 
 namespace yoke {

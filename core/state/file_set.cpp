@@ -1,8 +1,7 @@
 #include "core/state/file_set.h"
 
-#include "core/state/file_parts.h"
 #include "core/state/set_index.h"
-#include "core/state/stored.h"
+#include "core/state/set_names.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -126,7 +125,7 @@ void remove_former_set(const Descriptor &folder, const std::string &file) noexce
 NewSet::Target::Target(const char *call, const std::string &given)
     : path(target_of(call, given, &status))
 {
-    Place place = place_of(path);
+    FilePlace place = place_of(path);
     if (place.name.empty()) fail_io(call, "write", given, given.empty() ? ENOENT : EISDIR);
     name = std::move(place.name);
     folder = opened_folder(place.folder);

@@ -7,7 +7,7 @@
 // to its place whose files are gone.
 #pragma once
 
-#include "core/state/files.h"
+#include "core/state/new_file.h"
 
 #include <optional>
 

@@ -2,9 +2,9 @@
 
 #include "core/autograd/node.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/ops/ops.h"
 #include "core/state/fields.h"
-#include "core/state/safetensors.h"
 
 #include <algorithm>
 

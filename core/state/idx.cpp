@@ -1,6 +1,6 @@
 #include "core/state/idx.h"
 
-#include "core/state/files.h"
+#include "core/state/file_calls.h"
 
 #ifdef YOKE_WITHOUT_ZLIB
 #include "core/state/plain_gz.h"

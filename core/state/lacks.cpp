@@ -3,7 +3,6 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
-#include "core/state/file_parts.h"
 
 #include <fcntl.h>
 

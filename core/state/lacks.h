@@ -4,7 +4,7 @@
 // that it failed. A state is saved there all the same, and the warning names what then is not promised.
 #pragma once
 
-#include "core/state/files.h"
+#include "core/state/file_calls.h"
 
 namespace yoke {
 

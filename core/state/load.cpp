@@ -3,6 +3,7 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/ops/ops.h"
 #include "core/select/select.h"
 #include "core/state/read_team.h"

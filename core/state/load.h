@@ -1,7 +1,7 @@
 // load.h: states out of safetensors files and sets of them.
 #pragma once
 
-#include "core/state/files.h"
+#include "core/state/read_file.h"
 #include "core/state/tree.h"
 
 #include <functional>

@@ -2,9 +2,10 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
-#include "core/state/files.h"
+#include "core/state/folder_lock.h"
 #include "core/state/hash.h"
 #include "core/state/manager_steps.h"
+#include "core/state/new_folder.h"
 #include "core/state/writer.h"
 
 #include <unistd.h>
@@ -158,6 +159,35 @@ Ref<Work> CheckpointManager::save(int64_t step, const State &state, const SaveOp
     wait_for_save(call, options.is_blocking);  // before anything of this one is on the disk
     return save_to(std::make_unique<Target>(folder(), step, call), std::move(whole),
                    options.is_blocking, call);
+}
+
+// ---- Loading ---------------------------------------------------------------------------------------------------
+
+void CheckpointManager::remember(const LoadAttempt &attempt) const
+{
+    const std::lock_guard lock(mutex_);
+    for (const FoundStep *each : attempt.damaged()) damaged_.insert({each->step, each->commit()});
+    if (attempt.loaded()) damaged_.erase({attempt.loaded()->step, attempt.loaded()->commit()});
+}
+
+Ref<State> CheckpointManager::load(const ManagerLoad &options, const char *call) const
+{
+    if (options.step && *options.step < 0)
+        fail(YOKE_E_VALUE, "%s: argument 'step' is %lld; steps count from 0", call,
+             static_cast<long long>(*options.step));
+    // Another process may save meanwhile, and remove or replace what is being read: there is a newer one then, and
+    // nothing is damaged.
+    constexpr int kMostAttempts = 100;
+    for (int i = 1;; ++i) {
+        LoadAttempt attempt(path_, options, call);
+        Ref<State> state = options.step ? attempt.at(*options.step) : attempt.newest();
+        const bool is_well = state.present() && !attempt.has_passed_over();
+        if (!is_well && i < kMostAttempts && attempt.is_outdated()) continue;
+        remember(attempt);
+        if (!state.present()) attempt.refuse();
+        attempt.tell_passed_over();
+        return state;
+    }
 }
 
 // ---- The manager ------------------------------------------------------------------------------------------------

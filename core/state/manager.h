@@ -6,8 +6,7 @@
 #pragma once
 
 #include "core/base/fork.h"
-#include "core/state/load.h"
-#include "core/state/manager_steps.h"
+#include "core/state/manager_load.h"
 #include "core/state/save.h"
 
 #include <memory>
@@ -16,12 +15,6 @@
 #include <utility>
 
 namespace yoke {
-
-struct ManagerLoad {
-    std::optional<int64_t> step = {};  // nothing: the newest that is whole
-    Device *device = nullptr;          // null: the CPU
-    bool verify = true;                // the hashes of its files
-};
 
 // Safe to use from any thread.
 class CheckpointManager final : public RefCounted {
@@ -46,7 +39,6 @@ public:
     Ref<State> load(const ManagerLoad &options, const char *call) const;
 
 private:
-    class Attempt;
     class Folder;
     class Target;
 
@@ -55,7 +47,7 @@ private:
     void destroy() noexcept override { delete this; }
     std::shared_ptr<Folder> folder();
     std::vector<FoundStep> find(const char *call) const;
-    void remember(const Attempt &attempt) const;
+    void remember(const LoadAttempt &attempt) const;
 
     const std::string path_;
     const int64_t keep_;

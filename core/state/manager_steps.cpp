@@ -1,8 +1,8 @@
 #include "core/state/manager_steps.h"
 
 #include "core/base/text.h"
-#include "core/state/file_parts.h"
 #include "core/state/hash.h"
+#include "core/state/new_folder.h"
 
 #include <fcntl.h>
 

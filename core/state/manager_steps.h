@@ -1,8 +1,8 @@
 // manager_steps.h: the steps in a folder of a CheckpointManager, as they are found on the disk.
 #pragma once
 
-#include "core/state/files.h"
 #include "core/state/manifest.h"
+#include "core/state/read_file.h"
 
 #include <exception>
 #include <optional>

@@ -1,8 +1,8 @@
 #include "core/state/manifest.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/state/hash.h"
-#include "core/state/safetensors.h"
 #include "core/state/tree_text.h"
 
 #include <algorithm>

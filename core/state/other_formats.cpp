@@ -1,5 +1,7 @@
 #include "core/state/other_formats.h"
 
+#include "core/base/error.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -71,6 +73,11 @@ bool is_pickle(std::string_view bytes)
 }
 
 }  // namespace
+
+void fail_no_state(std::string message)
+{
+    throw Error(YOKE_E_CHECKPOINT, std::move(message), EINVAL);
+}
 
 const OtherFormat *other_format(std::string_view first_bytes)
 {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace yoke {
@@ -16,5 +17,9 @@ inline constexpr size_t kTellingBytes = 512;
 
 // Null where it is none that is known.
 const OtherFormat *other_format(std::string_view first_bytes);
+
+// Raises YOKE_E_CHECKPOINT with EINVAL as native code: what was named is no state at all, or no single one. Of a state
+// that is damaged it is 0.
+[[noreturn]] void fail_no_state(std::string message);
 
 }  // namespace yoke

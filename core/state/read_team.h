@@ -4,7 +4,7 @@
 // memory can carry.
 #pragma once
 
-#include "core/state/files.h"
+#include "core/state/read_file.h"
 #include "core/tensor/tensor.h"
 
 #include <condition_variable>

@@ -1,14 +1,8 @@
 #include "core/state/safetensors.h"
 
-#include "core/base/error.h"
-#include "core/base/text.h"
 #include "core/state/tree_text.h"
 
 #include <algorithm>
-#include <climits>
-#include <cstring>
-#include <numeric>
-#include <optional>
 
 namespace yoke {
 
@@ -48,17 +42,6 @@ const std::vector<StoredDtype> &stored_dtypes()
 
 }  // namespace
 
-std::string shown_name(std::string_view name)
-{
-    constexpr size_t kMost = 120;
-    size_t length = std::min(name.size(), kMost);
-    while (length > 0 && length < name.size() && is_continuation(name[length])) --length;
-    std::string text;
-    for (const char c : name.substr(0, length))
-        text += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
-    return name.size() > length ? text + "…" : text;
-}
-
 const StoredDtype *stored_dtype(std::string_view name)
 {
     for (const StoredDtype &dtype : stored_dtypes())
@@ -71,87 +54,6 @@ const StoredDtype *stored_dtype(yoke_dtype dtype)
     for (const StoredDtype &known : stored_dtypes())
         if (known.dtype == dtype) return &known;
     return nullptr;
-}
-
-std::pair<std::string_view, std::string_view> StoredTensors::metadata(size_t i) const
-{
-    const Pair &pair = metadata_[i];
-    return {text(pair.key, pair.key_length), text(pair.value, pair.value_length)};
-}
-
-// ---- What no reader of JSON sees ------------------------------------------------------------------------------
-
-namespace {
-
-// The place of a text that comes a second time among `count`; count if none does.
-template <class TextOf>
-size_t find_twice(size_t count, TextOf text)
-{
-    std::vector<uint32_t> order(count);
-    std::iota(order.begin(), order.end(), 0u);
-    std::ranges::sort(order, {}, text);
-    for (size_t i = 1; i < count; ++i)
-        if (text(order[i]) == text(order[i - 1])) return order[i];
-    return count;
-}
-
-}  // namespace
-
-void StoredTensors::refuse(const Tensor &tensor, const std::string &rule, const char *path) const
-{
-    fail(YOKE_E_CHECKPOINT, "%s: tensor '%s' %s (data_offsets %llu to %llu)", path,
-         shown_name(name(tensor)).c_str(), rule.c_str(),
-         static_cast<unsigned long long>(tensor.begin),
-         static_cast<unsigned long long>(tensor.end));
-}
-
-void StoredTensors::check_names(const char *path) const
-{
-    const size_t tensor = find_twice(tensors_.size(), [&](size_t i) { return name(tensors_[i]); });
-    if (tensor < tensors_.size()) refuse(tensors_[tensor], "stands in the header twice", path);
-    const size_t pair = find_twice(metadata_.size(), [&](size_t i) { return metadata(i).first; });
-    if (pair < metadata_.size())
-        fail(YOKE_E_CHECKPOINT, "%s: the metadata has '%s' twice", path,
-             shown_name(metadata(pair).first).c_str());
-}
-
-// By shape and dtype.
-uint64_t StoredTensors::bytes_of(const Tensor &tensor, const char *path) const
-{
-    uint64_t bits = 1;
-    bool overflow = false;
-    for (const int64_t size : shape(tensor))
-        overflow |= __builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits);
-    overflow |= __builtin_mul_overflow(bits, uint64_t{tensor.dtype->bits}, &bits);
-    if (overflow) refuse(tensor, "has a shape of more elements than can be counted", path);
-    if (bits % 8) refuse(tensor, "does not end with a whole byte", path);
-    return bits / 8;
-}
-
-// The data is covered from end to end, by one tensor each.
-void StoredTensors::check_data(uint64_t data_bytes, const char *path)
-{
-    std::ranges::sort(tensors_, {}, [](const Tensor &t) { return std::pair(t.begin, t.end); });
-    uint64_t end = 0;
-    for (const Tensor &tensor : tensors_) {
-        if (tensor.begin != end)
-            refuse(tensor,
-                   format("begins where the data before does not end, at %llu",
-                          static_cast<unsigned long long>(end)),
-                   path);
-        if (tensor.end < tensor.begin) refuse(tensor, "ends before it begins", path);
-        const uint64_t bytes = bytes_of(tensor, path);
-        if (tensor.end - tensor.begin != bytes)
-            refuse(tensor,
-                   format("takes %llu bytes by shape and dtype",
-                          static_cast<unsigned long long>(bytes)),
-                   path);
-        end = tensor.end;
-    }
-    if (end != data_bytes)
-        fail(YOKE_E_CHECKPOINT,
-             "%s: the tensors take %llu bytes, and behind the header there are %llu", path,
-             static_cast<unsigned long long>(end), static_cast<unsigned long long>(data_bytes));
 }
 
 // ---- Writing --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "core/state/lacks.h"
 #include "core/state/safetensors.h"
 #include "core/state/set_index.h"
+#include "core/state/set_names.h"
 #include "core/state/tree_text.h"
 #include "core/state/writer.h"
 
@@ -101,11 +102,11 @@ void add_file(StateToSave &state, Shard tensors, const StoredMetadata &metadata,
     }
     StateToSave::File file;
     file.header = make_stored_header(stored, metadata);
-    if (file.header.size() - sizeof(uint64_t) > StoredTensors::kMostHeader)
+    if (file.header.size() - sizeof(uint64_t) > kMostHeader)
         fail(
             YOKE_E_VALUE,
             "%s: the header would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
-            call, file.header.size(), static_cast<unsigned long long>(StoredTensors::kMostHeader));
+            call, file.header.size(), static_cast<unsigned long long>(kMostHeader));
     state.bytes += file.header.size();
     for (TensorToStore &each : stored) {
         state.tensors.push_back(*found[each.name]);

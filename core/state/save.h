@@ -64,7 +64,7 @@ Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is
                   const char *call);
 
 // The same to a safetensors file, or, where its tensors take more than max_shard, to a set: files beside `path`, which
-// core/state/set_index.h names, and their index. It is there whole or not at all, whenever the machine stops: a dict of
+// core/state/set_names.h names, and their index. It is there whole or not at all, whenever the machine stops: a dict of
 // tensors is a plain file of them, of another tree the plain values stand in the metadata. Memory beside the tensors:
 // kMostChunk, and of a device's tensor that does not lie row-major a copy of one chunk. Raises also YOKE_E_IO for what
 // the system refuses, and YOKE_E_VALUE for the path of an index.

@@ -1,7 +1,7 @@
 #include "core/state/stored.h"
 
 #include "core/base/error.h"
-#include "core/state/file_parts.h"
+#include "core/base/text.h"
 #include "core/state/other_formats.h"
 
 #include <sys/resource.h>
@@ -35,17 +35,17 @@ uint64_t StoredFile::read_length() const
     uint64_t length = 0;
     for (size_t i = 0; i < kLengthBytes; ++i)
         length |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-    const bool fits = length <= StoredTensors::kMostHeader && length <= file_.size() - kLengthBytes;
+    const bool fits = length <= kMostHeader && length <= file_.size() - kLengthBytes;
     if (!fits || known == kLengthBytes || bytes[kLengthBytes] != '{')
         check_no_other({bytes, known});
     if (fits) return length;
     std::string problem = format(
         "%s: its header would have %llu bytes, of at most %llu, in a file of %llu; it is no safetensors file, or was cut short",
         path(), static_cast<unsigned long long>(length),
-        static_cast<unsigned long long>(StoredTensors::kMostHeader),
+        static_cast<unsigned long long>(kMostHeader),
         static_cast<unsigned long long>(file_.size()));
     // Where a file ends changes nothing of its first bytes.
-    if (length > StoredTensors::kMostHeader) fail_no_state(std::move(problem));
+    if (length > kMostHeader) fail_no_state(std::move(problem));
     throw Error(YOKE_E_CHECKPOINT, std::move(problem));
 }
 
@@ -179,9 +179,9 @@ Stored Stored::open(const std::string &path, const std::function<void(const Read
 {
     std::string before;
     for (int tries = 1;; ++tries) {
-        Found found;
+        FoundState found;
         try {
-            found = find(path, call);
+            found = find_state(path, call);
             if (check) check(*found.file);
             return found.is_index ? of_set(found, call) : of_file(std::move(found));
         } catch (const MissingShard &) {
@@ -193,7 +193,7 @@ Stored Stored::open(const std::string &path, const std::function<void(const Read
     }
 }
 
-Stored Stored::of_file(Found found)
+Stored Stored::of_file(FoundState found)
 {
     Stored made;
     made.files_.emplace_back(std::move(*found.file), place_of(found.path).name, found.path);
@@ -203,7 +203,7 @@ Stored Stored::of_file(Found found)
     return made;
 }
 
-Stored Stored::of_set(const Found &found, const char *call)
+Stored Stored::of_set(const FoundState &found, const char *call)
 {
     Stored made;
     made.path_ = found.path;

@@ -5,9 +5,10 @@
 // nothing. Of a set of very many files some are opened again when they are needed.
 #pragma once
 
-#include "core/state/files.h"
-#include "core/state/safetensors.h"
+#include "core/state/find_state.h"
+#include "core/state/read_file.h"
 #include "core/state/set_index.h"
+#include "core/state/stored_tensors.h"
 
 #include <functional>
 #include <optional>
@@ -75,16 +76,8 @@ public:
     std::string_view metadata(std::string_view key) const;
 
 private:
-    struct Found {
-        std::string path;
-        std::optional<ReadFile> file = {};
-        std::string index = {};  // its text
-        bool is_index = false;
-    };
-
-    static Found find(const std::string &path, const char *call);
-    static Stored of_file(Found found);
-    static Stored of_set(const Found &found, const char *call);
+    static Stored of_file(FoundState found);
+    static Stored of_set(const FoundState &found, const char *call);
     void place_by_index();
 
     std::string path_;
@@ -93,16 +86,5 @@ private:
     std::vector<StoredFile> files_;
     std::vector<Place> tensors_;
 };
-
-// The path of the file or index that a folder holds. Raises YOKE_E_CHECKPOINT, with what it holds, where that is
-// neither one nor the other, or several.
-std::string find_in_folder(const std::string &folder, const char *call);
-
-// Raises YOKE_E_CHECKPOINT with EINVAL as native code: what was named is no state at all, or no single one. Of a state
-// that is damaged it is 0.
-[[noreturn]] void fail_no_state(std::string message);
-
-// All of an index, if the file is none that is too large.
-std::string read_index_text(const ReadFile &file, const char *path);
 
 }  // namespace yoke

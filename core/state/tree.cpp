@@ -3,7 +3,6 @@
 #include "core/base/config.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/state/safetensors.h"
 
 #include <unordered_set>
 

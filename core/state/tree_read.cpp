@@ -1,6 +1,6 @@
 // How the text of a tree is read: core/state/tree_text.h.
 #include "core/base/error.h"
-#include "core/state/safetensors.h"
+#include "core/base/text.h"
 #include "core/state/tree_text.h"
 
 #ifndef YOKE_WITHOUT_JSON

@@ -1,6 +1,7 @@
 #include "core/state/tree_text.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/state/safetensors.h"
 
 #include <bit>
@@ -108,11 +109,11 @@ void TreeWriter::put(const State &node, const std::string &path, int depth)
     if (is_floor && depth >= State::kDeepest)
         fail(YOKE_E_VALUE, "%s: '%s' lies more than %d lists and dicts deep", call_,
              shown_name(path).c_str(), State::kDeepest);
-    if (done.json.size() > StoredTensors::kMostHeader)
+    if (done.json.size() > kMostHeader)
         fail(
             YOKE_E_VALUE,
             "%s: the plain values take more than the %llu bytes that a file's header may have; keep long lists of numbers in tensors",
-            call_, static_cast<unsigned long long>(StoredTensors::kMostHeader));
+            call_, static_cast<unsigned long long>(kMostHeader));
     switch (node.kind()) {
         case StateKind::kNone:
             done.json += "null";

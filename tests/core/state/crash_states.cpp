@@ -1,5 +1,7 @@
 #include "tests/core/state/crash_states.h"
 
+#include "core/state/new_folder.h"
+
 #include <algorithm>
 
 namespace yoke::test {

@@ -2,7 +2,7 @@
 // changed.
 #pragma once
 
-#include "core/state/files.h"
+#include "core/state/file_calls.h"
 
 #include <filesystem>
 #include <functional>

@@ -1,5 +1,7 @@
-// Files and folders of state: core/state/files*.cpp.
-#include "core/state/files.h"
+// Files and folders of state: core/state/new_file.cpp, new_folder.cpp, temporary.cpp.
+#include "core/state/folder_lock.h"
+#include "core/state/new_folder.h"
+#include "core/state/read_file.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 #include "tests/core/state/file_seam.h"

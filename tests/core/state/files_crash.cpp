@@ -1,4 +1,5 @@
-// What crashes leave of files and folders of state: core/state/files*.cpp.
+// What crashes leave of files and folders of state: core/state/new_file.cpp, new_folder.cpp, temporary.cpp.
+#include "core/state/new_folder.h"
 #include "tests/core/state/crash_run.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
-// Each call of the system fails once, and files of state stay whole: core/state/files*.cpp.
+// Each call of the system fails once, and files of state stay whole: core/state/new_file.cpp, new_folder.cpp,
+// temporary.cpp.
+#include "core/state/folder_lock.h"
+#include "core/state/new_folder.h"
+#include "core/state/read_file.h"
 #include "tests/core/state/file_seam.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
-// Reading files of state, and the lock of their folder: core/state/files_read.cpp.
-#include "core/state/files.h"
+// Reading files of state, and the lock of their folder: core/state/read_file.cpp, folder_lock.cpp.
+#include "core/state/folder_lock.h"
+#include "core/state/new_folder.h"
+#include "core/state/read_file.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 #include "tests/core/state/file_seam.h"

@@ -1,6 +1,9 @@
 // Calls that a file system lacks: states are saved without them, and one warning says so: core/state/lacks.cpp.
 #include "core/state/lacks.h"
 #include "core/base/error.h"
+#include "core/state/folder_lock.h"
+#include "core/state/load.h"
+#include "core/state/new_file.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/heard.h"
 #include "tests/core/state/crash_run.h"

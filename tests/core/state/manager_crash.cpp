@@ -1,4 +1,5 @@
 // What crashes leave of a folder that a manager of checkpoints saves to: core/state/manager*.cpp.
+#include "core/state/new_folder.h"
 #include "tests/core/state/crash_run.h"
 #include "tests/core/state/manager_states.h"
 

@@ -1,5 +1,7 @@
 // Tensors that several threads read from a file into memory: core/state/read_team.cpp, load.cpp.
+#include "core/state/read_team.h"
 #include "core/base/config.h"
+#include "core/state/load.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/fresh_process.h"
 #include "tests/core/state/file_seam.h"

@@ -1,5 +1,6 @@
 // Who reads while another writes: at whatever call of a reader the writer puts a new state in its place, the reader
-// finds one that is whole, and calls nothing damaged: core/state/manager*.cpp, stored*.cpp.
+// finds one that is whole, and calls nothing damaged: core/state/manager*.cpp, stored.cpp, find_state.cpp.
+#include "core/state/load.h"
 #include "core/state/set_index.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/heard.h"

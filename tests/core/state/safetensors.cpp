@@ -1,5 +1,6 @@
-// Headers of safetensors files, whole and with every rule broken singly: core/state/safetensors.cpp.
-#include "core/state/safetensors.h"
+// Headers of safetensors files, whole and with every rule broken singly: core/state/stored_tensors.cpp,
+// safetensors.cpp.
+#include "core/state/stored_tensors.h"
 #include "tests/core/expect_error.h"
 
 #include <gtest/gtest.h>

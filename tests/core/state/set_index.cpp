@@ -1,5 +1,6 @@
-// The index of a set of files, whole and with every rule broken singly: core/state/set_index*.cpp.
+// The index of a set of files, whole and with every rule broken singly: core/state/set_index.cpp, set_names.cpp.
 #include "core/state/set_index.h"
+#include "core/state/set_names.h"
 #include "tests/core/expect_error.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,12 @@
-// How what lies at a path is found: core/state/stored.h.
+#include "core/state/find_state.h"
+
 #include "core/base/error.h"
-#include "core/state/file_parts.h"
+#include "core/base/text.h"
 #include "core/state/manager_steps.h"
-#include "core/state/stored.h"
+#include "core/state/new_folder.h"
+#include "core/state/other_formats.h"
+#include "core/state/set_index.h"
+#include "core/state/set_names.h"
 
 #include <fcntl.h>
 
@@ -22,7 +26,7 @@ bool is_there(const std::string &path, struct stat *status)
 std::string index_in_place_of(const std::string &path, const char *call)
 {
     struct stat status {};
-    const Place place = place_of(target_of(call, path, &status));
+    const FilePlace place = place_of(target_of(call, path, &status));
     if (place.name.empty()) return {};
     std::string index = place.folder + "/" + index_name(place.name);
     if (is_there(index, &status)) return index;
@@ -82,13 +86,8 @@ std::string listed(const std::vector<std::string> &names)
                folder.c_str(), listed(names).c_str()));
 }
 
-}  // namespace
-
-void fail_no_state(std::string message)
-{
-    throw Error(YOKE_E_CHECKPOINT, std::move(message), EINVAL);
-}
-
+// The path of the file or index that a folder holds. Raises YOKE_E_CHECKPOINT, with what it holds, where that is
+// neither one nor the other, or several.
 std::string find_in_folder(const std::string &folder, const char *call)
 {
     const Descriptor open = open_folder(call, folder);
@@ -116,18 +115,9 @@ std::string find_in_folder(const std::string &folder, const char *call)
                          folder.c_str(), listed(found).c_str()));
 }
 
-std::string read_index_text(const ReadFile &file, const char *path)
-{
-    if (file.size() > SetIndex::kMostBytes)
-        fail(YOKE_E_CHECKPOINT, "%s: an index has at most %llu bytes, and this one %llu", path,
-             static_cast<unsigned long long>(SetIndex::kMostBytes),
-             static_cast<unsigned long long>(file.size()));
-    std::string text(file.size(), '\0');
-    file.read(0, text.data(), text.size());
-    return text;
-}
+}  // namespace
 
-Stored::Found Stored::find(const std::string &path, const char *call)
+FoundState find_state(const std::string &path, const char *call)
 {
     std::string place = path;
     struct stat status {};
@@ -136,7 +126,7 @@ Stored::Found Stored::find(const std::string &path, const char *call)
         const std::string index = index_in_place_of(place, call);
         if (!index.empty()) place = index;
     }
-    Found found{place, ReadFile(call, place)};
+    FoundState found{place, ReadFile(call, place)};
     found.is_index = is_index(*found.file);
     if (found.is_index) found.index = read_index_text(*found.file, place.c_str());
     return found;

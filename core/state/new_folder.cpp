@@ -1,5 +1,5 @@
-#include "core/state/file_parts.h"
-#include "core/state/files.h"
+#include "core/state/new_folder.h"
+
 #include "core/state/lacks.h"
 
 #include <fcntl.h>
@@ -251,7 +251,7 @@ int NewFolder::sync_inside()
 
 void remove_folder(const char *call, const std::string &path)
 {
-    const Place place = place_of(path);
+    const FilePlace place = place_of(path);
     if (place.name.empty()) fail_io(call, "remove", path, EINVAL);
     const Descriptor parent = open_folder(call, place.folder);
     int error = recover(parent, place.name);
@@ -266,7 +266,7 @@ void make_folders(const char *call, const std::string &path)
         if (!S_ISDIR(status.st_mode)) fail_io(call, "make the folder", path, ENOTDIR);
         return;
     }
-    const Place place = place_of(path);
+    const FilePlace place = place_of(path);
     if (errno != ENOENT || path.empty()) fail_io(call, "make the folder", path, errno);
     make_folders(call, place.folder);
     if (place.name.empty()) return;  // behind the last slash

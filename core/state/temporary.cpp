@@ -1,8 +1,8 @@
+#include "core/state/temporary.h"
+
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/text.h"
-#include "core/state/file_parts.h"
-#include "core/state/files.h"
 #include "core/state/manifest.h"
 
 #include <fcntl.h>

@@ -1,0 +1,85 @@
+// file_calls.h: the calls of the system that files of state make.
+//
+// Every call of the system that fails is an Error of YOKE_E_IO with call, path and the system's text, and its errno as
+// native code; one that a signal interrupts is made again. Folders are held open, so that a change of the working
+// directory between two calls changes nothing.
+#pragma once
+
+#include "core/base/descriptor.h"
+#include "core/base/error.h"
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+namespace yoke {
+
+// Every call that files of state make: -1 (mmap: MAP_FAILED) and errno where it fails. A `folder` is a descriptor, or
+// AT_FDCWD.
+struct FileCalls {
+    int (*open)(int folder, const char *path, int flags, mode_t mode);
+    int (*close)(int file);
+    int (*status)(int folder, const char *path, struct stat *to, int flags);
+    int (*file_status)(int file, struct stat *to);
+    ssize_t (*read_link)(int folder, const char *path, char *to, size_t bytes);
+    int (*chmod)(int file, mode_t mode);
+    ssize_t (*pread)(int file, void *to, size_t bytes, off_t from);
+    ssize_t (*write)(int file, const void *from, size_t bytes);
+    ssize_t (*pwrite)(int file, const void *from, size_t bytes, off_t to);
+    // Begins to write a range to the disk, and does not wait for it: a hint, which a system may lack.
+    int (*start_sync)(int file, uint64_t from, uint64_t bytes);
+    int (*fsync)(int file);
+    int (*rename)(int folder, const char *from, const char *to);
+    int (*exchange)(int folder, const char *one, const char *other);  // both names, in one step
+    int (*unlink)(int folder, const char *name);
+    int (*mkdir)(int folder, const char *name, mode_t mode);
+    int (*rmdir)(int folder, const char *name);
+    int (*list)(int folder, std::vector<std::string> *names);  // without "." and ".."
+    void *(*mmap)(size_t bytes, int protection, int flags, int file);
+    int (*munmap)(void *begin, size_t bytes);
+    int (*flock)(int file, int how);
+    int (*kill)(pid_t process, int signal);
+    int (*real_path)(const char *path, std::string *to);  // where all links lead
+};
+const FileCalls &file_calls();
+// Others in place of the system's, for tests; null puts those back.
+void set_file_calls(const FileCalls *calls);
+
+[[noreturn]] void fail_io(const char *call, const char *what, const std::string &path, int error);
+
+// An open file or folder, closed by file_calls().
+int close_file(int file);
+using Descriptor = OwnedDescriptor<close_file>;
+
+// Makes a call again that a signal interrupted before it did anything.
+template <class Call>
+auto retried(const Call &call)
+{
+    auto result = call();
+    while (result < 0 && errno == EINTR) result = call();
+    return result;
+}
+
+struct FilePlace {
+    std::string folder, name;
+};
+// "a/b" is "b" in "a", "b" is in ".", and a name at the end of which a slash stands is "".
+FilePlace place_of(const std::string &path);
+
+// Not open, and errno, where it cannot be opened; the other one raises.
+Descriptor opened_folder(const std::string &path);
+Descriptor open_folder(const char *call, const std::string &path);
+
+// 0 or an errno; 0 also where the file system has no such call, which is noted.
+int sync_file(const Descriptor &file);
+int sync_folder(const Descriptor &folder);
+// 0 or an errno.
+int rename_in(const Descriptor &folder, const char *from, const std::string &to);
+
+// Raises what a rename into its place failed with.
+[[noreturn]] void fail_move(const char *call, const std::string &path, int error);
+
+}  // namespace yoke
