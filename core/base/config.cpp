@@ -171,10 +171,8 @@ size_t known_index(std::string_view key)
     if (const char *meant = nearest_word(key, names))
         fail(YOKE_E_VALUE, "there is no configuration key '%s'; did you mean '%s'?", text.c_str(),
              meant);
-    std::string all;
-    for (const char *name : names) all += (all.empty() ? "" : ", ") + std::string(name);
     fail(YOKE_E_VALUE, "there is no configuration key '%s'; the keys are %s", text.c_str(),
-         all.c_str());
+         joined(names).c_str());
 }
 
 [[noreturn]] void refuse(const char *name, std::string_view text, const char *allowed)

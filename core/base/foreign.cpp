@@ -1,6 +1,7 @@
 #include "core/base/foreign.h"
 
 #include "core/base/config.h"
+#include "core/base/text.h"
 
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ Reading allocator_settings(std::string_view text)
         std::string_view item = text.substr(0, end);
         item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
         if (std::ranges::find(kShared, item.substr(0, item.find(':'))) != std::end(kShared))
-            kept.append(kept.empty() ? "" : ",").append(item);
+            add_part(kept, item, ",");
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     if (kept.empty()) return {};

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
+#include "core/base/text.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -230,7 +231,7 @@ int signal_number(const char *name, const char *call)
     std::string serving;
     for (const Name &each : kServing) {
         if (each.text == text) return each.number;
-        serving.append(serving.empty() ? "" : ", ").append(each.text);
+        add_part(serving, each.text);
     }
     const auto is_text = [text](std::string_view each) { return each == text; };
     if (std::any_of(std::begin(kUncatchable), std::end(kUncatchable), is_text))

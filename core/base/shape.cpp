@@ -1,5 +1,7 @@
 #include "core/base/shape.h"
 
+#include "core/base/text.h"
+
 #include <algorithm>
 
 namespace yoke {
@@ -42,9 +44,7 @@ void Dims::erase(int position)
 
 std::string to_string(IntList list)
 {
-    std::string text = "[";
-    for (size_t i = 0; i < list.size(); ++i) text += (i ? ", " : "") + std::to_string(list[i]);
-    return text + "]";
+    return "[" + joined(list, ", ", [](int64_t each) { return std::to_string(each); }) + "]";
 }
 
 bool count_elements(IntList shape, int64_t &numel)

@@ -16,30 +16,44 @@ std::string file_text(const std::string &path)
     return text.str();
 }
 
-ScaledBytes scaled_bytes(double bytes)
+std::string bytes_text(double bytes, BytesStyle style)
 {
     static constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (style == BytesStyle::kFull && bytes < 1024) return format("%.0f bytes", bytes);
     size_t unit = 0;
     while (std::fabs(bytes) >= 1024 && unit + 1 < std::size(kUnits)) bytes /= 1024, ++unit;
-    return {bytes, kUnits[unit]};
+    const bool is_whole = bytes == std::floor(bytes) || std::fabs(bytes) >= 1000;
+    const int places = style != BytesStyle::kShort ? 2 : is_whole ? 0 : 1;
+    return format("%.*f %s", places, bytes, kUnits[unit]);
 }
 
-std::string human_bytes(uint64_t bytes)
+std::optional<Measure> read_measure(std::string_view text, std::span<const Unit> units)
 {
-    if (bytes < 1024) return std::to_string(bytes) + " bytes";
-    const auto [value, unit] = scaled_bytes(static_cast<double>(bytes));
-    return format("%.2f %s", value, unit);
-}
-
-bool read_number(std::string_view text, double *number, std::string *rest)
-{
+    Measure measure;
     const char *last = text.data() + text.size();
     const auto [end, problem] =
-        std::from_chars(text.data(), last, *number, std::chars_format::fixed);
-    if (problem != std::errc() || !std::isfinite(*number) || *number < 0) return false;
-    *rest = std::string(end, last);
-    rest->erase(0, std::min(rest->find_first_not_of(' '), rest->size()));
-    return true;
+        std::from_chars(text.data(), last, measure.number, std::chars_format::fixed);
+    if (problem != std::errc() || !std::isfinite(measure.number) || measure.number < 0) return {};
+    measure.unit = std::string(end, last);
+    measure.unit.erase(0, std::min(measure.unit.find_first_not_of(' '), measure.unit.size()));
+    if (measure.unit.empty()) return measure;
+    const auto low = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
+    std::vector<const char *> names;
+    for (const Unit &unit : units) {
+        if (std::ranges::equal(std::string_view(unit.name), measure.unit, {}, low, low)) {
+            measure.known = &unit;
+            return measure;
+        }
+        names.push_back(unit.name);
+    }
+    measure.meant = nearest_word(measure.unit, names);
+    return measure;
+}
+
+void add_part(std::string &text, std::string_view part, std::string_view separator)
+{
+    if (!text.empty()) text += separator;
+    text += part;
 }
 
 std::string cut(std::string_view text, size_t most)

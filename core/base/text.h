@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +16,15 @@ namespace yoke {
 // All of a file, such as one of /proc, whose size is not known before; "" where it cannot be read.
 std::string file_text(const std::string &path);
 
-// 1572864 is 1.5 of "MiB"; below 1 KiB the unit is "B". Negative sizes keep their sign.
-struct ScaledBytes {
-    double value;
-    const char *unit;
+// ---- Bytes ------------------------------------------------------------------------------------------------------
+
+enum class BytesStyle {
+    kFull,    // "512 bytes", "1.50 MiB"
+    kPlaces,  // "512.00 B", "1.50 MiB"
+    kShort,   // "512 B", "1.5 MiB", "8 GiB"
 };
-ScaledBytes scaled_bytes(double bytes);
-// Returns "512 bytes", "1.50 MiB".
-std::string human_bytes(uint64_t bytes);
+// Returns bytes in the largest unit of which there is one. Negative sizes keep their sign.
+std::string bytes_text(double bytes, BytesStyle style = BytesStyle::kFull);
 
 struct Unit {
     const char *name;  // read in any case
@@ -37,9 +40,30 @@ inline constexpr Unit kByteUnits[] = {{"B", 1},
                                       {"TB", 1e12},
                                       {"TiB", 1099511627776.}};
 
-// A number and what stands behind it; false if the text does not begin with one, or it is below 0 or beyond all
-// reason.
-bool read_number(std::string_view text, double *number, std::string *rest);
+// A number with its unit, such as "2GiB".
+struct Measure {
+    double number = 0;
+    std::string unit = {};        // as it is written; "" where there is none
+    const Unit *known = nullptr;  // null where there is no unit, or one that is none
+    const char *meant = nullptr;  // the name next to a unit that is none; null if none is near
+};
+// Returns nothing if the text does not begin with a number, or if the number is below 0 or beyond all reason.
+std::optional<Measure> read_measure(std::string_view text,
+                                    std::span<const Unit> units = kByteUnits);
+
+// ---- Texts ------------------------------------------------------------------------------------------------------
+
+// Adds a part to a text, behind a separator if the text is not empty.
+void add_part(std::string &text, std::string_view part, std::string_view separator = ", ");
+
+// Puts the parts of a list into one text: "a, b". `text_of` makes the text of an element.
+template <class List, class TextOf = std::identity>
+std::string joined(const List &list, std::string_view separator = ", ", TextOf text_of = {})
+{
+    std::string text;
+    for (const auto &each : list) add_part(text, text_of(each), separator);
+    return text;
+}
 
 // Whether a byte of UTF-8 goes on with a character rather than starts one.
 inline bool is_continuation(char byte)

@@ -1,6 +1,7 @@
 #include "core/doctor/checks.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/machine/nvidia_card.h"
 #include "yoke/doctor.h"
 
@@ -21,11 +22,11 @@ void Findings::add(int status, const std::string &evidence, const std::string &r
 {
     if (sum_.evidence.empty() || status > sum_.status) sum_.card = card;
     sum_.status = std::max(sum_.status, status);
-    sum_.evidence += (sum_.evidence.empty() ? "" : "; ") + evidence;
+    add_part(sum_.evidence, evidence, "; ");
     for (const std::string &line : lines_of(remedy)) {
         const auto known = lines_of(sum_.remedy);
         if (std::find(known.begin(), known.end(), line) != known.end()) continue;
-        sum_.remedy += (sum_.remedy.empty() ? "" : "\n") + line;
+        add_part(sum_.remedy, line, "\n");
     }
 }
 

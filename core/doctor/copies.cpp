@@ -1,5 +1,6 @@
 // Checks 27, 28 and 38: what a probe measured of copies between host and GPUs, of copies between GPUs, and of a kernel.
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/doctor/checks.h"
 #include "core/machine/topology.h"
 
@@ -78,9 +79,10 @@ Finding check_copy_rate(const Facts &facts)
         const yoke_card_info &info = card(facts, i);
         const double best = ceiling_of(info);
         if (best <= 0 || std::isnan(probe.host_to_device)) continue;
-        rates += (rates.empty() ? "" : "; ") + label(facts, i) + ": " +
-                 gigabytes_a_second(probe.host_to_device) + " to it, " +
-                 gigabytes_a_second(probe.device_to_host) + " from it";
+        add_part(rates,
+                 label(facts, i) + ": " + gigabytes_a_second(probe.host_to_device) + " to it, " +
+                     gigabytes_a_second(probe.device_to_host) + " from it",
+                 "; ");
         const bool slow = probe.host_to_device < kShareOfLink * best ||
                           probe.device_to_host < kShareOfLink * best;
         if (slow)

@@ -1,5 +1,6 @@
 // Checks 1 to 8 and 45: the kernel's side of the driver: there, loaded, of one version, open to this user.
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/doctor/checks.h"
 
 #include <cstring>
@@ -243,9 +244,9 @@ Finding check_mixed_drivers(const Facts &facts)
 {
     if (facts.runfile.empty() && facts.packages.empty())
         return skip("no trace of an installed driver");
-    std::string names;
-    for (const auto &[name, tool] : facts.packages)
-        names += (names.empty() ? "" : ", ") + name + " (" + tool + ")";
+    const std::string names = joined(facts.packages, ", ", [](const auto &package) {
+        return package.first + " (" + package.second + ")";
+    });
     if (facts.runfile.empty()) return ok("the driver came in packages: " + names);
     if (facts.packages.empty())
         return ok("the driver came with NVIDIA's installer: " + facts.runfile);

@@ -1,5 +1,6 @@
 // Checks 31 to 34 and 48: heat, memory errors, faults in the kernel's log, a driver that hangs, a card that vanished.
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/doctor/checks.h"
 
 #include <cmath>
@@ -223,9 +224,9 @@ Finding check_driver_answers(const Facts &facts)
     const NvmlFailure &failure = facts.machine.nvml.failure;
     if (failure.kind != NvmlFailure::Kind::kHung)
         return ok("the management library answered in time");
-    std::string stuck;
-    for (const StuckProcess &process : facts.stuck)
-        stuck += format("%s%d (%s)", stuck.empty() ? "" : ", ", process.pid, process.name.c_str());
+    const std::string stuck = joined(facts.stuck, ", ", [](const StuckProcess &process) {
+        return format("%d (%s)", process.pid, process.name.c_str());
+    });
     return found(
         kFail,
         nvml_failure_text(facts.machine) +

@@ -1,5 +1,6 @@
 // Checks 13 to 17, and 52: what the CUDA module was built for, and which copies of CUDA's libraries serve it.
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/doctor/checks.h"
 
 #include <algorithm>
@@ -9,13 +10,6 @@
 namespace yoke::doctor {
 
 namespace {
-
-std::string joined(const std::vector<std::string> &parts, const char *separator = ", ")
-{
-    std::string all;
-    for (const std::string &part : parts) all += (all.empty() ? "" : separator) + part;
-    return all;
-}
 
 std::optional<std::string> why_no_build(const Facts &facts)
 {
@@ -108,7 +102,7 @@ Finding check_cuda_libraries(const Facts &facts)
     std::string present;
     for (const char *name : {"cublasLt", "cublas"}) {
         if (const LibraryCopy *right = facts.library(name, major)) {
-            present += (present.empty() ? "" : ", ") + right->path;
+            add_part(present, right->path);
             continue;
         }
         const LibraryCopy *copy = facts.library(name);
@@ -126,7 +120,7 @@ Finding check_cuda_libraries(const Facts &facts)
                     install(facts, {package.c_str(), package.c_str(), fedora.c_str(), "cuda"}));
     }
     for (const LibraryCopy *copy : {facts.library("cudart", major), facts.library("nccl", 2)})
-        if (copy) present += (present.empty() ? "" : ", ") + copy->path;
+        if (copy) add_part(present, copy->path);
     const LibraryCopy *nccl = facts.library("nccl"), *cudnn = facts.library("cudnn");
     if (nccl && nccl->major() != 2 && !facts.library("nccl", 2))
         all.add(kWarn, nccl->path + " is of version " + nccl->version + ", not 2",
@@ -161,7 +155,7 @@ Finding check_mixed_copies(const Facts &facts)
         if (!copy.mapped || copy.name == "cuda" || copy.name == "nvrtc") continue;
         by_name[copy.name].push_back(&copy);
         origins.emplace(origin_of(facts, copy.path), copy.path);
-        all_paths += (all_paths.empty() ? "" : ", ") + copy.path;
+        add_part(all_paths, copy.path);
     }
     if (by_name.empty()) return skip("no CUDA library is loaded in this process");
     const std::string remedy =
@@ -174,11 +168,12 @@ Finding check_mixed_copies(const Facts &facts)
                              " times: " + copies[0]->path + " and " + copies[1]->path,
                          remedy);
     if (origins.size() < 2) return ok("loaded are " + all_paths);
-    std::string evidence;
-    for (const auto &[origin, path] : origins)
-        evidence +=
-            (evidence.empty() ? "" : "; ") + std::string("of ") + name_of(origin) + ": " + path;
-    return found(kWarn, evidence, remedy);
+    return found(kWarn,
+                 joined(origins, "; ",
+                        [](const auto &each) {
+                            return std::string("of ") + name_of(each.first) + ": " + each.second;
+                        }),
+                 remedy);
 }
 
 // ---- cuDNN, as the CUDA module takes it ----------------------------------------------------------------------------

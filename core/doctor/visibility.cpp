@@ -1,5 +1,6 @@
 // Checks 18 to 20, 30, 49 and 50: what the environment's variables make of the GPUs.
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/doctor/checks.h"
 
 #include <algorithm>
@@ -40,9 +41,7 @@ std::vector<int> largest_set(const Facts &facts, const std::vector<int> &cards)
 
 std::string uuids_of(const Facts &facts, const std::vector<int> &cards)
 {
-    std::string all;
-    for (const int i : cards) all += (all.empty() ? "" : ",") + std::string(card(facts, i).uuid);
-    return all;
+    return joined(cards, ",", [&](int i) { return card(facts, i).uuid; });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/machine/facts.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace yoke {
 
@@ -20,13 +21,12 @@ std::string cuda_driver(const Machine &machine)
 
 std::string docks(const Machine &machine)
 {
-    std::string text;
-    for (const UnauthorizedDock &dock : machine.docks)
-        text += format(
-            "%sthe dock %s is not authorized, so nothing in it is on the bus: boltctl enroll --policy auto %s",
-            text.empty() ? "" : "; ", dock.name.c_str(),
+    return joined(machine.docks, "; ", [](const UnauthorizedDock &dock) {
+        return format(
+            "the dock %s is not authorized, so nothing in it is on the bus: boltctl enroll --policy auto %s",
+            dock.name.c_str(),
             dock.uuid.empty() ? "UUID (boltctl list names it)" : dock.uuid.c_str());
-    return text;
+    });
 }
 
 constexpr NamedFact kFacts[] = {

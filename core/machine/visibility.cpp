@@ -204,9 +204,7 @@ public:
         }
         if (any_whole) std::erase_if(cards, [this](int card) { return is_split(card); });
         if (!any_whole && !cards.empty()) cards.resize(1);
-        std::string text;
-        for (const int card : cards) text += (text.empty() ? "" : ",") + name_of(card, mixed);
-        return text;
+        return joined(cards, ",", [&](int card) { return name_of(card, mixed); });
     }
 
 private:
@@ -232,9 +230,11 @@ private:
         size_t end = 0;
         if (*kind_ || leading_number(entry, &end) < 0) return;
         if (const std::string rest = trimmed(entry.substr(end)); !rest.empty())
-            dropped_ += format("%sof the entry '%s' CUDA reads %s and drops '%s'",
-                               dropped_.empty() ? "" : "; ", trimmed(entry).c_str(),
-                               blankless(entry.substr(0, end)).c_str(), rest.c_str());
+            add_part(
+                dropped_,
+                format("of the entry '%s' CUDA reads %s and drops '%s'", trimmed(entry).c_str(),
+                       blankless(entry.substr(0, end)).c_str(), rest.c_str()),
+                "; ");
     }
 
     // The index of the one card that an entry means; -1, with why, for none. `strict`: it must be of the list's kind.

@@ -187,7 +187,7 @@ int64_t detail::live_memory(Device &device, size_t most, std::vector<std::string
     if (!device.memory.load()) return 0;
     const int64_t bytes = memory_stats(device).allocated;
     if (bytes > 0 && most > 0)
-        names.push_back(human_bytes(static_cast<uint64_t>(bytes)) + " of " + device.name +
+        names.push_back(bytes_text(static_cast<double>(bytes)) + " of " + device.name +
                         " (of a graph, kept for backward, or raw blocks)");
     return bytes > 0;
 }

@@ -13,7 +13,7 @@ namespace {
 
 std::string human(int64_t bytes)
 {
-    return human_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+    return bytes_text(static_cast<double>(std::max<int64_t>(bytes, 0)));
 }
 
 // Gathers the numbers; the host may have no memory left for more than a walk.
@@ -104,7 +104,7 @@ std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
     const Error error(
         YOKE_E_OOM,
         format("no memory on %s: %s (%llu bytes) were asked for; this process has %s; %s (%s)",
-               device.name.c_str(), human_bytes(bytes).c_str(),
+               device.name.c_str(), bytes_text(static_cast<double>(bytes)).c_str(),
                static_cast<unsigned long long>(bytes), describe(record, free_memory).c_str(),
                remedies(record, free_memory).c_str(), reason.c_str()),
         0, device.name);

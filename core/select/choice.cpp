@@ -3,6 +3,7 @@
 #include "core/backend/registry.h"
 #include "core/backend/traits.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/machine/catalog.h"
 #include "core/select/constraints.h"
 
@@ -83,8 +84,8 @@ std::string merits(const Card &card, const CardState &state)
     std::string text = *info.name ? info.name : "a device";
     if (info.cc_major >= 0) text += ", compute capability " + capability(info);
     if (info.memory_free >= 0 && info.memory_total >= 0)
-        text +=
-            ", " + bytes_text(info.memory_free) + " of " + bytes_text(info.memory_total) + " free";
+        text += ", " + bytes_text(info.memory_free, BytesStyle::kShort) + " of " +
+                bytes_text(info.memory_total, BytesStyle::kShort) + " free";
     if (!std::isnan(info.utilization)) text += format(", %.0f %% busy", 100 * info.utilization);
     if (info.nvlinks_active > 0) text += format(", %d NVLinks", info.nvlinks_active);
     if (info.is_egpu == 1) text += ", external";
@@ -192,8 +193,9 @@ Verdict judge_cpu(const Situation &situation, const Spec &spec)
         rejections.add("fallback=error");
     for (int i = 0; i < 2; ++i)
         if (wanted[i] >= 0 && has[i] >= 0 && has[i] < wanted[i])
-            rejections.add(bytes_text(has[i]) + (i ? " of memory, " : " of free memory, ") +
-                               bytes_text(wanted[i]) + " was asked for",
+            rejections.add(bytes_text(has[i], BytesStyle::kShort) +
+                               (i ? " of memory, " : " of free memory, ") +
+                               bytes_text(wanted[i], BytesStyle::kShort) + " was asked for",
                            1, i == 0 && wanted[i] <= situation.cpu_total);
     verdict.accepted = rejections.count == 0;
     verdict.may_pass = rejections.may_pass();

@@ -1,6 +1,7 @@
 #include "core/select/constraints.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,10 +29,11 @@ void check_memory(const yoke_card_info &info, const char *what, int64_t has, int
                   bool passes, Rejections &rejections)
 {
     if (wanted < 0 || has >= wanted) return;
-    const std::string asked = ", " + bytes_text(wanted) + " was asked for";
-    const std::string reason = has < 0 ? std::string("its ") + what + " memory is not known" +
-                                             (info.asleep == 1 ? " while it is asleep" : "") + asked
-                                       : bytes_text(has) + " of " + what + " memory" + asked;
+    const std::string asked = ", " + bytes_text(wanted, BytesStyle::kShort) + " was asked for";
+    const std::string reason =
+        has < 0 ? std::string("its ") + what + " memory is not known" +
+                      (info.asleep == 1 ? " while it is asleep" : "") + asked
+                : bytes_text(has, BytesStyle::kShort) + " of " + what + " memory" + asked;
     rejections.add(reason, 1, passes);
 }
 

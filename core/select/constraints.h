@@ -1,6 +1,7 @@
 // constraints.h: what a spec asks of a card beyond which one it is, held against what the card has.
 #pragma once
 
+#include "core/base/text.h"
 #include "core/select/card_state.h"
 #include "core/select/spec.h"
 
@@ -17,7 +18,7 @@ struct Rejections {
     int passing = 0;  // of these, what may pass while one waits
     void add(const std::string &reason, int weight = 1, bool passes = false)
     {
-        text += (text.empty() ? "" : "; ") + reason;
+        add_part(text, reason, "; ");
         count += weight;
         passing += passes ? weight : 0;
     }

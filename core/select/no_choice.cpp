@@ -113,7 +113,7 @@ std::string ranges_text(std::vector<int> numbers)
     for (size_t i = 0; i < numbers.size();) {
         size_t end = i + 1;
         while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-        text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
+        add_part(text, std::to_string(numbers[i]), ",");
         if (end - i > 1) text += (end - i > 2 ? "–" : ",") + std::to_string(numbers[end - 1]);
         i = end;
     }

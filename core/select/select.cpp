@@ -4,6 +4,7 @@
 #include "core/backend/traits.h"
 #include "core/base/config.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/device/availability.h"
 #include "core/device/kinds.h"
 #include "core/machine/snapshot.h"
@@ -255,7 +256,7 @@ Device &open_auto(const Spec &spec)
     for (const std::string &kind : platforms().kinds) {
         if (Device *device = best_of_kind(spec, kind, skipped)) return *device;
         tell_skipped(kind, skipped);
-        reasons += (reasons.empty() ? "" : "; ") + kind + ": " + skipped.text;
+        add_part(reasons, kind + ": " + skipped.text, "; ");
     }
     fail(YOKE_E_UNAVAILABLE, "device spec 'auto': no device can be used: %s", reasons.c_str());
 }

@@ -52,18 +52,11 @@ const char *meant_kind(const std::string &word, const std::vector<const char *> 
     refuse(item.spec, "has " + item.key + "='" + item.value + "'; " + item.key + " is " + allowed);
 }
 
-std::string listed(const std::vector<const char *> &words)
-{
-    std::string text;
-    for (const char *word : words) text += (text.empty() ? "" : ", ") + std::string(word);
-    return text;
-}
-
 [[noreturn]] __attribute__((cold)) void refuse_word(const Item &item, const std::string &word,
                                                     const std::vector<const char *> &words)
 {
     const char *meant = meant_kind(word, words);
-    refuse_value(item, "one of " + listed(words) + "; '" + word + "' is none of them" +
+    refuse_value(item, "one of " + joined(words) + "; '" + word + "' is none of them" +
                            (meant ? ", did you mean '" + std::string(meant) + "'?" : ""));
 }
 
@@ -75,31 +68,25 @@ size_t word_of(const Item &item, const std::string &word, const std::vector<cons
 }
 
 // A number with one of the units; `usual` is what a missing one most likely was.
-template <size_t count>
-double read_measure(const Item &item, const Unit (&units)[count], const char *usual,
+double need_measure(const Item &item, std::span<const Unit> units, const char *usual,
                     const char *allowed)
 {
-    double number = 0;
-    std::string rest;
-    if (!read_number(item.value, &number, &rest)) refuse_value(item, allowed);
-    if (rest.empty())
+    const std::optional<Measure> read = read_measure(item.value, units);
+    if (!read) refuse_value(item, allowed);
+    if (read->unit.empty())
         refuse(item.spec, "has " + item.key + "=" + item.value + ": " + item.value +
                               " what? Write the unit: " + item.key + "=" + item.value + usual);
-    std::vector<const char *> names;
-    for (const Unit &unit : units) {
-        if (lower(rest) == lower(unit.name)) return number * unit.scale;
-        names.push_back(unit.name);
-    }
-    const char *meant = nearest_word(rest, names);
-    refuse_value(item, std::string(allowed) + "; '" + rest + "' is no unit" +
-                           (meant ? ", did you mean '" + std::string(meant) + "'?" : ""));
+    if (read->known) return read->number * read->known->scale;
+    refuse_value(item,
+                 std::string(allowed) + "; '" + read->unit + "' is no unit" +
+                     (read->meant ? ", did you mean '" + std::string(read->meant) + "'?" : ""));
 }
 
 int64_t read_bytes(const Item &item)
 {
     constexpr const char *kAllowed =
         "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, such as 8GiB";
-    const double bytes = read_measure(item, kByteUnits, "GiB", kAllowed);
+    const double bytes = need_measure(item, kByteUnits, "GiB", kAllowed);
     if (bytes > 9e18) refuse_value(item, std::string(kAllowed) + ", and less than that");
     return std::llround(bytes);
 }
@@ -108,7 +95,7 @@ double read_seconds(const Item &item)
 {
     static constexpr Unit kUnits[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
     constexpr const char *kAllowed = "a number with ms, s, m or h, such as 60s, of at most 8784h";
-    const double seconds = read_measure(item, kUnits, "s", kAllowed);
+    const double seconds = need_measure(item, kUnits, "s", kAllowed);
     if (seconds > 8784 * 3600.) refuse_value(item, kAllowed);
     return seconds;
 }
@@ -122,12 +109,10 @@ int32_t read_count(const Item &item)
 
 double read_share(const Item &item)
 {
-    double percent = 0;
-    std::string rest;
-    if (!read_number(item.value, &percent, &rest) || (!rest.empty() && rest != "%") ||
-        percent > 100)
+    const std::optional<Measure> percent = read_measure(item.value);
+    if (!percent || (!percent->unit.empty() && percent->unit != "%") || percent->number > 100)
         refuse_value(item, "the most utilization in percent, from 0 to 100");
-    return percent / 100;
+    return percent->number / 100;
 }
 
 int32_t read_capability(const Item &item)
@@ -206,7 +191,7 @@ size_t key_index(const Item &item)
                           (item.has_value ? " (with value '" + item.value + "')" : "") +
                           ", which does not exist" +
                           (meant ? "; did you mean '" + std::string(meant) + "'?" : ";") +
-                          " The keys are " + listed(names));
+                          " The keys are " + joined(names));
 }
 
 void read_item(Spec &spec, const std::string &text, uint32_t *seen)
@@ -289,7 +274,7 @@ std::string Spec::needs_gpu_for() const
 {
     std::string what;
     const auto add = [&](bool asked, const char *key) {
-        if (asked) what += (what.empty() ? "" : ", ") + std::string(key);
+        if (asked) add_part(what, key);
     };
     add(form == Form::kUuid, "uuid");
     add(form == Form::kPci, "pci");
@@ -351,13 +336,6 @@ std::string normal_pci(std::string_view address)
     if (colon == 2) return "0000:" + text;  // bus first: the domain was left out
     if (colon == 8 && text.compare(0, 4, "0000") == 0) return text.substr(4);  // as NVML writes it
     return text;
-}
-
-std::string bytes_text(int64_t bytes)
-{
-    const auto [value, unit] = scaled_bytes(static_cast<double>(bytes));
-    const bool whole = value == std::floor(value) || std::fabs(value) >= 1000;
-    return format("%.*f %s", whole ? 0 : 1, value, unit);
 }
 
 }  // namespace yoke

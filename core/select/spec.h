@@ -60,7 +60,4 @@ Spec parse_spec_of_one(std::string_view text);
 // A PCI address as the core writes it: lower case, a domain of four digits. A beginning of one stays a beginning.
 std::string normal_pci(std::string_view address);
 
-// "8 GiB", "512 MiB": the greatest unit of which there is one.
-std::string bytes_text(int64_t bytes);
-
 }  // namespace yoke

@@ -33,13 +33,6 @@ const StateDict &dict_of(const State &node, const std::string &place)
     return *dict;
 }
 
-std::string listed(std::initializer_list<std::string_view> keys)
-{
-    std::string text;
-    for (const std::string_view key : keys) text += (text.empty() ? "" : ", ") + std::string(key);
-    return text;
-}
-
 }  // namespace
 
 Fields::Fields(const State &node, std::string place, std::initializer_list<std::string_view> keys,
@@ -50,7 +43,7 @@ Fields::Fields(const State &node, std::string place, std::initializer_list<std::
         if (!find(key))
             fail(YOKE_E_VALUE,
                  "%s: '%s' is missing in %s, which must have %s, as state_dict() gave them%s",
-                 kLoadCall, std::string(key).c_str(), place_.c_str(), listed(keys).c_str(), hint);
+                 kLoadCall, std::string(key).c_str(), place_.c_str(), joined(keys).c_str(), hint);
 }
 
 const State &Fields::at(std::string_view key) const

@@ -3,6 +3,7 @@
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 #include <fcntl.h>
 
@@ -61,9 +62,10 @@ std::string untold(Lacking &lacking)
     for (size_t i = 0; i < kLacks; ++i) {
         if (!lacking.errors[i] || lacking.is_told[i]) continue;
         lacking.is_told[i] = true;
-        text +=
-            format("%s%s (%s: %s)", text.empty() ? "" : "; ", meanings[i].promise, meanings[i].call,
-                   std::generic_category().message(lacking.errors[i]).c_str());
+        add_part(text,
+                 format("%s (%s: %s)", meanings[i].promise, meanings[i].call,
+                        std::generic_category().message(lacking.errors[i]).c_str()),
+                 "; ");
     }
     return text;
 }

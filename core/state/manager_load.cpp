@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "core/state/load.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ Ref<State> LoadAttempt::try_load(const FoundStep &found)
             return {};
         }
         if (found.is_newer()) throw;
-        problems_ += std::string(problems_.empty() ? "" : "; ") + error.what();
+        add_part(problems_, error.what(), "; ");
         if (!found.failure) damaged_.push_back(&found);
         return {};
     }
@@ -84,9 +85,8 @@ Ref<State> LoadAttempt::at(int64_t step)
 void LoadAttempt::refuse() const
 {
     if (refused_) std::rethrow_exception(refused_);
-    std::string steps;
-    for (const FoundStep &each : found_)
-        steps += (steps.empty() ? "" : ", ") + std::to_string(each.step);
+    const std::string steps =
+        joined(found_, ", ", [](const FoundStep &each) { return std::to_string(each.step); });
     if (options_.step && !is_asked_step_there_)
         throw Error(YOKE_E_CHECKPOINT,
                     format("%s: there is no step %lld in '%s', which has %s", call_,

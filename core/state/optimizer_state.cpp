@@ -1,6 +1,7 @@
 // The state of an optimizer: core/state/objects.h.
 #include "core/autograd/node.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/ops/ops.h"
 #include "core/optim/adam.h"
 #include "core/optim/sgd.h"
@@ -93,10 +94,8 @@ bool is_harmless(const yoke_optimizer &optimizer, std::string_view option, const
 
 std::string keys_of(const State &dict)
 {
-    std::string text;
-    for (const StateDict::Entry &entry : dict.get_if<StateDict>()->entries())
-        text += (text.empty() ? "" : ", ") + path_part(entry.key);
-    return text;
+    return joined(dict.get_if<StateDict>()->entries(), ", ",
+                  [](const StateDict::Entry &entry) { return path_part(entry.key); });
 }
 
 void check_options(const yoke_optimizer &optimizer, const State &own, const Fields &group)
@@ -140,7 +139,7 @@ std::string names_of(const yoke_optimizer &optimizer, bool only_needed, bool has
     for (const char *name : optimizer.state_names()) {
         const bool is_master = std::string_view(name) == "master";
         if (only_needed && (is_master ? !has_master : may_lack(name))) continue;
-        text += (text.empty() ? "" : ", ") + std::string(stored_name(name));
+        add_part(text, stored_name(name));
     }
     return text;
 }
@@ -275,10 +274,10 @@ void OptimizerLoader<Options>::check_counts() const
     std::string given, own;
     int64_t count = 0;
     for (size_t g = 0; g < groups_.items.size(); ++g)
-        given += format("%s%zu", g ? ", " : "", group_at(g).list("params").items.size());
+        add_part(given, std::to_string(group_at(g).list("params").items.size()));
     for (size_t g = 0; g < optimizer_.group_count(); ++g) {
         const size_t params = optimizer_.params(static_cast<int64_t>(g)).size();
-        own += format("%s%zu", g ? ", " : "", params);
+        add_part(own, std::to_string(params));
         count += static_cast<int64_t>(params);
     }
     if (given != own)

@@ -1,5 +1,6 @@
 #include "core/state/safetensors.h"
 
+#include "core/base/text.h"
 #include "core/state/tree_text.h"
 
 #include <algorithm>
@@ -81,8 +82,7 @@ void put_tensor(std::string &json, const TensorToStore &tensor)
     json += ":{\"dtype\":\"";
     json += stored_dtype(tensor.dtype)->name;
     json += "\",\"shape\":[";
-    for (size_t i = 0; i < tensor.shape.size(); ++i)
-        json += (i ? "," : "") + std::to_string(tensor.shape[i]);
+    json += joined(tensor.shape, ",", [](int64_t size) { return std::to_string(size); });
     json += "],\"data_offsets\":[" + std::to_string(tensor.begin) + "," +
             std::to_string(tensor.begin + tensor.bytes) + "]}";
 }

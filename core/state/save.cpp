@@ -13,8 +13,6 @@
 #include "core/state/tree_text.h"
 #include "core/state/writer.h"
 
-#include <strings.h>
-
 #include <algorithm>
 #include <map>
 #include <span>
@@ -219,13 +217,9 @@ Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is
 
 uint64_t read_max_shard(std::string_view text, const char *call)
 {
-    double number = 0;
-    std::string rest;
-    const bool is_number = read_number(text, &number, &rest);
-    const Unit *unit = std::ranges::find_if(kByteUnits, [&](const Unit &each) {
-        return strcasecmp(each.name, rest.empty() ? "B" : rest.c_str()) == 0;
-    });
-    const double bytes = is_number && unit != std::end(kByteUnits) ? number * unit->scale : 0;
+    const std::optional<Measure> read = read_measure(text);
+    const bool is_known = read && (read->known || read->unit.empty());
+    const double bytes = is_known ? read->number * (read->known ? read->known->scale : 1) : 0;
     if (!(bytes >= 1 && bytes < 9e18))
         fail(
             YOKE_E_VALUE,

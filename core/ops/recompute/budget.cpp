@@ -18,8 +18,7 @@ constexpr uint32_t kMostPlans = 6;   // that are made for one
 
 std::string human(int64_t bytes)
 {
-    const auto [value, unit] = scaled_bytes(static_cast<double>(bytes));
-    return format("%.2f %s", value, unit);
+    return bytes_text(static_cast<double>(bytes), BytesStyle::kPlaces);
 }
 
 [[noreturn]] void refuse(const char *call, std::string_view amount, const std::string &why)
@@ -34,26 +33,19 @@ std::string human(int64_t bytes)
 
 Ref<MemoryBudget> MemoryBudget::make(std::string_view amount, const char *call)
 {
-    double number = 0;
-    std::string rest;
-    if (!read_number(amount, &number, &rest)) refuse(call, amount, "");
-    if (rest.empty()) {
-        if (!(number > 0 && number <= 1))
+    const std::optional<Measure> read = read_measure(amount);
+    if (!read) refuse(call, amount, "");
+    if (read->unit.empty()) {
+        if (!(read->number > 0 && read->number <= 1))
             refuse(call, amount,
-                   number > 1 ? ", which is more than all, or bytes without their unit" : "");
-        return Ref<MemoryBudget>::adopt(new MemoryBudget(number, 0));
+                   read->number > 1 ? ", which is more than all, or bytes without their unit" : "");
+        return Ref<MemoryBudget>::adopt(new MemoryBudget(read->number, 0));
     }
-    const Unit *unit = std::ranges::find_if(
-        kByteUnits, [&](const Unit &each) { return strcasecmp(each.name, rest.c_str()) == 0; });
-    if (unit == std::end(kByteUnits)) {
-        std::vector<const char *> names;
-        for (const Unit &each : kByteUnits) names.push_back(each.name);
-        const char *nearest = nearest_word(rest, names);
+    if (!read->known)
         refuse(call, amount,
-               ", and '" + rest + "' is no unit" +
-                   (nearest ? format(" (did you mean '%s'?)", nearest) : std::string()));
-    }
-    const double bytes = number * unit->scale;
+               ", and '" + read->unit + "' is no unit" +
+                   (read->meant ? format(" (did you mean '%s'?)", read->meant) : std::string()));
+    const double bytes = read->number * read->known->scale;
     if (!(bytes >= 1 && bytes < 9e18)) refuse(call, amount, "");
     return Ref<MemoryBudget>::adopt(new MemoryBudget(0, std::llround(bytes)));
 }

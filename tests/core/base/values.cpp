@@ -61,6 +61,47 @@ TEST(Text, ANumberIsParsedFromAllOfTheTextOrNot)
         EXPECT_FALSE(parsed<int>(text).has_value()) << text;
 }
 
+TEST(Text, BytesAreWrittenInTheirGreatestUnit)
+{
+    EXPECT_EQ(bytes_text(1023), "1023 bytes");
+    EXPECT_EQ(bytes_text(1572864), "1.50 MiB");
+    EXPECT_EQ(bytes_text(512, BytesStyle::kPlaces), "512.00 B");
+    EXPECT_EQ(bytes_text(-1572864, BytesStyle::kPlaces), "-1.50 MiB");
+    EXPECT_EQ(bytes_text(512, BytesStyle::kShort), "512 B");
+    EXPECT_EQ(bytes_text(8.0 * (1 << 30), BytesStyle::kShort), "8 GiB");
+    EXPECT_EQ(bytes_text(8.5 * (1 << 30), BytesStyle::kShort), "8.5 GiB");
+    EXPECT_EQ(bytes_text(143771.0 * (1 << 20), BytesStyle::kShort), "140.4 GiB");
+}
+
+TEST(Text, AMeasureIsANumberWithItsUnitOrNone)
+{
+    const std::optional<Measure> bytes = read_measure("1.5 gib");
+    ASSERT_TRUE(bytes && bytes->known);
+    EXPECT_EQ(bytes->number * bytes->known->scale, 1.5 * (1 << 30));
+    const std::optional<Measure> plain = read_measure("7");
+    ASSERT_TRUE(plain);
+    EXPECT_EQ(plain->number, 7);
+    EXPECT_TRUE(plain->unit.empty() && !plain->known && !plain->meant);
+    const std::optional<Measure> wrong = read_measure("2GiBs");
+    ASSERT_TRUE(wrong && !wrong->known);
+    EXPECT_EQ(wrong->unit, "GiBs");
+    EXPECT_STREQ(wrong->meant, "GiB");
+    for (const char *none : {"", "GiB", " 1", "-1GiB", "nan", "inf", "+1"})
+        EXPECT_FALSE(read_measure(none)) << none;
+}
+
+TEST(Text, PartsOfAListAreJoinedBehindWhatIsThere)
+{
+    EXPECT_EQ(joined(std::vector<std::string>{}), "");
+    EXPECT_EQ(joined(std::vector<const char *>{"a", "b"}), "a, b");
+    EXPECT_EQ(joined(std::vector<int>{1, 2}, "; ", [](int i) { return std::to_string(i); }),
+              "1; 2");
+    std::string text;
+    add_part(text, "a");
+    add_part(text, "b", "/");
+    EXPECT_EQ(text, "a/b");
+}
+
 TEST(Dtype, ScriptScalarsAreWeak)
 {
     for (yoke_dtype d = 1; d < YOKE_DTYPE_COUNT; ++d) {

@@ -132,13 +132,5 @@ TEST(DeviceSpec, OnlyWhatACpuCanMeetAllowsIt)
         EXPECT_FALSE(parse_spec(text).allows_cpu()) << text;
 }
 
-TEST(DeviceSpec, BytesAreWrittenInTheirGreatestUnit)
-{
-    EXPECT_EQ(bytes_text(int64_t{8} << 30), "8 GiB");
-    EXPECT_EQ(bytes_text((int64_t{8} << 30) + (int64_t{1} << 29)), "8.5 GiB");
-    EXPECT_EQ(bytes_text(512), "512 B");
-    EXPECT_EQ(bytes_text(int64_t{143771} << 20), "140.4 GiB");
-}
-
 }  // namespace
 }  // namespace yoke
