@@ -34,6 +34,23 @@ bool Work::is_done_here() const noexcept
 
 Work::Work(uint64_t of) : of_(of), process_(getpid()) {}
 
+Work::~Work() = default;
+
+Ref<Work> Work::begin(uint64_t of)
+{
+    return Ref<Work>::adopt(new Work(of));
+}
+
+void Work::destroy() noexcept
+{
+    if (!is_elsewhere()) delete this;
+}
+
+bool Work::has_ended() const noexcept
+{
+    return done_.load(std::memory_order_acquire);
+}
+
 // Who does it is in the parent process, and so is whoever holds the lock.
 bool Work::is_elsewhere() const noexcept
 {

@@ -19,7 +19,7 @@ namespace yoke {
 class Work final : public RefCounted {
 public:
     // `of` bytes are to be done.
-    static Ref<Work> begin(uint64_t of) { return Ref<Work>::adopt(new Work(of)); }
+    static Ref<Work> begin(uint64_t of);
 
     // For whoever does it; finish comes once, with what it failed with or null. While a Doing lives, its thread does
     // the work: what runs there on behalf of others, such as the end of memory that a host brought, must not wait for
@@ -65,12 +65,10 @@ public:
 
 private:
     explicit Work(uint64_t of);
+    ~Work() override;
     // A forked child's stays where others wait for it: it does not have their threads.
-    void destroy() noexcept override
-    {
-        if (!is_elsewhere()) delete this;
-    }
-    bool has_ended() const noexcept { return done_.load(std::memory_order_acquire); }
+    void destroy() noexcept override;
+    bool has_ended() const noexcept;
     bool is_elsewhere() const noexcept;
     bool wait_on_host(double seconds);
     bool wait_interruptibly(double seconds);

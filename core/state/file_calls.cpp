@@ -71,6 +71,34 @@ int start_sync(int file, uint64_t from, uint64_t bytes)
 #endif
 }
 
+}  // namespace
+
+template <class Result, class... Args>
+Result FileCall<Result(Args...)>::operator()(Args... args) const
+{
+    Result result = call_(args...);
+    while (result < 0 && errno == EINTR) result = call_(args...);
+    return result;
+}
+template class FileCall<int(int, const char *, int, mode_t)>;
+template class FileCall<int(int, const char *, struct stat *, int)>;
+template class FileCall<int(int, struct stat *)>;
+template class FileCall<ssize_t(int, const char *, char *, size_t)>;
+template class FileCall<int(int, mode_t)>;
+template class FileCall<ssize_t(int, void *, size_t, off_t)>;
+template class FileCall<ssize_t(int, const void *, size_t)>;
+template class FileCall<ssize_t(int, const void *, size_t, off_t)>;
+template class FileCall<int(int, uint64_t, uint64_t)>;
+template class FileCall<int(int)>;
+template class FileCall<int(int, const char *, const char *)>;
+template class FileCall<int(int, const char *)>;
+template class FileCall<int(int, const char *, mode_t)>;
+template class FileCall<int(int, std::vector<std::string> *)>;
+template class FileCall<int(int, int)>;
+template class FileCall<int(const char *, std::string *)>;
+
+namespace {
+
 constexpr FileCalls kSystem = {
     [](int folder, const char *path, int flags, mode_t mode) {
         return openat(folder, path, flags, mode);
@@ -146,9 +174,8 @@ FilePlace place_of(const std::string &path)
 
 Descriptor opened_folder(const std::string &path)
 {
-    return Descriptor(retried([&] {
-        return file_calls().open(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    }));
+    return Descriptor(
+        file_calls().open(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
 }
 
 Descriptor open_folder(const char *call, const std::string &path)
@@ -158,11 +185,19 @@ Descriptor open_folder(const char *call, const std::string &path)
     return folder;
 }
 
+std::vector<std::string> list_folder(const char *call, const std::string &path)
+{
+    const Descriptor folder = open_folder(call, path);
+    std::vector<std::string> names;
+    if (file_calls().list(folder.get(), &names) != 0) fail_io(call, "list the folder", path, errno);
+    return names;
+}
+
 namespace {
 
 int sync(const Descriptor &file, Lack lack)
 {
-    if (retried([&] { return file_calls().fsync(file.get()); }) == 0) return 0;
+    if (file_calls().fsync(file.get()) == 0) return 0;
     const int error = errno;
     if (!is_lacking(lack, error)) return error;
     note_lack(lack, file, error);
@@ -183,9 +218,7 @@ int sync_folder(const Descriptor &folder)
 
 int rename_in(const Descriptor &folder, const char *from, const std::string &to)
 {
-    return retried([&] { return file_calls().rename(folder.get(), from, to.c_str()); }) == 0
-               ? 0
-               : errno;
+    return file_calls().rename(folder.get(), from, to.c_str()) == 0 ? 0 : errno;
 }
 
 void fail_move(const char *call, const std::string &path, int error)

@@ -17,32 +17,50 @@
 
 namespace yoke {
 
+// A call that is made again where a signal interrupts it before it did anything.
+template <class Signature>
+class FileCall;  // file_calls.cpp names the signatures that there are
+template <class Result, class... Args>
+class FileCall<Result(Args...)> {
+public:
+    constexpr FileCall() = default;
+    template <class Function>
+    constexpr FileCall(Function function) : call_(function)
+    {
+    }
+    Result operator()(Args... args) const;
+
+private:
+    Result (*call_)(Args...) = nullptr;
+};
+
 // Every call that files of state make: -1 (mmap: MAP_FAILED) and errno where it fails. A `folder` is a descriptor, or
 // AT_FDCWD.
 struct FileCalls {
-    int (*open)(int folder, const char *path, int flags, mode_t mode);
+    FileCall<int(int folder, const char *path, int flags, mode_t mode)> open;
     int (*close)(int file);
-    int (*status)(int folder, const char *path, struct stat *to, int flags);
-    int (*file_status)(int file, struct stat *to);
-    ssize_t (*read_link)(int folder, const char *path, char *to, size_t bytes);
-    int (*chmod)(int file, mode_t mode);
-    ssize_t (*pread)(int file, void *to, size_t bytes, off_t from);
-    ssize_t (*write)(int file, const void *from, size_t bytes);
-    ssize_t (*pwrite)(int file, const void *from, size_t bytes, off_t to);
+    FileCall<int(int folder, const char *path, struct stat *to, int flags)> status;
+    FileCall<int(int file, struct stat *to)> file_status;
+    FileCall<ssize_t(int folder, const char *path, char *to, size_t bytes)> read_link;
+    FileCall<int(int file, mode_t mode)> chmod;
+    FileCall<ssize_t(int file, void *to, size_t bytes, off_t from)> pread;
+    FileCall<ssize_t(int file, const void *from, size_t bytes)> write;
+    FileCall<ssize_t(int file, const void *from, size_t bytes, off_t to)> pwrite;
     // Begins to write a range to the disk, and does not wait for it: a hint, which a system may lack.
-    int (*start_sync)(int file, uint64_t from, uint64_t bytes);
-    int (*fsync)(int file);
-    int (*rename)(int folder, const char *from, const char *to);
-    int (*exchange)(int folder, const char *one, const char *other);  // both names, in one step
-    int (*unlink)(int folder, const char *name);
-    int (*mkdir)(int folder, const char *name, mode_t mode);
-    int (*rmdir)(int folder, const char *name);
-    int (*list)(int folder, std::vector<std::string> *names);  // without "." and ".."
+    FileCall<int(int file, uint64_t from, uint64_t bytes)> start_sync;
+    FileCall<int(int file)> fsync;
+    FileCall<int(int folder, const char *from, const char *to)> rename;
+    // Both names, in one step.
+    FileCall<int(int folder, const char *one, const char *other)> exchange;
+    FileCall<int(int folder, const char *name)> unlink;
+    FileCall<int(int folder, const char *name, mode_t mode)> mkdir;
+    FileCall<int(int folder, const char *name)> rmdir;
+    FileCall<int(int folder, std::vector<std::string> *names)> list;  // without "." and ".."
     void *(*mmap)(size_t bytes, int protection, int flags, int file);
     int (*munmap)(void *begin, size_t bytes);
-    int (*flock)(int file, int how);
+    FileCall<int(int file, int how)> flock;
     int (*kill)(pid_t process, int signal);
-    int (*real_path)(const char *path, std::string *to);  // where all links lead
+    FileCall<int(const char *path, std::string *to)> real_path;  // where all links lead
 };
 const FileCalls &file_calls();
 // Others in place of the system's, for tests; null puts those back.
@@ -54,15 +72,6 @@ void set_file_calls(const FileCalls *calls);
 int close_file(int file);
 using Descriptor = OwnedDescriptor<close_file>;
 
-// Makes a call again that a signal interrupted before it did anything.
-template <class Call>
-auto retried(const Call &call)
-{
-    auto result = call();
-    while (result < 0 && errno == EINTR) result = call();
-    return result;
-}
-
 struct FilePlace {
     std::string folder, name;
 };
@@ -72,6 +81,8 @@ FilePlace place_of(const std::string &path);
 // Not open, and errno, where it cannot be opened; the other one raises.
 Descriptor opened_folder(const std::string &path);
 Descriptor open_folder(const char *call, const std::string &path);
+// Returns the names in a folder.
+std::vector<std::string> list_folder(const char *call, const std::string &path);
 
 // 0 or an errno; 0 also where the file system has no such call, which is noted.
 int sync_file(const Descriptor &file);

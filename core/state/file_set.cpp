@@ -19,14 +19,13 @@ using Digits = std::set<std::string, std::less<>>;
 
 bool list(const Descriptor &folder, std::vector<std::string> &names)
 {
-    return retried([&] { return file_calls().list(folder.get(), &names); }) == 0;
+    return file_calls().list(folder.get(), &names) == 0;
 }
 
 bool is_regular(const Descriptor &folder, const std::string &name)
 {
     struct stat status {};
-    return retried([&] { return file_calls().status(folder.get(), name.c_str(), &status, 0); }) ==
-               0 &&
+    return file_calls().status(folder.get(), name.c_str(), &status, 0) == 0 &&
            S_ISREG(status.st_mode);
 }
 
@@ -69,16 +68,14 @@ void remove_unnamed(const Descriptor &folder, const std::string &index)
         if (digits_of_shard(name, index).empty() && !leave_out_named(digits, folder, name)) return;
     for (const std::string &name : names)
         if (digits.contains(digits_of_shard(name, index)))
-            retried([&] { return file_calls().unlink(folder.get(), name.c_str()); });
+            file_calls().unlink(folder.get(), name.c_str());
 }
 
 // Whether all that it names are files of ours, beside it.
 bool is_index_of_ours(const Descriptor &folder, const std::string &name)
 {
     struct stat status {};
-    const int known = retried([&] {
-        return file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
-    });
+    const int known = file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
     if (known != 0 || !S_ISREG(status.st_mode)) return false;
     const ReadFile file("save", folder, name);
     const SetIndex index = SetIndex::read(read_index_text(file, name.c_str()), name.c_str());
@@ -96,7 +93,7 @@ void remove_set(const Descriptor &folder, const std::string &index)
     };
     if (!list(folder, names) || std::ranges::none_of(names, is_of_set)) return;
     if (is_index_of_ours(folder, index)) {
-        const int gone = retried([&] { return file_calls().unlink(folder.get(), index.c_str()); });
+        const int gone = file_calls().unlink(folder.get(), index.c_str());
         if (gone != 0 || sync_folder(folder)) return;
     }
     remove_unnamed(folder, index);
@@ -145,8 +142,7 @@ NewSet::~NewSet()
     if (index_.is_in_place() || owner_ != getpid()) return;
     writer_.reset();
     for (const std::string &name : made_)
-        if (!name.empty())
-            retried([&] { return file_calls().unlink(index_.folder().get(), name.c_str()); });
+        if (!name.empty()) file_calls().unlink(index_.folder().get(), name.c_str());
 }
 
 std::string NewSet::name_of(size_t i, size_t count) const
@@ -185,8 +181,7 @@ void NewSet::commit(std::string_view index)
 // Which comes before a set to who reads.
 void NewSet::remove_file()
 {
-    const int done =
-        retried([&] { return file_calls().unlink(target_.folder.get(), target_.name.c_str()); });
+    const int done = file_calls().unlink(target_.folder.get(), target_.name.c_str());
     if (done != 0 && errno == ENOENT) return;
     if (done != 0) fail_io(call_, "replace", target_.path, errno);
     if (const int error = sync_folder(target_.folder))

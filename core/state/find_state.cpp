@@ -19,7 +19,7 @@ namespace {
 
 bool is_there(const std::string &path, struct stat *status)
 {
-    return retried([&] { return file_calls().status(AT_FDCWD, path.c_str(), status, 0); }) == 0;
+    return file_calls().status(AT_FDCWD, path.c_str(), status, 0) == 0;
 }
 
 // Of the set that stands in the place of a file that is not there; "" where there is none either.
@@ -92,8 +92,7 @@ std::string find_in_folder(const std::string &folder, const char *call)
 {
     const Descriptor open = open_folder(call, folder);
     std::vector<std::string> names, indexes, files;
-    if (retried([&] { return file_calls().list(open.get(), &names); }) != 0)
-        fail_io(call, "list", folder, errno);
+    if (file_calls().list(open.get(), &names) != 0) fail_io(call, "list", folder, errno);
     std::ranges::sort(names);
     for (const std::string &name : names) {
         if (name.starts_with('.')) continue;

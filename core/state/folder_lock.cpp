@@ -39,9 +39,8 @@ FolderLock::FolderLock(const char *call, const std::string &folder)
     : path_(folder + "/.lock"), owner_(getpid())
 {
     mark_process_used();  // so that a child lets go of it, whatever else was used
-    file_ = Descriptor(retried([&] {
-        return file_calls().open(AT_FDCWD, path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    }));
+    file_ =
+        Descriptor(file_calls().open(AT_FDCWD, path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!file_.is_open()) fail_io(call, "lock", path_, errno);
     take(call, folder);
     write_owner(call);
@@ -52,7 +51,7 @@ FolderLock::FolderLock(const char *call, const std::string &folder)
 
 void FolderLock::take(const char *call, const std::string &folder) const
 {
-    if (retried([&] { return file_calls().flock(file_.get(), LOCK_EX | LOCK_NB); }) == 0) return;
+    if (file_calls().flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
     const int error = errno;
     // EACCES: what CIFS says where another host has it.
     if (error == EWOULDBLOCK || error == EACCES) refuse(call, folder);
@@ -63,15 +62,14 @@ void FolderLock::take(const char *call, const std::string &folder) const
 void FolderLock::write_owner(const char *call) const
 {
     const std::string text = format("%-*d\n", kPidText - 1, static_cast<int>(owner_));
-    const ssize_t done =
-        retried([&] { return file_calls().pwrite(file_.get(), text.data(), text.size(), 0); });
+    const ssize_t done = file_calls().pwrite(file_.get(), text.data(), text.size(), 0);
     if (done != kPidText) fail_io(call, "lock", path_, done < 0 ? errno : ENOSPC);
 }
 
 void FolderLock::refuse(const char *call, const std::string &folder) const
 {
     char text[kPidText + 1] = {};
-    const ssize_t got = retried([&] { return file_calls().pread(file_.get(), text, kPidText, 0); });
+    const ssize_t got = file_calls().pread(file_.get(), text, kPidText, 0);
     const int process = got > 0 ? atoi(text) : 0;
     const std::string who = process ? format("process %d", process) : "another process";
     fail(YOKE_E_STATE,
@@ -83,9 +81,8 @@ bool FolderLock::is_in_place(const char *call) const
 {
     struct stat ours {
     }, there{};
-    if (retried([&] { return file_calls().file_status(file_.get(), &ours); }) != 0)
-        fail_io(call, "look at", path_, errno);
-    if (retried([&] { return file_calls().status(AT_FDCWD, path_.c_str(), &there, 0); }) != 0) {
+    if (file_calls().file_status(file_.get(), &ours) != 0) fail_io(call, "look at", path_, errno);
+    if (file_calls().status(AT_FDCWD, path_.c_str(), &there, 0) != 0) {
         if (errno == ENOENT || errno == ENOTDIR) return false;
         fail_io(call, "look at", path_, errno);
     }

@@ -83,7 +83,7 @@ void note_lack(Lack lack, const Descriptor &file, int error) noexcept
 {
     try {
         struct stat status {};
-        if (retried([&] { return file_calls().file_status(file.get(), &status); }) != 0) return;
+        if (file_calls().file_status(file.get(), &status) != 0) return;
         std::string place = place_of_file(file);
         const std::lock_guard lock(known_lacks.mutex);
         Lacking &lacking = known_lacks.by_device[status.st_dev];

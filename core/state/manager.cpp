@@ -26,18 +26,20 @@ public:
     {
     }
 
-    const std::string &path() const { return path_; }
     // A forked child writes nothing: it needs one of its own.
     bool is_mine() const { return process_ == getpid(); }
     // For each time that something is changed in the folder.
     std::mutex &mutex() { return mutex_; }
 
-    // The rest with mutex() held. Takes the lock, if this is the first save into the folder that is there.
-    void begin(const char *call);
-    int64_t next_commit() { return ++last_commit_; }
+    // Begins the folder of a step, with mutex() held, and says the number of its commit. The first save into the folder
+    // that is there takes the lock.
+    std::unique_ptr<NewFolder> begin(int64_t step, int64_t *commit, const char *call);
+    // Removes all but the newest steps, with mutex() held.
     void prune(const char *call) noexcept;
 
 private:
+    std::vector<std::string> lock(const char *call);
+
     const std::string path_;
     const int64_t keep_;
     const pid_t process_;
@@ -46,19 +48,43 @@ private:
     int64_t last_commit_ = 0;
 };
 
-void CheckpointManager::Folder::begin(const char *call)
+// Takes the folder for this process, and returns what is in it.
+std::vector<std::string> CheckpointManager::Folder::lock(const char *call)
 {
-    if (lock_ && lock_->is_in_place(call)) return;
+    if (lock_ && lock_->is_in_place(call)) return list_folder(call, path_);
     lock_ = nullptr;
     last_commit_ = 0;
     make_folders(call, path_);
     auto lock = std::make_unique<FolderLock>(call, path_);
-    for (const FoundStep &each : find_steps(path_, call)) {
+    std::vector<std::string> entries = list_folder(call, path_);
+    std::vector<FoundStep> found = find_steps(path_, entries, call);
+    // Where the file system has no locks another one may write, and what is amid that counts as damaged by one look.
+    if (std::ranges::any_of(found, [](const FoundStep &each) { return each.failure != nullptr; }))
+        found = find_steps(path_, call);
+    for (const FoundStep &each : found) {
         // Its number is not known: what is saved with a smaller one would never be the newest.
         if (each.is_unknown()) std::rethrow_exception(each.failure);
         last_commit_ = std::max(last_commit_, each.commit());
     }
     lock_ = std::move(lock);
+    return entries;
+}
+
+std::unique_ptr<NewFolder> CheckpointManager::Folder::begin(int64_t step, int64_t *commit,
+                                                            const char *call)
+{
+    const std::vector<std::string> entries = lock(call);
+    // What somebody else wrote there is not ours to replace.
+    if (const std::optional<FoundStep> there = find_step(path_, entries, step, call)) {
+        if (there->is_unknown()) std::rethrow_exception(there->failure);
+        if (!there->is_ours)
+            fail(
+                YOKE_E_STATE,
+                "%s: '%s' is there and was written by no CheckpointManager; move it away, or name another folder",
+                call, there->path.c_str());
+    }
+    *commit = ++last_commit_;
+    return std::make_unique<NewFolder>(call, path_, step_name(step), entries);
 }
 
 // The new state is in its place: what goes wrong here is no failure of the save, and the next one tries again.
@@ -94,39 +120,18 @@ public:
 private:
     std::shared_ptr<Folder> folder_;
     const char *const call_;
-    Manifest manifest_;
+    const int64_t step_;
+    int64_t commit_ = 0;
     Hash128 hash_;
     std::unique_ptr<NewFolder> new_;
     FileWriter *state_ = nullptr;
 };
 
-namespace {
-
-// What somebody else wrote there is not ours to replace.
-void check_ours(const std::string &folder, int64_t step, const char *call)
-{
-    for (const FoundStep &each : find_steps(folder, call)) {
-        if (each.step != step) continue;
-        if (each.is_unknown()) std::rethrow_exception(each.failure);
-        if (!each.is_ours)
-            fail(
-                YOKE_E_STATE,
-                "%s: '%s' is there and was written by no CheckpointManager; move it away, or name another folder",
-                call, each.path.c_str());
-    }
-}
-
-}  // namespace
-
 CheckpointManager::Target::Target(std::shared_ptr<Folder> folder, int64_t step, const char *call)
-    : folder_(std::move(folder)), call_(call)
+    : folder_(std::move(folder)), call_(call), step_(step)
 {
     const std::lock_guard lock(folder_->mutex());
-    folder_->begin(call);
-    check_ours(folder_->path(), step, call);
-    manifest_.step = step;
-    manifest_.commit = folder_->next_commit();
-    new_ = std::make_unique<NewFolder>(call, folder_->path(), step_name(step));
+    new_ = folder_->begin(step, &commit_, call);
     state_ = &new_->create(kStateName);
 }
 
@@ -140,9 +145,11 @@ CheckpointManager::Target::~Target()
 void CheckpointManager::Target::commit()
 {
     state_->finish();
-    manifest_.time = utc_time();
-    manifest_.files.push_back({kStateName, state_->bytes(), hash_.text()});
-    const std::string text = manifest_text(manifest_);
+    const std::string text =
+        manifest_text({.step = step_,
+                       .commit = commit_,
+                       .time = utc_time(),
+                       .files = {{kStateName, state_->bytes(), hash_.text()}}});
     const std::lock_guard lock(folder_->mutex());
     new_->create(kManifestName).write(text.data(), text.size());
     new_->commit();

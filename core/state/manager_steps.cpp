@@ -22,9 +22,7 @@ enum class Found { kFile, kNothing, kOther };
 Found look_at(const std::string &path, uint64_t *bytes, const char *call)
 {
     struct stat status {};
-    if (retried([&] {
-            return file_calls().status(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW);
-        }) != 0) {
+    if (file_calls().status(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT) return Found::kNothing;
         fail_io(call, "look at", path, errno);
     }
@@ -101,17 +99,9 @@ FoundStep found_step(int64_t step, std::string path, const char *call)
 std::vector<FoundStep> look_for_steps(const std::string &folder, const char *call)
 {
     struct stat status {};
-    const int known =
-        retried([&] { return file_calls().status(AT_FDCWD, folder.c_str(), &status, 0); });
+    const int known = file_calls().status(AT_FDCWD, folder.c_str(), &status, 0);
     if (known != 0 && errno == ENOENT) return {};
-    std::vector<FoundStep> steps;
-    for (const FoundFolder &each : find_folders(call, folder))
-        if (const std::optional<int64_t> step = step_of(each.name))
-            steps.push_back(found_step(*step, folder + "/" + each.place, call));
-    std::ranges::sort(steps, {}, [](const FoundStep &each) {
-        return std::tuple(!each.is_damaged(), each.is_unknown(), each.commit(), each.step);
-    });
-    return steps;
+    return find_steps(folder, list_folder(call, folder), call);
 }
 
 }  // namespace
@@ -148,6 +138,32 @@ std::vector<FoundStep> find_steps(const std::string &folder, const char *call)
         if (is_so) return steps;
     }
     return steps;
+}
+
+std::vector<FoundStep> find_steps(const std::string &folder,
+                                  const std::vector<std::string> &entries, const char *call)
+{
+    std::vector<FoundStep> steps;
+    for (const FoundFolder &each : find_folders(entries)) {
+        const std::optional<int64_t> step = step_of(each.name);
+        std::string path = folder + "/" + each.place;
+        if (is_folder(call, path) && step)
+            steps.push_back(found_step(*step, std::move(path), call));
+    }
+    std::ranges::sort(steps, {}, [](const FoundStep &each) {
+        return std::tuple(!each.is_damaged(), each.is_unknown(), each.commit(), each.step);
+    });
+    return steps;
+}
+
+std::optional<FoundStep> find_step(const std::string &folder,
+                                   const std::vector<std::string> &entries, int64_t step,
+                                   const char *call)
+{
+    const std::string place = find_folder(step_name(step), entries);
+    std::string path = folder + "/" + place;
+    if (place.empty() || !is_folder(call, path)) return {};
+    return found_step(step, std::move(path), call);
 }
 
 void check_file(const ReadFile &file, const StepFile &stored, const std::string &path)

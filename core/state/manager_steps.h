@@ -39,6 +39,14 @@ bool is_same_step(const FoundStep &a, const FoundStep &b);
 // system refuses to read. None where there is no such folder; raises YOKE_E_IO where the system does not list it.
 std::vector<FoundStep> find_steps(const std::string &folder, const char *call);
 
+// Returns the same by one look at the entries of a folder, which nobody changes meanwhile.
+std::vector<FoundStep> find_steps(const std::string &folder,
+                                  const std::vector<std::string> &entries, const char *call);
+// Returns one of them; nothing if there is none.
+std::optional<FoundStep> find_step(const std::string &folder,
+                                   const std::vector<std::string> &entries, int64_t step,
+                                   const char *call);
+
 // Raises YOKE_E_CHECKPOINT unless the file has the bytes and the hash that the manifest says.
 void check_file(const ReadFile &file, const StepFile &stored, const std::string &path);
 

@@ -34,8 +34,7 @@ void FileWriter::write(const void *from, size_t bytes)
     check_open();
     const auto *at = static_cast<const char *>(from);
     while (bytes > 0) {
-        const ssize_t done = retried(
-            [&] { return file_calls().write(file_.get(), at, std::min(bytes, kWriteBehind)); });
+        const ssize_t done = file_calls().write(file_.get(), at, std::min(bytes, kWriteBehind));
         if (done <= 0) fail_lost("write", done < 0 ? errno : ENOSPC);
         at += done;
         bytes -= static_cast<size_t>(done);
@@ -48,8 +47,7 @@ void FileWriter::start_sync()
 {
     const uint64_t whole = bytes_ / kWriteBehind * kWriteBehind;
     if (whole == started_) return;
-    const int done =
-        retried([&] { return file_calls().start_sync(file_.get(), started_, whole - started_); });
+    const int done = file_calls().start_sync(file_.get(), started_, whole - started_);
     // A system that has no such call is as good; but one that tells here of lost data need not tell it at fsync again.
     const bool is_lost = errno == EIO || errno == ENOSPC || errno == EDQUOT;
     if (done != 0 && is_lost) fail_lost("write", errno);
@@ -76,7 +74,7 @@ constexpr int kMostLinks = 40;
 std::string target_of(const char *call, std::string path, struct stat *status)
 {
     const auto at = [&](int flags) {
-        return retried([&] { return file_calls().status(AT_FDCWD, path.c_str(), status, flags); });
+        return file_calls().status(AT_FDCWD, path.c_str(), status, flags);
     };
     if (at(0) == 0) {
         if (S_ISDIR(status->st_mode)) fail_io(call, "write", path, EISDIR);
@@ -96,8 +94,7 @@ std::string target_of(const char *call, std::string path, struct stat *status)
         }
         if (!S_ISLNK(status->st_mode)) return path;
         char to[4096];
-        const ssize_t length =
-            retried([&] { return file_calls().read_link(AT_FDCWD, path.c_str(), to, sizeof to); });
+        const ssize_t length = file_calls().read_link(AT_FDCWD, path.c_str(), to, sizeof to);
         if (length < 0) fail_io(call, "follow the link", path, errno);
         const std::string link(to, static_cast<size_t>(length));
         path = link.starts_with('/') ? link : place_of(path).folder + "/" + link;
@@ -127,17 +124,15 @@ NewFile::NewFile(const char *call, const std::string &path, const struct stat *f
 
 Descriptor NewFile::open_new(const char *name) const
 {
-    Descriptor file(retried([&] {
-        return file_calls().open(folder_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                                 keeps_mode_ ? mode_ | 0600 : 0666);
-    }));
+    Descriptor file(file_calls().open(folder_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                      keeps_mode_ ? mode_ | 0600 : 0666));
     if (!file.is_open()) fail_io(call_, "make a file beside", path_, errno);
     return file;
 }
 
 void NewFile::keep_mode(const Descriptor &file) const
 {
-    if (!keeps_mode_ || retried([&] { return file_calls().chmod(file.get(), mode_); }) == 0) return;
+    if (!keeps_mode_ || file_calls().chmod(file.get(), mode_) == 0) return;
     const int error = errno;
     if (!is_lacking(Lack::kMode, error)) fail_io(call_, "keep the permissions of", path_, error);
     note_lack(Lack::kMode, file, error);

@@ -23,9 +23,7 @@ std::string old_name(const std::string &name)
 int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
 {
     struct stat status {};
-    if (retried([&] {
-            return file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
-        }) != 0)
+    if (file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno;
     *mode = status.st_mode;
     return 0;
@@ -35,9 +33,7 @@ int look_up(const Descriptor &folder, const std::string &name, mode_t *mode)
 bool renames_own_folder(const Descriptor &parent)
 {
     Temporary from(parent, "rename"), to(parent, "rename");
-    if (retried([&] { return file_calls().mkdir(parent.get(), from.name(), 0777); }) != 0)
-        return true;  // nothing is known then, and the first error stays
-    from.made();
+    if (from.make_folder() != 0) return true;  // nothing is known then, and the first error stays
     if (rename_in(parent, from.name(), to.name()) != 0) return false;
     from.gone();
     to.made();
@@ -94,35 +90,38 @@ int recover(const Descriptor &folder, const std::string &name)
 
 // ---- A folder that takes the place of another -------------------------------------------------------------------
 
-NewFolder::NewFolder(const char *call, const std::string &parent, const std::string &name)
+NewFolder::NewFolder(const char *call, const std::string &parent, const std::string &name,
+                     const std::vector<std::string> &entries)
     : call_(call),
       path_(parent + "/" + name),
       name_(name),
       parent_(open_folder(call, parent)),
-      temporary_(parent_, name)
+      temporary_(parent_, name),
+      folder_(make(entries))
 {
-    if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos)
+}
+
+Descriptor NewFolder::make(const std::vector<std::string> &entries)
+{
+    if (name_.empty() || name_.starts_with('.') || name_.find('/') != std::string::npos)
         fail(YOKE_E_VALUE,
-             "%s: '%s' is no name for a folder; give one without '/' and a leading '.'", call,
-             name.c_str());
-    remove_leftovers(parent_, "");
-    if (const int error = recover(parent_, name)) fail_io(call, "replace the folder", path_, error);
-    if (retried([&] { return file_calls().mkdir(parent_.get(), temporary_.name(), 0777); }) != 0)
-        fail_io(call, "make a folder beside", path_, errno);
-    temporary_.made();
-    folder_ = Descriptor(retried([&] {
-        return file_calls().open(parent_.get(), temporary_.name(),
-                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    }));
-    if (!folder_.is_open()) fail_io(call, "open a folder beside", path_, errno);
+             "%s: '%s' is no name for a folder; give one without '/' and a leading '.'", call_,
+             name_.c_str());
+    remove_leftovers(parent_, entries);
+    if (const int error = recover(parent_, name_))
+        fail_io(call_, "replace the folder", path_, error);
+    if (const int error = temporary_.make_folder())
+        fail_io(call_, "make a folder beside", path_, error);
+    Descriptor folder(
+        file_calls().open(parent_.get(), temporary_.name(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+    if (!folder.is_open()) fail_io(call_, "open a folder beside", path_, errno);
+    return folder;
 }
 
 FileWriter &NewFolder::create(const std::string &name)
 {
-    Descriptor file(retried([&] {
-        return file_calls().open(folder_.get(), name.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }));
+    Descriptor file(file_calls().open(folder_.get(), name.c_str(),
+                                      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file.is_open()) fail_io(call_, "make", path_ + "/" + name, errno);
     names_.push_back(name);
     files_.push_back(std::make_unique<FileWriter>(call_, path_ + "/" + name, std::move(file)));
@@ -159,11 +158,8 @@ void NewFolder::put_in_place()
     } else if (!error && !S_ISDIR(mode)) {
         error = ENOTDIR;
     } else if (!error) {
-        error = retried([&] {
-                    return file_calls().exchange(parent_.get(), temporary_.name(), name_.c_str());
-                }) == 0
-                    ? 0
-                    : errno;
+        error =
+            file_calls().exchange(parent_.get(), temporary_.name(), name_.c_str()) == 0 ? 0 : errno;
         if (!error) former_ = temporary_.name();
         if (is_lacking(Lack::kMove, error)) return set_aside();
     }
@@ -231,21 +227,16 @@ void NewFolder::move_files()
 // Makes the folder, with an empty file in it; 0 or an errno.
 int NewFolder::make_folder_for(const std::string &file)
 {
-    if (retried([&] { return file_calls().mkdir(parent_.get(), name_.c_str(), 0777); }) != 0)
-        return errno;
-    Descriptor empty(retried([&] {
-        return file_calls().open(parent_.get(), (name_ + "/" + file).c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }));
+    if (file_calls().mkdir(parent_.get(), name_.c_str(), 0777) != 0) return errno;
+    Descriptor empty(file_calls().open(parent_.get(), (name_ + "/" + file).c_str(),
+                                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     return empty.is_open() ? empty.close() : errno;
 }
 
 int NewFolder::sync_inside()
 {
-    const Descriptor inside(retried([&] {
-        return file_calls().open(parent_.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-                                 0);
-    }));
+    const Descriptor inside(
+        file_calls().open(parent_.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
     return inside.is_open() ? sync_folder(inside) : errno;
 }
 
@@ -262,7 +253,7 @@ void remove_folder(const char *call, const std::string &path)
 void make_folders(const char *call, const std::string &path)
 {
     struct stat status {};
-    if (retried([&] { return file_calls().status(AT_FDCWD, path.c_str(), &status, 0); }) == 0) {
+    if (file_calls().status(AT_FDCWD, path.c_str(), &status, 0) == 0) {
         if (!S_ISDIR(status.st_mode)) fail_io(call, "make the folder", path, ENOTDIR);
         return;
     }
@@ -271,8 +262,7 @@ void make_folders(const char *call, const std::string &path)
     make_folders(call, place.folder);
     if (place.name.empty()) return;  // behind the last slash
     const Descriptor folder = open_folder(call, place.folder);
-    if (retried([&] { return file_calls().mkdir(folder.get(), place.name.c_str(), 0777); }) != 0 &&
-        errno != EEXIST)
+    if (file_calls().mkdir(folder.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
         fail_io(call, "make the folder", path, errno);
     if (const int error = sync_folder(folder)) fail_io(call, "sync the folder of", path, error);
 }
@@ -295,21 +285,20 @@ std::vector<FoundFolder> find_folders(const std::vector<std::string> &entries)
     return found;
 }
 
-std::vector<FoundFolder> find_folders(const char *call, const std::string &parent)
+std::string find_folder(const std::string &name, const std::vector<std::string> &entries)
 {
-    const Descriptor folder = open_folder(call, parent);
-    std::vector<std::string> entries;
-    if (retried([&] { return file_calls().list(folder.get(), &entries); }) != 0)
-        fail_io(call, "list the folder", parent, errno);
-    std::vector<FoundFolder> found = find_folders(entries);
-    std::erase_if(found, [&](const FoundFolder &one) {
-        mode_t mode = 0;
-        const int error = look_up(folder, one.place, &mode);
-        if (error && error != ENOENT)
-            fail_io(call, "look at the folder", parent + "/" + one.place, error);
-        return error || !S_ISDIR(mode);
-    });
-    return found;
+    for (const std::string &place : {name, old_name(name)})
+        if (std::ranges::find(entries, place) != entries.end()) return place;
+    return {};
+}
+
+bool is_folder(const char *call, const std::string &path)
+{
+    struct stat status {};
+    if (file_calls().status(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return S_ISDIR(status.st_mode);
+    if (errno != ENOENT) fail_io(call, "look at the folder", path, errno);
+    return false;
 }
 
 }  // namespace yoke

@@ -37,9 +37,7 @@ ReadFile::ReadFile(const char *call, int folder, std::string path)
 Descriptor ReadFile::opened(int folder) const
 {
     // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it is refused.
-    Descriptor file(retried([&] {
-        return file_calls().open(folder, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    }));
+    Descriptor file(file_calls().open(folder, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
     if (!file.is_open()) fail_io(call_, "open", path_, errno);
     return file;
 }
@@ -47,8 +45,7 @@ Descriptor ReadFile::opened(int folder) const
 ReadFile::Status ReadFile::status_of(const Descriptor &file) const
 {
     struct stat status {};
-    if (retried([&] { return file_calls().file_status(file.get(), &status); }) != 0)
-        fail_io(call_, "read", path_, errno);
+    if (file_calls().file_status(file.get(), &status) != 0) fail_io(call_, "read", path_, errno);
     if (S_ISDIR(status.st_mode)) fail_io(call_, "read", path_, EISDIR);
     if (!S_ISREG(status.st_mode))
         throw Error(YOKE_E_IO,
@@ -82,10 +79,9 @@ void ReadFile::read(uint64_t from, void *to, size_t bytes) const
     Descriptor again;
     const Descriptor &file = awake(again);
     for (size_t done = 0; done < bytes;) {
-        const ssize_t got = retried([&] {
-            return file_calls().pread(file.get(), at + done, std::min(bytes - done, kMostAtOnce),
-                                      static_cast<off_t>(from + done));
-        });
+        const ssize_t got =
+            file_calls().pread(file.get(), at + done, std::min(bytes - done, kMostAtOnce),
+                               static_cast<off_t>(from + done));
         if (got < 0) fail_io(call_, "read", path_, errno);
         if (got == 0)
             throw Error(

@@ -1,6 +1,5 @@
 #include "core/state/safetensors.h"
 
-#include "core/base/text.h"
 #include "core/state/tree_text.h"
 
 #include <algorithm>
@@ -76,33 +75,37 @@ void put_metadata(std::string &json,
     json += '}';
 }
 
-void put_tensor(std::string &json, const TensorToStore &tensor)
+void put_tensor(std::string &json, const NamedTensor &named, uint64_t begin)
 {
-    put_json_text(json, tensor.name);
+    const yoke_tensor &tensor = *named.second;
+    put_json_text(json, named.first);
     json += ":{\"dtype\":\"";
     json += stored_dtype(tensor.dtype)->name;
     json += "\",\"shape\":[";
-    json += joined(tensor.shape, ",", [](int64_t size) { return std::to_string(size); });
-    json += "],\"data_offsets\":[" + std::to_string(tensor.begin) + "," +
-            std::to_string(tensor.begin + tensor.bytes) + "]}";
+    for (const int64_t size : tensor.shape()) {
+        if (json.back() != '[') json += ',';
+        json += std::to_string(size);
+    }
+    json += "],\"data_offsets\":[" + std::to_string(begin) + "," +
+            std::to_string(begin + tensor.nbytes()) + "]}";
 }
 
 }  // namespace
 
-std::string make_stored_header(std::vector<TensorToStore> &tensors,
+std::string make_stored_header(std::vector<const NamedTensor *> &tensors,
                                const std::vector<std::pair<std::string, std::string>> &metadata)
 {
-    std::ranges::sort(tensors, {}, [](const TensorToStore &t) {
-        return std::pair(stored_dtype(t.dtype), std::string_view(t.name));
+    std::ranges::sort(tensors, {}, [](const NamedTensor *each) {
+        return std::pair(stored_dtype(each->second->dtype), std::string_view(each->first));
     });
-    uint64_t end = 0;
-    for (TensorToStore &tensor : tensors) tensor.begin = std::exchange(end, end + tensor.bytes);
     std::string json(kLengthBytes, '\0');
     json += '{';
     if (!metadata.empty()) put_metadata(json, metadata);
-    for (const TensorToStore &tensor : tensors) {
+    uint64_t begin = 0;
+    for (const NamedTensor *each : tensors) {
         if (json.back() != '{') json += ',';
-        put_tensor(json, tensor);
+        put_tensor(json, *each, begin);
+        begin += each->second->nbytes();
     }
     json += '}';
     json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');

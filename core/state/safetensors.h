@@ -8,7 +8,7 @@
 // Every rule of the format's own reader holds here, and no key may come twice.
 #pragma once
 
-#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 
 #include <string>
 #include <string_view>
@@ -30,15 +30,11 @@ const StoredDtype *stored_dtype(yoke_dtype dtype);
 inline constexpr uint64_t kMostHeader =
     100'000'000;  // bytes of a header, as in the format's own reader
 
-// A header to write: tensors by dtype, the most aligned first, then by name; padded so that data begins at a multiple
-// of 64 bytes. Offsets are those in the file.
-struct TensorToStore {
-    std::string name;
-    yoke_dtype dtype = YOKE_NONE;
-    std::vector<int64_t> shape;
-    uint64_t bytes = 0, begin = 0;  // `begin` is found, in the data
-};
-std::string make_stored_header(std::vector<TensorToStore> &tensors,
+using NamedTensor = std::pair<std::string, Tensor>;
+
+// Returns the header of a file of these tensors, padded so that data begins at a multiple of 64 bytes. Puts them in the
+// order of their data: by dtype, the most aligned first, then by name.
+std::string make_stored_header(std::vector<const NamedTensor *> &tensors,
                                const std::vector<std::pair<std::string, std::string>> &metadata);
 
 }  // namespace yoke

@@ -14,7 +14,6 @@
 #include "core/state/writer.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 
 namespace yoke {
@@ -62,25 +61,21 @@ void add_own_metadata(StoredMetadata &metadata, const TreeText &tree)
     metadata.emplace_back(kTreeKey, tree.json);
 }
 
-TensorToStore to_store(const std::string &name, const yoke_tensor &x)
-{
-    return {name, x.dtype, {x.shape().begin(), x.shape().end()}, x.nbytes(), 0};
-}
-
 // The tensors of one file.
-using Shard = std::span<const std::pair<std::string, Tensor>>;
+using Shard = std::span<const NamedTensor>;
 
 // In the order of the tree, so that what belongs together stands together; a tensor that is larger has a file of its
 // own.
 std::vector<Shard> shards_of(const TreeText &tree, uint64_t most)
 {
     const Shard all(tree.tensors);
+    if (most == 0) return {all};
     std::vector<Shard> shards;
     size_t first = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < all.size(); ++i) {
         const uint64_t more = all[i].second->nbytes();
-        if (most > 0 && i > first && more > most - std::min(most, bytes)) {
+        if (i > first && more > most - std::min(most, bytes)) {
             shards.push_back(all.subspan(first, i - first));
             first = i, bytes = 0;
         }
@@ -92,52 +87,24 @@ std::vector<Shard> shards_of(const TreeText &tree, uint64_t most)
 
 void add_file(StateToSave &state, Shard tensors, const StoredMetadata &metadata, const char *call)
 {
-    std::vector<TensorToStore> stored;
-    std::map<std::string_view, const Tensor *> found;
-    for (const auto &[name, tensor] : tensors) {
-        stored.push_back(to_store(name, *tensor));
-        found[name] = &tensor;
-    }
-    StateToSave::File file;
-    file.header = make_stored_header(stored, metadata);
+    std::vector<const NamedTensor *> order;
+    for (const NamedTensor &each : tensors) order.push_back(&each);
+    StateToSave::File &file = state.files.emplace_back();
+    file.header = make_stored_header(order, metadata);
     if (file.header.size() - sizeof(uint64_t) > kMostHeader)
         fail(
             YOKE_E_VALUE,
             "%s: the header would have %zu bytes, of at most %llu; keep long lists of numbers in tensors",
             call, file.header.size(), static_cast<unsigned long long>(kMostHeader));
     state.bytes += file.header.size();
-    for (TensorToStore &each : stored) {
-        state.tensors.push_back(*found[each.name]);
-        state.bytes += each.bytes;
-        file.names.push_back(std::move(each.name));
+    for (const NamedTensor *each : order) {
+        state.tensors.push_back(each->second);
+        state.bytes += each->second->nbytes();
+        file.names.push_back(each->first);
     }
-    state.files.push_back(std::move(file));
 }
 
 }  // namespace
-
-void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *, uint64_t)> &take,
-                    const char *call)
-{
-    if (x.numel == 0) return;
-    if (x.device->host && x.contiguous) return take(x.data, x.nbytes());
-    if (x.nbytes() <= kMostChunk) {
-        const Tensor dense = ops::contiguous(x);
-        if (dense->device->host) return take(dense->data, dense->nbytes());
-        std::string bytes(dense->nbytes(), '\0');
-        copy_to_host(*dense, bytes.data(), bytes.size(), call);
-        return take(bytes.data(), bytes.size());
-    }
-    const uint64_t row = x.nbytes() / static_cast<uint64_t>(x.shape_[0]);
-    const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, kMostChunk / row));
-    for (int64_t first = 0; first < x.shape_[0]; first += rows) {
-        Dims shape{x.shape()};
-        shape[0] = std::min(rows, x.shape_[0] - first);
-        IntList sizes = shape, strides = x.strides();
-        if (row > kMostChunk) sizes = sizes.subspan(1), strides = strides.subspan(1);
-        for_each_chunk(*make_view(x, sizes, strides.data(), first * x.strides_[0]), take, call);
-    }
-}
 
 StateToSave StateToSave::of(const State &root, const SaveOptions &options, const char *call)
 {
@@ -152,67 +119,6 @@ StateToSave StateToSave::of(const State &root, const SaveOptions &options, const
     for (const Shard &shard : shards)
         add_file(made, shard, shards.size() > 1 ? of_each : made.metadata, call);
     return made;
-}
-
-void write_files(const std::vector<StateToSave::File> &files, SaveTarget &target,
-                 const std::function<void(const std::string &)> &put_header,
-                 const std::function<void(size_t)> &put_tensor)
-{
-    size_t tensor = 0;
-    for (size_t i = 0; i < files.size(); ++i) {
-        target.begin_file(i);
-        put_header(files[i].header);
-        for (size_t left = files[i].names.size(); left > 0; --left) put_tensor(tensor++);
-    }
-}
-
-namespace {
-
-Ref<Work> write_now(SaveTarget &target, const StateToSave &state, const char *call)
-{
-    const NoGrad no_grad;
-    Ref<Work> work = Work::begin(state.bytes);
-    const auto write = [&](const void *from, uint64_t bytes) {
-        target.write(from, bytes);
-        work->advance(bytes);
-    };
-    write_files(
-        state.files, target,
-        [&](const std::string &header) { write(header.data(), header.size()); },
-        [&](size_t i) { for_each_chunk(*state.tensors[i], write, call); });
-    target.commit();
-    tell_lacks(call);
-    work->finish(nullptr);
-    return work;
-}
-
-// Null where there is no room.
-Ref<Snapshot> take_snapshot(const StateToSave &state, const char *call)
-{
-    const NoGrad no_grad;
-    try {
-        std::vector<Tensor> tensors = state.tensors;
-        for (Tensor &each : tensors)
-            if (!each->contiguous) each = ops::contiguous(*each);
-        return Snapshot::take(std::move(tensors), call);
-    } catch (const Error &error) {
-        if (error.status() != YOKE_E_OOM) throw;
-        log(LogLevel::kWarn, "%s: %s; the call returns when all is written", call, error.what());
-        return nullptr;
-    }
-}
-
-}  // namespace
-
-Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is_blocking,
-                  const char *call)
-{
-    wait_for_save(call, is_blocking);
-    if (!is_blocking)
-        if (Ref<Snapshot> snapshot = take_snapshot(state, call); snapshot.present())
-            return write_beside(std::move(target), std::move(state.files), std::move(snapshot),
-                                state.bytes, call);
-    return write_now(*target, state, call);
 }
 
 uint64_t read_max_shard(std::string_view text, const char *call)

@@ -5,7 +5,6 @@
 #include "core/state/tree.h"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -52,28 +51,14 @@ public:
     virtual void commit() = 0;
 };
 
-// Goes through files in their order: `put_header` and `put_tensor`, which gets the place of a tensor among all, write.
-void write_files(const std::vector<StateToSave::File> &files, SaveTarget &target,
-                 const std::function<void(const std::string &)> &put_header,
-                 const std::function<void(size_t)> &put_tensor);
-
-// Writes the state as it is at this moment, after the save that goes on; if that failed and nobody was told, the
-// failure is raised here, and nothing written. Where it blocks, the work has ended. Else a thread of the library copies
-// and writes it: one save at a time, and what copies need is room for all tensors, in default of which it blocks.
-Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave state, bool is_blocking,
-                  const char *call);
-
-// The same to a safetensors file, or, where its tensors take more than max_shard, to a set: files beside `path`, which
-// core/state/set_names.h names, and their index. It is there whole or not at all, whenever the machine stops: a dict of
-// tensors is a plain file of them, of another tree the plain values stand in the metadata. Memory beside the tensors:
-// kMostChunk, and of a device's tensor that does not lie row-major a copy of one chunk. Raises also YOKE_E_IO for what
-// the system refuses, and YOKE_E_VALUE for the path of an index.
+// Writes the state as it is at this moment, after the save that goes on, to a safetensors file, or, where its tensors
+// take more than max_shard, to a set: files beside `path`, which core/state/set_names.h names, and their index. If the
+// save before failed and nobody was told, the failure is raised here, and nothing written. The new state is there whole
+// or not at all, whenever the machine stops: a dict of tensors is a plain file of them, of another tree the plain
+// values stand in the metadata. Memory beside the tensors: kMostChunk, and of a device's tensor that does not lie
+// row-major a copy of one chunk; beside the script copies of all tensors. Raises also YOKE_E_IO for what the system
+// refuses, and YOKE_E_VALUE for the path of an index.
 Ref<Work> save_state(const std::string &path, const State &root, const SaveOptions &options,
                      const char *call);
-
-// The elements of a tensor in row-major order, a chunk at a time, in memory of the host.
-inline constexpr uint64_t kMostChunk = uint64_t{16} << 20;
-void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *, uint64_t)> &take,
-                    const char *call);
 
 }  // namespace yoke

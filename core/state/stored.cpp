@@ -87,8 +87,7 @@ struct MissingShard : Error {
 std::string real_folder_of(const char *call, const std::string &path)
 {
     std::string real;
-    if (retried([&] { return file_calls().real_path(path.c_str(), &real); }) != 0)
-        fail_io(call, "open", path, errno);
+    if (file_calls().real_path(path.c_str(), &real) != 0) fail_io(call, "open", path, errno);
     return real;
 }
 
@@ -152,7 +151,7 @@ StoredFile ShardFolders::open(const std::string &name, std::string_view tensor) 
     for (const std::string &folder : folders_) {
         const std::string path = folder + "/" + name;
         std::string real;
-        if (retried([&] { return file_calls().real_path(path.c_str(), &real); }) != 0) {
+        if (file_calls().real_path(path.c_str(), &real) != 0) {
             if (errno != ENOENT && errno != ENOTDIR) fail_io(call_, "open", path, errno);
             continue;
         }

@@ -49,9 +49,9 @@ std::string new_name(std::string_view target)
     // Each number of a process once, and another one in each process of that number.
     const uint64_t random =
         (static_cast<uint64_t>(now) ^ (++in_use.made << 48)) * 0x9e3779b97f4a7c15ull;
-    std::string name = beginning_for(target) +
-                       format("%d-%016llx", getpid(), static_cast<unsigned long long>(random)) +
-                       std::string(kTail);
+    std::string name = beginning_for(target) + std::to_string(getpid()) + '-';
+    for (size_t i = kRandomDigits; i-- > 0;) name += "0123456789abcdef"[random >> (4 * i) & 15];
+    name += kTail;
     in_use.names.insert(name);
     return name;
 }
@@ -108,6 +108,17 @@ Temporary::~Temporary()
     in_use.names.erase(name_);
 }
 
+int Temporary::make_folder()
+{
+    is_there_ = file_calls().mkdir(folder_.get(), name(), 0777) == 0;
+    return is_there_ ? 0 : errno;
+}
+
+const char *Temporary::name() const
+{
+    return name_.c_str();
+}
+
 std::string Temporary::digits() const
 {
     return std::string(digits_of(name_));
@@ -134,13 +145,10 @@ namespace {
 
 int remove_contents(const Descriptor &parent, const char *name)
 {
-    const Descriptor folder(retried([&] {
-        return file_calls().open(parent.get(), name,
-                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
-    }));
+    const Descriptor folder(
+        file_calls().open(parent.get(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0));
     std::vector<std::string> names;
-    if (!folder.is_open() || retried([&] { return file_calls().list(folder.get(), &names); }) != 0)
-        return errno;
+    if (!folder.is_open() || file_calls().list(folder.get(), &names) != 0) return errno;
     std::ranges::sort(names, {}, [](const std::string &one) { return one == kManifestName; });
     int first = 0;
     for (const std::string &one : names) {
@@ -155,27 +163,39 @@ int remove_contents(const Descriptor &parent, const char *name)
 
 int remove_entry(const Descriptor &folder, const char *name)
 {
-    if (retried([&] { return file_calls().unlink(folder.get(), name); }) == 0) return 0;
+    if (file_calls().unlink(folder.get(), name) == 0) return 0;
     if (errno != EISDIR && errno != EPERM) return errno;
     if (const int error = remove_contents(folder, name)) return error;
-    return retried([&] { return file_calls().rmdir(folder.get(), name); }) == 0 ? 0 : errno;
+    return file_calls().rmdir(folder.get(), name) == 0 ? 0 : errno;
 }
 
-void remove_leftovers(const Descriptor &folder, std::string_view target)
+namespace {
+
+void remove_leftovers_of(const Descriptor &folder, const std::vector<std::string> &entries,
+                         std::string_view target)
 {
-    std::vector<std::string> names;
-    if (retried([&] { return file_calls().list(folder.get(), &names); }) != 0) return;
-    for (const std::string &name : names) {
+    for (const std::string &name : entries) {
         if (!is_leftover(name, target)) continue;
         struct stat status {};
-        const int known = retried([&] {
-            return file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
-        });
-        if (known != 0) continue;
+        if (file_calls().status(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
         // A folder may be one that was renamed, and then come back after a crash as long as that is not on the disk.
         if (!S_ISDIR(status.st_mode) || sync_folder(folder) == 0)
             remove_entry(folder, name.c_str());
     }
+}
+
+}  // namespace
+
+void remove_leftovers(const Descriptor &folder, std::string_view target)
+{
+    std::vector<std::string> names;
+    if (file_calls().list(folder.get(), &names) == 0) remove_leftovers_of(folder, names, target);
+}
+
+void remove_leftovers(const Descriptor &folder, const std::vector<std::string> &entries)
+{
+    remove_leftovers_of(folder, entries, "");
 }
 
 void remove_leftovers(const std::string &folder, std::string_view name)

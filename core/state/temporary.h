@@ -20,8 +20,10 @@ public:
     Temporary(const Temporary &) = delete;
     Temporary &operator=(const Temporary &) = delete;
 
-    const char *name() const { return name_.c_str(); }
+    const char *name() const;
     std::string digits() const;  // the first eight of RANDOM
+    // Makes a folder of that name: 0 or an errno.
+    int make_folder();
     void made() { is_there_ = true; }
     void gone() { is_there_ = false; }
 
@@ -40,6 +42,8 @@ int remove_entry(const Descriptor &folder, const char *name);
 // be removed stays.
 void remove_leftovers(const std::string &folder, std::string_view name);
 void remove_leftovers(const Descriptor &folder, std::string_view name);
+// Removes those of any target among the entries of a folder.
+void remove_leftovers(const Descriptor &folder, const std::vector<std::string> &entries);
 
 // Of the temporaries of a target, or of all where it is empty, among the entries of a folder, the digits of those whose
 // writers live.

@@ -34,9 +34,18 @@ void StateDict::put(StateKey key, Ref<State> value)
 
 // ---- Nodes ----------------------------------------------------------------------------------------------------
 
+State::State(Value value) : value_(std::move(value)) {}
+
+State::~State() = default;
+
 Ref<State> State::make(Value value)
 {
     return Ref<State>::adopt(new State(std::move(value)));
+}
+
+void State::assign(Value value)
+{
+    value_ = std::move(value);
 }
 
 namespace {
@@ -84,7 +93,9 @@ void State::check_child(const State &child, const char *call) const
                 fail(YOKE_E_VALUE, "%s: a %s would lie within itself; give a copy of it", call,
                      kind_text(kind()) + 2);
             for_each_child(*node, [&](const Ref<State> &each) {
-                if (is_floor(*each) && seen.insert(each.get()).second) below.push_back(each.get());
+                const State *node_below = each.get();
+                if (is_floor(*node_below) && seen.insert(node_below).second)
+                    below.push_back(node_below);
             });
         }
         if (depth >= kDeepest)
@@ -109,7 +120,7 @@ void State::put(StateKey key, Ref<State> value, const char *call)
     if (!dict) fail(YOKE_E_TYPE, "%s: this is %s; only a dict has keys", call, kind_text(kind()));
     if (const auto *text = std::get_if<std::string>(&key); text && !is_utf8(*text))
         fail(YOKE_E_VALUE, "%s: the key '%s' is no UTF-8", call, shown_name(*text).c_str());
-    check_child(*value, call);
+    check_child(*value.get(), call);
     dict->put(std::move(key), std::move(value));
 }
 

@@ -62,7 +62,7 @@ public:
     {
         return std::get_if<T>(&value_);
     }
-    void assign(Value value) { value_ = std::move(value); }
+    void assign(Value value);
 
     // Adds to a list, or to a dict. Raises YOKE_E_VALUE for a value within which this node lies, or that is deeper than
     // kDeepest, and YOKE_E_TYPE for a node of another kind.
@@ -80,8 +80,8 @@ public:
     static constexpr int kDeepest = 64;
 
 private:
-    explicit State(Value value) : value_(std::move(value)) {}
-    ~State() override = default;
+    explicit State(Value value);
+    ~State() override;
     void destroy() noexcept override;
     void check_child(const State &child, const char *call) const;
     State *child(std::string_view part) const;

@@ -72,11 +72,9 @@ bool is_plain(const StateDict &dict)
 // A tree as it is gone through, from the root down.
 class TreeWriter {
 public:
-    explicit TreeWriter(const char *call) : call_(call) {}
+    TreeWriter(TreeText &text, const char *call) : text_(text), call_(call) {}
 
     void put(const State &node, const std::string &path, int depth);
-
-    TreeText done;
 
 private:
     // What makes two tensors one: the same elements of the same memory, seen alike.
@@ -90,6 +88,7 @@ private:
     std::string name_of(const Tensor &tensor, const std::string &path);
     std::string below(const std::string &path, const StateKey &key) const;
 
+    TreeText &text_;
     const char *const call_;
     std::map<Identity, std::string> names_;
     std::set<std::string> taken_;
@@ -109,23 +108,23 @@ void TreeWriter::put(const State &node, const std::string &path, int depth)
     if (is_floor && depth >= State::kDeepest)
         fail(YOKE_E_VALUE, "%s: '%s' lies more than %d lists and dicts deep", call_,
              shown_name(path).c_str(), State::kDeepest);
-    if (done.json.size() > kMostHeader)
+    if (text_.json.size() > kMostHeader)
         fail(
             YOKE_E_VALUE,
             "%s: the plain values take more than the %llu bytes that a file's header may have; keep long lists of numbers in tensors",
             call_, static_cast<unsigned long long>(kMostHeader));
     switch (node.kind()) {
         case StateKind::kNone:
-            done.json += "null";
+            text_.json += "null";
             return;
         case StateKind::kBool:
-            done.json += *node.get_if<bool>() ? "true" : "false";
+            text_.json += *node.get_if<bool>() ? "true" : "false";
             return;
         case StateKind::kInt:
-            done.json += std::to_string(*node.get_if<int64_t>());
+            text_.json += std::to_string(*node.get_if<int64_t>());
             return;
         case StateKind::kFloat:
-            return put_float(done.json, *node.get_if<double>());
+            return put_float(text_.json, *node.get_if<double>());
         case StateKind::kString:
             return put_string(*node.get_if<std::string>(), path);
         case StateKind::kTensor:
@@ -143,37 +142,37 @@ void TreeWriter::put_string(const std::string &text, const std::string &path)
         fail(YOKE_E_VALUE,
              "%s: the string at '%s' is no UTF-8; keep bytes in a tensor of dtype uint8", call_,
              shown_name(path).c_str());
-    put_json_text(done.json, text);
+    put_json_text(text_.json, text);
 }
 
 void TreeWriter::put_list(const StateList &list, const std::string &path, int depth)
 {
-    if (list.is_tuple) done.json += R"({"$tuple":)";
-    done.json += '[';
+    if (list.is_tuple) text_.json += R"({"$tuple":)";
+    text_.json += '[';
     for (size_t i = 0; i < list.items.size(); ++i) {
-        if (i) done.json += ',';
+        if (i) text_.json += ',';
         put(*list.items[i], below(path, static_cast<int64_t>(i)), depth + 1);
     }
-    done.json += list.is_tuple ? "]}" : "]";
+    text_.json += list.is_tuple ? "]}" : "]";
 }
 
 void TreeWriter::put_dict(const StateDict &dict, const std::string &path, int depth)
 {
     const bool plain = is_plain(dict);
-    done.json += plain ? "{" : R"({"$dict":[)";
+    text_.json += plain ? "{" : R"({"$dict":[)";
     bool first = true;
     for (const StateDict::Entry &entry : dict.entries()) {
-        if (!std::exchange(first, false)) done.json += ',';
-        if (!plain) done.json += '[';
+        if (!std::exchange(first, false)) text_.json += ',';
+        if (!plain) text_.json += '[';
         if (const auto *number = std::get_if<int64_t>(&entry.key))
-            done.json += std::to_string(*number);
+            text_.json += std::to_string(*number);
         else
-            put_json_text(done.json, std::get<std::string>(entry.key));
-        done.json += plain ? ':' : ',';
+            put_json_text(text_.json, std::get<std::string>(entry.key));
+        text_.json += plain ? ':' : ',';
         put(*entry.value, below(path, entry.key), depth + 1);
-        if (!plain) done.json += ']';
+        if (!plain) text_.json += ']';
     }
-    done.json += plain ? "}" : "]}";
+    text_.json += plain ? "}" : "]}";
 }
 
 std::string TreeWriter::name_of(const Tensor &tensor, const std::string &path)
@@ -193,7 +192,7 @@ std::string TreeWriter::name_of(const Tensor &tensor, const std::string &path)
     if (name == "__metadata__")
         fail(YOKE_E_VALUE, "%s: a tensor cannot be called '__metadata__', which files use", call_);
     known->second = name;
-    done.tensors.emplace_back(name, tensor);
+    text_.tensors.emplace_back(name, tensor);
     return name;
 }
 
@@ -202,9 +201,9 @@ void TreeWriter::put_tensor(const Tensor &tensor, const std::string &path)
     if (!stored_dtype(tensor->dtype))
         fail(YOKE_E_TYPE, "%s: the tensor at '%s' is %s, which files have no name for; cast it",
              call_, shown_name(path).c_str(), info(tensor->dtype).name);
-    done.json += R"({"$tensor":)";
-    put_json_text(done.json, name_of(tensor, path));
-    done.json += '}';
+    text_.json += R"({"$tensor":)";
+    put_json_text(text_.json, name_of(tensor, path));
+    text_.json += '}';
 }
 
 // A reader that knows no trees finds each tensor under its key.
@@ -224,10 +223,10 @@ bool is_flat(const State &root, const std::vector<std::pair<std::string, Tensor>
 
 TreeText tree_text(const State &root, const char *call)
 {
-    TreeWriter writer(call);
-    writer.put(root, "", 0);
-    writer.done.is_flat = is_flat(root, writer.done.tensors);
-    return std::move(writer.done);
+    TreeText text;
+    TreeWriter(text, call).put(root, "", 0);
+    text.is_flat = is_flat(root, text.tensors);
+    return text;
 }
 
 }  // namespace yoke

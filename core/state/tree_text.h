@@ -9,6 +9,7 @@
 //   {"$dict": [[KEY, VALUE], …]}  a dict with a key that is a number or begins with "$"
 #pragma once
 
+#include "core/state/safetensors.h"
 #include "core/state/tree.h"
 
 #include <functional>
@@ -25,7 +26,7 @@ inline constexpr int kTreeFormat = 1;
 struct TreeText {
     std::string json;
     // By the names that json has them under: their paths, with "." between the parts.
-    std::vector<std::pair<std::string, Tensor>> tensors;
+    std::vector<NamedTensor> tensors;
     // A dict of tensors under names of their own: the file needs no json.
     bool is_flat = false;
 };

@@ -1,11 +1,14 @@
 #include "core/state/writer.h"
 
+#include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/fork.h"
 #include "core/base/immortal.h"
 #include "core/base/log.h"
 #include "core/base/start_thread.h"
+#include "core/ops/ops.h"
 #include "core/state/lacks.h"
+#include "core/tensor/snapshot.h"
 
 #include <unistd.h>
 
@@ -16,6 +19,8 @@
 #include <utility>
 
 namespace yoke {
+
+// ---- The save that goes on --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -28,50 +33,6 @@ struct BackgroundWriter {
 };
 BackgroundWriter &background_writer = immortal<BackgroundWriter>();
 
-struct Save {
-    std::unique_ptr<SaveTarget> target;
-    std::vector<StateToSave::File> files;
-    Ref<Snapshot> snapshot;
-    Ref<Work> work;
-    const char *call;
-
-    void run() noexcept;
-    void write(const char *from, uint64_t bytes);
-};
-
-void Save::write(const char *from, uint64_t bytes)
-{
-    for (uint64_t done = 0; done < bytes;) {
-        const uint64_t chunk = std::min(bytes - done, kMostChunk);
-        target->write(from + done, chunk);
-        work->advance(chunk);
-        done += chunk;
-    }
-}
-
-// What is left of the target and the copies goes before anybody is told of the end.
-void Save::run() noexcept
-{
-    const Work::Doing doing(*work);
-    std::exception_ptr failure;
-    try {
-        snapshot->copy();
-        write_files(
-            files, *target,
-            [this](const std::string &header) { write(header.data(), header.size()); },
-            [this](size_t i) {
-                write(static_cast<const char *>(snapshot->data(i)), snapshot->bytes(i));
-            });
-        target->commit();
-        tell_lacks(call);
-    } catch (...) {
-        failure = std::current_exception();
-    }
-    target.reset();
-    snapshot = {};
-    work->finish(std::move(failure));
-}
-
 Ref<Work> current_save()
 {
     const std::lock_guard lock(background_writer.mutex);
@@ -80,12 +41,12 @@ Ref<Work> current_save()
 }
 
 // It has ended: its thread goes, and the next one may begin.
-void retire(const Ref<Work> &work)
+void retire(const Work &work)
 {
     std::thread thread;
     {
         const std::lock_guard lock(background_writer.mutex);
-        if (background_writer.work.get() != work.get()) return;
+        if (background_writer.work.get() != &work) return;
         thread = std::move(background_writer.thread);
         background_writer.work = {};
     }
@@ -128,7 +89,7 @@ bool take_place(const Ref<Work> &work)
         new (&background_writer.work) Ref<Work>;
         background_writer.process = getpid();
     }
-    if (background_writer.work.present()) return false;
+    if (background_writer.work.get()) return false;
     background_writer.work = work;
     return true;
 }
@@ -143,16 +104,17 @@ void wait_at_exit()
 
 void wait_for_save(const char *call, bool is_blocking)
 {
-    const Ref<Work> work = current_save();
-    if (!work.present()) return;
+    const Ref<Work> held = current_save();
+    Work *work = held.get();
+    if (!work) return;
     if (work->is_done_here())
         fail(
             YOKE_E_STATE,
             "%s: it is called by the thread that writes the save before, at the end of memory which that used; save from another thread",
             call);
     work->wait_for_end(-1);
-    retire(work);
     const std::exception_ptr failure = work->take_untold();
+    retire(*work);
     if (failure && !is_blocking) raise_for_former(failure, call);
     if (failure) log_failure(failure);
 }
@@ -162,11 +124,124 @@ bool end_saves(double seconds) noexcept
     const Ref<Work> work = current_save();
     if (!work.present()) return true;
     if (!work->wait_for_end(seconds)) return false;
-    retire(work);
+    retire(*work.get());
     if (const std::exception_ptr failure = work->take_untold()) log_failure(failure);
     return true;
 }
 
+// ---- Writing ----------------------------------------------------------------------------------------------------
+
+void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *, uint64_t)> &take,
+                    const char *call)
+{
+    if (x.numel == 0) return;
+    if (x.device->host && x.contiguous) return take(x.data, x.nbytes());
+    if (x.nbytes() <= kMostChunk) {
+        const Tensor dense = ops::contiguous(x);
+        if (dense->device->host) return take(dense->data, dense->nbytes());
+        std::string bytes(dense->nbytes(), '\0');
+        copy_to_host(*dense, bytes.data(), bytes.size(), call);
+        return take(bytes.data(), bytes.size());
+    }
+    const uint64_t row = x.nbytes() / static_cast<uint64_t>(x.shape_[0]);
+    const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, kMostChunk / row));
+    for (int64_t first = 0; first < x.shape_[0]; first += rows) {
+        Dims shape{x.shape()};
+        shape[0] = std::min(rows, x.shape_[0] - first);
+        IntList sizes = shape, strides = x.strides();
+        if (row > kMostChunk) sizes = sizes.subspan(1), strides = strides.subspan(1);
+        for_each_chunk(*make_view(x, sizes, strides.data(), first * x.strides_[0]), take, call);
+    }
+}
+
+namespace {
+
+// Writes the files in their order, and commits them; `put_tensor` gets the place of a tensor among all.
+template <class Put, class PutTensor>
+void write_files(const std::vector<StateToSave::File> &files, SaveTarget &target, const Put &put,
+                 const PutTensor &put_tensor, const char *call)
+{
+    size_t tensor = 0;
+    for (size_t i = 0; i < files.size(); ++i) {
+        target.begin_file(i);
+        put(files[i].header.data(), files[i].header.size());
+        for (size_t left = files[i].names.size(); left > 0; --left) put_tensor(tensor++);
+    }
+    target.commit();
+    tell_lacks(call);
+}
+
+Ref<Work> write_now(SaveTarget &target, const StateToSave &state, const char *call)
+{
+    const NoGrad no_grad;
+    Ref<Work> work = Work::begin(state.bytes);
+    const auto put = [&](const void *from, uint64_t bytes) {
+        target.write(from, bytes);
+        work->advance(bytes);
+    };
+    write_files(
+        state.files, target, put, [&](size_t i) { for_each_chunk(*state.tensors[i], put, call); },
+        call);
+    work->finish(nullptr);
+    return work;
+}
+
+// A save from copies of its tensors, which a thread makes and writes.
+struct Save {
+    std::unique_ptr<SaveTarget> target;
+    std::vector<StateToSave::File> files;
+    Ref<Snapshot> snapshot;
+    Ref<Work> work;
+    const char *call = nullptr;
+
+    void run() noexcept;
+};
+
+// What is left of the target and the copies goes before anybody is told of the end.
+void Save::run() noexcept
+{
+    const Work::Doing doing(*work);
+    const auto put = [this](const void *from, uint64_t bytes) {
+        for (uint64_t done = 0; done < bytes;) {
+            const uint64_t chunk = std::min(bytes - done, kMostChunk);
+            target->write(static_cast<const char *>(from) + done, chunk);
+            work->advance(chunk);
+            done += chunk;
+        }
+    };
+    std::exception_ptr failure;
+    try {
+        snapshot->copy();
+        write_files(
+            files, *target, put, [&](size_t i) { put(snapshot->data(i), snapshot->bytes(i)); },
+            call);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    target.reset();
+    snapshot = {};
+    work->finish(std::move(failure));
+}
+
+// Null where there is no room.
+Ref<Snapshot> take_snapshot(const StateToSave &state, const char *call)
+{
+    try {
+        std::vector<Tensor> tensors = state.tensors;
+        for (Tensor &each : tensors) {
+            if (each->contiguous) continue;
+            const NoGrad no_grad;
+            each = ops::contiguous(*each);
+        }
+        return Snapshot::take(std::move(tensors), call);
+    } catch (const Error &error) {
+        if (error.status() != YOKE_E_OOM) throw;
+        log(LogLevel::kWarn, "%s: %s; the call returns when all is written", call, error.what());
+        return nullptr;
+    }
+}
+
+// Writes in a thread of its own, or here, with a warning, where the system gives no thread.
 Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSave::File> files,
                        Ref<Snapshot> snapshot, uint64_t bytes, const char *call)
 {
@@ -181,8 +256,12 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
         bool is_begun = false;
     } held{snapshot};
     const Ref<Work> work = Work::begin(bytes);
-    const auto save = std::make_shared<Save>(
-        Save{std::move(target), std::move(files), std::move(snapshot), work, call});
+    const auto save = std::make_shared<Save>();
+    save->target = std::move(target);
+    save->files = std::move(files);
+    save->snapshot = std::move(snapshot);
+    save->work = work;
+    save->call = call;
     while (!take_place(work)) wait_for_save(call, false);
     held.is_begun = true;
     std::thread thread;
@@ -198,6 +277,18 @@ Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSa
     else if (thread.joinable())
         thread.detach();  // another thread has seen its end already
     return work;
+}
+
+}  // namespace
+
+Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave &&state, bool is_blocking,
+                  const char *call)
+{
+    if (!is_blocking)
+        if (Ref<Snapshot> snapshot = take_snapshot(state, call); snapshot.present())
+            return write_beside(std::move(target), std::move(state.files), std::move(snapshot),
+                                state.bytes, call);
+    return write_now(*target, state, call);
 }
 
 }  // namespace yoke

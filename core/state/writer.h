@@ -1,8 +1,10 @@
-// writer.h: saves that go on beside the work of others, one at a time.
+// writer.h: how a state comes to the files of a target: at once, or by a thread beside the work of others, one save at
+// a time.
 #pragma once
 
 #include "core/state/save.h"
-#include "core/tensor/snapshot.h"
+
+#include <functional>
 
 namespace yoke {
 
@@ -14,9 +16,15 @@ void wait_for_save(const char *call, bool is_blocking);
 // At most `seconds`: whether none goes on any more. What it failed with is a line of the log.
 bool end_saves(double seconds) noexcept;
 
-// Writes the files, whose tensors are those of the snapshot, in a thread of its own, or here, with a warning, where the
-// system gives no thread.
-Ref<Work> write_beside(std::unique_ptr<SaveTarget> target, std::vector<StateToSave::File> files,
-                       Ref<Snapshot> snapshot, uint64_t bytes, const char *call);
+// Writes the state as it is at this moment, behind wait_for_save. Where it blocks, the work has ended. Else a thread of
+// the library copies and writes it: one save at a time, and what copies need is room for all tensors, in default of
+// which it blocks, as where the system gives no thread.
+Ref<Work> save_to(std::unique_ptr<SaveTarget> target, StateToSave &&state, bool is_blocking,
+                  const char *call);
+
+// The elements of a tensor in row-major order, a chunk at a time, in memory of the host.
+inline constexpr uint64_t kMostChunk = uint64_t{16} << 20;
+void for_each_chunk(const yoke_tensor &x, const std::function<void(const void *, uint64_t)> &take,
+                    const char *call);
 
 }  // namespace yoke

@@ -126,6 +126,20 @@ struct Snapshot::Piece {
     uint64_t bytes = 0;
 };
 
+// One tensor. On the host it has pieces, on a device the fence behind its copy.
+struct Snapshot::Part {
+    Ref<Storage> storage;
+    char *data = nullptr;
+    uint64_t bytes = 0;
+    bool is_on_host = false;
+    char *copy = nullptr;  // `data`, where nobody else has the tensor
+    size_t first_piece = 0, end_piece = 0;
+    PinnedBlock *pinned = nullptr;
+    Ref<Fence> fence;
+
+    bool is_wanted() const { return copy != data; }
+};
+
 Snapshot::Snapshot() = default;
 
 Snapshot::~Snapshot()
@@ -134,12 +148,28 @@ Snapshot::~Snapshot()
         if (part.pinned) free_pinned(part.pinned);
 }
 
+size_t Snapshot::size() const
+{
+    return parts_.size();
+}
+
+const void *Snapshot::data(size_t tensor) const
+{
+    return parts_[tensor].copy;
+}
+
+uint64_t Snapshot::bytes(size_t tensor) const
+{
+    return parts_[tensor].bytes;
+}
+
 void Snapshot::add(yoke_tensor &tensor)
 {
     Part &part = parts_.emplace_back();
     part.storage = tensor.storage;
     part.data = static_cast<char *>(tensor.data);
     part.bytes = tensor.nbytes();
+    part.is_on_host = tensor.device->host;
     const bool is_ours = tensor.use_count() == 1 && tensor.storage->use_count() == 2;
     if (part.bytes == 0 || (is_ours && tensor.device->host)) part.copy = part.data;
 }
@@ -149,7 +179,7 @@ void Snapshot::make_room()
     uint64_t bytes = 0;
     size_t pieces = 0;
     for (const Part &part : parts_)
-        if (part.is_wanted() && part.storage->device->host) {
+        if (part.is_wanted() && part.is_on_host) {
             bytes += padded(part.bytes);
             pieces += (part.bytes + kPieceBytes - 1) / kPieceBytes;
         }
@@ -158,7 +188,7 @@ void Snapshot::make_room()
     pieces_ = std::make_unique<Piece[]>(pieces);
     char *place = room_->data();
     for (Part &part : parts_)
-        if (part.is_wanted() && part.storage->device->host) {
+        if (part.is_wanted() && part.is_on_host) {
             cut(part, place);
             place += padded(part.bytes);
         }
@@ -192,10 +222,11 @@ Ref<Snapshot> Snapshot::take(std::vector<Tensor> tensors, const char *call)
     hook.run("snapshots", [] { on_fork_child(forget_in_child); });
     check_not_capturing(call);
     Ref<Snapshot> made = Ref<Snapshot>::adopt(new Snapshot);
+    made->parts_.reserve(tensors.size());
     for (const Tensor &each : tensors) made->add(*each);
     made->make_room();
     for (Part &part : made->parts_)
-        if (part.is_wanted() && !part.storage->device->host) made->start_device_copy(part, call);
+        if (part.is_wanted() && !part.is_on_host) made->start_device_copy(part, call);
     made->want();
     return made;
 }

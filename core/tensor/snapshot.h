@@ -8,7 +8,6 @@
 #include "core/tensor/tensor.h"
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -27,9 +26,9 @@ public:
     // see to it. Raises what a device failed with.
     void copy();
     // Of the tensors in their order, once all is copied.
-    size_t size() const { return parts_.size(); }
-    const void *data(size_t tensor) const { return parts_[tensor].copy; }
-    uint64_t bytes(size_t tensor) const { return parts_[tensor].bytes; }
+    size_t size() const;
+    const void *data(size_t tensor) const;
+    uint64_t bytes(size_t tensor) const;
 
     // In place of copy, where nothing will be copied.
     void forget() noexcept;
@@ -39,18 +38,7 @@ public:
 
 private:
     struct Piece;
-    // One tensor. On the host it has pieces, on a device the fence behind its copy.
-    struct Part {
-        Ref<Storage> storage;
-        char *data = nullptr;
-        uint64_t bytes = 0;
-        char *copy = nullptr;  // `data`, where nobody else has the tensor
-        size_t first_piece = 0, end_piece = 0;
-        struct PinnedBlock *pinned = nullptr;
-        Ref<Fence> fence;
-
-        bool is_wanted() const { return copy != data; }
-    };
+    struct Part;
 
     Snapshot();
     ~Snapshot() override;
@@ -63,7 +51,7 @@ private:
     void copy_part(Part &part) noexcept;
     void wait_for_part(const Part &part) noexcept;
 
-    std::deque<Part> parts_;
+    std::vector<Part> parts_;
     std::unique_ptr<Piece[]> pieces_;
     size_t piece_count_ = 0;
     std::unique_ptr<CopyRoom> room_;

@@ -48,7 +48,7 @@ protected:
     }
     void save_step(const std::string &name, const std::string &content) const
     {
-        NewFolder step(kSaveCall, folder_.path(), name);
+        NewFolder step(kSaveCall, folder_.path(), name, folder_.names());
         step.create("state").write(content.data(), content.size());
         step.commit();
     }
@@ -205,7 +205,7 @@ TEST_F(Files, ARunThatChangesItsFolderMeanwhileWritesWhereItBegan)
     EXPECT_TRUE(passes_in_child([&] {
         ASSERT_EQ(chdir(folder_.path().c_str()), 0);
         NewFile file(kSaveCall, "state");
-        NewFolder step(kSaveCall, ".", "step-1");
+        NewFolder step(kSaveCall, ".", "step-1", {});
         ASSERT_EQ(chdir("/"), 0);
         step.create("state");
         file.commit();
@@ -245,7 +245,7 @@ TEST_F(Files, LeftoversOfTheDeadGoAndThoseOfTheLivingStay)
 TEST_F(Files, AForkedChildLeavesItsParentsFilesAlone)
 {
     auto file = std::make_unique<NewFile>(kSaveCall, at("state"));
-    auto step = std::make_unique<NewFolder>(kSaveCall, folder_.path(), "step-1");
+    auto step = std::make_unique<NewFolder>(kSaveCall, folder_.path(), "step-1", folder_.names());
     auto lock = std::make_unique<FolderLock>(kSaveCall, folder_.path());
     EXPECT_TRUE(passes_in_child([&] {
         file.reset();
@@ -264,7 +264,7 @@ TEST_F(Files, AForkedChildLeavesItsParentsFilesAlone)
 TEST_F(Files, AFolderComesInOneStep)
 {
     for (const char *content : {"old", "new"}) {
-        NewFolder step(kSaveCall, folder_.path(), "step-1");
+        NewFolder step(kSaveCall, folder_.path(), "step-1", folder_.names());
         FileWriter &state = step.create("state");
         state.write(content, 3);
         EXPECT_EQ(state.bytes(), 3u);
@@ -272,13 +272,13 @@ TEST_F(Files, AFolderComesInOneStep)
         expect_error(YOKE_E_STATE, {kSaveCall, "state", "finished"}, [&] { state.write("x", 1); });
         step.create("empty");
         expect_error(YOKE_E_IO, {kSaveCall, "state", "exists"}, [&] { step.create("state"); });
-        EXPECT_EQ(find_folders(kSaveCall, folder_.path()).size(),
+        EXPECT_EQ(find_folders(list_folder(kSaveCall, folder_.path())).size(),
                   content == std::string("new") ? 1 : 0);
         step.commit();
         EXPECT_EQ(content_of(at("step-1/state")), content);
         EXPECT_EQ(folder_.names(), Names{"step-1"});
     }
-    NewFolder(kSaveCall, folder_.path(), "step-1").create("state");
+    NewFolder(kSaveCall, folder_.path(), "step-1", folder_.names()).create("state");
     EXPECT_EQ(content_of(at("step-1/state")), "new");
     EXPECT_EQ(folder_.names(), Names{"step-1"});
 }
@@ -293,7 +293,7 @@ TEST_F(Files, AFolderTakesTheNameOfNothingElse)
     for (const char *name : {"", ".", "..", "a/b", ".hidden"})
         expect_error(YOKE_E_VALUE, {kSaveCall, name}, [&] { save_step(name, "new"); });
     EXPECT_EQ(folder_.names(), (Names{"step-1", "step-2"}));
-    EXPECT_THROW(NewFolder(kSaveCall, at("nowhere"), "step-1"), Error);
+    EXPECT_THROW(NewFolder(kSaveCall, at("nowhere"), "step-1", {}), Error);
 }
 
 TEST_F(Files, ARemovedFolderTakesAllInItAndNothingElse)
@@ -314,7 +314,7 @@ TEST_F(Files, AFolderThatWaitsForANewOneIsFound)
     save_step("step-1", "old");
     save_step("step-2", "old");
     fs::rename(at("step-1"), at(".step-1.yoke-old"));
-    const auto found = find_folders(kSaveCall, folder_.path());
+    const auto found = find_folders(list_folder(kSaveCall, folder_.path()));
     ASSERT_EQ(found.size(), 2u);
     EXPECT_EQ(found[0].name, "step-1");
     EXPECT_EQ(found[0].place, ".step-1.yoke-old");

@@ -46,7 +46,7 @@ public:
         const std::string hash = format("hash %d", version), name = format("step-%d", step);
         const auto content = folder_content({{"state", joined(parts)}, {"manifest", hash}});
         doing(name, content, [&] {
-            NewFolder made(kSaveCall, folder().path(), name);
+            NewFolder made(kSaveCall, folder().path(), name, folder().names());
             FileWriter &state = made.create("state");
             for (const std::string &part : parts) state.write(part.data(), part.size());
             state.finish();

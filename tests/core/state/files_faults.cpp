@@ -40,7 +40,7 @@ void save_file(const std::string &path, const std::string &content)
 
 void save_step(const TemporaryFolder &folder, const std::string &content)
 {
-    NewFolder step(kSaveCall, folder.path(), "step-1");
+    NewFolder step(kSaveCall, folder.path(), "step-1", folder.names());
     FileWriter &state = step.create("state");
     state.write(content.data(), content.size());
     state.finish();
@@ -61,7 +61,7 @@ void read_both_ways(const TemporaryFolder &folder)
 void clear_up(const TemporaryFolder &folder)
 {
     if (std::filesystem::exists(folder.at("step-1"))) remove_folder(kSaveCall, folder.at("step-1"));
-    NewFolder(kSaveCall, folder.path(), "step-2");
+    NewFolder(kSaveCall, folder.path(), "step-2", folder.names());
 }
 
 const Scenario::Do kNothing = [](const TemporaryFolder &) {};
@@ -108,7 +108,8 @@ const Scenario kScenarios[] = {
     {"folders found",
      kFormerStep,
      [](const TemporaryFolder &folder) {
-         EXPECT_EQ(find_folders(kSaveCall, folder.path()).at(0).name, "step-1");
+         EXPECT_EQ(find_folders(list_folder(kSaveCall, folder.path())).at(0).name, "step-1");
+         EXPECT_TRUE(is_folder(kSaveCall, folder.at("step-1")));
      },
      {}},
     {"a folder locked",
@@ -300,7 +301,7 @@ TEST(FilesFaults, AFailedSyncIsNotTriedAgain)
     seam.fate = [&](const std::string &entry) {
         return entry == "fsync" && !std::exchange(has_failed, true) ? EIO : 0;
     };
-    NewFolder step(kSaveCall, folder.path(), "step-1");
+    NewFolder step(kSaveCall, folder.path(), "step-1", folder.names());
     step.create("state").write("1", 1);
     EXPECT_THROW(step.commit(), Error);
     EXPECT_TRUE(has_failed);

@@ -189,6 +189,23 @@ TEST(Manager, AForkedChildHoldsNoLockOfItsParents)
 }
 
 // Leftovers of a killed writer: a load sees past them, the next save removes them.
+TEST(Manager, ASaveListsTheFolderOnceBeforeItsCommitAndOnceBehind)
+{
+    const TemporaryFolder folder;
+    const Ref<CheckpointManager> manager = manager_of(folder.at("run"));
+    Seam seam;
+    std::string calls;
+    seam.fate = [&](const std::string &entry) {
+        if (entry == "list" || entry == "rename" || entry == "exchange") calls += entry + " ";
+        return 0;
+    };
+    for (const int64_t step : {1, 2}) {
+        calls.clear();
+        save_version(*manager, step, step);
+        EXPECT_EQ(calls, "list rename list ");
+    }
+}
+
 TEST(Manager, LeftoversGoWithTheNextSave)
 {
     const TemporaryFolder folder;

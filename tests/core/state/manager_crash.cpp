@@ -58,7 +58,7 @@ std::string found_in(const Tree &tree)
     const Ref<CheckpointManager> manager = manager_of(folder.path());
     const std::vector<int64_t> steps = manager->steps(kLoad);
     std::string newest = kAbsent;
-    for (const FoundFolder &each : find_folders(kLoad, folder.path())) {
+    for (const FoundFolder &each : find_folders(list_folder(kLoad, folder.path()))) {
         const int64_t step = std::stoll(each.name.substr(5));
         if (std::ranges::find(steps, step) == steps.end()) return each.name + " is damaged";
         try {

@@ -1,5 +1,6 @@
 // Headers of safetensors files, whole and with every rule broken singly: core/state/stored_tensors.cpp,
 // safetensors.cpp.
+#include "core/select/select.h"
 #include "core/state/stored_tensors.h"
 #include "tests/core/expect_error.h"
 
@@ -123,12 +124,17 @@ TEST(Safetensors, NamesOfAnybodyAreShownOnOneLine)
 
 TEST(Safetensors, WhatIsWrittenIsRead)
 {
-    std::vector<TensorToStore> tensors = {{"b", YOKE_BF16, {3}, 6},
-                                          {"z\"\n", YOKE_F32, {}, 4},
-                                          {"a", YOKE_BF16, {2, 1}, 4},
-                                          {"i", YOKE_I64, {0}, 0},
-                                          {"m", YOKE_BOOL, {1}, 1}};
-    const std::string bytes = make_stored_header(tensors, {{"note", "\xc3\xbc\\"}});
+    const auto tensor = [](yoke_dtype dtype, const std::vector<int64_t> &shape) {
+        return make_tensor(open_device("cpu"), dtype, shape, "save");
+    };
+    const std::vector<NamedTensor> tensors = {{"b", tensor(YOKE_BF16, {3})},
+                                              {"z\"\n", tensor(YOKE_F32, {})},
+                                              {"a", tensor(YOKE_BF16, {2, 1})},
+                                              {"i", tensor(YOKE_I64, {0})},
+                                              {"m", tensor(YOKE_BOOL, {1})}};
+    std::vector<const NamedTensor *> order;
+    for (const NamedTensor &each : tensors) order.push_back(&each);
+    const std::string bytes = make_stored_header(order, {{"note", "\xc3\xbc\\"}});
     ASSERT_EQ(bytes.size() % 64, 0u);
     uint64_t length = 0;
     for (int i = 7; i >= 0; --i)

@@ -3,6 +3,7 @@
 #include "core/ops/ops.h"
 #include "core/select/select.h"
 #include "core/state/save.h"
+#include "core/state/writer.h"
 
 #include <algorithm>
 #include <array>

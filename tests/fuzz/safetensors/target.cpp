@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/state/load.h"
 #include "core/state/save.h"
+#include "core/state/writer.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
