@@ -27,7 +27,8 @@ State &need_state(yoke_state *handle, const char *call, const char *argument = "
 
 std::string_view need_path(const char *path, const char *call)
 {
-    return &need(path, call, "path");
+    if (!path) fail_null(call, "path");
+    return path;
 }
 
 std::string text_of(const char *text, int64_t length, const char *call, const char *argument)
@@ -40,12 +41,18 @@ std::string text_of(const char *text, int64_t length, const char *call, const ch
     return length < 0 ? std::string(begin) : std::string(begin, static_cast<size_t>(length));
 }
 
+// Sets a value without children.
+void set_leaf(yoke_state *state, const char *path, const char *call, State::Value value)
+{
+    State &root = need_state(state, call);
+    const std::string_view place = need_path(path, call);
+    if (place.empty()) return root.assign(std::move(value));
+    root.set(place, State::make(std::move(value)), short_name(call));
+}
+
 yoke_status set_value(yoke_state *state, const char *path, const char *call, State::Value value)
 {
-    return guard(call, [&] {
-        State &root = need_state(state, call);
-        root.set(need_path(path, call), State::make(std::move(value)), short_name(call));
-    });
+    return guard(call, [&] { set_leaf(state, path, call, std::move(value)); });
 }
 
 // The value of a kind at a path.
@@ -140,13 +147,13 @@ yoke_status yoke_state_set_string(yoke_state *state, const char *path, const cha
 {
     constexpr const char *call = "yoke_state_set_string";
     return guard(call, [&] {
-        State &root = need_state(state, call);
+        (void)need_state(state, call);
         std::string text = text_of(value, length, call, "value");
         if (!is_utf8(text))
             fail(YOKE_E_VALUE,
                  "%s: argument 'value' is no UTF-8; keep bytes in a tensor of dtype uint8",
                  short_name(call));
-        root.set(need_path(path, call), State::make(std::move(text)), short_name(call));
+        set_leaf(state, path, call, std::move(text));
     });
 }
 
@@ -154,9 +161,8 @@ yoke_status yoke_state_set_tensor(yoke_state *state, const char *path, yoke_tens
 {
     constexpr const char *call = "yoke_state_set_tensor";
     return guard(call, [&] {
-        State &root = need_state(state, call);
-        Tensor tensor = need_ref(value, call, "value");
-        root.set(need_path(path, call), State::make(std::move(tensor)), short_name(call));
+        (void)need_state(state, call);
+        set_leaf(state, path, call, Tensor::share(&need(value, call, "value")));
     });
 }
 

@@ -15,7 +15,9 @@ int64_t need_count(const py::object &value, const char *call, const char *argume
 {
     if (is_bool(value.ptr()))
         require(raise_type({call, argument}, "an integer", value.ptr()) != nullptr);
-    return need_int(value, call, argument);
+    int64_t number = 0;
+    require(to_int64(value.ptr(), {call, argument}, &number));
+    return number;
 }
 
 class CheckpointManager : public Bound {
