@@ -1,7 +1,8 @@
 // blame.h: which rank is to blame where a call of an engine fails.
 //
-// An engine tells which connection ended or which rank it waited for. Why that is so the ranks ask each other in the
-// store: a rank that is waited for may have left, may have had its call refused, or may wait for another rank itself.
+// An engine tells which connection ended, or for which rank the engine waited. The engine does not know why, so the
+// ranks tell each other in the store: the missed rank may have left, may wait for another rank itself, or its call may
+// have been refused.
 #pragma once
 
 #include "core/comm/departures.h"
@@ -14,6 +15,7 @@
 
 namespace yoke {
 
+// Questions of one rank about the others, asked in the thread of the call. It has no lock: it keeps nothing of its own.
 class Blame {
 public:
     Blame(const Members &members, const GroupKeys &keys, const Departures &departures)
@@ -21,10 +23,11 @@ public:
     {
     }
 
-    // Returns the cause of a failure in that call. *can_agree becomes false where the table by which ranks agree is out
-    // of reach.
+    // Returns the cause of a failure in that call. Sets *can_agree to false if the table by which ranks agree does not
+    // answer after a deadline.
     Cause cause_of(const EngineFailure &failure, const CurrentCall &current, bool *can_agree) const;
-    // Returns the first of these ranks that has gone, or -1; as yoke_collective::find_gone has it.
+    // Returns the first of these ranks that has gone, or -1, as yoke_collective::find_gone has it. If `has_died`, only
+    // a rank counts that is known to have died.
     int32_t find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept;
 
 private:

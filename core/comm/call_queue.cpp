@@ -92,7 +92,7 @@ std::vector<Ref<Work>> CallQueue::issue(std::vector<IssuedCall> issued, bool may
     return start(batch, may_run_here, std::move(lock));
 }
 
-// In the caller, where it may and nothing else is under way; else in the queue's thread.
+// Runs the calls in the caller if it may and no other call is queued or runs; else the queue's thread runs them.
 std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                                         std::unique_lock<std::mutex> lock)
 {
@@ -177,8 +177,8 @@ std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
     return failure;
 }
 
-// The queue's thread: calls in their order, until all are done and the group is left. What a call lets go may be memory
-// of the host's, at whose end the host leaves the group.
+// Runs the queue's thread: calls in their order, until all are done and the group ends. A call may let go of the host's
+// memory, and the host may then let go of the group: so the queue may end within `perform`.
 void CallQueue::serve() noexcept
 {
     bool is_gone = false;
@@ -239,7 +239,7 @@ CallQueue::Turn::~Turn()
     queue_.changed_.notify_all();
 }
 
-// ---- What is told of it -----------------------------------------------------------------------------------------
+// ---- For dumps --------------------------------------------------------------------------------------------------
 
 uint64_t CallQueue::next_number() const
 {
@@ -261,21 +261,6 @@ std::string CallQueue::describe_running() const
     if (running.state != CallRecord::kRunning) return "";
     const std::string line = describe(running.line);
     return describe(running.signature, running.from()) + (line.empty() ? "" : " at " + line);
-}
-
-CallQueue::StoreCall::StoreCall(CallQueue &queue, const char *call) : queue_(queue)
-{
-    const ScriptLine *const line = script_line();
-    const std::lock_guard lock(queue.mutex_);
-    queue.counts_.store_call = call;
-    queue.counts_.since_s = monotonic_seconds();
-    queue.counts_.line = line;
-}
-
-CallQueue::StoreCall::~StoreCall()
-{
-    const std::lock_guard lock(queue_.mutex_);
-    queue_.counts_.store_call = nullptr;
 }
 
 CallQueue::Counts CallQueue::counts(std::vector<CallRecord> *records, double *now_s) const

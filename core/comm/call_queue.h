@@ -1,7 +1,8 @@
 // call_queue.h: the one order of a group's calls.
 //
-// On the host a call that blocks runs in its caller if nothing is queued; else, and where it is asynchronous, in the
-// group's own thread, made at first need. A call leaves a record, by which a dump tells what the group does.
+// A blocking call runs in its caller's thread if no other call is queued or runs, and if no host can interrupt the
+// wait. Every other call runs in the group's own thread, which is made at first need. Each call leaves a record, so
+// that a dump tells what the group does.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -38,9 +39,9 @@ struct PendingCall {
     Deadline deadline = Deadline::after(0);
     uint64_t record = 0;  // its number among the records
     Ref<Work> work = {};  // null: it blocks its caller
-    InUse in_use = {};    // the call's tensors, since it was issued
+    InUse in_use = {};    // finds writes by others to the call's tensors, from the issue on
     const void *order =
-        nullptr;  // of InUse; null of tensors of a device, which are read before calls ahead write
+        nullptr;  // as InUse has it; null for a device's tensors: they are read before earlier calls write
     Tensor in = {}, out = {};
 
     CurrentCall current() const
@@ -53,33 +54,35 @@ using PendingCalls = std::span<PendingCall>;
 
 class CallRunner;
 
+// The queue, its thread and the records, all under one lock. No lock is held while a call runs.
 class CallQueue {
 public:
-    // The group.
+    // The group as the queue knows it.
     class Owner {
     public:
-        // Ends a group that lingered, in the queue's own thread. The queue ends with the group.
+        // Ends a group that lingered, in the queue's own thread. The queue ends with the group, so the queue touches
+        // none of its fields after this.
         virtual void end_lingering() noexcept = 0;
 
     protected:
         ~Owner() = default;
     };
 
-    // `timeout_s`: of a call, the time in the queue counted in.
+    // `timeout_s`: the time that a call has, from its issue on.
     CallQueue(Owner &owner, CallRunner &runner, const Members &members, double timeout_s);
     CallQueue(const CallQueue &) = delete;
     CallQueue &operator=(const CallQueue &) = delete;
-    // Ends the thread, when all that was begun is done. The last call of the owner, which may be in that thread.
+    // Ends the thread when all calls are done. The owner calls it last, perhaps in that very thread.
     void stop();
 
-    // Gives the calls their place in the order, and begins them. Calls without a work are done when this returns, where
-    // the caller may run them and nothing else is under way; else each has a work among the results, to be waited for.
+    // Gives the calls their place in the order, and begins them. A call without a work is done when this returns, if
+    // `may_run_here` and no other call is queued or runs. Else the result has a work for the call: wait for the work.
     std::vector<Ref<Work>> issue(IssuedCall issued, bool may_run_here);
     std::vector<Ref<Work>> issue(std::vector<IssuedCall> issued, bool may_run_here);
 
-    bool has_pending() const noexcept;  // calls that were begun
-    // Lets a group that nobody holds live on until what was begun is done: false where nothing is under way, or this is
-    // the queue's thread. Then the thread calls the owner's end_lingering.
+    bool has_pending() const noexcept;  // calls that are queued or run
+    // Lets a group that nobody holds live on until its calls are done: then the queue's thread calls end_lingering.
+    // Returns false if no call is queued or runs, or the caller is the queue's thread.
     bool linger() noexcept;
     bool is_lingering() const noexcept;
 
@@ -88,7 +91,7 @@ public:
     std::vector<CallRecord> records() const;
     // Returns "all_reduce of 4 float32, sum at train.py:17" of the call that runs, or "".
     std::string describe_running() const;
-    // In its scope no call runs.
+    // Scope in which no call runs: its constructor waits for the call that runs.
     class Turn {
     public:
         explicit Turn(CallQueue &queue);
@@ -99,35 +102,21 @@ public:
     private:
         CallQueue &queue_;
     };
-    // In its scope the calling thread agrees with the other ranks in the store.
-    class StoreCall {
-    public:
-        StoreCall(CallQueue &queue, const char *call);
-        ~StoreCall();
-        StoreCall(const StoreCall &) = delete;
-        StoreCall &operator=(const StoreCall &) = delete;
-
-    private:
-        CallQueue &queue_;
-    };
-    // What a dump tells of the queue.
+    // Numbers that a dump tells of the queue.
     struct Counts {
         uint64_t calls = 0;
         std::vector<uint64_t> sent, received;  // by peer
-        const char *store_call = nullptr;      // the one that is under way
-        double since_s = 0;                    // when it began
-        const ScriptLine *line = nullptr;      // of the script that made it
     };
     // *now_s: when that was so.
     Counts counts(std::vector<CallRecord> *records, double *now_s) const;
 
 private:
     using Batch = std::vector<PendingCall>;
-    // These four with the lock held.
+    // The caller holds the lock for these four.
     yoke_comm_signature sign(const Collective &call);
     PendingCall number(IssuedCall issued);
     void note_running(PendingCalls calls, double now);
-    // Takes them. False, and nothing taken, where the system gives no thread for it; *why says why.
+    // Puts the calls in the queue. Returns false, and takes nothing, if the system gives no thread; *why says why.
     bool enqueue(PendingCalls calls, std::string *why);
 
     std::vector<Ref<Work>> start(PendingCalls calls, bool may_run_here,
@@ -150,7 +139,7 @@ private:
         kLingers
     } end_ = kServes;  // what the thread does once all is done
     std::thread thread_;
-    bool *is_gone_ = nullptr;  // to be set where the queue's own thread ends it
+    bool *is_gone_ = nullptr;  // tells serve that the queue has ended in serve's own thread
     Counts counts_;
     CallRecords records_;
 };

@@ -1,5 +1,6 @@
-// call_runner.h: calls of a group on its engine: tensors made dense or staged, the record that the engine takes, and
-// what becomes of the group when the engine fails.
+// call_runner.h: how a call of a group runs on the group's engine.
+//
+// The runner makes tensors dense or stages them, and gives the engine a record. If the engine fails, the group fails.
 #pragma once
 
 #include "core/comm/blame.h"
@@ -12,23 +13,25 @@
 
 namespace yoke {
 
+// The queue runs one call at a time, so the runner has no lock. `prepare` and `stage` run in the threads of callers.
 class CallRunner {
 public:
     CallRunner(const Members &members, const GroupKeys &keys, const Departures &departures,
                Failure &failure);
 
-    // From here on calls may run. The engine lives on with the memory that it lent.
+    // Takes the engine, before the first call. Memory that the engine lent keeps the engine after the group's end.
     void attach(std::shared_ptr<Engine> engine) { engine_ = std::move(engine); }
     const std::shared_ptr<Engine> &engine() const noexcept { return engine_; }
 
-    // Takes what the call needs on a device, where its tensors are a device's, before it has a number: the other ranks
-    // are not told of what fails here, but of a lost device.
+    // Gives a call on tensors of a device its Staged; does nothing for other calls.
     void prepare(Collective &call);
+    // Copies what a call on tensors of a device reads. The call has no number yet: if memory is missing, the group goes
+    // on and the other ranks hear nothing. If the device is lost, the group fails.
     void stage(Collective &call);
-    // Runs them, in the caller or in the queue's thread. In a group that has failed since they were issued the engine
-    // refuses them.
+    // Runs the calls, in the caller's thread or the queue's. If the group has failed since their issue, the engine
+    // refuses them, and this raises the cause.
     void run(PendingCalls calls);
-    // Returns memory that peers reach without a copy. All ranks have agreed to make it, so what fails fails the group.
+    // Returns memory that peers reach without a copy. All ranks make it together: if one cannot, the group fails.
     void *allocate(uint64_t bytes);
 
 private:

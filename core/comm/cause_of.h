@@ -51,6 +51,7 @@ struct Suspects {
     std::vector<std::string> calls;
     std::string refused;  // what was wrong with the call of the one
 };
+// Returns the cause for a deadline that has passed.
 Cause cause_of(const CurrentCall &current, const Suspects &suspects,
                const std::vector<RankInfo> &ranks);
 // Returns the cause for a rank that let the group go while others were in a call, or came to one. `how` is its

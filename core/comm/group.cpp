@@ -29,8 +29,8 @@ Group::Group(const Members &members, const GroupOptions &options)
       runner_(members_, keys_, departures_, failure_),
       calls_(*this, runner_, members_, options_.timeout_s),
       news_(members_, keys_, departures_, failure_, calls_),
-      barrier_(members_, keys_, departures_, failure_, calls_),
-      shrink_(members_, options_, keys_, departures_, failure_, calls_),
+      barrier_(members_, keys_, departures_, failure_, calls_, store_call_),
+      shrink_(members_, options_, keys_, departures_, failure_, store_call_),
       split_(members_, options_, failure_)
 {
 }
@@ -333,9 +333,9 @@ Dump Group::look(const Cause *failing) const
     dump.calls = counts.calls;
     dump.sent = counts.sent;
     dump.received = counts.received;
-    if (counts.store_call) {
-        dump.store_call = DumpedStoreCall{counts.store_call, counts.since_s, {}, {}, 0};
-        if (const ScriptLine *line = counts.line)
+    if (const StoreCall::Place place = store_call_.place(); place.call) {
+        dump.store_call = DumpedStoreCall{place.call, place.since_s, {}, {}, 0};
+        if (const ScriptLine *line = place.line)
             dump.store_call->file = line->file, dump.store_call->function = line->function,
             dump.store_call->line = line->line;
     }

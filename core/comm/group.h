@@ -1,9 +1,9 @@
 // group.h: ranks that make the same calls in the same order.
 //
-// A group puts its parts together: members and keys in the store (GroupKeys), who has gone (Departures), why the group
+// A group puts its parts together: keys in the store (GroupKeys), who has gone (Departures, PeerNews), why the group
 // failed (Failure), the order of calls and their thread (CallQueue), calls on the engine (CallRunner), and what groups
-// do beside collectives (MonitoredBarrier, Shrink, Split). What fails first on any rank is the cause that all ranks
-// raise, from that call and from each later one; what a rank then does with the group is to leave it.
+// do beside collectives (MonitoredBarrier, Shrink, Split). All ranks raise the cause of whatever failed first on any
+// rank. A rank can only leave a failed group, or shrink it.
 //
 // A call that Python or Lua makes may run in the group's own thread, so a blocking call holds no lock of its caller.
 // Locks, in the order in which a thread may take them: GroupLink, then Failure, then those of the store, of the engine
@@ -96,17 +96,17 @@ public:
     // group.
     void dump(const std::string &path) const;
 
-    // Who reduces gradients over it (reducer.h).
+    // Returns the reducers of gradients over the group (reducer.h). Raises YOKE_E_FORKED in a forked child.
     ReducerList &reducers();
     Backwards &backwards() noexcept { return backwards_; }
 
-    // For living_groups.h, at the end of the process. Ends calls that were begun if nobody waits for what they do, and
-    // the others learn why; true while some are under way.
+    // For living_groups.h, at the end of the process. If the script ended by an error, fails the group, so that its
+    // calls end and the others learn why. Returns whether calls are queued or running.
     bool end_pending() noexcept;
     bool is_lingering() const noexcept { return calls_.is_lingering(); }
     void leave() noexcept;
-    // From here on the group lives until what was begun is done, though nobody holds it, or the process ends by an
-    // error: how a host ends that has just let go of its parts is known at its exit alone.
+    // Lets the group live until its calls are done, though nobody holds it, unless the process ends by an error: how a
+    // host ends that has just let go of its parts is known at its exit alone.
     void let_linger() noexcept { may_linger_ = true; }
 
 private:
@@ -120,7 +120,8 @@ private:
     void issue(IssuedCall issued, bool may_run_here);
     // What each rank gave to this call of the core's own, in their order.
     std::vector<int64_t> exchange(int32_t called_as, std::vector<int64_t> mine);
-    // If this rank leaves the step early, the other ranks cannot finish it. So the group fails.
+    // Takes a step that all ranks take together. If an interrupt or a want of memory ends the step here, the other
+    // ranks cannot finish it: so the group fails.
     template <class Step>
     auto or_fail(const char *call, Step &&step)
     {
@@ -144,6 +145,7 @@ private:
     CallRunner runner_;
     CallQueue calls_;
     PeerNews news_;
+    StoreCall store_call_;
     MonitoredBarrier barrier_;
     Shrink shrink_;
     Split split_;

@@ -1,7 +1,8 @@
 // group_keys.h: what the ranks of a group tell each other in the store: why the group failed, whose call was refused,
 // whom a rank misses at a deadline, who has left, and how far the making of the group is.
 //
-// A rank that asks or tells here waits a short time at most, since the table may be that of a rank which has stopped.
+// A rank waits a short time at most here, since the rank that keeps the table may have stopped. Only `agree` and
+// `gather` wait as long as their callers say.
 #pragma once
 
 #include "core/comm/cause_of.h"
@@ -20,14 +21,16 @@
 
 namespace yoke {
 
+// Keys of one group under the prefix of its store. Any thread may call it: it has no lock. `listen`, `gather` and
+// `note_made` belong to the thread that makes the group.
 class GroupKeys {
 public:
     explicit GroupKeys(const Members &members) : members_(members) {}
 
     // Returns a deadline for one question to the table, or for several that belong together.
     static Deadline soon() { return Deadline::after(0.1); }
-    // Takes a step of questions to the table. Where it fails, nothing else changes: `what` and the reason are logged,
-    // and false is returned. A null `what` logs nothing.
+    // Takes a step of questions to the table. If the step raises, logs `what` and the reason, and returns false. A null
+    // `what` logs nothing.
     template <class Step>
     static bool attempt(const char *what, Step &&step) noexcept
     try {
@@ -38,13 +41,13 @@ public:
         return false;
     }
 
-    // Publishes why this rank fails. Returns the cause that stands: the first one published, or `mine` where nobody can
-    // be asked any more.
+    // Publishes why this rank fails. Returns the cause that stands: the first one published, or `mine` if the table
+    // does not answer in time.
     Cause agree(const Cause &mine, double timeout_s) const noexcept;
-    // The same over another store, for a group that is not made yet.
+    // Does the same over another store, for a group that is not made yet.
     static Cause agree_in(Store &store, const Cause &mine) noexcept;
-    // Publishes a cause and does not wait for the one that stands, as the watch thread must. False where that cannot be
-    // done.
+    // Publishes a cause and does not wait for the one that stands, since the watch thread must not wait. Returns false
+    // if that cannot be done.
     bool offer(const Cause &cause) const noexcept;
     // Has `hear` called with the cause that any rank publishes; as Store::when_set has it.
     void listen(std::function<void(const Cause &)> hear);
@@ -57,11 +60,12 @@ public:
     void forget_refused(Refused what) noexcept;
     // Returns why that rank's call of this number was refused; "" where nothing is known. Raises what the store raises.
     std::string refusal_of(int32_t rank, Refused what, uint64_t number, Deadline deadline) const;
-    // The same of several ranks. Where the table does not answer the rest is "".
+    // Does the same for several ranks. If the table does not answer, the rest is "".
     std::vector<std::string> refusals_of(const std::vector<int32_t> &ranks, Refused what,
                                          uint64_t number) const;
 
-    // Tells whom this rank misses, and returns by rank what those tell that miss somebody as well.
+    // Tells whom this rank misses. Returns by rank what the ranks tell that miss somebody. Raises what the store
+    // raises.
     std::map<int32_t, Missing> exchange_missing(const Missing &mine) const;
 
     // Tells that this rank lets go of the group, and how its process ends. The last rank removes what is left here.
@@ -91,7 +95,7 @@ private:
 
     const Members &members_;
     uint64_t heard_by_ = 0;  // the number by which the store tells of a cause
-    int gathered_ = 0;       // texts of the making
+    int gathered_ = 0;       // how often the ranks gathered while they made the group
     std::array<std::atomic<bool>, std::size(kRefusedKeys)> has_refused_{};
 };
 

@@ -13,13 +13,13 @@ namespace yoke {
 
 struct GroupOptions {
     std::string engine = "cpu";
-    double timeout_s = 600;       // of a call, the time in the queue counted in
+    double timeout_s = 600;       // that a call has, with its time in the queue
     double init_timeout_s = 300;  // until all ranks are there
 };
 
-// Gives `failure` an engine that is connected to those of the other ranks, and returns it. *ports becomes where ranks
-// of several processes find each other for a shrink. A rank that cannot make its part closes its connections and tells
-// why: all ranks raise that cause.
+// Makes an engine that is connected to the engines of the other ranks, gives it to `failure`, and returns it. If ranks
+// are processes, *ports becomes the ports by which they find each other for a shrink. A rank that cannot make its part
+// closes its connections and publishes why: all ranks raise that cause.
 std::shared_ptr<Engine> make_engine(const Members &members, const GroupOptions &options,
                                     GroupKeys &keys, Failure &failure, ShrinkPorts *ports,
                                     Deadline deadline, const char *call);

@@ -45,8 +45,14 @@ std::vector<int32_t> ranks_in(const std::string &list)
 }  // namespace
 
 MonitoredBarrier::MonitoredBarrier(const Members &members, const GroupKeys &keys,
-                                   const Departures &departures, Failure &failure, CallQueue &calls)
-    : members_(members), keys_(keys), departures_(departures), failure_(failure), calls_(calls)
+                                   const Departures &departures, Failure &failure,
+                                   const CallQueue &calls, StoreCall &store_call)
+    : members_(members),
+      keys_(keys),
+      departures_(departures),
+      failure_(failure),
+      calls_(calls),
+      store_call_(store_call)
 {
 }
 
@@ -58,7 +64,7 @@ void MonitoredBarrier::wait(Deadline deadline)
         const std::lock_guard lock(mutex_);
         number = ++last_;
     }
-    const CallQueue::StoreCall call(calls_, kMonitored);
+    const StoreCall::Scope scope(store_call_, kMonitored);
     std::vector<int32_t> never;  // of all tries of this call
     for (bool is_first = true;; is_first = false) {
         const std::vector<int32_t> missing = end_of(number, deadline);

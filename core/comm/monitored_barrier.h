@@ -1,8 +1,8 @@
 // monitored_barrier.h: barriers of a group that list who is missing.
 //
-// Each try has a number, and an end that stands for all: all have come to it, or the first rank whose time is over
-// tells who had not. Then ranks that wait on, and ranks that come later, meet at the next one. The group stays as it
-// is.
+// Each try has a number, and one end that counts for all ranks: either all have come, or the first rank whose time is
+// over writes who had not come. Ranks that wait on, and ranks that come later, then meet at the next number. The group
+// does not fail.
 #pragma once
 
 #include "core/comm/call_queue.h"
@@ -20,10 +20,11 @@
 
 namespace yoke {
 
+// The barriers of one group. Its lock guards two numbers, and no call is made under it.
 class MonitoredBarrier {
 public:
     MonitoredBarrier(const Members &members, const GroupKeys &keys, const Departures &departures,
-                     Failure &failure, CallQueue &calls);
+                     Failure &failure, const CallQueue &calls, StoreCall &store_call);
 
     // Waits for all ranks. Raises YOKE_E_TIMEOUT with those that did not come by the deadline or, at once, YOKE_E_COMM
     // with those that have died.
@@ -51,10 +52,11 @@ private:
     const GroupKeys &keys_;
     const Departures &departures_;
     Failure &failure_;
-    CallQueue &calls_;
+    const CallQueue &calls_;
+    StoreCall &store_call_;
     std::mutex mutex_;
-    uint64_t last_ = 0;
-    uint64_t kept_ = 1;  // the first whose key of this rank is still in the store
+    uint64_t last_ = 0;  // the try to which this rank came last
+    uint64_t kept_ = 1;  // the first try whose key of this rank is still in the store
 };
 
 }  // namespace yoke

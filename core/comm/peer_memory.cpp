@@ -58,7 +58,6 @@ void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<
     }
 }
 
-// In what the first that differs does, alike on all ranks; "" where none does.
 std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks)
 {
     for (size_t i = 0; i < ranks.size(); ++i) {

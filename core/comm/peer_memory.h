@@ -13,12 +13,13 @@
 
 namespace yoke {
 
+// Returns the free bytes, or INT64_MAX if the system does not tell them.
 int64_t free_memory_of_host();
-// Raises YOKE_E_OOM where the ranks of a host ask for more than is free there. `given`: of each rank the number of
-// elements, their dtype, and free_memory_of_host().
+// Raises YOKE_E_OOM, alike on all ranks, if the ranks of a host ask for more than is free there: each asks for `bytes`.
+// `given`: for each rank the number of elements, their dtype, and free_memory_of_host().
 void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
                            uint64_t bytes);
-// Returns in what the first rank differs that does, alike on all ranks; "" where none does.
+// Returns a text about the first rank that asks for something else than rank 0, alike on all ranks; "" if none does.
 std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks);
 // Returns a tensor in memory of the engine, which takes the memory back when the tensor goes.
 Tensor lend(const std::shared_ptr<Engine> &engine, void *memory, IntList shape, yoke_dtype dtype,

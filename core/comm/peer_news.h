@@ -1,4 +1,4 @@
-// peer_news.h: what a group does when the connection to one of its ranks ends, or falls silent.
+// peer_news.h: what a group does when the connection to one of its ranks ends, or when the rank falls silent.
 #pragma once
 
 #include "core/comm/call_queue.h"
@@ -11,7 +11,8 @@
 
 namespace yoke {
 
-// Acts in the watch thread, which the table's answers come by: so it cannot wait for one.
+// Listener of one group. `hear` and `fail_with` run under the lock of the GroupLink, mostly in the watch thread. The
+// table's answers come by this thread, so `hear` cannot wait for one. It has no lock of its own.
 class PeerNews final : public PeerListener {
 public:
     PeerNews(const Members &members, GroupKeys &keys, Departures &departures, Failure &failure,
@@ -19,8 +20,8 @@ public:
         : members_(members), keys_(keys), departures_(departures), failure_(failure), calls_(calls)
     {
     }
-    // Begins to hear of the ranks, and of the cause that any of them publishes. Other threads reach the group by the
-    // link that this returns, until `close`.
+    // Begins to hear of the ranks, and of the cause that any of them publishes. Returns the link by which other threads
+    // reach the group until `close`.
     const std::shared_ptr<GroupLink> &open();
     void close() noexcept;
     void hear(const PeerEvent &event) noexcept override;

@@ -34,4 +34,23 @@ double monotonic_seconds() noexcept
     return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+StoreCall::Scope::Scope(StoreCall &of, const char *call) : of_(of)
+{
+    const Place place{call, monotonic_seconds(), script_line()};
+    const std::lock_guard lock(of.mutex_);
+    of.place_ = place;
+}
+
+StoreCall::Scope::~Scope()
+{
+    const std::lock_guard lock(of_.mutex_);
+    of_.place_.call = nullptr;
+}
+
+StoreCall::Place StoreCall::place() const
+{
+    const std::lock_guard lock(mutex_);
+    return place_;
+}
+
 }  // namespace yoke

@@ -4,6 +4,8 @@
 #include "core/backend/comm.h"
 #include "core/base/script.h"
 
+#include <cstdint>
+#include <mutex>
 #include <vector>
 
 namespace yoke {
@@ -38,5 +40,32 @@ private:
 };
 
 double monotonic_seconds() noexcept;
+
+// The call by which this rank agrees with the others in the store, such as shrink. It leaves no record, so a dump tells
+// the call as long as it is under way.
+class StoreCall {
+public:
+    struct Place {
+        const char *call = nullptr;  // null: none is under way
+        double since_s = 0;
+        const ScriptLine *line = nullptr;  // of the script that made it
+    };
+    Place place() const;
+    // Scope in which the calling thread makes the call.
+    class Scope {
+    public:
+        Scope(StoreCall &of, const char *call);
+        ~Scope();
+        Scope(const Scope &) = delete;
+        Scope &operator=(const Scope &) = delete;
+
+    private:
+        StoreCall &of_;
+    };
+
+private:
+    mutable std::mutex mutex_;
+    Place place_;
+};
 
 }  // namespace yoke

@@ -53,13 +53,13 @@ private:
 }  // namespace
 
 Shrink::Shrink(const Members &members, const GroupOptions &options, const GroupKeys &keys,
-               const Departures &departures, Failure &failure, CallQueue &calls)
+               const Departures &departures, Failure &failure, StoreCall &store_call)
     : members_(members),
       options_(options),
       keys_(keys),
       departures_(departures),
       failure_(failure),
-      calls_(calls)
+      store_call_(store_call)
 {
 }
 
@@ -78,7 +78,7 @@ void Shrink::check_not_shrunk() const
 Ref<Group> Shrink::run(double seconds)
 {
     const Deadline deadline = Deadline::after(seconds);
-    const CallQueue::StoreCall call(calls_, "shrink");
+    const StoreCall::Scope scope(store_call_, "shrink");
     Members members = reunite(deadline);
     end_group(seconds);
     const Ref<Group> made = make_of(members, deadline);

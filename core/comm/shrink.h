@@ -2,11 +2,11 @@
 #pragma once
 
 #include "core/base/refcount.h"
-#include "core/comm/call_queue.h"
 #include "core/comm/departures.h"
 #include "core/comm/failure.h"
 #include "core/comm/group_keys.h"
 #include "core/comm/making.h"
+#include "core/comm/record.h"
 
 #include <mutex>
 #include <vector>
@@ -15,13 +15,14 @@ namespace yoke {
 
 class Group;
 
-// The shrinks of one group, of which one succeeds. A call comes from its caller's thread.
+// The shrinks of one group, of which one succeeds. All run in the thread that calls Group::shrink. The lock guards the
+// two flags, which another thread may read.
 class Shrink {
 public:
     Shrink(const Members &members, const GroupOptions &options, const GroupKeys &keys,
-           const Departures &departures, Failure &failure, CallQueue &calls);
+           const Departures &departures, Failure &failure, StoreCall &store_call);
 
-    // Notes where ranks of several processes find each other; of threads these are not there.
+    // Takes the ports by which ranks of several processes find each other. Ranks that are threads have none.
     void open(ShrinkPorts ports) { ports_ = std::move(ports); }
     // Raises YOKE_E_STATE where this group has been shrunk, or this rank left a shrink.
     void check_not_shrunk() const;
@@ -40,8 +41,8 @@ private:
     const GroupKeys &keys_;
     const Departures &departures_;
     Failure &failure_;
-    CallQueue &calls_;
-    ShrinkPorts ports_;  // of processes
+    StoreCall &store_call_;
+    ShrinkPorts ports_;  // absent if ranks are threads, or after an interrupt
     mutable std::mutex mutex_;
     int attempts_ = 0;
     bool is_shrunk_ = false, has_left_ = false;

@@ -1,4 +1,4 @@
-// split.h: parts of a group, each a group of its own with keys of its own.
+// split.h: parts of a group. Each part is a group, with a prefix of its own for its keys.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -14,7 +14,7 @@ namespace yoke {
 
 class Group;
 
-// The splits of one group.
+// The splits of one group, counted alike on all ranks. It has no lock.
 class Split {
 public:
     Split(const Members &members, const GroupOptions &options, Failure &failure)
@@ -22,8 +22,8 @@ public:
     {
     }
 
-    // Makes the group of the ranks that gave this color, in the order of their keys, then of their ranks; null for a
-    // negative color. `given`: color and key of each rank, which all ranks have agreed on.
+    // Returns the group of the ranks that gave this color, in the order of their keys, then of their ranks; null for a
+    // negative color. `given`: color and key of each rank, alike on all ranks.
     Ref<Group> make(int32_t color, const std::vector<int64_t> &given);
 
 private:
