@@ -94,39 +94,40 @@ const char *check_any(std::string_view)
 struct Key {
     const char *name;
     Check check;
+    const char *otherwise;  // the value where nobody gives one; null where something else decides
 };
 constexpr Key kKeys[] = {
-    {"YOKE_PLATFORMS", check_kinds},
-    {"YOKE_DEVICE", check_any},
-    {"YOKE_NO_CACHING", check_flag},
-    {"YOKE_ALLOC_CONF", check_any},
-    {"YOKE_CHECKS", check_flag},
-    {"YOKE_NUM_THREADS", check_threads},
-    {"YOKE_LOG", check_level},
-    {"YOKE_LEASE_DIR", check_folder},
-    {"YOKE_CUDA_LIB_PATH", check_any},
-    {"YOKE_NO_PEER_ACCESS", check_flag},
-    {"YOKE_SYSROOT", check_any},
-    {"YOKE_NVML_PATH", check_any},
-    {"YOKE_NVML_TIMEOUT", check_seconds},
-    {"YOKE_CPU_ISA", check_isa},
-    {"YOKE_ALLOW_TF32", check_flag},
-    {"YOKE_BUDGET_TIMES", check_seed},
-    {"YOKE_CUBLASLT_AUTOTUNE", check_flag},
-    {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any},
-    {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag},
-    {"YOKE_CUDNN_ENABLED", check_flag},
-    {"YOKE_CUDNN_BENCHMARK", check_flag},
-    {"YOKE_CUDNN_BENCHMARK_LIMIT", check_count},
-    {"YOKE_CUDNN_BENCHMARK_FILE", check_any},
-    {"YOKE_CUDNN_DETERMINISTIC", check_flag},
-    {"YOKE_CUDNN_WORKSPACE_LIMIT", check_bytes},
-    {"YOKE_SOCKET_IFNAME", check_any},
-    {"YOKE_COMM_SILENCE", check_silence},
-    {"YOKE_COMM_SHM", check_flag},
-    {"YOKE_COMM_DUMP", check_folder},
-    {"YOKE_COMM_TEST_NODE", check_any},
-    {"YOKE_COMM_TEST_PIECE", check_any},
+    {"YOKE_PLATFORMS", check_kinds, nullptr},
+    {"YOKE_DEVICE", check_any, nullptr},
+    {"YOKE_NO_CACHING", check_flag, "0"},
+    {"YOKE_ALLOC_CONF", check_any, nullptr},
+    {"YOKE_CHECKS", check_flag, "0"},
+    {"YOKE_NUM_THREADS", check_threads, nullptr},
+    {"YOKE_LOG", check_level, nullptr},
+    {"YOKE_LEASE_DIR", check_folder, nullptr},
+    {"YOKE_CUDA_LIB_PATH", check_any, nullptr},
+    {"YOKE_NO_PEER_ACCESS", check_flag, "0"},
+    {"YOKE_SYSROOT", check_any, nullptr},
+    {"YOKE_NVML_PATH", check_any, nullptr},
+    {"YOKE_NVML_TIMEOUT", check_seconds, "5"},
+    {"YOKE_CPU_ISA", check_isa, nullptr},
+    {"YOKE_ALLOW_TF32", check_flag, "0"},
+    {"YOKE_BUDGET_TIMES", check_seed, nullptr},
+    {"YOKE_CUBLASLT_AUTOTUNE", check_flag, "0"},
+    {"YOKE_CUBLASLT_AUTOTUNE_FILE", check_any, nullptr},
+    {"YOKE_CUBLASLT_FUSE_ACTIVATIONS", check_flag, "0"},
+    {"YOKE_CUDNN_ENABLED", check_flag, "1"},
+    {"YOKE_CUDNN_BENCHMARK", check_flag, "0"},
+    {"YOKE_CUDNN_BENCHMARK_LIMIT", check_count, "10"},
+    {"YOKE_CUDNN_BENCHMARK_FILE", check_any, nullptr},
+    {"YOKE_CUDNN_DETERMINISTIC", check_flag, "1"},
+    {"YOKE_CUDNN_WORKSPACE_LIMIT", check_bytes, "268435456"},
+    {"YOKE_SOCKET_IFNAME", check_any, nullptr},
+    {"YOKE_COMM_SILENCE", check_silence, "30"},
+    {"YOKE_COMM_SHM", check_flag, "1"},
+    {"YOKE_COMM_DUMP", check_folder, nullptr},
+    {"YOKE_COMM_TEST_NODE", check_any, nullptr},
+    {"YOKE_COMM_TEST_PIECE", check_any, nullptr},
 };
 constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 
@@ -231,6 +232,12 @@ const char *read_setting(size_t i, bool use, bool strict = true)
 const char *config(std::string_view key)
 {
     return read_setting(known_index(key), true);
+}
+
+const char *config_or_default(std::string_view key)
+{
+    const char *value = config(key);
+    return value ? value : kKeys[known_index(key)].otherwise;
 }
 
 const char *peek_config(std::string_view key)
@@ -364,10 +371,9 @@ bool Switch::read()
 
 int64_t Number::read()
 {
-    const char *text = config(key_);
+    const int64_t value = parsed<int64_t>(config_or_default(key_)).value_or(0);
     int64_t unread = kUnread;  // as above
-    value_.compare_exchange_strong(unread,
-                                   text ? parsed<int64_t>(text).value_or(otherwise_) : otherwise_);
+    value_.compare_exchange_strong(unread, value);
     return value_.load();
 }
 

@@ -22,6 +22,9 @@ namespace yoke {
 // that does not exist or a value that cannot be read.
 const char *config(std::string_view key);
 
+// The same value; where there is none, the default that the table has for the key.
+const char *config_or_default(std::string_view key);
+
 // The same value, but only looked at: it may still be set afterwards.
 const char *peek_config(std::string_view key);
 
@@ -82,11 +85,11 @@ private:
     std::atomic<int> state_{kUnread};
 };
 
-// A whole number of the process, 0 or more: what the program set, else the key's value, which is read at first use,
-// else `otherwise`.
+// A whole number of the process, 0 or more: what the program set, else the key's value or default, which is read at
+// first use.
 class Number {
 public:
-    constexpr Number(const char *key, int64_t otherwise) : key_(key), otherwise_(otherwise) {}
+    constexpr explicit Number(const char *key) : key_(key) {}
 
     // Raises what config() raises.
     int64_t get()
@@ -101,7 +104,6 @@ private:
     __attribute__((cold)) int64_t read();
 
     const char *key_;
-    int64_t otherwise_;
     std::atomic<int64_t> value_{kUnread};
 };
 

@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/base/thread_state.h"
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -52,6 +53,12 @@ constexpr yoke_error kNoMemory = {
 constinit thread_local bool had_no_memory __attribute__((tls_model("initial-exec"))) = false;
 
 }  // namespace
+
+uint64_t new_failure_number() noexcept
+{
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 void fail(yoke_status status, const char *format, ...)
 {

@@ -7,12 +7,16 @@
 
 #include "yoke/types.h"
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace yoke {
+
+// Returns a number for a failure; the first one is 1.
+uint64_t new_failure_number() noexcept;
 
 class Error : public std::exception {
 public:
@@ -38,6 +42,14 @@ public:
         constexpr size_t kBetween = 2;  // ": "
         return std::string_view(message_).substr(call_size_ ? call_size_ + kBetween : 0);
     }
+    // Returns the number of the failure, which no other failure of the process has; copies share it.
+    uint64_t number() const noexcept { return number_; }
+    // Says that this tells a failure once more, which has a number already.
+    Error &&telling(uint64_t number) &&
+    {
+        number_ = number;
+        return std::move(*this);
+    }
     // Says that the message begins with a name of so many bytes, and ": ".
     Error &&naming(size_t call_size) &&
     {
@@ -52,6 +64,7 @@ private:
     int64_t native_code_;
     std::string message_, device_;
     size_t call_size_ = 0;
+    uint64_t number_ = new_failure_number();
 };
 
 // What a call says that found no memory of the host's.

@@ -34,6 +34,7 @@ void Failure::fail_with(const Cause &cause) noexcept
         const std::lock_guard lock(mutex_);
         if (failed_) return;
         failed_ = Failed{cause, monotonic_seconds(), dump.written()};
+        failed_->cause.number = new_failure_number();
         is_failed_.store(true, std::memory_order_release);
         for (const View &each : views_)
             if (const auto store = each.store.lock()) store->abort(cause.status, cause.text);
@@ -52,7 +53,7 @@ void Failure::fail_with(const Cause &cause) noexcept
 void Failure::raise_if_failed(const char *call)
 {
     if (!is_failed()) return;
-    devices_->note_told(name_by(call).text);
+    devices_->note_told(failed_->cause.number);
     raise_amid(call);
 }
 

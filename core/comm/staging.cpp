@@ -19,6 +19,7 @@ namespace {
 struct Told {
     yoke_status status;
     std::string text;
+    uint64_t number;
 };
 
 Told told_by(const std::exception_ptr &failure)
@@ -26,11 +27,11 @@ Told told_by(const std::exception_ptr &failure)
     try {
         std::rethrow_exception(failure);
     } catch (const Error &error) {
-        return {error.status(), error.what()};
+        return {error.status(), error.what(), error.number()};
     } catch (const std::bad_alloc &) {
-        return {YOKE_E_OOM, "no host memory for a collective"};
+        return {YOKE_E_OOM, "no host memory for a collective", new_failure_number()};
     } catch (const std::exception &error) {
-        return {YOKE_E_INTERNAL, error.what()};
+        return {YOKE_E_INTERNAL, error.what(), new_failure_number()};
     }
 }
 
@@ -41,7 +42,7 @@ void FailuresOfDevices::keep(const Device &device, const std::exception_ptr &fai
     try {
         const Told mine = told_by(failure);
         const std::lock_guard lock(mutex_);
-        if (mine.text != told_) defer_error_of_work(device, mine.status, mine.text);
+        if (mine.number != told_) defer_error_of_work(device, mine.status, mine.text, mine.number);
     } catch (const std::bad_alloc &) {  // its work tells it
     }
 }
@@ -49,19 +50,16 @@ void FailuresOfDevices::keep(const Device &device, const std::exception_ptr &fai
 void FailuresOfDevices::note_told(const std::exception_ptr &failure) noexcept
 {
     try {
-        note_told(told_by(failure).text);
+        note_told(told_by(failure).number);
     } catch (const std::bad_alloc &) {  // it is told twice
     }
 }
 
-void FailuresOfDevices::note_told(const std::string &text) noexcept
+void FailuresOfDevices::note_told(uint64_t failure) noexcept
 {
-    try {
-        const std::lock_guard lock(mutex_);
-        told_ = text;
-        forget_deferred_error(text);
-    } catch (const std::bad_alloc &) {
-    }
+    const std::lock_guard lock(mutex_);
+    told_ = failure;
+    forget_deferred_error(failure);
 }
 
 // ---- Streams of groups ------------------------------------------------------------------------------------------

@@ -25,11 +25,11 @@ public:
     // Defers it as an error of the device, unless it was told.
     void keep(const Device &device, const std::exception_ptr &failure) noexcept;
     void note_told(const std::exception_ptr &failure) noexcept;
-    void note_told(const std::string &text) noexcept;
+    void note_told(uint64_t failure) noexcept;  // its number
 
 private:
     std::mutex mutex_;
-    std::string told_;
+    uint64_t told_ = 0;
 };
 
 // Of a group: its streams, made at first need, and named where their kind is to be disabled.

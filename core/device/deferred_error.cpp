@@ -16,6 +16,7 @@ namespace {
 struct DeferredError {
     yoke_status status;
     std::string text;
+    uint64_t failure;  // its number
 };
 struct DeferredErrors {
     Mutex mutex{LockRank::kOther};
@@ -51,31 +52,33 @@ void defer_error(const Device &device, yoke_status status, const std::string &te
     else
         log(LogLevel::kWarn, "%s: found while waiting before a free: %s", device.name.c_str(),
             text.c_str());
-    defer_error_of_work(device, status, text);
+    defer_error_of_work(device, status, text, new_failure_number());
 }
 
-void defer_error_of_work(const Device &device, yoke_status status, const std::string &text) noexcept
+void defer_error_of_work(const Device &device, yoke_status status, const std::string &text,
+                         uint64_t failure) noexcept
 {
     try {
         const std::lock_guard lock(deferred_errors.mutex);
-        if (deferred_errors.by_device.emplace(&device, DeferredError{status, text}).second)
+        if (deferred_errors.by_device.emplace(&device, DeferredError{status, text, failure}).second)
             deferred_errors.count.fetch_add(1);
     } catch (...) {  // no memory for it: the log, or the work, tells it
     }
 }
 
-void forget_deferred_error(const std::string &text) noexcept
+void forget_deferred_error(uint64_t failure) noexcept
 {
     const std::lock_guard lock(deferred_errors.mutex);
-    const size_t told = std::erase_if(deferred_errors.by_device,
-                                      [&](const auto &each) { return each.second.text == text; });
+    const size_t told = std::erase_if(deferred_errors.by_device, [&](const auto &each) {
+        return each.second.failure == failure;
+    });
     deferred_errors.count.fetch_sub(static_cast<int>(told));
 }
 
 void raise_deferred_error(const Device &device)
 {
     if (deferred_errors.count.load(std::memory_order_acquire) == 0) return;
-    DeferredError error{YOKE_OK, ""};
+    DeferredError error{YOKE_OK, "", 0};
     {
         const std::lock_guard lock(deferred_errors.mutex);
         const auto found = deferred_errors.by_device.find(&device);
@@ -84,7 +87,7 @@ void raise_deferred_error(const Device &device)
         deferred_errors.by_device.erase(found);
         deferred_errors.count.fetch_sub(1);
     }
-    throw Error(error.status, error.text);
+    throw Error(error.status, error.text).telling(error.failure);
 }
 
 }  // namespace yoke

@@ -17,10 +17,11 @@ bool tell_loss(const Device &device, yoke_status status, const char *call) noexc
 void defer_error(const Device &device, yoke_status status, const std::string &text) noexcept;
 
 // Keeps the first error as defer_error() does, and logs nothing: who waits for the work is told the error, too.
-void defer_error_of_work(const Device &device, yoke_status status,
-                         const std::string &text) noexcept;
-// Forgets the deferred errors of this text, of all devices: who began the work has been told, so nobody else is.
-void forget_deferred_error(const std::string &text) noexcept;
+// `failure`: its number, as Error has it.
+void defer_error_of_work(const Device &device, yoke_status status, const std::string &text,
+                         uint64_t failure) noexcept;
+// Forgets the deferred errors of this failure, of all devices: who began the work has been told, so nobody else is.
+void forget_deferred_error(uint64_t failure) noexcept;
 
 // Raises the deferred error of this device, once.
 void raise_deferred_error(const Device &device);

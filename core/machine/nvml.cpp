@@ -243,8 +243,7 @@ std::thread start_worker(const std::shared_ptr<Session> &session, Gate &gate,
 
 double deadline()
 {
-    const char *given = config("YOKE_NVML_TIMEOUT");
-    return given ? number_of(given) : kNvmlDeadline;
+    return number_of(config_or_default("YOKE_NVML_TIMEOUT"));
 }
 
 // The failure of a worker that did not come back within so many seconds; kept for ever.

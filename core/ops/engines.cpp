@@ -12,11 +12,9 @@
 namespace yoke {
 
 constinit Number detail::cudnn_settings[kCudnnSettings] = {
-    {"YOKE_CUDNN_ENABLED", 1},
-    {"YOKE_CUDNN_BENCHMARK", 0},
-    {"YOKE_CUDNN_BENCHMARK_LIMIT", 10},
-    {"YOKE_CUDNN_DETERMINISTIC", 1},
-    {"YOKE_CUDNN_WORKSPACE_LIMIT", int64_t{256} << 20},
+    Number("YOKE_CUDNN_ENABLED"),         Number("YOKE_CUDNN_BENCHMARK"),
+    Number("YOKE_CUDNN_BENCHMARK_LIMIT"), Number("YOKE_CUDNN_DETERMINISTIC"),
+    Number("YOKE_CUDNN_WORKSPACE_LIMIT"),
 };
 
 void set_cudnn_setting(CudnnSetting setting, int64_t value)

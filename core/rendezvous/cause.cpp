@@ -31,13 +31,14 @@ Cause Cause::decode(std::string_view line)
     if (space == std::string_view::npos || !status || *status == YOKE_OK)
         return {YOKE_E_COMM, "the group has failed, and what its ranks told of it cannot be read"};
     const std::string_view text = line.substr(space + 1);
-    return {std::abs(*status), std::string(text), *status < 0, is_of_no_call,
+    return {std::abs(*status),          std::string(text), *status < 0, is_of_no_call, 0,
             std::min(size, text.size())};
 }
 
 void Cause::raise() const
 {
-    throw Error(status, text).naming(call_size);
+    Error error = Error(status, text).naming(call_size);
+    throw number ? std::move(error).telling(number) : std::move(error);
 }
 
 }  // namespace yoke

@@ -3,6 +3,7 @@
 
 #include "yoke/types.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,8 +18,8 @@ struct Cause {
     std::string text;            // all of it, alike on every rank
     bool is_planned = false;     // the group's end is no failure: its ranks go on without it
     bool is_of_no_call = false;  // whichever call raises it puts its name in front
-    size_t call_size =
-        0;  // of the name of the call with which the text begins; 0: it begins with none
+    uint64_t number = 0;         // of the failure in this process; 0: it is told for the first time
+    size_t call_size = 0;        // of the call's name, if the text begins with it; else 0
 
     // A line of text for the store; what is none gives a Cause that says so.
     std::string encode() const;

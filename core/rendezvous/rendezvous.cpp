@@ -24,9 +24,7 @@ namespace yoke {
 
 double configured_silence()
 {
-    constexpr double kUsual = 30;
-    const char *text = config("YOKE_COMM_SILENCE");
-    return text ? parsed<double>(text).value_or(kUsual) : kUsual;
+    return parsed<double>(config_or_default("YOKE_COMM_SILENCE")).value_or(0);
 }
 
 namespace {

@@ -36,7 +36,7 @@ struct PeerOptions {
     int64_t start = 0;      // how often the job was started again: of two starts the older one ends
     int32_t rank = 0;       // of who opens it
     int32_t size = 1;       // of the job
-    double silence_s = 30;  // 0: never
+    double silence_s = 0;   // 0: never
     double greeting_s = 5;  // in which a connection to a server has to say who it is
     PeerObserver observer;  // may be empty
     std::string

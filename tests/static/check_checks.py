@@ -140,6 +140,19 @@ class Checks(unittest.TestCase):
         good = 'char message[80];\nmessage[0] = 0;\nif (*card.reason == 0) f();\nif (why.reason == Reason::kGone) f(why.text);\nif (problem != nullptr) f(text.find(":"));\nlog(error.what());\n'
         self.assertEqual(self.floors("core/select/x.cpp", good), "")
 
+    def test_no_text_of_a_failure_decides_in_groups(self):
+        bad = {"if (event.how.starts_with(own_)) f();": "decide", "erase_if(all, [&](auto &each) { return each.second.text == text; });": "decide",
+               "if (mine.text != told_) f();": "decide",
+               'const std::string front = call + ": ";\nif (text.starts_with(front)) f();': "cuts a call off",
+               'constexpr std::string_view kCall = "comm.init: ";\nif (text.starts_with(kCall)) f();': "cuts a call off"}
+        for line, wrong in bad.items():
+            with self.subTest(line=line):
+                output = self.floors("core/comm/x.cpp", "\n" + line + "\n")
+                self.assertIn(wrong, output)
+                self.assertIn("1 broken", output)
+        good = 'if (event.kind == PeerEvent::kShort) f(event.how);\nlog(each.text);\nif (error.call() == call) f(error.text());\n'
+        self.assertEqual(self.floors("core/comm/x.cpp", good), "")
+
     def test_no_name_of_an_argument_decides(self):
         for line in ['if (strncmp(op.args[i].name, "ind", 3) == 0) f();', 'f(spec.type == kInt && strcmp(spec.name, "offset") == 0);',
                      'if (std::string_view(op.args[i].name) == "index") f();', 'if (op->args[0].name[0] == \'i\') f();',

@@ -8,7 +8,7 @@ them: what a kind of device is like stands in core/backend/traits.cpp, what a ve
 and the backend knows its own. Of the bindings, those files may ask that offer an interface which is CUDA's by name. And no
 message decides anything: what failed travels as a type. A backend tells a failure of a kernel as text alone, and those two
 files alone read it that hand it on. What an op's argument is called decides nothing either: what the core must know of it
-is its type or its role.
+is its type or its role. Of a failure in the folders of groups neither the end of a connection nor the call decides by its text.
 """
 import pathlib
 import re
@@ -64,6 +64,7 @@ NAMED_PLACES = re.compile(r"core/backend/traits\.cpp|core/machine/nvidia|core/do
                           r"|bindings/python/src/(habits|dlpack|attributes)\.cpp")  # .cuda(), __dlpack__, __cuda_array_interface__
 # The `yoke` command lays texts out for people and prints one once that several share.
 NO_TEXTS = re.compile(r"(core|kernels|capi|bindings/(lua|python))/(?!base/error\.cpp|ops/names\.cpp)")
+NO_FAILURES = re.compile(r"core/(?:store|rendezvous|device|comm|hang|parallel|launch)/")
 NO_ARGUMENTS = re.compile(r"(core/(autograd|ops)|capi/src)/")
 
 NAME = r'"(?:cuda|nvidia)(?::[^"]*)?"'
@@ -78,6 +79,11 @@ TEXT_DECIDES = re.compile(
     rf"{TEXT}\s*\.(?:r?find\w*|compare|starts_with|ends_with|contains|substr)\("
     rf"|\b(?:str\w*cmp|str(?:case)?str|memcmp|regex_\w+|v?sscanf)\([^;{{}}]*?{TEXT}|(?<!char ){TEXT}\[[^\]]*\](?!\s*(?:;|=[^=]))"
     rf"|{TEXT}\s*[=!]=(?!{NO_TEXT})|[=!]=\s*[\w:.>(-]*?{TEXT}(?![\w:(])")
+# Why a connection ended (`how`), the text that a failure keeps, and the call with which a text begins: an event has a
+# kind, a failure a number, an error its call.
+CUTS = r"\.(?:starts_with|ends_with|r?find\w*|compare|contains|substr|remove_prefix)\("
+FAILURE_DECIDES = re.compile(rf"\bhow{CUTS}|(?:\.|->)text\s*[=!]=\s*(?![\"'])|(?<![.\w])[\w.]+\s*[=!]=\s*\w+(?:\.|->)text\b(?!\()")
+NAMES_CALL = re.compile(r"\b(\w+)\s*(?:=|\()[^;{}]*\"[^\"\n]*: \"\s*[;),]")
 # The name of an argument, from its line in the op table.
 ARGUMENT = r"(?:\bargs\[[^\]]*\]|\bspec)(?:\.|->)name\b\)?"
 ARGUMENT_DECIDES = re.compile(
@@ -138,7 +144,12 @@ def decisions(path, text):
         rules.append((TEXT_DECIDES, "lets the text of a message decide; give the failure a type"))
     if NO_ARGUMENTS.match(path):
         rules.append((ARGUMENT_DECIDES, "lets the name of an argument decide; give it a role in core/ops/ops.def"))
+    if NO_FAILURES.match(path):
+        rules.append((FAILURE_DECIDES, "lets the text of a failure decide; give the event a kind, or the failure a number"))
     code = code_of(text) if rules else ""
+    if NO_FAILURES.match(path) and (calls := set(NAMES_CALL.findall(code))):
+        names = "|".join(sorted(calls))
+        rules.append((re.compile(rf"(?:starts_with|remove_prefix)\((?:{names})\b"), "cuts a call off a text; ask the error for its call"))
     for pattern, wrong in rules:
         for found in pattern.finditer(code):
             yield f"{path}:{code.count(chr(10), 0, found.start()) + 1} {wrong}: {' '.join(found[0].split())}"
