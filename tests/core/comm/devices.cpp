@@ -175,14 +175,14 @@ TEST(GroupDevices, AFailureOfAWorkIsKeptForTheDeviceUntilSomebodyIsTold)
 TEST(GroupDevices, WhatFailsAfterItsCauseWasToldIsNotKeptAndAnotherCauseIs)
 {
     in_fresh_process_with_streams([](Device &device, Device &) {
-        const auto failure = [](const char *text) {
-            return std::make_exception_ptr(Error(YOKE_E_COMM, text));
-        };
+        const Error one(YOKE_E_COMM, "one");
         FailuresOfDevices failures;
-        failures.note_told(failure("one"));
-        failures.keep(device, failure("one"));
+        failures.note_told(std::make_exception_ptr(one));
+        failures.keep(device, std::make_exception_ptr(one));
+        failures.keep(device, std::make_exception_ptr(
+                                  Error(YOKE_E_COMM, "one, once more").telling(one.number())));
         synchronize(device);
-        failures.keep(device, failure("another"));
+        failures.keep(device, std::make_exception_ptr(Error(YOKE_E_COMM, "another")));
         expect_error(YOKE_E_COMM, {"another"}, [&] { synchronize(device); });
         synchronize(device);
     });
