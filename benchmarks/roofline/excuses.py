@@ -31,7 +31,7 @@ FRAMES = {
     "resident_rows<Softmax<Halves>, Halves, 32, true>": ({100: 64, 120: 72}, HALF),
     **{f"attend_by_mma<{dtype}, {width}>": ({90: most}, STRAYS) for dtype in ("f16", "bf16") for width, most in ((64, 48), (128, 32))},
     **{f"differentiate_by_mma<{dtype}, {width}, true>": ({90: most}, STRAYS) for dtype in ("f16", "bf16") for width, most in ((64, 32), (128, 8))},
-    "differentiate_queries<Doubles>": ({90: 96}, DOUBLE_STRAYS),
+    "differentiate_rows<Doubles, false>": ({90: 96}, DOUBLE_STRAYS),
     "attend<Floats>": ({100: 16}, "words of the loop over keys, where there are no tensor cores for its floats or they are not asked for"),
     "column_rows<SoftmaxGradient<Halves>, Halves>": ({90: 8, 100: 8}, WORDS),
     "draw_elements<double, StandardNormal<double> >": ({100: 8}, WORDS),

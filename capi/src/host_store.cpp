@@ -1,6 +1,7 @@
 #include "capi/src/host_store.h"
 
 #include "core/base/interrupt.h"
+#include "core/rendezvous/init_call.h"
 
 namespace yoke::capi {
 
@@ -18,8 +19,8 @@ void StoreOfFunctions::check(yoke_status status, const char *function, const std
     if (status == YOKE_OK) return;
     const char *problem = functions_.problem ? functions_.problem(functions_.user) : nullptr;
     if (!problem || !*problem) problem = status_name(status);
-    fail(status == YOKE_E_TIMEOUT ? YOKE_E_TIMEOUT : YOKE_E_COMM,
-         "comm.init: the store's %s('%s') failed: %s", function, key.c_str(), problem);
+    fail_in(kInitCall, status == YOKE_E_TIMEOUT ? YOKE_E_TIMEOUT : YOKE_E_COMM,
+            "the store's %s('%s') failed: %s", function, key.c_str(), problem);
 }
 
 void StoreOfFunctions::set(const std::string &key, const std::string &value)
@@ -40,9 +41,9 @@ std::string StoreOfFunctions::get(const std::string &key, Deadline deadline)
                          capacity, &bytes),
           "get", key);
     if (bytes < 0 || bytes > capacity)
-        fail(
-            YOKE_E_COMM,
-            "comm.init: the store's get('%s') has a value of %lld bytes, which Yoke has not put there; give the job a store of its own",
+        fail_in(
+            kInitCall, YOKE_E_COMM,
+            "the store's get('%s') has a value of %lld bytes, which Yoke has not put there; give the job a store of its own",
             key.c_str(), static_cast<long long>(bytes));
     value.resize(static_cast<size_t>(bytes));
     return value;

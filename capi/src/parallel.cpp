@@ -64,12 +64,12 @@ BucketHook host_hook(const yoke_bucket_hook *hook, const char *call)
 
 // ---- Arguments --------------------------------------------------------------------------------------------------
 
-std::vector<NamedTensor> named_tensors(yoke_tensor *const *tensors, const char *const *names,
-                                       int64_t count, const char *call, const char *argument)
+std::vector<ModuleTensor> named_tensors(yoke_tensor *const *tensors, const char *const *names,
+                                        int64_t count, const char *call, const char *argument)
 {
     const Tensors given = need_tensors(tensors, count, call, argument);
     if (count > 0 && !names) fail_null(call, "names");
-    std::vector<NamedTensor> named;
+    std::vector<ModuleTensor> named;
     for (int64_t i = 0; i < count; ++i)
         named.push_back(
             {names[i] ? names[i] : "", Tensor::share(TensorList(given)[static_cast<size_t>(i)])});
@@ -137,8 +137,8 @@ yoke_status yoke_reducer_create(yoke_group *group, yoke_tensor *const *params,
     return guard(call, [&] {
         yoke_reducer *&place = need_out(out, call);
         const Ref<Group> held = need_ref(group, call, "group");
-        std::vector<NamedTensor> of_params = named_tensors(params, names, count, call, "params");
-        std::vector<NamedTensor> of_buffers =
+        std::vector<ModuleTensor> of_params = named_tensors(params, names, count, call, "params");
+        std::vector<ModuleTensor> of_buffers =
             named_tensors(buffers, buffer_names, buffer_count, call, "buffers");
         const Interruptible waits("DistributedDataParallel");
         const ReducerOptions how = options_or_refusal(*held, options, call);

@@ -53,8 +53,8 @@ void Watching::finish()
         for (const Ref<LeafNode> &leaf : each.reached)
             if (LeafWatcher *watcher = take(*leaf)) watcher->arrive(*leaf, nullptr);
     for (One &each : all_) {
+        each.at = One::kOver;  // whose end raises has failed by itself
         each.watcher->end();
-        each.at = One::kOver;
     }
 }
 

@@ -371,7 +371,8 @@ bool Switch::read()
 
 int64_t Number::read()
 {
-    const int64_t value = parsed<int64_t>(config_or_default(key_)).value_or(0);
+    const char *text = config_or_default(key_);
+    const int64_t value = text ? parsed<int64_t>(text).value_or(0) : 0;
     int64_t unread = kUnread;  // as above
     value_.compare_exchange_strong(unread, value);
     return value_.load();

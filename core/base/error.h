@@ -7,6 +7,7 @@
 
 #include "yoke/types.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -40,7 +41,8 @@ public:
     std::string_view text() const noexcept
     {
         constexpr size_t kBetween = 2;  // ": "
-        return std::string_view(message_).substr(call_size_ ? call_size_ + kBetween : 0);
+        const size_t front = call_size_ ? call_size_ + kBetween : 0;
+        return std::string_view(message_).substr(std::min(front, message_.size()));
     }
     // Returns the number of the failure, which no other failure of the process has; copies share it.
     uint64_t number() const noexcept { return number_; }

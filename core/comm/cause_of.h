@@ -13,12 +13,6 @@
 
 namespace yoke {
 
-// In a group's store, by rank: of each kind the last call that was refused there; in place of a message, a monitored
-// barrier or a shrink as long as no other one was made.
-enum class Refused { kCollective, kMessage, kBarrier, kShrink };
-inline constexpr const char *kRefusedKeys[] = {"refused", "refused_message", "refused_barrier",
-                                               "refused_shrink"};
-
 // A rank's call, and the line of the script that made the call where the line is known.
 struct CurrentCall {
     yoke_comm_signature signature{};

@@ -70,7 +70,7 @@ const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
             name.c_str());
     const Backend &backend = backend_of(kHostKind);
     if (!backend.table || !backend.table->comm)
-        fail(YOKE_E_UNSUPPORTED, "%s: this build has no collectives on the CPU", call);
+        fail_in(call, YOKE_E_UNSUPPORTED, "this build has no collectives on the CPU");
     return *backend.table->comm;
 }
 

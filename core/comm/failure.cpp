@@ -37,13 +37,15 @@ void Failure::fail_with(const Cause &cause) noexcept
         failed_->cause.number = new_failure_number();
         is_failed_.store(true, std::memory_order_release);
         for (const View &each : views_)
-            if (const auto store = each.store.lock()) store->abort(cause.status, cause.text);
+            if (const auto store = each.store.lock())
+                store->abort(cause.status, cause.text, cause.call_size);
         if (const std::shared_ptr<Engine> engine = engine_.lock()) {
             engine->abort();
             if (departures_.has_gone(departures_.server()))
                 engine->hang_up();  // nobody can be told why
         } else {
-            members_.store->abort(cause.status, cause.text);  // the others are still waited for
+            members_.store->abort(cause.status, cause.text,
+                                  cause.call_size);  // the others are still waited for
         }
         changed_.notify_all();
     }

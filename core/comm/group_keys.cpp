@@ -39,14 +39,13 @@ void GroupKeys::log_failed_attempt(const char *what, const std::exception &error
 
 // ---- Why the group failed ---------------------------------------------------------------------------------------
 
-Cause GroupKeys::agree(const Cause &mine, double timeout_s) const noexcept
+Cause GroupKeys::agree(Cause mine, double timeout_s) const noexcept
 {
-    Cause stands = mine;
     attempt("the ranks of a group could not agree why it failed: ", [&] {
-        stands = Cause::decode(
+        mine = Cause::decode(
             members_.store->set_once(kCauseKey, mine.encode(), Deadline::after(timeout_s)));
     });
-    return stands;
+    return mine;
 }
 
 Cause GroupKeys::agree_in(Store &store, const Cause &mine) noexcept

@@ -21,6 +21,12 @@
 
 namespace yoke {
 
+// In a group's store, by rank: of each kind the last call that was refused there; in place of a message, a monitored
+// barrier or a shrink as long as no other one was made.
+enum class Refused { kCollective, kMessage, kBarrier, kShrink };
+inline constexpr const char *kRefusedKeys[] = {"refused", "refused_message", "refused_barrier",
+                                               "refused_shrink"};
+
 // Keys of one group under the prefix of its store. Any thread may call it: it has no lock. `listen`, `gather` and
 // `note_made` belong to the thread that makes the group.
 class GroupKeys {
@@ -43,7 +49,7 @@ public:
 
     // Publishes why this rank fails. Returns the cause that stands: the first one published, or `mine` if the table
     // does not answer in time.
-    Cause agree(const Cause &mine, double timeout_s) const noexcept;
+    Cause agree(Cause mine, double timeout_s) const noexcept;
     // Does the same over another store, for a group that is not made yet.
     static Cause agree_in(Store &store, const Cause &mine) noexcept;
     // Publishes a cause and does not wait for the one that stands, since the watch thread must not wait. Returns false

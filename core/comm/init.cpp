@@ -211,7 +211,7 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
 [[noreturn]] void fail_init(const Error &error, const char *call)
 {
     const std::string text =
-        error.call().empty() ? std::string(call) + ": " + error.what() : error.what();
+        error.call() == call ? error.what() : std::string(call) + ": " + error.what();
     tell_launcher(text);
     throw Error(error.status(), text);
 }
@@ -269,7 +269,8 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
             const std::string text = format(
                 "%s: the system gives no thread for rank %d of %d: %s; see ulimit -u, or ask for fewer ranks",
                 call, rank, members.size(), why.c_str());
-            members.store->abort(YOKE_E_OOM, text);  // or those that there are would wait for it
+            // Or the threads that there are would wait for this one.
+            members.store->abort(YOKE_E_OOM, text, std::string_view(call).size());
             throw Error(YOKE_E_OOM, text);
         }
         threads.push_back(std::move(thread));

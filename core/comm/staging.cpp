@@ -37,13 +37,15 @@ Told told_by(const std::exception_ptr &failure)
 
 }  // namespace
 
-void FailuresOfDevices::keep(const Device &device, const std::exception_ptr &failure) noexcept
+uint64_t FailuresOfDevices::keep(const Device &device, const std::exception_ptr &failure) noexcept
 {
     try {
         const Told mine = told_by(failure);
         const std::lock_guard lock(mutex_);
         if (mine.number != told_) defer_error_of_work(device, mine.status, mine.text, mine.number);
+        return mine.number;
     } catch (const std::bad_alloc &) {  // its work tells it
+        return 0;
     }
 }
 
@@ -178,11 +180,10 @@ public:
     }
     void keep(const std::exception_ptr &failure, bool is_told) noexcept
     {
-        failure_ = failure;
         if (is_told)
-            note_told();
+            failures_->note_told(failure);
         else
-            failures_->keep(device_, failure);
+            kept_ = failures_->keep(device_, failure);
     }
 
     bool is_reached() noexcept override
@@ -206,7 +207,10 @@ public:
         if (done_.present()) wait_fence(device_, memory_lane(device_), *done_);
         leave_result();
     }
-    void note_told() noexcept override { failures_->note_told(failure_); }
+    void note_told() noexcept override
+    {
+        if (kept_) failures_->note_told(kept_);
+    }
 
 private:
     // From here on it may be written.
@@ -222,7 +226,7 @@ private:
 
     Device &device_;
     const std::shared_ptr<FailuresOfDevices> failures_;
-    std::exception_ptr failure_;
+    uint64_t kept_ = 0;  // the number of the failure that the device would tell; 0: none
     const char *call_ = "";
     Ref<Fence> done_;
     std::mutex mutex_;

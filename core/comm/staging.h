@@ -22,8 +22,8 @@ namespace yoke {
 // Who was told why the calls of a group failed. What nobody was told is a deferred error of the device.
 class FailuresOfDevices {
 public:
-    // Defers it as an error of the device, unless it was told.
-    void keep(const Device &device, const std::exception_ptr &failure) noexcept;
+    // Keeps the failure for the device, unless it was told. Returns its number, 0 where there is no memory to keep it.
+    uint64_t keep(const Device &device, const std::exception_ptr &failure) noexcept;
     void note_told(const std::exception_ptr &failure) noexcept;
     void note_told(uint64_t failure) noexcept;  // its number
 

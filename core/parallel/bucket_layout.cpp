@@ -92,7 +92,7 @@ std::vector<std::vector<std::string>> BucketLayout::names() const
 void BucketLayout::check_places() const
 {
     for (size_t i = 0; i < module_.size(); ++i) {
-        const NamedTensor &given = module_.params()[i];
+        const ModuleTensor &given = module_.params()[i];
         const yoke_tensor &param = *given.tensor, &view = *view_of(i);
         if (param.dtype != view.dtype || param.device != view.device)
             fail(

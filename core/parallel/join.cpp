@@ -41,7 +41,7 @@ void take_gradients(const Reducer &reducer, int32_t root)
     std::vector<int64_t> has(module.size());
     for (size_t i = 0; i < has.size(); ++i) has[i] = module.leaf(i).grad().present();
     has = from_rank(reducer.group(), root, has, kJoin);
-    std::vector<NamedTensor> told;
+    std::vector<ModuleTensor> told;
     for (size_t i = 0; i < has.size(); ++i) {
         LeafNode &leaf = module.leaf(i);
         if (!has[i])

@@ -39,11 +39,11 @@ private:
     std::vector<const Device *> seen_;
 };
 
-std::string lines_of(const std::vector<NamedTensor> &tensors, std::string_view kind,
+std::string lines_of(const std::vector<ModuleTensor> &tensors, std::string_view kind,
                      DeviceNames &names)
 {
     std::string text;
-    for (const NamedTensor &each : tensors)
+    for (const ModuleTensor &each : tensors)
         text += std::string(kind) + " '" + each.name + "' is " + to_string(each.tensor->shape()) +
                 " " + name(each.tensor->dtype) + " on " + names.of(*each.tensor->device) +
                 (each.is_frozen ? " and frozen\n" : "\n");

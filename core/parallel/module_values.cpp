@@ -53,11 +53,11 @@ void send_together(Group &group, const std::vector<Tensor> &some, int32_t root, 
     }
 }
 
-int64_t hash_of_values(const std::vector<NamedTensor> &tensors)
+int64_t hash_of_values(const std::vector<ModuleTensor> &tensors)
 {
     int64_t hash = 0;
     const std::hash<std::string_view> hash_of;
-    for (const NamedTensor &each : tensors)
+    for (const ModuleTensor &each : tensors)
         for (const Tensor &piece : pieces_of(*each.tensor))
             hash = static_cast<int64_t>(
                 hash_of(bytes_of(*piece, kDdpCall).append(std::to_string(hash))));
@@ -67,11 +67,12 @@ int64_t hash_of_values(const std::vector<NamedTensor> &tensors)
 }  // namespace
 
 // Sends small tensors of one dtype and device together: a message costs more than copies of the tensors.
-void send_values(Group &group, const std::vector<NamedTensor> &tensors, int32_t root, Writes writes)
+void send_values(Group &group, const std::vector<ModuleTensor> &tensors, int32_t root,
+                 Writes writes)
 {
     constexpr uint64_t kSmall = 1 << 15;  // bytes
     std::vector<std::vector<Tensor>> together;
-    for (const NamedTensor &each : tensors) {
+    for (const ModuleTensor &each : tensors) {
         const Tensor &one = each.tensor;
         const auto fits = [&](const std::vector<Tensor> &others) {
             return one->nbytes() <= kSmall && others[0]->nbytes() <= kSmall &&

@@ -13,7 +13,7 @@ enum class Writes { kAll, kUnlike };
 // Gives all ranks the values that rank `root` has in these tensors. All ranks call the function with tensors alike.
 // With kUnlike a rank writes only tensors whose values differ: a graph may have saved a buffer, and goes back only if
 // nobody has written the buffer since.
-void send_values(Group &group, const std::vector<NamedTensor> &tensors, int32_t root,
+void send_values(Group &group, const std::vector<ModuleTensor> &tensors, int32_t root,
                  Writes writes);
 // Sends parameters, frozen ones too, and buffers.
 void send_module(Group &group, const WrappedModule &module, int32_t root);

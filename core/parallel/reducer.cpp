@@ -35,8 +35,8 @@ Reducer::Reducer(Ref<Group> group, WrappedModule module, const ReducerOptions &o
 {
 }
 
-std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<NamedTensor> params,
-                                       std::vector<NamedTensor> buffers,
+std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<ModuleTensor> params,
+                                       std::vector<ModuleTensor> buffers,
                                        const ReducerOptions &options)
 {
     const NoGrad no_grad;
@@ -60,8 +60,8 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Name
 }
 
 std::shared_ptr<Reducer> Reducer::make_checked(const Ref<Group> &group,
-                                               std::vector<NamedTensor> params,
-                                               std::vector<NamedTensor> buffers,
+                                               std::vector<ModuleTensor> params,
+                                               std::vector<ModuleTensor> buffers,
                                                const ReducerOptions &options)
 {
     group->or_refuse([] { Coalescing::check_closed(kDdpCall); });

@@ -46,8 +46,8 @@ public:
     // All ranks call it alike. If parameters or buffers have unlike values, all ranks take rank 0's. Raises
     // UnlikeModels if the ranks have unlike parameters, with the first that differs. Any other error ends the group,
     // since the other ranks wait.
-    static std::shared_ptr<Reducer> make(const Ref<Group> &group, std::vector<NamedTensor> params,
-                                         std::vector<NamedTensor> buffers,
+    static std::shared_ptr<Reducer> make(const Ref<Group> &group, std::vector<ModuleTensor> params,
+                                         std::vector<ModuleTensor> buffers,
                                          const ReducerOptions &options);
     // Returns the reducer of the group's one module. Raises YOKE_E_STATE if the group has none, or several.
     static std::shared_ptr<Reducer> of(Group &group, const char *call);
@@ -105,8 +105,8 @@ public:
 private:
     Reducer(Ref<Group> group, WrappedModule module, const ReducerOptions &options);
     static std::shared_ptr<Reducer> make_checked(const Ref<Group> &group,
-                                                 std::vector<NamedTensor> params,
-                                                 std::vector<NamedTensor> buffers,
+                                                 std::vector<ModuleTensor> params,
+                                                 std::vector<ModuleTensor> buffers,
                                                  const ReducerOptions &options);
 
     const Ref<Group> group_;

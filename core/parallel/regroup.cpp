@@ -19,14 +19,14 @@ namespace {
 
 constexpr const char *kRegroup = "regroup";
 
-Ref<State> list_of(const std::vector<NamedTensor> &tensors)
+Ref<State> list_of(const std::vector<ModuleTensor> &tensors)
 {
     const Ref<State> list = State::make(StateList());
-    for (const NamedTensor &each : tensors) list->append(State::make(each.tensor), kRegroup);
+    for (const ModuleTensor &each : tensors) list->append(State::make(each.tensor), kRegroup);
     return list;
 }
 
-void copy_into(const std::vector<NamedTensor> &tensors, const State &list)
+void copy_into(const std::vector<ModuleTensor> &tensors, const State &list)
 {
     const std::vector<Ref<State>> &items = list.get_if<StateList>()->items;
     for (size_t i = 0; i < tensors.size(); ++i)

@@ -55,7 +55,7 @@ void Step::begin(const std::vector<Ref<LeafNode>> &reached)
 
 void Step::check_params() const
 {
-    for (const NamedTensor &each : module_.params())
+    for (const ModuleTensor &each : module_.params())
         if (each.tensor->frozen)
             fail(
                 YOKE_E_STATE,

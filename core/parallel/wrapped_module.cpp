@@ -10,13 +10,13 @@ namespace yoke {
 
 namespace {
 
-void check_params(const std::vector<NamedTensor> &params)
+void check_params(const std::vector<ModuleTensor> &params)
 {
     std::unordered_map<const void *, const std::string *> seen;
-    if (std::ranges::all_of(params, &NamedTensor::is_frozen))
+    if (std::ranges::all_of(params, &ModuleTensor::is_frozen))
         fail(YOKE_E_VALUE,
              "DistributedDataParallel: the module has no parameter that requires a gradient");
-    for (const NamedTensor &each : params) {
+    for (const ModuleTensor &each : params) {
         if (!is_leaf(*each.tensor))
             fail(
                 YOKE_E_VALUE,
@@ -32,18 +32,18 @@ void check_params(const std::vector<NamedTensor> &params)
     }
 }
 
-std::vector<NamedTensor> checked(std::vector<NamedTensor> params)
+std::vector<ModuleTensor> checked(std::vector<ModuleTensor> params)
 {
-    for (NamedTensor &each : params) each.is_frozen = !each.tensor->requires_grad();
+    for (ModuleTensor &each : params) each.is_frozen = !each.tensor->requires_grad();
     check_params(params);
     return params;
 }
 
-std::vector<NamedTensor> trained(const std::vector<NamedTensor> &params)
+std::vector<ModuleTensor> trained(const std::vector<ModuleTensor> &params)
 {
-    std::vector<NamedTensor> some;
+    std::vector<ModuleTensor> some;
     std::ranges::copy_if(params, std::back_inserter(some),
-                         [](const NamedTensor &each) { return !each.is_frozen; });
+                         [](const ModuleTensor &each) { return !each.is_frozen; });
     return some;
 }
 
@@ -58,20 +58,20 @@ Tensor without_repeats(Tensor x)
     return x;
 }
 
-std::vector<NamedTensor> without_repeats(std::vector<NamedTensor> buffers)
+std::vector<ModuleTensor> without_repeats(std::vector<ModuleTensor> buffers)
 {
-    for (NamedTensor &each : buffers) each.tensor = without_repeats(each.tensor);
+    for (ModuleTensor &each : buffers) each.tensor = without_repeats(each.tensor);
     return buffers;
 }
 
 }  // namespace
 
-WrappedModule::WrappedModule(std::vector<NamedTensor> params, std::vector<NamedTensor> buffers)
+WrappedModule::WrappedModule(std::vector<ModuleTensor> params, std::vector<ModuleTensor> buffers)
     : all_params_(checked(std::move(params))),
       params_(trained(all_params_)),
       buffers_(without_repeats(std::move(buffers)))
 {
-    for (const NamedTensor &each : params_) {
+    for (const ModuleTensor &each : params_) {
         auto *const leaf = static_cast<LeafNode *>(node_of(*each.tensor));
         numbers_.emplace(leaf, leaves_.size());
         leaves_.push_back(Ref<LeafNode>::share(leaf));
@@ -88,14 +88,14 @@ std::optional<size_t> WrappedModule::find(const LeafNode &leaf) const
 std::vector<Tensor> WrappedModule::tensors() const
 {
     std::vector<Tensor> all;
-    for (const NamedTensor &each : params_) all.push_back(each.tensor);
+    for (const ModuleTensor &each : params_) all.push_back(each.tensor);
     return all;
 }
 
 std::vector<std::string> WrappedModule::names() const
 {
     std::vector<std::string> names;
-    for (const NamedTensor &each : params_) names.push_back(each.name);
+    for (const ModuleTensor &each : params_) names.push_back(each.name);
     return names;
 }
 

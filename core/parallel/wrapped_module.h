@@ -10,7 +10,7 @@
 
 namespace yoke {
 
-struct NamedTensor {
+struct ModuleTensor {
     std::string name;
     Tensor tensor;
     bool is_frozen = false;  // a parameter that required no gradient when it was given
@@ -23,11 +23,11 @@ struct NamedTensor {
 class WrappedModule {
 public:
     // Raises YOKE_E_VALUE if no parameter requires a gradient, if an op made one, or if two are one tensor.
-    WrappedModule(std::vector<NamedTensor> params, std::vector<NamedTensor> buffers);
+    WrappedModule(std::vector<ModuleTensor> params, std::vector<ModuleTensor> buffers);
 
-    const std::vector<NamedTensor> &all_params() const noexcept { return all_params_; }
-    const std::vector<NamedTensor> &params() const noexcept { return params_; }  // not frozen
-    const std::vector<NamedTensor> &buffers() const noexcept { return buffers_; }
+    const std::vector<ModuleTensor> &all_params() const noexcept { return all_params_; }
+    const std::vector<ModuleTensor> &params() const noexcept { return params_; }  // not frozen
+    const std::vector<ModuleTensor> &buffers() const noexcept { return buffers_; }
     size_t size() const noexcept { return params_.size(); }
     // Returns the leaf that the parameter had when it was given: an op may have written the parameter since.
     LeafNode &leaf(size_t param) const { return *leaves_[param]; }
@@ -37,7 +37,7 @@ public:
     std::vector<std::string> names() const;
 
 private:
-    std::vector<NamedTensor> all_params_, params_, buffers_;
+    std::vector<ModuleTensor> all_params_, params_, buffers_;
     std::vector<Ref<LeafNode>> leaves_;
     std::unordered_map<const LeafNode *, size_t> numbers_;
 };

@@ -5,18 +5,19 @@
 
 namespace yoke {
 
-void Stop::raise(yoke_status status, std::string_view why)
+void Stop::raise(yoke_status status, std::string_view why, size_t call_size)
 {
     const std::lock_guard lock(mutex_);
     if (is_raised_.load()) return;
     status_ = status;
     why_ = why;
+    call_size_ = call_size;
     is_raised_.store(true, std::memory_order_release);
 }
 
 void Stop::check() const
 {
-    if (is_raised_.load(std::memory_order_acquire)) throw Error(status_, why_);
+    if (is_raised_.load(std::memory_order_acquire)) throw Error(status_, why_).naming(call_size_);
     if (of_) of_->check();
 }
 
@@ -128,9 +129,9 @@ bool Store::offer(std::string_view, std::string_view)
 
 void Store::forget(std::string_view, uint64_t) noexcept {}
 
-void Store::abort(yoke_status status, std::string_view why) noexcept
+void Store::abort(yoke_status status, std::string_view why, size_t call_size) noexcept
 {
-    stop_.raise(status, why);
+    stop_.raise(status, why, call_size);
     wake();
 }
 

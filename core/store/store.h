@@ -33,7 +33,8 @@ namespace yoke {
 class Stop {
 public:
     explicit Stop(const Stop *of = nullptr) : of_(of) {}
-    void raise(yoke_status status, std::string_view why);
+    // `call_size`: of the name of a call with which the text begins, or 0.
+    void raise(yoke_status status, std::string_view why, size_t call_size);
     // Raises what it, or one that it is of, was raised with.
     void check() const;
 
@@ -42,6 +43,7 @@ private:
     std::atomic<bool> is_raised_{false};
     yoke_status status_ = YOKE_OK;  // written before is_raised_
     std::string why_;
+    size_t call_size_ = 0;
     std::mutex mutex_;
 };
 
@@ -92,7 +94,7 @@ public:
 
     // From any thread: calls that wait, and later ones, raise this. The first one counts. Of a view it ends what goes
     // through the view alone.
-    void abort(yoke_status status, std::string_view why) noexcept;
+    void abort(yoke_status status, std::string_view why, size_t call_size = 0) noexcept;
     // Who keeps the table, for messages: "10.0.0.1:29500", "/tmp/file".
     virtual std::string where() const = 0;
 

@@ -289,3 +289,12 @@ def test_a_tree_that_is_none_is_refused(tmp_path, text):
         yoke.load(tmp_path / "file")
     assert str(tmp_path / "file") in str(raised.value)
     assert yoke.load(tmp_path / "file", names="x")["x"].tolist() == [7]
+
+
+def test_a_list_that_two_keys_share_is_whole_though_another_key_took_the_place_of_its_first(tmp_path):
+    # Tensors are keys by identity in Python, and by their number in a tree: the second value replaces the first.
+    for count in range(50):
+        shared = [1.5, "a text that is long enough to lie in memory of its own", count]
+        tree = {yoke.tensor(1): shared, yoke.tensor(1): [2, [4, "another text that lies in memory of its own"]], "a": shared}
+        yoke.save(str(tmp_path / "tree"), tree)
+        assert yoke.load(str(tmp_path / "tree"))["a"] == shared

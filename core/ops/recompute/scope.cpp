@@ -130,13 +130,18 @@ void Scope::finish()
 {
     const Ref<Scope> alive = Ref<Scope>::share(this);
     std::exception_ptr failure;
-    try {
-        if (recording_.present())
-            recording_->close();
-        else if (!outer_.present())
-            run_->finish();
-    } catch (...) {
-        failure = std::current_exception();
+    {
+        // The scope is still in force. The end of memory that it lets go of may run ops of the script: without this
+        // they would join a log that is being cleared.
+        const NoLog quiet;
+        try {
+            if (recording_.present())
+                recording_->close();
+            else if (!outer_.present())
+                run_->finish();
+        } catch (...) {
+            failure = std::current_exception();
+        }
     }
     if (of_thread() == this) set_scope(outer_.get());
     closed_.store(true, std::memory_order_release);

@@ -28,7 +28,7 @@ struct Model {
     }
     void join(const Ref<Group> &group, BucketSizes sizes = {})
     {
-        std::vector<NamedTensor> named;
+        std::vector<ModuleTensor> named;
         for (size_t i = 0; i < params.size(); ++i)
             named.push_back({"p" + std::to_string(i), params[i]});
         reducer = Reducer::make(group, std::move(named), {}, {sizes, compression, hook});

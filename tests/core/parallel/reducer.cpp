@@ -202,7 +202,7 @@ TEST(Reducer, SendsSmallBuffersOfADtypeTogether)
         all.push_back(make_view(*ops::full(square, own, YOKE_F32), {{3, 2}}, turned, 0));
         all.push_back(ops::full({{0}}, own, YOKE_F32));
         all.push_back(ops::full({{2}}, 1.0, YOKE_BOOL));
-        std::vector<NamedTensor> params{{"p", model.params[0]}}, buffers;
+        std::vector<ModuleTensor> params{{"p", model.params[0]}}, buffers;
         for (size_t i = 0; i < all.size(); ++i)
             buffers.push_back({"b" + std::to_string(i), all[i]});
         model.reducer = Reducer::make(group, params, buffers, {});
@@ -284,7 +284,7 @@ TEST(Reducer, RefusesParametersThatAreUnlikeFrozenAndFewer)
     const auto fewer = each_rank(groups, [](Group &group) {
         Model model({3, 4});
         const Tensor buffer = filled(2, 0.F);
-        std::vector<NamedTensor> params{{"p0", model.params[0]}};
+        std::vector<ModuleTensor> params{{"p0", model.params[0]}};
         if (group.rank() == 1) params.push_back({"p1", model.params[1]});
         Reducer::make(Ref<Group>::share(&group), params, {{"mean", buffer}}, {});
     });

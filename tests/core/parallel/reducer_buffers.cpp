@@ -10,7 +10,7 @@ struct WithBuffers : Model {
     WithBuffers(const Ref<Group> &group, std::vector<Tensor> some)
         : Model({4}, YOKE_F32), buffers(std::move(some))
     {
-        std::vector<NamedTensor> named;
+        std::vector<ModuleTensor> named;
         for (size_t i = 0; i < buffers.size(); ++i)
             named.push_back({"b" + std::to_string(i), buffers[i]});
         reducer = Reducer::make(group, {{"p", params[0]}}, std::move(named), {});

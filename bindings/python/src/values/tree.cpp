@@ -68,7 +68,9 @@ private:
 
     const char *const call_;
     std::string path_;
-    std::unordered_map<PyObject *, yoke_state *> met_;  // lists and dicts, which the tree holds
+    // Lists and dicts. The tree may let go of one: of two keys of a dict that are one key of a tree the last one
+    // stands.
+    std::unordered_map<PyObject *, StateRef> met_;
     std::unordered_set<PyObject *> open_;
     std::vector<py::object> held_;
 };
@@ -82,7 +84,7 @@ StateRef TreeReader::read(py::handle value)
 {
     if (is_container(value)) {
         if (const auto known = met_.find(value.ptr()); known != met_.end())
-            return StateRef(yoke_state_retain(known->second));
+            return StateRef(yoke_state_retain(known->second.get()));
         if (open_.size() >= 64) refuse(YOKE_E_VALUE, kDeepest, value);
         if (!open_.insert(value.ptr()).second)
             refuse(YOKE_E_VALUE, "it lies within itself; a tree has no cycles", value);
@@ -90,7 +92,7 @@ StateRef TreeReader::read(py::handle value)
         StateRef node = PyDict_Check(value.ptr()) ? read_dict(value)
                                                   : read_list(value, PyTuple_Check(value.ptr()));
         open_.erase(value.ptr());
-        met_.emplace(value.ptr(), node.get());
+        met_.emplace(value.ptr(), StateRef(yoke_state_retain(node.get())));
         return node;
     }
     if (StateRef node = read_plain(value)) return node;
