@@ -59,14 +59,14 @@ class Checks(unittest.TestCase):
 
     def test_includes_that_the_plan_forbids_are_named_with_their_line(self):
         forbidden = [
-            ("core/base/x.cpp", '#include "core/ops/b.h"'),           # a higher floor
+            ("core/base/x.cpp", '#include "core/ops/b.h"'),           # a higher layer
             ("bindings/lua/src/runtime/x.c", '#include "bindings/lua/src/values/g.h"'),
             ("bindings/lua/src/values/x.c", '#include "bindings/lua/src/leaves.h"'),
             ("bindings/lua/src/x.c", '#include "bindings/lua/src/list.h"'),  # one leaf, another
             ("core/ops/x.cpp", '#include "kernels/common/e.h"'),      # core never sees kernels
             ("core/ops/x.cpp", '#include "yoke/f.h"'),                # nor the C API beyond types.h
             ("core/ops/x.cpp", "#include <dnnl.h>"),                  # nor an engine
-            ("core/attic/x.cpp", '#include "core/base/a.h"'),         # no such floor
+            ("core/attic/x.cpp", '#include "core/base/a.h"'),         # no such layer
             ("core/backend/backend.h", '#include "core/base/a.h"'),   # the contract stands alone
             ("kernels/cpu/x.cpp", '#include "kernels/cuda/d.h"'),     # another backend
             ("kernels/cpu/x.cpp", '#include "core/base/a.h"'),        # the rest of core

@@ -1,4 +1,4 @@
-"""Holds the tree to its floors: `check_floors.py SOURCE_DIR [BUILD_DIR]`.
+"""Holds the tree to its layers: `check_floors.py SOURCE_DIR [BUILD_DIR]`.
 
 A file may include what the first rule that matches its path allows, and files include one another in no circle. System
 headers are free, except that the core and the public headers name no engine of a backend.
@@ -19,9 +19,9 @@ import tree
 TYPES = "capi/include/yoke/types.h"
 PUBLIC = "capi/include/"
 # What the inventory, selection and the doctor fill in are the structs of the C API themselves.
-STRUCTS = {floor: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
-           for floor in ("machine", "device", "select", "doctor")}
-FLOORS = ["base", "store", "launch", "rendezvous", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
+STRUCTS = {layer: [f"capi/include/yoke/{name}.h" for name in ("inventory", "select", "doctor")]
+           for layer in ("machine", "device", "select", "doctor")}
+LAYERS = ["base", "store", "launch", "rendezvous", "backend", "machine", "device", "select", "doctor", "memory", "tensor", "autograd", "ops", "optim", "state",
           "comm", "hang", "parallel", "monitor"]
 LUA, PYTHON = "bindings/lua/src/", "bindings/python/src/"  # where the leaves stand, which know each other by no header
 ENGINES = re.compile(r"(cuda|cublas|cudnn|nccl|nvml|nvrtc|dnnl|oneapi|omp\.h|gloo|Python\.h|pybind|lua)")
@@ -33,8 +33,8 @@ RULES = [
     (r"core/lent\.cpp", ["core/"], False),
     (r"core/backend/backend\.h", [TYPES, "core/backend/ops.inc"], False),
     (r"core/backend/comm\.h", ["core/backend/backend.h"], False),
-    *((f"core/{floor}/", [TYPES, *STRUCTS.get(floor, [])] + [f"core/{low}/" for low in FLOORS[: height + 1]], False)
-      for height, floor in enumerate(FLOORS)),
+    *((f"core/{layer}/", [TYPES, *STRUCTS.get(layer, [])] + [f"core/{low}/" for low in LAYERS[: height + 1]], False)
+      for height, layer in enumerate(LAYERS)),
     (r"capi/src/", ["core/", "capi/"], False),
     (r"kernels/\w+/", ["{own}", "kernels/common/", "core/backend/backend.h", "core/backend/comm.h", "core/backend/ops.inc",
                        TYPES], True),
@@ -113,7 +113,7 @@ def check_line(root, source, name, quoted):
     path = source.relative_to(root).as_posix()
     rule = rule_for(path)
     if rule is None:
-        return "stands in a folder that the floor plan does not have"
+        return "stands in a folder that no layer has"
     allowed, engines = rule
     target = resolve(root, source, name)
     if target is None:

@@ -11,8 +11,8 @@
 namespace yoke::cpu::comm {
 
 constexpr int64_t kMilli = 1'000'000;
-constexpr int64_t kPause = 50 * kMilli;        // before a connection is tried again
-constexpr int64_t kPatience = 5'000 * kMilli;  // with whoever connects and says nothing
+constexpr int64_t kPause = 50 * kMilli;       // before a connection is tried again
+constexpr int64_t kToGreet = 5'000 * kMilli;  // with whoever connects and says nothing
 constexpr size_t kMostUnproved = 256;
 
 // ---- proofs ---------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ yoke_status Connector::admit(const Descriptor &door, int64_t now)
             errno = code;
             return fail_shortage("let another in", rank_);
         }
-        unproved.until = now + kPatience;
+        unproved.until = now + kToGreet;
         if (unproved_.size() == kMostUnproved) {
             drop(unproved_.front(), rank_, "said nothing, and others came");
             unproved_.erase(unproved_.begin());

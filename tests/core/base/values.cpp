@@ -1,4 +1,4 @@
-// Dtypes, shapes, errors: the values that every other floor speaks in.
+// Dtypes, shapes, errors: the values that every other layer speaks in.
 #include "core/base/deadline.h"
 #include "core/base/dtype.h"
 #include "core/base/error.h"

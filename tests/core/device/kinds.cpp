@@ -23,7 +23,7 @@ using test::fake;
 using test::in_fresh_process;
 using test::prepare;
 
-// Stands in for the floors that tell what lives: whether the device was switched off while they were asked.
+// Stands in for the layers that tell what lives: whether the device was switched off while they were asked.
 std::vector<bool> off_while_asked;
 int64_t one_thing(Device &device, size_t most, std::vector<std::string> &names)
 {

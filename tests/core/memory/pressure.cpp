@@ -14,7 +14,7 @@ namespace {
 
 using test::fake;
 
-// The copies of a save are of a higher floor, which lends the way to let them go. Then there is memory.
+// The copies of a save are of a higher layer, which lends the way to let them go. Then there is memory.
 TEST(MemoryPressure, WhatWaitsForTheNextSaveGoesBeforeARequestIsRefused)
 {
     static int emptied;

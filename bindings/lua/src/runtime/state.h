@@ -1,11 +1,11 @@
 /*
  * state.h: the ground that the files of the Lua binding stand on, and how they stand.
  *
- * The binding is C99 over the public headers alone, in three floors:
+ * The binding is C99 over the public headers alone, in three layers:
  *   runtime/  states, errors, classes of handles, arguments, scopes; nothing of tensors is in it
  *   values/   what Lua holds of a tensor, a device, a stream, and how Lua's values become arguments
  *   .         leaves: each adds functions to the module's table, where module.c opens it (leaves.h)
- * A file includes headers of its own floor and of those below; a leaf includes no other leaf's, and calls none.
+ * A file includes headers of its own layer and of those below; a leaf includes no other leaf's, and calls none.
  *
  * Each lua_State that requires "yoke" has one Binding, a userdata in its registry; every function of the module
  * carries its address as first upvalue. Nothing but the log (log.c) and who tells lines
@@ -32,7 +32,7 @@ typedef struct Binding Binding;
 typedef int (*YlDue)(lua_State *L, Binding *b);
 enum { kMostDue = 8 };
 
-/* What the runtime keeps of a state. The floor above begins its own record with it (values/tensor.h). */
+/* What the runtime keeps of a state. The layer above begins its own record with it (values/tensor.h). */
 struct Binding {
     int error_metatable_ref;
     int is_open;   /* the state has not been closed */
