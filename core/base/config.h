@@ -22,7 +22,7 @@ namespace yoke {
 // that does not exist or a value that cannot be read.
 const char *config(std::string_view key);
 
-// The same value; where there is none, the default that the table has for the key.
+// Returns the value; where there is none, the default that the table has for the key. Raises as config does.
 const char *config_or_default(std::string_view key);
 
 // The same value, but only looked at: it may still be set afterwards.

@@ -37,7 +37,7 @@ public:
     // Raises the cause if the group has failed, and names `call` in it if no call is named yet; no device tells of the
     // failure any more. The process may end once the caller knows the cause, so this waits until the dump is written.
     void raise_if_failed(const char *call);
-    // The same amid a call that runs: if nobody waits for the call, its device tells of the failure.
+    // Raises the cause amid a call that runs: if nobody waits for the call, its device tells of the failure.
     void raise_amid(const char *call);
     // Waits for a cause that this rank is about to hear, for a second at most. Returns if none has come; else raises
     // it.

@@ -12,8 +12,8 @@ namespace yoke {
 namespace {
 
 constexpr const char *kBarriers = "monitored", *kMonitored = "monitored_barrier";
-// Of a barrier: how many have come, and how it has ended; "" where all had come, else the ranks that had not. And the
-// first that nobody has given up, or one before it.
+// Keys of a barrier: how many have come, and how it has ended; "" where all had come, else the ranks that had not. And
+// the first that nobody has given up, or one before it.
 constexpr const char *kCome = "come", *kEnd = "end", *kNext = "next";
 
 std::string key_at(uint64_t barrier, const std::string &what)
@@ -58,7 +58,6 @@ MonitoredBarrier::MonitoredBarrier(const Members &members, const GroupKeys &keys
 
 void MonitoredBarrier::wait(Deadline deadline)
 {
-    failure_.raise_if_failed(kMonitored);
     uint64_t number = 0;
     {
         const std::lock_guard lock(mutex_);

@@ -11,7 +11,7 @@ namespace yoke {
 
 namespace {
 
-// What a rank gave to split.
+// Color and key that a rank gave to split.
 struct Place {
     int32_t color;
     int64_t key;

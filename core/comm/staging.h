@@ -19,7 +19,7 @@
 
 namespace yoke {
 
-// Who was told why the calls of a group failed. What nobody was told is a deferred error of the device.
+// Failures of a group's calls that somebody was told. A failure that nobody was told is a deferred error of the device.
 class FailuresOfDevices {
 public:
     // Keeps the failure for the device, unless it was told. Returns its number, 0 where there is no memory to keep it.
@@ -97,7 +97,7 @@ private:
 };
 
 namespace detail {
-// Of core/base/lent.h.
+// Serves core/base/lent.h.
 int64_t live_groups(Device &device, size_t most, std::vector<std::string> &names);
 }  // namespace detail
 

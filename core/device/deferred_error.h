@@ -8,8 +8,9 @@
 
 namespace yoke {
 
-// Of a device that is lost nothing can be waited for or given back, and every attempt fails alike: a line of warning
-// for the first, and none for the others. True if that is what the status of the call says: no more need be said.
+// Warns of a lost device once. Nothing of it can be waited for or given back, and every attempt fails alike: a line of
+// warning for the first, and none for the others. True if that is what the status of the call says: no more need be
+// said.
 bool tell_loss(const Device &device, yoke_status status, const char *call) noexcept;
 
 // Logs the error as a warning (once, where the device is lost), and keeps the first error of the device until a call

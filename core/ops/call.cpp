@@ -87,7 +87,7 @@ Device &Call::find_device(const OpDef &op, const yoke_arg *args)
     return first ? *first : current_device();
 }
 
-// What holds for every op that writes an argument.
+// Checks that every op which writes an argument needs.
 static void check_changeable(const OpDef &op, int arg, const yoke_tensor &x)
 {
     if (grad_enabled() && x.requires_grad() && is_leaf(x))
@@ -292,7 +292,7 @@ void Call::take_history(yoke_tensor &x)
     const OpDef &op = kOps[op_.in_place_of];
     yoke_arg args[kMaxArgs];
     std::copy_n(args_, op_.arg_count, args);
-    // What the gradient will want to see as it was before.
+    // Values that the gradient will want to see as they were before.
     Tensor held[kMaxArgs];
     uint32_t saved = 0;
     for (int i = 0; i < op.arg_count; ++i)

@@ -9,7 +9,7 @@
 
 namespace yoke {
 
-// One backward: which gradients have come, which buckets the group has been given, and what the ranks told each other.
+// A backward: which gradients have come, which buckets the group has been given, and what the ranks told each other.
 // A bucket is given to the group when it is full and the group has all buckets before it. So the ranks make their calls
 // in one order whatever their graphs are.
 //

@@ -34,7 +34,7 @@ struct KnownRendezvousList {
 };
 KnownRendezvousList &known_rendezvous_list = immortal<KnownRendezvousList>();
 
-// Those that match, which the caller drops behind the lock: their end takes one that forks take first.
+// Takes out those that match, which the caller drops behind the lock: their end takes one that forks take first.
 template <class F>
 std::vector<KnownRendezvous> taken_out(const F &matches)
 {
@@ -49,7 +49,7 @@ std::vector<KnownRendezvous> taken_out(const F &matches)
     return taken;
 }
 
-// Those who have met may make several groups of all ranks, one after the other or at once.
+// Ranks that have met may make several groups of all ranks, one after the other or at once.
 std::string name_of(int number)
 {
     return "group/" + std::to_string(number);

@@ -21,7 +21,7 @@ public:
     NewSet(const NewSet &) = delete;
     NewSet &operator=(const NewSet &) = delete;
 
-    // Of file `i`, from 0, of `count`.
+    // Returns the name of file `i`, from 0, of `count`.
     std::string name_of(size_t i, size_t count) const;
     // A file of it, which what is written from now on goes to.
     void begin(const std::string &name);

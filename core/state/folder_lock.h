@@ -7,8 +7,8 @@
 
 namespace yoke {
 
-// One writer a folder: while this lives, another one is refused with YOKE_E_STATE and told the process that writes
-// there. Where the file system has no locks, nobody is refused: core/state/lacks.h.
+// Lock by which a folder has a single writer: while this lives, another one is refused with YOKE_E_STATE and told the
+// process that writes there. Where the file system has no locks, nobody is refused: core/state/lacks.h.
 class FolderLock {
 public:
     FolderLock(const char *call, const std::string &folder);

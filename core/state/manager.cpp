@@ -74,7 +74,7 @@ std::unique_ptr<NewFolder> CheckpointManager::Folder::begin(int64_t step, int64_
                                                             const char *call)
 {
     const std::vector<std::string> entries = lock(call);
-    // What somebody else wrote there is not ours to replace.
+    // A folder that somebody else wrote there is not ours to replace.
     if (const std::optional<FoundStep> there = find_step(path_, entries, step, call)) {
         if (there->is_unknown()) std::rethrow_exception(there->failure);
         if (!there->is_ours)

@@ -33,7 +33,7 @@ public:
     bool is_outdated() const;
     bool has_passed_over() const { return !problems_.empty(); }
     void tell_passed_over() const;
-    // Those that names and sizes do not tell.
+    // Lacks that names and sizes do not tell.
     const std::vector<const FoundStep *> &damaged() const { return damaged_; }
     const FoundStep *loaded() const { return loaded_; }
 

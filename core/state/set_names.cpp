@@ -22,7 +22,7 @@ bool are_digits(std::string_view text)
     return text.size() >= kFewestDigits && std::ranges::all_of(text, is_digit);
 }
 
-// Of "…NNNNN-of-NNNNN.safetensors" the numbers and what stands before; false where it is no such name.
+// Reads the numbers of "…NNNNN-of-NNNNN.safetensors" and what stands before; false where it is no such name.
 bool read_place(std::string_view name, std::string_view *before, std::string_view *count)
 {
     if (!name.ends_with(kFileEnd)) return false;

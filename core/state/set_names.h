@@ -11,13 +11,13 @@
 
 namespace yoke {
 
-// Of the index of what stands in the place of a file, and of that file; "" where it is the name of no index.
+// Return the name of the index that stands in the place of a file, and of that file; "" where it is no index's name.
 std::string index_name(std::string_view file);
 std::string_view file_of_index(std::string_view index);
 bool is_index_name(std::string_view name);
-// Of an index that other programs than those of this format read: `pytorch_model.bin.index.json`.
+// Returns whether other programs than those of this format read the index: `pytorch_model.bin.index.json`.
 bool is_index_of_others(std::string_view name);
-// Of file `i`, from 0, of `count`.
+// Returns the name of file `i`, from 0, of `count`.
 std::string shard_name(std::string_view index, std::string_view digits, size_t i, size_t count);
 // The digits in such a name; "" where it is none of a set with that index, or with that of the same file with or
 // without ".safetensors" at its end.

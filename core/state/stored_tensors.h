@@ -13,7 +13,7 @@
 
 namespace yoke {
 
-// What a file holds, in a few large blocks: a header of many small tensors takes less than eight times its length.
+// Content of a file, in a few large blocks: a header of many small tensors takes less than eight times its length.
 class StoredTensors {
 public:
     struct Tensor {
@@ -23,7 +23,7 @@ public:
         const StoredDtype *dtype;
     };
 
-    // Of a header of a file of so many bytes. Raises YOKE_E_CHECKPOINT with path, rule, tensor and offset.
+    // Reads the header of a file of so many bytes. Raises YOKE_E_CHECKPOINT with path, rule, tensor and offset.
     static StoredTensors read(std::string_view header, uint64_t file_bytes, const char *path);
 
     // In the order of their data.

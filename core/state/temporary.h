@@ -45,8 +45,8 @@ void remove_leftovers(const Descriptor &folder, std::string_view name);
 // Removes those of any target among the entries of a folder.
 void remove_leftovers(const Descriptor &folder, const std::vector<std::string> &entries);
 
-// Of the temporaries of a target, or of all where it is empty, among the entries of a folder, the digits of those whose
-// writers live.
+// Returns, of the temporaries of a target (of all where it is empty) among the entries of a folder, the digits of those
+// whose writers live.
 std::set<std::string, std::less<>> digits_of_writers(const std::vector<std::string> &entries,
                                                      std::string_view target);
 // Whether it is one of them, or would be one if its writer lived.

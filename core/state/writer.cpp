@@ -197,7 +197,7 @@ struct Save {
     void run() noexcept;
 };
 
-// What is left of the target and the copies goes before anybody is told of the end.
+// Lets go of what is left of the target and the copies before anybody is told of the end.
 void Save::run() noexcept
 {
     const Work::Doing doing(*work);

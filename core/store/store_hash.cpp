@@ -54,11 +54,11 @@ std::vector<std::string> HashStore::serve(const Request &request, const Patience
     if (request.kind == Request::kGet || request.kind == Request::kWait)
         return await(request, patience);
     if (request.kind != Request::kTryGet && request.kind != Request::kRemove)
-        return {change(request)};
+        return Keys(1, change(request));
     const std::unique_lock held = lock(request.name());
     if (request.kind == Request::kTryGet) {
         const auto known = values_.find(request.keys.front());
-        if (known != values_.end()) return {known->second};
+        if (known != values_.end()) return Keys(1, known->second);
     } else {
         for (const std::string &key : request.keys) erase(key);
     }

@@ -35,7 +35,7 @@ private:
     std::unique_lock<std::mutex> lock(const char *call) const;
     std::string change(const Request &request);
     std::vector<std::string> await(const Request &request, const Patience &patience);
-    // These four under the lock.
+    // The caller holds the lock for the four functions that follow.
     void erase(const std::string &key);
     void check_room(const char *call, const std::string &key, std::string_view value) const;
     // Who waited for the key is to be called without the lock.

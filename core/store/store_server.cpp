@@ -85,7 +85,8 @@ void StoreServer::on_ready(uint32_t) noexcept
     rewatch(watched_, 0);
 }
 
-// Who waits outside is a rank of a job that is not complete yet, or a stranger; some may only be slow to end.
+// A process that waits outside is a rank of a job that is not complete yet, or a stranger; some may only be slow to
+// end.
 void StoreServer::note_shortage(const char *what)
 {
     constexpr auto kToRecover = std::chrono::seconds(1);
@@ -102,7 +103,8 @@ void StoreServer::note_shortage(const char *what)
     tell(PeerEvent::kShort, options_.rank, options_.about, told_shortage_);
 }
 
-// Those that were not accepted do not have that from the table. How many is not known: one may have come twice.
+// Tells ranks that were not accepted, which cannot read it in the table. How many is not known: one may have come
+// twice.
 void StoreServer::turn_away_rest() noexcept
 {
     if (told_shortage_.empty() || is_complete() || leaves_newcomers_.load() ||
@@ -212,7 +214,7 @@ void StoreServer::log_dropped(const Connection &connection, const std::string &h
         connection.address().c_str());
 }
 
-// Who waits for its own job comes again and again.
+// Logs a stranger once a minute: a rank that waits for its own job comes again and again.
 void StoreServer::log_stranger(const Connection &connection, const std::string &how)
 {
     constexpr auto kPause = std::chrono::minutes(1);

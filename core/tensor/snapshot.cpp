@@ -126,7 +126,7 @@ struct Snapshot::Piece {
     uint64_t bytes = 0;
 };
 
-// One tensor. On the host it has pieces, on a device the fence behind its copy.
+// A tensor of a save. On the host it has pieces, on a device the fence behind its copy.
 struct Snapshot::Part {
     Ref<Storage> storage;
     char *data = nullptr;

@@ -60,7 +60,7 @@ private:
 namespace detail {
 extern std::atomic<int> wanted_snapshots;  // whose copies are not all made
 __attribute__((cold, noinline)) void see_to_snapshots(Storage &storage);
-// Of core/base/lent.h.
+// Serves core/base/lent.h.
 void empty_snapshot_cache() noexcept;
 }  // namespace detail
 

@@ -26,6 +26,7 @@
 #include <cstdio>
 
 #include "kernels/common/signals_blocked.h"
+#include "kernels/cpu/relax.h"
 
 namespace yoke::cpu {
 
@@ -64,15 +65,6 @@ static int64_t now_ns()
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
-}
-
-static void relax()
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
 }
 
 // ---- a busy machine -------------------------------------------------------------------------------------------------

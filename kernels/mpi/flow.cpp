@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 // MPI does not tell of ranks that have gone, but the host knows. Between two looks, which ask another process.
 constexpr auto kBetween = 200ms;
-// What a rank has sent may come after the news that it has gone; what it died amid comes no more, but others may take
-// long over theirs.
+// Elements that a rank has sent may come after the news that it has gone; what it died amid comes no more, but others
+// may take long over theirs.
 constexpr auto kToCome = 300ms, kAmid = 1000ms;
 // Where MPI itself fails since a peer has ended, the host is about to hear of that.
 constexpr auto kToBeHeard = 500ms, kALittle = 10ms;
@@ -169,7 +169,7 @@ yoke_status Flow::fail_mismatch(int rank, const Signature &mine, const Signature
 
 // ---- ranks that have let the group go, or died ----------------------------------------------------------------------
 
-// Those that have not come yet, and those whose elements are on their way: who has let the group go had sent them.
+// Ranks that have not come yet, and ranks whose elements are on their way: who has let the group go had sent them.
 void Flow::find_awaited(std::vector<int> &to_come, std::vector<int> &amid) const
 {
     for (const Operation &one : operations_) {

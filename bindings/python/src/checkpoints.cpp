@@ -43,7 +43,7 @@ private:
     yoke_checkpoint_manager *handle_ = nullptr;
 };
 
-// Of a script, which does without one by None.
+// Function of a script, which does without a function by None.
 int64_t need_step(const py::object &step, const char *call)
 {
     const int64_t number = need_count(step, call, "step");

@@ -51,7 +51,7 @@ std::pair<int64_t, int64_t> memory_of(yoke_device *device)
     return {free_bytes, total_bytes};
 }
 
-// What the device was opened with: to read an attribute must cost no context.
+// Options with which the device was opened: to read an attribute must cost no context.
 int64_t total_memory_of(yoke_device *device)
 {
     yoke_card_info card{};
@@ -173,7 +173,7 @@ void bind_class(py::module_ &module)
         });
 }
 
-// What yoke.backends stands for.
+// Switches behind yoke.backends.
 void bind_backends(py::module_ &module)
 {
     module.def("_set_allow_tf32", [](const py::object &on) {

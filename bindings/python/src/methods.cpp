@@ -19,7 +19,8 @@ PyObject *wrap_or_raise(yoke_status status, yoke_tensor *out)
     return status ? raise_last_error() : wrap_tensor(out);
 }
 
-// Of a device's spec that is told without a failed look-up, whose message nobody would read.
+// Returns whether a text names a dtype. The spec of a device is told without a failed look-up, whose message nobody
+// would read.
 bool names_dtype(PyObject *value, yoke_dtype *out)
 {
     const char *text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;

@@ -35,7 +35,7 @@ PyMethodDef functions[] = {
     {},
 };
 
-// One process has one free list and one set of types; an interpreter beside the main one would share
+// A process has a single free list and one set of types; an interpreter beside the main one would share
 // them without sharing its lock.
 void require_main_interpreter()
 {

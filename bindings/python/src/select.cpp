@@ -195,7 +195,7 @@ void bind_card(const py::object &type)
               "Its link to the host at its best, \"PCIe 5.0 x16\"; \"\" if it is not known.");
 }
 
-// Those that give objects of classes of _devices.py, which is read when they are first used.
+// Functions that give objects of classes of _devices.py, which is read when they are first used.
 void bind_objects(const py::object &type)
 {
     const auto from_devices = [](const char *function) {

@@ -11,7 +11,7 @@ namespace yoke_python {
 
 namespace {
 
-// What a script's `names` says, called without the GIL.
+// Asks a script's `names`; called without the GIL.
 struct Wanted {
     py::object function;
     std::unique_ptr<py::error_already_set> error;

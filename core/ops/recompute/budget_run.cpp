@@ -10,7 +10,7 @@ namespace yoke {
 
 namespace {
 
-// What a segment holds is what its run says of the call that runs.
+// A segment holds what its run says of the call that runs.
 class AsPlanned final : public Policy {
 public:
     explicit AsPlanned(const BudgetRun &run) : run_(run) {}
@@ -69,7 +69,7 @@ void BudgetRun::forget(const Recording &segment) noexcept
     std::erase(ended_, &segment);
 }
 
-// What a scope reads from outside may not change, but where the segments of one scope are, it cannot know.
+// Values that a scope reads from outside may not change, but where the segments of one scope are, it cannot know.
 void BudgetRun::keep_for_earlier(Storage &storage)
 {
     const std::lock_guard lock(mutex_);
@@ -197,7 +197,7 @@ Known BudgetRun::forward() const
     return nullptr;
 }
 
-// Of the same forward: what only a run that learned could see, and the least time that each call has taken.
+// Adds to a profile of the same forward what only a run that learned could see, and each call's least time.
 static void keep_what_is_known(const Profile &before, Profile &now)
 {
     if (before.calls.size() != now.calls.size() || before.values.size() != now.values.size())

@@ -71,7 +71,7 @@ void ForwardProfiler::add_call(uint64_t mark, bool is_held)
     done_.holds.push_back(is_held);
 }
 
-// What is changed in place is of the call's results, and is not held for itself; nor cut from what made it.
+// A value that is changed in place is of the call's results, and is not held for itself; nor cut from what made it.
 void ForwardProfiler::add_reads(const yoke_launch &launch, std::span<Storage *const> storages,
                                 size_t fresh)
 {

@@ -132,7 +132,8 @@ Value *Recording::writable(Storage &storage) const
 
 bool Recording::prepare_write(const yoke_launch &launch, std::span<Storage *const> storages)
 {
-    // What a launch writes and does not read is a result: its memory is new, or that of an operand that is read.
+    // An operand that a launch writes and does not read is a result: its memory is new, or that of an operand that is
+    // read.
     constexpr uint32_t kChanged = YOKE_OPERAND_READ | YOKE_OPERAND_WRITE;
     const auto is_changed = [&](size_t i) {
         return (launch.operands[i].flags & kChanged) == kChanged && storages[i] &&
@@ -145,7 +146,7 @@ bool Recording::prepare_write(const yoke_launch &launch, std::span<Storage *cons
         if (!is_changed(i)) continue;
         Storage &storage = *storages[i];
         if (is_ours) {
-            // It was held as it was.
+            // The value was held as it was.
             if (Item *item = find_item(*writable(storage))) item->let_go();
             continue;
         }
@@ -255,7 +256,7 @@ void Recording::close()
     if (failure) std::rethrow_exception(failure);
 }
 
-// One that writes in place makes nothing of its own.
+// Returns whether a call makes a value: a call that writes in place makes nothing of its own.
 static bool makes_something(LoggedCall &call)
 {
     return std::ranges::any_of(call.sources(), [&](const Source &source) {
@@ -287,7 +288,7 @@ void Recording::ask_policy()
     if (failure) std::rethrow_exception(failure);
 }
 
-// What no item needs goes: calls with the memory that they hold, and what the policy holds for nothing.
+// Drops what no item needs: calls with the memory that they hold, and what the policy holds for nothing.
 void Recording::shrink()
 {
     const Needs needs(*this, nullptr);

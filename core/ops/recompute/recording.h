@@ -6,8 +6,8 @@
 // calls once more (core/ops/recompute/replay.h); no code of the script runs, and nothing of the thread's state matters,
 // for a launch has all that it needs in its record: places in the random numbers and dtypes after autocast included.
 //
-// What keeps it true: what no logged call made (data of the host, moves between devices), or something else has
-// written since, is held. What is read from outside is held with its version. Ops that write outside memory are not
+// Conditions that keep it true: what no logged call made (data of the host, moves between devices), or something else
+// has written since, is held. What is read from outside is held with its version. Ops that write outside memory are not
 // logged, and so not repeated; if calls before had read it, they get a copy of what it was.
 //
 // A recording needs what calls made before it began, in an outer one: it holds a slot there.

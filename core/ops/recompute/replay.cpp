@@ -56,7 +56,7 @@ bool is_placed(const LoggedCall &call, const char *reader)
 
 }  // namespace
 
-// One pass over the calls of a recording.
+// Pass over the calls of a recording.
 class Replays::Run {
 public:
     Run(Replays &replays, Recording &recording, const Item &wanted, const char *reader)

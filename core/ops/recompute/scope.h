@@ -111,7 +111,7 @@ private:
 };
 
 namespace detail {
-// Of core/base/lent.h.
+// Serves core/base/lent.h.
 void drop_scope(Scope *scope) noexcept;
 }  // namespace detail
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/comm/flow.h"
+#include "kernels/cpu/relax.h"
 
 namespace yoke::cpu::comm {
 
@@ -10,15 +11,6 @@ constexpr int64_t kNap = 50'000'000;
 constexpr int64_t kLongestPoll = 10'000'000'000;
 // As long as it takes to wake a sleeper: two ranks that sleep in turn would never come out of it with less.
 constexpr int64_t kLeastSpin = 10'000;
-
-static void relax()
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 // What the peers' memory must bring; 0 where no link in use is of shared memory.
 static uint32_t wanted(Flow &flow)

@@ -1,4 +1,4 @@
-// What groups make of tensors that share memory: core/comm/collective.cpp, group.cpp, call_runner.cpp.
+// Tests of groups with tensors that share memory: core/comm/collective.cpp, group.cpp, call_runner.cpp.
 #include "tests/core/comm/threads.h"
 
 namespace yoke::test {

@@ -1,4 +1,4 @@
-// What a module gave leads a backward to its reducer: core/parallel/tied_outputs.cpp.
+// An output of a module leads a backward to its reducer: core/parallel/tied_outputs.cpp.
 #include "tests/core/comm/model.h"
 
 namespace yoke::test {

@@ -1,4 +1,4 @@
-// What ends the start of a reducer: core/parallel/reducer.cpp, model_comparison.cpp.
+// Failures that end the start of a reducer: core/parallel/reducer.cpp, model_comparison.cpp.
 #include "core/base/interrupt.h"
 #include "tests/core/comm/model.h"
 

@@ -1,4 +1,4 @@
-// What crashes leave of files and folders of state: core/state/new_file.cpp, new_folder.cpp, temporary.cpp.
+// Rests that crashes leave of files and folders of state: core/state/new_file.cpp, new_folder.cpp, temporary.cpp.
 #include "core/state/new_folder.h"
 #include "tests/core/state/crash_run.h"
 

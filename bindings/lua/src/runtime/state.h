@@ -32,7 +32,7 @@ typedef struct Binding Binding;
 typedef int (*YlDue)(lua_State *L, Binding *b);
 enum { kMostDue = 8 };
 
-/* What the runtime keeps of a state. The layer above begins its own record with it (values/tensor.h). */
+/* Record that the runtime keeps of a state. The layer above begins its own record with it (values/tensor.h). */
 struct Binding {
     int error_metatable_ref;
     int is_open;   /* the state has not been closed */

@@ -6,7 +6,7 @@
 #include "bindings/lua/src/runtime/relief.h"
 #include "bindings/lua/src/runtime/scope.h"
 
-/* What this layer keeps of a state. */
+/* Record that this layer keeps of a state. */
 typedef struct TensorState {
     Binding binding; /* first, so that the address is that of both */
     int metatable_ref;

@@ -18,7 +18,7 @@ namespace py = pybind11;
 // Base of every class that pybind11 binds here. bound_class() makes it known, object_in() finds it in a Python object.
 struct Bound {};
 
-// What pybind11 knows of T's class.
+// Returns the record that pybind11 has of T's class.
 template <class T>
 const py::detail::type_info &bound_type()
 {

@@ -26,8 +26,8 @@ void raise_anew(PyObject *exception)
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(exception)), exception);
 }
 
-// Whose signals Python handles, as it says itself; 0: not known yet, and any thread asks. Python code, such as
-// threading's, would run a handler that is due.
+// Process whose signals Python handles, as Python says itself; 0: not known yet, and any thread asks. Python code, such
+// as threading's, would run a handler that is due.
 std::atomic<unsigned long> main_thread{0};
 
 int note_main_thread(void *)
@@ -48,7 +48,7 @@ bool is_other_thread()
     return known && known != PyThread_get_thread_ident();
 }
 
-// It owns the exception.
+// Owner of the exception.
 int raise_pending(void *raised)
 {
     auto *const value = static_cast<PyObject *>(raised);
@@ -122,7 +122,7 @@ try {
     return kNoText;
 }
 
-// What is raised waits for the end of the call, which may run other code of Python's before.
+// Keeps what is raised for the end of the call, which may run other code of Python's before.
 void Waiting::run_handlers()
 {
     PyEval_RestoreThread(state_);

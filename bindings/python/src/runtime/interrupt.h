@@ -51,7 +51,7 @@ void wait_in(Call &&call)
     waiting.check(status);
 }
 
-// The same in a hand-written function: false with the Python error set.
+// Does so in a hand-written function: returns false with the Python error set.
 template <class Call>
 bool waited_in(Call &&call) noexcept
 try {

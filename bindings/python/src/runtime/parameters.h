@@ -5,7 +5,7 @@
 
 namespace yoke_python {
 
-// What a method table says of a function in CPython's vectorcall form with keywords, and that function as the table has
+// Entry of a method table for a function in CPython's vectorcall form with keywords, and that function as the table has
 // it.
 constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
 template <class Function>

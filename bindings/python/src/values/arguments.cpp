@@ -7,7 +7,7 @@
 namespace yoke_python {
 namespace {
 
-// What went wrong with a call, and how it is written.
+// Failure of a call, and how the call is written.
 bool raise_call(const OpSpec &spec, PyObject *problem)
 {
     PyObject *signature = problem ? signature_of(spec) : nullptr;

@@ -9,7 +9,7 @@ namespace yoke_python {
 
 namespace {
 
-// What is in force in this thread, to be put back.
+// Modes that are in force in this thread, to be put back.
 class InForceBefore {
 public:
     InForceBefore() : before_(yoke_checkpoint_retain(yoke_checkpoint_current())) {}

@@ -32,7 +32,7 @@ bool to_ints(PyObject *value, const Place &place, std::vector<int64_t> *out);
 // borrowed: devices live as long as the library.
 bool to_device(PyObject *value, const Place &place, yoke_device **out);
 
-// The same where null will not do: None becomes the current device.
+// Reads a device where null will not do: None becomes the current device.
 bool to_device_or_current(PyObject *value, const Place &place, yoke_device **out);
 
 // A tuple of ints.

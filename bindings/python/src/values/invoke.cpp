@@ -16,7 +16,7 @@
 namespace yoke_python {
 namespace {
 
-// What follows the C call, whatever the path: errors, log lines, the result.
+// Ends a call behind the C function, whatever the path: errors, log lines, the result.
 PyObject *finish_one(const OpSpec &spec, yoke_status status, yoke_tensor *out)
 {
     if (status) [[unlikely]]
@@ -203,7 +203,7 @@ PyObject *invoke_operator(OpPlace op, PyObject *x, PyObject *y)
 
 namespace {
 
-// One small function for each op, since a C function knows nothing but its arguments.
+// Makes a small function for each op, since a C function knows nothing but its arguments.
 template <OpPlace kOp>
 PyObject *call_function(PyObject *, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {

@@ -1,6 +1,6 @@
 // invoke.h: the one way in which Python calls an op.
 //
-// What an op takes is read from yoke_op_info once, at import; a call then looks nothing up by name,
+// Arguments of an op are read from yoke_op_info once, at import; a call then looks nothing up by name,
 // except keywords. Functions, methods and operators all end in `invoke`.
 #pragma once
 

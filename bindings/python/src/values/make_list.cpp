@@ -173,7 +173,7 @@ bool fits(PyObject *number, T *out)
     if constexpr (std::is_floating_point_v<T>) {
         *out = static_cast<T>(PyFloat_AsDouble(number));
         if (!(*out == T(-1) && PyErr_Occurred())) return true;
-        // Of an int beyond a float; what another's __float__ raises comes out as it is.
+        // An int may lie beyond a float; an error of another type's __float__ comes out as it is.
         if (PyLong_Check(number) && PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Clear();
         return false;
     } else {

@@ -36,7 +36,7 @@ public:
     AutocastRegion(const AutocastRegion &) = delete;
     AutocastRegion &operator=(const AutocastRegion &) = delete;
 
-    // One for this thread; the caller owns a reference.
+    // Returns the object of this thread; the caller owns a reference.
     yoke_status take(yoke_autocast **out) const
     {
         if (!pthread_equal(thread_, pthread_self()))
@@ -55,7 +55,7 @@ private:
 uint64_t last_id = 0;  // of a Modes object; under the GIL, as what follows
 uint64_t ended = 0;    // how often a block ended in another context than its own
 
-// What the blocks of a context come to. Never changes.
+// Modes to which the blocks of a context come. Never changes.
 class Modes : public Bound {
 public:
     Modes(const py::object &grad, const py::object &region, const py::object &checkpoint,
@@ -104,7 +104,7 @@ public:
         return object_in<CheckpointScope>(checkpoint_.ptr());
     }
     yoke_device *device() const { return device_; }
-    // Those of its own in _modes.py: nobody closes them.
+    // Blocks of its own in _modes.py: nobody closes them.
     const py::tuple &streams() const { return streams_; }
 
 private:
@@ -119,7 +119,7 @@ private:
 // The id of what is in force in this thread; 0: none. Read without asking first whether in_force was made.
 constinit thread_local uint64_t id_in_force = 0;
 
-// What is in force in a thread, and what it had before in its place.
+// Mode in force in a thread, and the mode that stood there before.
 class InForce {
 public:
     // A thread that ends takes nothing along: regions hold casts.
@@ -237,7 +237,7 @@ thread_local InForce in_force;
 
 PyObject *variable;  // contextvars.ContextVar: a Modes object, or None
 
-// Those of the running context, which keeps them alive; null for none.
+// Returns the blocks of the running context, which keeps them alive; null for none.
 const Modes *modes_of_context()
 {
     PyObject *found = nullptr;
@@ -254,7 +254,7 @@ py::object call_modes(const char *function, const py::tuple &arguments)
 
 thread_local bool pruning = false;  // whose own calls find the blocks as they are
 
-// Those of the running context, without blocks that ended elsewhere.
+// Returns the blocks of the running context, without blocks that ended elsewhere.
 const Modes *present_modes()
 {
     const Modes *modes = modes_of_context();
@@ -296,7 +296,7 @@ void sync_modes_now()
     const bool whole = !modes || modes->seen_ended == ended;
     if ((whole && (modes ? modes->id : 0) == id_in_force) || pruning) return;
     try {
-        // What cannot be put in force fails again in the call that follows, which says why.
+        // A mode that cannot be put in force fails again in the call that follows, which says why.
         in_force.change(present_modes());
     } catch (const py::error_already_set &error) {
         raise_later(error);

@@ -10,11 +10,11 @@
 
 namespace yoke_python {
 
-// What was set by a call inside a block, set_device and its like, ends with the block. False where no block of
+// Ends, with a block, what a call inside the block has set: set_device and its like. False where no block of
 // this context sets a thing of that kind, "grad", "device" or "stream" of that device: it is the thread's then.
 bool override_mode(const char *kind, const py::object &value, yoke_device *device = nullptr);
 
-// What __enter__ and __exit__ of a block do that sets one thing.
+// Enter and leave a block that sets a single thing: __enter__ and __exit__.
 void enter_block(const py::object &owner, const char *kind, const py::object &value);
 void leave_block(const py::object &owner);
 

@@ -79,7 +79,7 @@ private:
     std::vector<yoke_tensor *> tensors_;
 };
 
-// Of handles whose references it takes, also where it throws; None of NULL.
+// Returns a list of handles, whose references it takes, also where it throws; NULL becomes None.
 py::list wrap_all(const std::vector<yoke_tensor *> &tensors);
 
 }  // namespace yoke_python

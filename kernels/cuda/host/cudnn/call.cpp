@@ -220,7 +220,7 @@ bool CudnnCall::recall(const Graph &graph, const EngineRules &rules)
     return true;
 }
 
-// What failed as plans were tried: there is the first of them all the same, unless the device is lost.
+// Tells what failed as plans were tried: there is the first of them all the same, unless the device is lost.
 yoke_status CudnnCall::pass_by(const CudnnFailure &failure) const
 {
     if (why_lost(launch_)) return cudnn_pass_over(launch_, failure);
@@ -239,7 +239,7 @@ bool CudnnCall::reserve(Scratch &room, uint64_t bytes, yoke_status *lost) const
     return !status;
 }
 
-// Which of the plans is the fastest, or -1. One workspace is held at a time.
+// Returns which of the plans is the fastest, or -1. One workspace is held at a time.
 int CudnnCall::race(const CudnnPlan *plans, int count, yoke_status *lost)
 {
     CudnnWorker::Operand all[kMostOperands];
