@@ -74,7 +74,8 @@ public:
     virtual void arrive(LeafNode &leaf, Tensor gradient) = 0;
     // All have; the walk returns when this does.
     virtual void end() = 0;
-    // In place of end, where anything has raised since its begin returned; that is being handled still.
+    // In place of end, where anything has raised since its begin returned; that is being handled still. If end itself
+    // raises, the walk calls neither: another thread's walk may have begun by then.
     virtual void fail() noexcept = 0;
     // In place of begin, where a walk that leads to leaves of its own was refused; that is being handled still.
     virtual void refuse() noexcept {}

@@ -81,11 +81,9 @@ bool StepRunner::answer()
     }
 }
 
-// Ends the group if the step is synced: the other ranks wait for this rank's buckets. Without a step does nothing: if
-// end has raised, the walk calls fail once more.
+// Ends the group if the step is synced: the other ranks wait for this rank's buckets.
 void StepRunner::fail() noexcept
 {
-    if (!step_) return;
     const bool is_synced = step_->terms().is_synced;
     if (is_synced) {
         tell_raised(group_, step_->terms().call());
