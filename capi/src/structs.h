@@ -8,8 +8,16 @@
 
 namespace yoke::capi {
 
-// A caller's size that cannot be meant raises, before anything behind the pointer is read.
-void check_struct_size(uint32_t size, size_t known, const char *call, const char *argument);
+// Raises YOKE_E_VALUE for a caller's size that cannot be meant, before anything behind the pointer is read.
+inline void check_struct_size(uint32_t size, size_t known, const char *call, const char *argument)
+{
+    // Far above any struct to come, far below what an uninitialised field tends to hold.
+    constexpr uint32_t kLargest = 4096;
+    if (size < sizeof(uint32_t) || size > kLargest)
+        fail(YOKE_E_VALUE,
+             "%s: struct_size of argument '%s' is %u; set it to its sizeof, %zu in this version",
+             short_name(call), argument, size, known);
+}
 
 // The caller's struct in our size: what it lacks is zero; what we do not know must be zero.
 template <class T>

@@ -215,14 +215,18 @@ void Call::launch()
                        tf32_flag() | cudnn.flags,
                        cudnn.benchmark_limit,
                        cudnn.workspace_limit};
-    if (Scope *scope = Scope::of_thread()) [[unlikely]] {
-        // An op that writes its result into an argument makes no memory.
-        const bool is_in_place =
-            op_.in_place_of >= 0 && plan_.results_[0].get() == args_[op_.mut_result].v.tensor;
-        const size_t fresh = is_in_place ? count : tensors_.size();
-        return scope->launch(op_, record, device, {storages.data(), count}, fresh);
-    }
+    if (Scope *scope = Scope::of_thread()) [[unlikely]]
+        return launch_in(*scope, record, {storages.data(), count});
     issue(op_, record, device, {storages.data(), count});
+}
+
+void Call::launch_in(Scope &scope, yoke_launch &record, std::span<Storage *const> storages) const
+{
+    // An op that writes its result into an argument makes no memory.
+    const bool is_in_place =
+        op_.in_place_of >= 0 && plan_.results_[0].get() == args_[op_.mut_result].v.tensor;
+    const size_t fresh = is_in_place ? storages.size() : tensors_.size();
+    scope.launch(op_, record, plan_.device_, storages, fresh);
 }
 
 void Call::record()

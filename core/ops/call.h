@@ -7,6 +7,8 @@
 
 namespace yoke {
 
+class Scope;
+
 // Lives on the stack of run(), for one call.
 class Call {
 public:
@@ -24,6 +26,7 @@ private:
     void collect_tensors();
     void check_gradient_of_written(const yoke_tensor &x);
     void launch();
+    void launch_in(Scope &scope, yoke_launch &record, std::span<Storage *const> storages) const;
     void record();
     void mark_written();
     void give(Tensor *results);

@@ -1,18 +1,8 @@
 #include "bindings/python/src/runtime/bind.h"
 
-#include "bindings/python/src/runtime/log.h"
 #include "bindings/python/src/runtime/parameters.h"
 
 namespace yoke_python {
-
-void check(yoke_status status)
-{
-    if (status) {
-        raise_last_error();
-        throw py::error_already_set();
-    }
-    if (log_waits()) require(drain_log());
-}
 
 void refuse_unmade(PyObject *object)
 {

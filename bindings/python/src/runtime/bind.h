@@ -4,6 +4,7 @@
 
 #include "bindings/python/src/runtime/call.h"
 #include "bindings/python/src/runtime/error.h"
+#include "bindings/python/src/runtime/log.h"
 
 #include <pybind11/pybind11.h>
 
@@ -55,13 +56,17 @@ py::class_<T> bound_class(
     return type;
 }
 
-// Throws what a call left as the last error, after handing over what it logged.
-void check(yoke_status status);
-
 // Throws the Python error that is set unless `ok`.
 inline void require(bool ok)
 {
     if (!ok) throw py::error_already_set();
+}
+
+// Throws what a call left as the last error, after handing over what it logged.
+inline void check(yoke_status status)
+{
+    if (status) raise_last_error();
+    require(!status && (!log_waits() || drain_log()));
 }
 
 // A new reference from a C function, or its error.
