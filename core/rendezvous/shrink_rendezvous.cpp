@@ -244,7 +244,7 @@ std::optional<Members> ShrinkRendezvous::follow(int32_t rank, Deadline until)
         return {};
     }
     server_->close_to_newcomers();
-    return complete(members_of(of_, word), leader->store, leader->watcher);
+    return complete(members_from(of_, word), leader->store, leader->watcher);
 }
 
 // A lower rank that does not answer yet may still come: one between that does answer is followed meanwhile, as it says
@@ -320,7 +320,7 @@ std::optional<Members> ShrinkRendezvous::lead()
     for (const int32_t each : followers())
         if (each > of_.rank) word.ranks.push_back(each);
     server_->table()->set(kWord, word.encode(), Deadline::after(0));
-    return complete(members_of(of_, word), server_->table(), watcher_);
+    return complete(members_from(of_, word), server_->table(), watcher_);
 }
 
 Members ShrinkRendezvous::complete(Members made, std::shared_ptr<Store> store,

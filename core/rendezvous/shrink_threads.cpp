@@ -16,7 +16,7 @@ constexpr const char *kShrinkMadeKey = "shrink/made";
 // Who tries again where others have gone on finds their store, and in it why theirs has failed on him.
 Members made_by(const Members &of, const Word &word)
 {
-    Members made = members_of(of, word);
+    Members made = members_from(of, word);
     made.store = std::make_shared<PrefixStore>(
         of.store, format("shrunk/%llu", static_cast<unsigned long long>(word.number)));
     return made;
@@ -81,7 +81,7 @@ void go_on_as_threads(const Members &of, const Members &made)
     word.ranks = made.met_as;
     const std::string stands =
         of.store->set_once(kShrinkMadeKey, word.encode(), Deadline::after(0));
-    (void)members_of(of, Word::decode(stands));
+    (void)members_from(of, Word::decode(stands));
 }
 
 }  // namespace yoke

@@ -41,7 +41,7 @@ Word Word::decode(const std::string &text)
     return word;
 }
 
-Members members_of(const Members &former, const Word &word)
+Members members_from(const Members &former, const Word &word)
 {
     const auto own = std::ranges::find(word.ranks, former.rank);
     if (own == word.ranks.end())

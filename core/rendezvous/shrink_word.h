@@ -26,6 +26,6 @@ struct Word {
 };
 
 // The members of the group that the word is of, without a store.
-Members members_of(const Members &former, const Word &word);
+Members members_from(const Members &former, const Word &word);
 
 }  // namespace yoke
