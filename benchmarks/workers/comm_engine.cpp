@@ -26,14 +26,15 @@ const char *config(const char *key)
     return !g_shares_memory && !strcmp(key, "YOKE_COMM_SHM") ? "0" : nullptr;
 }
 
-const yoke_host kHost = {sizeof(yoke_host),
-                         YOKE_BACKEND_ABI,
-                         tell,
-                         [](int32_t, const char *) {},
-                         config,
-                         [] { return int32_t{1}; },
-                         [](void *, uint64_t, void *, void **) { return YOKE_E_UNSUPPORTED; },
-                         [](void *, void *, void *) {}};
+const yoke_host kHost = {
+    sizeof(yoke_host),
+    YOKE_BACKEND_ABI,
+    tell,
+    [](int32_t, const char *) {},
+    config,
+    [] { return int32_t{1}; },
+    [](void *, uint64_t, void *, uint32_t, void **) { return YOKE_E_UNSUPPORTED; },
+    [](void *, void *, void *) {}};
 
 yoke_status all_gather(void *user, const void *mine, uint64_t bytes, void *all)
 {
