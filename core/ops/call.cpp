@@ -87,6 +87,11 @@ Device &Call::find_device(const OpDef &op, const yoke_arg *args)
     return first ? *first : current_device();
 }
 
+Call::Call(const OpDef &op, int32_t number, yoke_arg *args)
+    : op_(op), number_(number), args_(args), plan_(op, args, find_device(op, args))
+{
+}
+
 // Checks that every op which writes an argument needs.
 static void check_changeable(const OpDef &op, int arg, const yoke_tensor &x)
 {

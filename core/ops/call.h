@@ -12,10 +12,7 @@ class Scope;
 // Lives on the stack of run(), for one call.
 class Call {
 public:
-    Call(const OpDef &op, int32_t number, yoke_arg *args)
-        : op_(op), number_(number), args_(args), plan_(op, args, find_device(op, args))
-    {
-    }
+    Call(const OpDef &op, int32_t number, yoke_arg *args);
     void execute(Tensor *results);
 
 private:

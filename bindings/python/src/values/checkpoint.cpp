@@ -103,7 +103,7 @@ void CheckpointScope::give_up()
 {
     yoke_checkpoint *handle = std::exchange(handle_, nullptr);
     if (!handle) return;
-    if (!is_of_this_thread() || yoke_checkpoint_current() == handle) {
+    if (closed_ || !is_of_this_thread() || yoke_checkpoint_current() == handle) {
         yoke_checkpoint_release(handle);
         return;
     }
