@@ -243,7 +243,7 @@ std::unique_ptr<ResolvedLists> resolve(yoke_arg *args, int count, const OpDef &o
     return lists;
 }
 
-constinit Switch detail::checks("YOKE_CHECKS", config_or_null);
+constinit Switch detail::checks("YOKE_CHECKS", try_config);
 
 void *detail::register_handle(void *object, HandleKind kind, bool given)
 {

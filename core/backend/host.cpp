@@ -29,7 +29,7 @@ void host_log(int32_t level, const char *message)
 const char *host_config(const char *key)
 {
     try {
-        return key ? config_or_null(key) : nullptr;
+        return key ? try_config(key) : nullptr;
     } catch (const std::bad_alloc &) {
         return nullptr;
     }

@@ -254,10 +254,12 @@ std::string config_origin(std::string_view key)
     return entry.used ? entry.origin : find_variable(i).name;
 }
 
-const char *config_or_null(std::string_view key)
+const char *try_config(std::string_view key)
 {
     const size_t i = index_of(key);
-    return i < kKeyCount ? read_setting(i, true, false) : nullptr;
+    if (i == kKeyCount) return nullptr;
+    const char *value = read_setting(i, true, false);
+    return value ? value : kKeys[i].otherwise;
 }
 
 void set_config(std::string_view key, std::string_view value)

@@ -53,15 +53,20 @@ void warn_of_misspelt_variables();
 // Warns, once for each, of variables of the environment that changed after their first use.
 void warn_of_late_changes();
 
-// For callers that report nothing: nullptr also for an unknown key or an unreadable value. Raises std::bad_alloc alone.
-const char *config_or_null(std::string_view key);
+// Returns the same to callers that report nothing: the default also for an unreadable value, nullptr for an unknown
+// key. Raises std::bad_alloc alone.
+const char *try_config(std::string_view key);
 
-// A switch of the process: what the program set, else whether the key's value is "1", which is read at first use.
+// A switch of the process: what the program set, else whether the key's value or default is "1", which is read at first
+// use.
 class Switch {
 public:
-    // What tells the key's value: config, or config_or_null where nobody can be told of an unreadable one.
+    // Function that tells the key's value: config_or_default, or try_config where nobody can be told of an
+    // unreadable value.
     using Ask = const char *(*)(std::string_view key);
-    constexpr explicit Switch(const char *key, Ask ask = config) : key_(key), ask_(ask) {}
+    constexpr explicit Switch(const char *key, Ask ask = config_or_default) : key_(key), ask_(ask)
+    {
+    }
 
     // One comparison where it is off. Raises what asking raises.
     bool is_on()

@@ -72,7 +72,7 @@ LogLevel threshold() noexcept
     if (known >= 0) return static_cast<LogLevel>(known);
     const char *text = nullptr;
     try {
-        text = config_or_null("YOKE_LOG");
+        text = try_config("YOKE_LOG");
     } catch (const std::bad_alloc &) {
         return LogLevel::kWarn;  // for this line: the next one asks again
     }

@@ -139,7 +139,7 @@ void Failure::await_dump() const noexcept
 
 FailureDump Failure::make_dump(const Cause &cause) const noexcept
 try {
-    const char *const folder = config_or_null("YOKE_COMM_DUMP");
+    const char *const folder = try_config("YOKE_COMM_DUMP");
     return folder ? FailureDump(folder, look_(cause)) : FailureDump();
 } catch (const std::exception &failure) {
     log_no_dump(failure);

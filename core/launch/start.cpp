@@ -222,7 +222,7 @@ void Start::hear(int signal)
 // Gives the others time to dump their last calls, where YOKE_COMM_DUMP asks for that, before they are asked to end.
 void Start::end_after_dumps()
 {
-    if (config_or_null("YOKE_COMM_DUMP") && !is_asked_to_end_)
+    if (try_config("YOKE_COMM_DUMP") && !is_asked_to_end_)
         dumps_.emplace(scene_.options.grace_s);
     else
         end_all();

@@ -37,7 +37,7 @@ double assumed_seconds(const yoke_launch &launch)
 // For tests, which could not bring about the plans of every machine: a microsecond to 10 ms, each decade as likely.
 std::optional<double> drawn_seconds()
 {
-    static const char *const seed = config_or_null("YOKE_BUDGET_TIMES");
+    static const char *const seed = try_config("YOKE_BUDGET_TIMES");
     if (!seed) return {};
     static std::atomic<uint64_t> state{parsed<uint64_t>(seed).value_or(0)};
     uint64_t x = state.fetch_add(0x9e3779b97f4a7c15u, std::memory_order_relaxed);
