@@ -5,11 +5,7 @@
 // that a dump tells what the group does.
 #pragma once
 
-#include "core/base/deadline.h"
-#include "core/base/work.h"
-#include "core/comm/cause_of.h"
-#include "core/comm/collective.h"
-#include "core/comm/in_use.h"
+#include "core/comm/pending_call.h"
 #include "core/comm/record.h"
 #include "core/rendezvous/members.h"
 
@@ -18,39 +14,10 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
 namespace yoke {
-
-// A call that was checked, and the work that tells of it; null where its caller waits.
-struct IssuedCall {
-    Collective call;
-    Ref<Work> work;
-    const ScriptLine *line = nullptr;
-};
-
-// A call with its place in the order, and its tensors as the engine takes them.
-struct PendingCall {
-    Collective call;
-    yoke_comm_signature signature{};
-    const ScriptLine *line = nullptr;
-    Deadline deadline = Deadline::after(0);
-    uint64_t record = 0;  // its number among the records
-    Ref<Work> work = {};  // null: it blocks its caller
-    InUse in_use = {};    // finds writes by others to the call's tensors, from the issue on
-    const void *order =
-        nullptr;  // as InUse has it; null for a device's tensors: they are read before earlier calls write
-    Tensor in = {}, out = {};
-
-    CurrentCall current() const
-    {
-        return {signature, describe(line), call.op == YOKE_COMM_RECV ? call.peer : -1};
-    }
-};
-// Calls that are issued together, mostly one.
-using PendingCalls = std::span<PendingCall>;
 
 class CallRunner;
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/comm/blame.h"
-#include "core/comm/call_queue.h"
 #include "core/comm/failure.h"
+#include "core/comm/pending_call.h"
 #include "core/comm/staging.h"
 
 #include <memory>

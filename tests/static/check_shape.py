@@ -4,7 +4,7 @@ Of the product's C and C++:
 - A folder has few units; a header and its source are one. Folders that hold one family a file stand in FAMILIES.
 - A class that a header declares has its functions in one source, and few of them. Functions that it names its friends
   count; what is deleted or made by default does not.
-- A type with a mutex has few other fields. Those of its nested structs that it holds or owns count, unless these have a mutex.
+- A type with a mutex has few other fields. Fields of structs of its own file that the type holds or owns count, unless these have a mutex.
 - A folder of core with more than README_FROM units has a README.md, which lists its headers, all and no others.
 - Headers of one folder name no two types alike: the linker would take either for both.
 - One idea has one name: no word of RETIRED, few functions that mean "this group failed", no thread of core that is not
@@ -128,15 +128,20 @@ def fields(product):
     by_name = collections.defaultdict(set)
     for name in members:
         by_name[name.rsplit("::", 1)[-1]].add(name)
+    aliases = {(tag["path"], tag["name"]): tag.get("typeref", "").split(":", 1)[-1] for tag in product.tags if tag["kind"] == "typedef"}
     has_mutex = {name for name, own in members.items() if any(is_mutex(text) for _, text in own)}
 
-    def held(owner, text):
+    def held(owner, text, seen=()):
         """The structs that a field of that type holds or owns."""
         if "*" in text or "&" in text or re.search(r"\b(?:weak_ptr|shared_ptr|Ref|function)\b", text):
             return
+        file = product.types.get(owner, {}).get("path")
         for word in re.findall(r"\w+", text):
+            if word not in seen:
+                yield from held(owner, aliases.get((file, word), ""), (*seen, word))
             for name in by_name.get(word, ()):
-                if product.types.get(name, {}).get("kind") == "struct" and name not in has_mutex and name.startswith(owner + "::"):
+                tag = product.types.get(name, {})
+                if tag.get("kind") == "struct" and tag["path"] == file and name not in has_mutex and name != owner:
                     yield name
 
     def count(owner, name):
@@ -176,7 +181,7 @@ def failed(product):
 def threads(product):
     return [f"{path}:{code[:found.start()].count(chr(10)) + 1}" for path, code in sorted(product.code.items())
             if path.startswith("core/") and not path.startswith(STARTS_THREADS)
-            for found in re.finditer(r"\bstd::thread\s*(?:[({](?!\s*[)}])|\w+\s*[({]\s*\[)|std::async\(|threads\w*\.emplace_back\(", code)]
+            for found in re.finditer(r"\bstd::thread\s*(?:[({](?!\s*[)}])|\w+\s*[({]\s*(?!const\b)[\[\w])|std::async\(|threads\w*\.emplace_back\(", code)]
 
 
 def twins(product):
@@ -214,7 +219,7 @@ def readme_faults(product):
         stems[folder].add(name.rsplit(".", 1)[0])
         if name.endswith(".h"):
             headers[folder].add(name)
-    for folder in sorted(folder for folder in stems if re.fullmatch(r"core/\w+", folder)):
+    for folder in sorted(folder for folder in stems if folder.startswith("core/")):
         page = product.root / folder / "README.md"
         if not page.exists():
             if len(stems[folder]) > README_FROM and folder not in WITHOUT_README:

@@ -1,0 +1,36 @@
+// A plan of cuBLASLt: what a product looks like, and the descriptors and the algorithm that were chosen for it.
+//
+// Contract
+//  * A key has no padding: it is hashed and compared as bytes.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+
+namespace yoke::cuda {
+
+// In cuBLASLt's own terms: column-major, D = op(A) op(B).
+struct PlanKey {
+    int64_t rows, columns, inner, batch;
+    int64_t leading[3],
+        step[3];  // of A, B, D: leading dimensions, and from one matrix of a batch to the next
+    int32_t dtype, epilogue;
+    int32_t transposed[2];  // A, B
+    int8_t alignment
+        [6];  // of A, B, D, bias and the epilogue's second output: powers of two, at most 8
+    int8_t tf32, unused;
+};
+
+struct Plan {
+    PlanKey key;
+    uint64_t used;  // when, for eviction; 0: none
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t a, b, d;
+    cublasLtMatmulAlgo_t algo;
+    uint64_t workspace;  // bytes
+    int64_t exists;      // 0: cuBLASLt has no algorithm for this
+    int64_t untuned;     // 1: is to be tuned as soon as no capture forbids to wait
+};
+
+}  // namespace yoke::cuda
