@@ -1,4 +1,5 @@
-// What higher floors lend to lower ones (core/base/lent.h). This file alone stands above all floors of the core.
+// Table of what higher layers lend to lower ones (core/base/lent.h). This file alone stands above all layers of the
+// core.
 #include "core/base/lent.h"
 
 #include "core/comm/local_rank.h"

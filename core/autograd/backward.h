@@ -47,7 +47,7 @@ public:
     bool watches = false;
 };
 
-// What this floor needs of the ops above it; core/ops defines it.
+// Functions of the ops above, which this layer needs; core/ops defines them.
 struct TapeOps {
     std::unique_ptr<WalkState> (*begin_walk)();
     void (*add_)(yoke_tensor &x, const yoke_tensor &y);

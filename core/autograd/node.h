@@ -2,7 +2,7 @@
 //
 // The graph points backwards only: a tensor holds the node that made it, a node holds its edges and what its vjp reads,
 // never a tensor that holds the node. Dropping the last tensor of a long chain frees it without recursion. What an op
-// is, this floor does not know: nodes of ops are made by core/ops, nodes of combinators by whoever combines.
+// is, this layer does not know: nodes of ops are made by core/ops, nodes of combinators by whoever combines.
 #pragma once
 
 #include "core/base/thread_state.h"

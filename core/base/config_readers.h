@@ -1,6 +1,6 @@
-// config_readers.h: for values of the configuration that only a floor above can read.
+// config_readers.h: for values of the configuration that only a layer above can read.
 //
-// That floor puts its reader here while the library is loaded, the same one that it uses itself. So check_config()
+// The layer puts its reader here while the library is loaded, the same one that it uses itself. So check_config()
 // finds what would fail at first use, and in the same words.
 #pragma once
 

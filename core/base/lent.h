@@ -1,7 +1,7 @@
-// lent.h: what higher floors lend to lower ones, which may not include them: one table, filled before any code runs.
+// lent.h: what higher layers lend to lower ones, which may not include them: one table, filled before any code runs.
 //
 // core/lent.cpp fills it with constants, so that no entry is ever null. An entry is a function of the
-// floor named beside it; who calls it holds no lock, unless it says so.
+// layer named beside it; who calls it holds no lock, unless it says so.
 #pragma once
 
 #include "yoke/types.h"

@@ -1,4 +1,4 @@
-// local_rank.h: which of its machine's ranks this process is, for floors below this one, which core/base/lent.h serves.
+// local_rank.h: which of its machine's ranks this process is, for layers below this one, which core/base/lent.h serves.
 #pragma once
 
 #include <cstdint>

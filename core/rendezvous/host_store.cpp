@@ -90,7 +90,7 @@ try {
     raise_absent(self, deadline);
 }
 
-// Meetings of this process's ranks: one that comes again to the store waits for another rank 0.
+// Rendezvous of this process's ranks: a rank that comes again to the store waits for another rank 0.
 struct Past {
     Mutex mutex{LockRank::kOther};
     std::set<std::pair<std::string, int32_t>> met;  // secret and rank

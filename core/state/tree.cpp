@@ -78,30 +78,30 @@ void State::destroy() noexcept
     delete this;
 }
 
-// What is to become a child must not hold this node, nor more floors than a tree may have.
+// What is to become a child must not hold this node, nor more levels than a tree may have.
 void State::check_child(const State &child, const char *call) const
 {
     if (child.kind() != StateKind::kList && child.kind() != StateKind::kDict) return;
-    const auto is_floor = [](const State &node) {
+    const auto is_container = [](const State &node) {
         return node.kind() == StateKind::kList || node.kind() == StateKind::kDict;
     };
-    std::vector<const State *> floor{&child}, below;
+    std::vector<const State *> level{&child}, below;
     std::unordered_set<const State *> seen;
-    for (int depth = 1; !floor.empty(); ++depth) {
-        for (const State *node : floor) {
+    for (int depth = 1; !level.empty(); ++depth) {
+        for (const State *node : level) {
             if (node == this)
                 fail(YOKE_E_VALUE, "%s: a %s would lie within itself; give a copy of it", call,
                      kind_text(kind()) + 2);
             for_each_child(*node, [&](const Ref<State> &each) {
                 const State *node_below = each.get();
-                if (is_floor(*node_below) && seen.insert(node_below).second)
+                if (is_container(*node_below) && seen.insert(node_below).second)
                     below.push_back(node_below);
             });
         }
         if (depth >= kDeepest)
             fail(YOKE_E_VALUE, "%s: lists and dicts lie within each other more than %d deep", call,
                  kDeepest);
-        floor = std::exchange(below, {});
+        level = std::exchange(below, {});
     }
 }
 

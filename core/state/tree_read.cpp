@@ -95,7 +95,7 @@ private:
     }
     bool open(State::Value value)
     {
-        // A floor of the tree takes at most three of the text, and a tensor or a float below it one.
+        // A level of the tree takes at most three levels of the text, and a tensor or a float below it one.
         if (open_.size() > 3 * State::kDeepest) refuse("too many lists and dicts in each other");
         open_.push_back({std::move(value), {}, {}, {}});
         return true;
@@ -198,15 +198,15 @@ Ref<State> Reader::dict_of(const StateList &pairs) const
     return State::make(std::move(made));
 }
 
-// Of lists and dicts in each other. The parser's own floors have an end, so this has.
-int floors(const State &node)
+// Returns how many lists and dicts lie in each other. The parser takes only so many levels, so the recursion ends.
+int levels(const State &node)
 {
     int most = 0;
     if (const auto *list = node.get_if<StateList>())
-        for (const Ref<State> &item : list->items) most = std::max(most, floors(*item));
+        for (const Ref<State> &item : list->items) most = std::max(most, levels(*item));
     else if (const auto *dict = node.get_if<StateDict>())
         for (const StateDict::Entry &entry : dict->entries())
-            most = std::max(most, floors(*entry.value));
+            most = std::max(most, levels(*entry.value));
     else
         return 0;
     return most + 1;
@@ -220,7 +220,7 @@ Ref<State> read_tree(std::string_view json, const std::function<Tensor(std::stri
     check_json_text(json, "its tree", 0, path);
     Reader reader(tensor, path);
     nlohmann::json::sax_parse(json.begin(), json.end(), &reader);
-    if (floors(*reader.root) > State::kDeepest)
+    if (levels(*reader.root) > State::kDeepest)
         fail(YOKE_E_CHECKPOINT,
              "%s: its tree has lists and dicts that lie more than %d deep in each other", path,
              State::kDeepest);

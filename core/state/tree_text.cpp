@@ -104,8 +104,8 @@ std::string TreeWriter::below(const std::string &path, const StateKey &key) cons
 
 void TreeWriter::put(const State &node, const std::string &path, int depth)
 {
-    const bool is_floor = node.kind() == StateKind::kList || node.kind() == StateKind::kDict;
-    if (is_floor && depth >= State::kDeepest)
+    const bool is_container = node.kind() == StateKind::kList || node.kind() == StateKind::kDict;
+    if (is_container && depth >= State::kDeepest)
         fail(YOKE_E_VALUE, "%s: '%s' lies more than %d lists and dicts deep", call_,
              shown_name(path).c_str(), State::kDeepest);
     if (text_.json.size() > kMostHeader)

@@ -1,4 +1,5 @@
-// store_guest.h: a connection that a store's server has accepted: a stranger until it has said who it is, then a rank.
+// store_connection.h: a connection that a store's server has accepted: a stranger until it has said who it is, then a
+// rank.
 #pragma once
 
 #include "core/store/store_channel.h"

@@ -196,26 +196,29 @@ class A {
         self.assertEqual(shape["sources of a class"], {"yoke::A": 2})
 
     def test_fields_beside_a_mutex_are_counted_with_those_of_structs_that_it_holds(self):
-        header = """class A {
+        header = """struct Beside { int a, b; };
+class A {
     struct Free { int a, b; };
     struct Guarded { std::mutex mutex; int c, d; };
     struct Pointed { int e, f; };
+    using Besides = std::vector<Beside>;
     mutable Mutex mutex_;
     int one_, two_;
     std::vector<Free> free_;
     Guarded guarded_;
     Pointed *pointed_;
+    Besides besides_;
 };
 class NoMutex { int a, b, c, d, e, f, g; };
 """
-        self.assertEqual(self.shape(a_h=header)["fields beside a mutex"], {"A": 6, "A::Guarded": 2})
+        self.assertEqual(self.shape(a_h=header)["fields beside a mutex"], {"A": 8, "A::Guarded": 2})
 
     def test_retired_names_and_threads_and_names_of_failures_are_found(self):
         shape = self.shape(a_cpp='// a Meeting\nvoid fail_late();\nvoid fail_init();\nint new_hall, kVirtualizationGuest;\nconst char *text = "Guest";\n'
-                           "void start() { std::thread own([] {}); std::thread none; threads.emplace_back([] {}); }\n")
+                           "void start() { std::thread own([] {}); std::thread none; threads.emplace_back([] {});\nstd::thread by(run, 1); }\n")
         self.assertEqual(shape["retired names"], {"new_hall": 1})
         self.assertEqual(shape["functions for a failed group"], {"fail_late": 1})
-        self.assertEqual(shape["threads that are started by hand"], {"core/comm/a.cpp:6": 2})
+        self.assertEqual(shape["threads that are started by hand"], {"core/comm/a.cpp:6": 2, "core/comm/a.cpp:7": 1})
 
     def test_types_of_one_name_in_two_headers_are_found(self):
         shape = self.shape(a_h="namespace yoke {\nstruct Larger {};\n}\n", b_h="namespace yoke {\nstruct Larger {};\nclass A { struct B {}; };\n}\n",
@@ -240,6 +243,19 @@ class NoMutex { int a, b, c, d, e, f, g; };
         self.assertEqual(faults(), ["core/tensor/README.md lacks a0.h", "core/tensor/README.md lists b.h, which is not there"])
         self.write("core/tensor/README.md", page + "\n" * 60)
         self.assertEqual(faults(), ["core/tensor/README.md has 73 lines, and may have 60"])
+
+    def test_a_page_names_what_the_code_has(self):
+        self.write("core/tensor/a.h", "namespace yoke {\nclass A {\npublic:\n    void run();\n};\n}\n")
+        self.write("core/tensor/a.cpp", "namespace yoke {\nvoid A::run() {}\n}\n")
+        self.write("docs/a.md", "`A::run` and `A::run()`; `run` (`core/tensor/a.cpp`), `A::run` (`a.h`), `std::thread`.\n")
+        self.assertEqual(run("check_pages.py", self.root)[0], 0)
+        self.write("docs/a.md", "`A::walk`\n`walk` (`a.cpp`)\n")
+        self.write("core/tensor/README.md", "`run` (`b.cpp`)\n")
+        self.write("core/tensor/b.h", "// a.h: a type.\n")
+        output = run("check_pages.py", self.root)[1]
+        for fault in ("docs/a.md names A::walk, which is not in the code", "docs/a.md looks for walk in a.cpp, which does not have it",
+                      "core/tensor/README.md names b.cpp, which is not there", "core/tensor/b.h begins with the name of a.h"):
+            self.assertIn(fault, output)
 
     def test_what_is_above_its_bound_may_only_come_down(self):
         for i in range(41):
