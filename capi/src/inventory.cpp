@@ -1,4 +1,5 @@
 #include "yoke/inventory.h"
+#include "core/base/text.h"
 
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
@@ -42,8 +43,7 @@ const std::string &fact_of(const yoke_inventory &inventory, const std::string &k
     const auto found = inventory.facts.find(key);
     if (found != inventory.facts.end()) return found->second;
     std::string all;
-    for (const NamedFact &each : named_facts())
-        all += (all.empty() ? "" : ", ") + std::string(each.key);
+    for (const NamedFact &each : named_facts()) add_part(all, each.key);
     fail(YOKE_E_VALUE, "%s: argument 'key' is '%s'; there are %s", short_name(call), key.c_str(),
          all.c_str());
 }

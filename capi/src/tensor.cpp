@@ -1,4 +1,5 @@
 #include "yoke/tensor.h"
+#include "core/base/text.h"
 
 #include "capi/src/guard.h"
 #include "core/backend/traits.h"
@@ -231,7 +232,7 @@ yoke_status yoke_dtype_from_name(const char *name, yoke_dtype *dtype)
         if (found == YOKE_NONE) {
             std::string known;
             for (yoke_dtype d = YOKE_NONE + 1; d < YOKE_DTYPE_COUNT; ++d)
-                known += (known.empty() ? "" : ", ") + std::string(yoke::name(d));
+                add_part(known, yoke::name(d));
             fail(YOKE_E_VALUE, "%s: there is no dtype '%s'%s; the dtypes are %s", short_name(call),
                  name, names_device(name) ? ", which names a device" : "", known.c_str());
         }

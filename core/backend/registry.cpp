@@ -154,7 +154,7 @@ Platforms platforms()
 std::string join(const std::vector<std::string> &words, const char *between)
 {
     std::string text;
-    for (const std::string &word : words) text += (text.empty() ? "" : between) + word;
+    for (const std::string &word : words) add_part(text, word, between);
     return text;
 }
 

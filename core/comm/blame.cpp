@@ -87,13 +87,14 @@ std::string Blame::refusal_in(int32_t rank, const CurrentCall &current) const
 // the table its keeper has gone, whose farewell, or end, is about to be heard.
 std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) const noexcept
 {
-    constexpr std::chrono::milliseconds kToAnswer{100}, kToBeHeard{1000};
+    constexpr std::chrono::milliseconds kToBeHeard{1000};
     if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return std::nullopt;
     try {
         if (auto told = keys_.how_it_left(fault.rank)) return told;
     } catch (const Error &error) {  // where it is out of reach the watch thread is about to say so
         const bool is_gone = error.status() == YOKE_E_COMM && departures_.server() >= 0;
-        departures_.await_any({fault.rank, departures_.server()}, is_gone ? kToBeHeard : kToAnswer);
+        departures_.await_any({fault.rank, departures_.server()},
+                              is_gone ? kToBeHeard : GroupKeys::kSoon);
     } catch (const std::exception &) {  // no memory to ask
     }
     return departures_.has_gone(fault.rank).value_or(false) ? std::optional(std::string())

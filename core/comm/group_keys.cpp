@@ -193,7 +193,7 @@ std::vector<std::string> GroupKeys::gather(const std::string &mine, Deadline dea
     try {
         for (const RankInfo &peer : members_.ranks)
             if (!store.try_get(key_of(name.c_str(), peer.rank), soon()))
-                missing += (missing.empty() ? "" : ", ") + describe(peer);
+                add_part(missing, describe(peer));
     } catch (const Error &) {  // it does not even answer for the table
         missing = describe_server();
     }

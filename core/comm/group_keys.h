@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <iterator>
@@ -33,8 +34,9 @@ class GroupKeys {
 public:
     explicit GroupKeys(const Members &members) : members_(members) {}
 
-    // Returns a deadline for one question to the table, or for several that belong together.
-    static Deadline soon() { return Deadline::after(0.1); }
+    // Time for one question to the table, or for several that belong together.
+    static constexpr std::chrono::milliseconds kSoon{100};
+    static Deadline soon() { return Deadline::after(std::chrono::duration<double>(kSoon).count()); }
     // Takes a step of questions to the table. If the step raises, logs `what` and the reason, and returns false. A null
     // `what` logs nothing.
     template <class Step>

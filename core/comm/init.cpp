@@ -213,7 +213,7 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     const std::string text =
         error.call() == call ? error.what() : std::string(call) + ": " + error.what();
     tell_launcher(text);
-    throw Error(error.status(), text);
+    throw Error(error.status(), text).naming(std::string_view(call).size());
 }
 
 }  // namespace

@@ -28,9 +28,7 @@ std::string key_at(uint64_t barrier, int32_t rank)
 
 std::string list_of(const std::vector<int32_t> &ranks)
 {
-    std::string list;
-    for (const int32_t rank : ranks) list += (list.empty() ? "" : ",") + std::to_string(rank);
-    return list;
+    return joined(ranks, ",", [](int32_t rank) { return std::to_string(rank); });
 }
 
 std::vector<int32_t> ranks_in(const std::string &list)
@@ -171,7 +169,7 @@ std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
     for (const int32_t peer : missing_at(number, keys)) {
         const std::optional<bool> gone = departures_.has_gone(peer);
         std::string &list = gone && !*gone ? dead : missing;
-        list += (list.empty() ? "" : ", ") + describe(members_.at(peer));
+        add_part(list, describe(members_.at(peer)));
     }
     return dead.empty() || missing.empty() ? dead : dead + "; not there yet: " + missing;
 }

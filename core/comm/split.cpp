@@ -52,6 +52,7 @@ Members Split::part_of(int32_t color, const std::vector<int64_t> &given,
 // A rank whose group fails before it comes to the part is not waited for.
 Ref<Group> Split::make_part(const Members &part)
 {
+    const Deadline deadline = Deadline::after(options_.init_timeout_s);
     if (members_.server() < 0) failure_.check_table("split");
     const struct View {
         View(Failure &of, const std::shared_ptr<Store> &store) : failure(of), keys(store)
@@ -63,7 +64,7 @@ Ref<Group> Split::make_part(const Members &part)
         const std::shared_ptr<Store> &keys;
     } until_made(failure_, part.store);
     try {
-        return Group::make(part, options_, Deadline::after(options_.init_timeout_s), "split");
+        return Group::make(part, options_, deadline, "split");
     } catch (const Error &) {
         failure_.raise_if_failed("split");
         failure_.check_table("split");

@@ -1,5 +1,6 @@
 // Findings in the calls of a group, as sentences for people.
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/comm/collective.h"
 #include "core/hang/hang_calls.h"
 
@@ -27,7 +28,7 @@ std::string ranks_text(const std::vector<int32_t> &ranks)
     for (size_t i = 0; i < ranks.size(); ++i) {
         size_t last = i;
         while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-        text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
+        add_part(text, std::to_string(ranks[i]));
         if (last > i + 1) text += " to " + std::to_string(ranks[i = last]);
     }
     return (ranks.size() == 1 ? "rank " : "ranks ") + text;

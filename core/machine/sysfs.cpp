@@ -1,4 +1,5 @@
 #include "core/machine/sysfs.h"
+#include "core/base/text.h"
 
 #include "core/base/error.h"
 #include "core/machine/vendor.h"
@@ -139,7 +140,7 @@ void name_enclosure(Card &card, const std::vector<Enclosure> &enclosures, size_t
             names.push_back(each.name);
     }
     std::string text;
-    for (const std::string &name : names) text += (text.empty() ? "" : " or ") + name;
+    for (const std::string &name : names) add_part(text, name, " or ");
     put(card.info.enclosure, text);
 }
 

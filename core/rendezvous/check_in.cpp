@@ -82,8 +82,7 @@ std::string encode_all(std::vector<RankInfo> all)
     number_locally(all);
     mend_addresses(all);
     std::string text;
-    for (const RankInfo &one : all)
-        text += (text.empty() ? "" : std::string(1, kRecord)) + one.encode();
+    for (const RankInfo &one : all) add_part(text, one.encode(), std::string(1, kRecord));
     return text;
 }
 

@@ -156,11 +156,6 @@ std::string doubt_of(const std::vector<LauncherSource> &sources)
     return "";
 }
 
-void add(std::string &list, const std::string &part)
-{
-    list += (list.empty() ? "" : ", ") + part;
-}
-
 // All that is needed, in the order in which people think of it.
 struct Parts {
     Said<int32_t> rank, size;
@@ -171,20 +166,21 @@ struct Parts {
     std::string found() const
     {
         std::string list;
-        if (rank) add(list, format("the rank %d (%s)", rank.value, rank.by.c_str()));
-        if (size) add(list, format("the size %d (%s)", size.value, size.by.c_str()));
+        if (rank) add_part(list, format("the rank %d (%s)", rank.value, rank.by.c_str()));
+        if (size) add_part(list, format("the size %d (%s)", size.value, size.by.c_str()));
         if (hosts)
-            add(list, format("rank 0's host %s (%s)", hosts.value[0].c_str(), hosts.by.c_str()));
-        if (port) add(list, format("its port %u (%s)", port.value, port.by.c_str()));
+            add_part(list,
+                     format("rank 0's host %s (%s)", hosts.value[0].c_str(), hosts.by.c_str()));
+        if (port) add_part(list, format("its port %u (%s)", port.value, port.by.c_str()));
         return list.empty() ? "nothing" : list;
     }
     std::string missing() const
     {
         std::string list;
-        if (!rank) add(list, "the rank (RANK)");
-        if (!size) add(list, "the size (WORLD_SIZE)");
-        if (!hosts && needs_host) add(list, "rank 0's host (MASTER_ADDR)");
-        if (!port && needs_port) add(list, "its port (MASTER_PORT)");
+        if (!rank) add_part(list, "the rank (RANK)");
+        if (!size) add_part(list, "the size (WORLD_SIZE)");
+        if (!hosts && needs_host) add_part(list, "rank 0's host (MASTER_ADDR)");
+        if (!port && needs_port) add_part(list, "its port (MASTER_PORT)");
         return list;
     }
 };

@@ -88,7 +88,7 @@ std::vector<Interface> InterfaceChoice::among(const std::vector<Interface> &all)
     for (const Interface &one : all) {
         if (accepts(one.name)) accepted.push_back(one);
         if ((", " + names + ", ").find(", " + one.name + ", ") == names.npos)
-            names += (names.empty() ? "" : ", ") + one.name;
+            add_part(names, one.name);
     }
     if (accepted.empty())
         fail(

@@ -265,7 +265,7 @@ try {
             if (is_loopback(each.host()) || each.host() == "0.0.0.0" || each.host() == "::" ||
                 std::ranges::any_of(host_interfaces(), is_here))
                 return "";
-            found += (found.empty() ? "" : ", ") + each.host();
+            add_part(found, each.host());
         }
     if (found.empty()) return "";
     return format(

@@ -16,7 +16,7 @@ std::string joined_how(const Spec &spec)
     const char *const words[] = {"", "joined by NVLink", "behind one PCI Express switch",
                                  "of one NUMA node"};
     std::string text = words[static_cast<int>(spec.same)];
-    if (spec.homogeneous) text += (text.empty() ? "" : " and ") + std::string("alike");
+    if (spec.homogeneous) add_part(text, "alike", " and ");
     return text;
 }
 
