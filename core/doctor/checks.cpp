@@ -102,6 +102,25 @@ std::optional<std::string> no_working_gpus(const Facts &facts)
     return "the driver tells of no GPU (checks 2 to 10)";
 }
 
+std::string active_port(const Facts &facts)
+{
+    for (const NetworkCard &network : facts.machine.networks)
+        if (network.info.active == 1) return network.info.name;
+    return "";
+}
+
+std::optional<std::string> why_alone(const Facts &facts)
+{
+    if (working_gpus(facts).size() > 1 || !active_port(facts).empty()) return std::nullopt;
+    return "the machine has one GPU, and no InfiniBand or RoCE port is up";
+}
+
+bool is_consumer(const Facts &facts, int index)
+{
+    const std::string_view name = card(facts, index).name;
+    return name.find("GeForce") != name.npos || name.find("TITAN") != name.npos;
+}
+
 int nvml_code(const Facts &facts)
 {
     return facts.machine.nvml.failure.code;

@@ -50,6 +50,12 @@ std::string label(const Facts &facts, int index);
 // Why checks of GPUs do not apply, where they do not. For those that ask the driver, it must work.
 std::optional<std::string> no_gpus(const Facts &facts);
 std::optional<std::string> no_working_gpus(const Facts &facts);
+// Returns why no group of ranks needs a GPU to reach another one: it is the only one, and no fast network is up.
+std::optional<std::string> why_alone(const Facts &facts);
+// Returns the name of the first InfiniBand or RoCE port that is up, "" for none.
+std::string active_port(const Facts &facts);
+// Tells whether it is a GeForce or TITAN, which lacks some of what GPUs of data centres can do.
+bool is_consumer(const Facts &facts, int index);
 
 // Whether this is Linux within Windows, which has the driver.
 bool is_wsl(const Facts &facts);
@@ -66,6 +72,11 @@ std::string install(const Facts &facts, const Packages &packages);
 enum class Family { kDebian, kUbuntu, kFedora, kArch };
 Family family_of(const Facts &facts);
 std::string rebuild_initramfs(const Facts &facts);
+// Returns the command that has the IOMMU pass addresses through from the next start on.
+std::string pass_through(const Facts &facts);
+
+// Tells whether an IOMMU translates the addresses that a device asks for.
+bool is_translated(const Facts &facts, const std::string &pci);
 
 // The number with which the management library failed; 0: it did not, or with none.
 int nvml_code(const Facts &facts);

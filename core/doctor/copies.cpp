@@ -30,19 +30,9 @@ double ceiling_of(const yoke_card_info &info)
     return link > 0 ? std::min(link, cable) : cable;
 }
 
-bool translates(const Facts &facts, int i)
-{
-    const auto type = facts.iommu.find(card(facts, i).pci);
-    return type != facts.iommu.end() && type->second.compare(0, 3, "DMA") == 0;
-}
-
 std::string without_iommu(const Facts &facts)
 {
-    const std::string update =
-        family_of(facts) == Family::kFedora
-            ? "sudo grubby --update-kernel=ALL --args=iommu=pt"
-            : "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&iommu=pt /' /etc/default/grub && sudo update-grub";
-    return update +
+    return pass_through(facts) +
            "\nsudo lspci -vvv | grep ACSCtl # SrcValid+ on a switch: disable ACS in the BIOS\nsudo reboot\nuntil then: export NCCL_P2P_DISABLE=1 YOKE_NO_PEER_ACCESS=1";
 }
 
@@ -61,11 +51,13 @@ void check_pair(const Facts &facts, int a, int b, double rate, Findings &all)
     const double link_best =
         pcie_rate(card(facts, b).link_generation_max, card(facts, b).link_width_max);
     if (link.nvlinks <= 0 && link_best > 0 && rate < 0.3 * link_best)
-        all.add(kWarn,
-                pair + " copies " + gigabytes_a_second(rate) + ", the link can do " +
-                    gigabytes_a_second(link_best) +
-                    (translates(facts, a) ? "; an IOMMU translates its addresses" : ""),
-                without_iommu(facts), a);
+        all.add(
+            kWarn,
+            pair + " copies " + gigabytes_a_second(rate) + ", the link can do " +
+                gigabytes_a_second(link_best) +
+                (is_translated(facts, card(facts, a).pci) ? "; an IOMMU translates its addresses"
+                                                          : ""),
+            without_iommu(facts), a);
 }
 
 }  // namespace

@@ -137,16 +137,6 @@ void read_stuck(RecordedRoot &root, Facts &facts)
     }
 }
 
-void read_iommu(RecordedRoot &root, Facts &facts)
-{
-    for (const Card &card : facts.machine.cards) {
-        const std::string pci = card.info.pci;
-        if (pci.empty() || card.info.kind == YOKE_CARD_MIG) continue;
-        const std::string type = root.line("/sys/bus/pci/devices/" + pci + "/iommu_group/type");
-        if (!type.empty()) facts.iommu[pci] = type;
-    }
-}
-
 // A root that is not there looks like a machine without anything: every answer about it would be wrong.
 void need_root()
 {
@@ -176,6 +166,12 @@ const LibraryCopy *Facts::library(const std::string &name, int major) const
     return nullptr;
 }
 
+const LibraryCopy *Facts::nccl() const
+{
+    const LibraryCopy *right = library("nccl", 2);
+    return right ? right : library("nccl");
+}
+
 Facts read_facts(RecordedRoot &root, Machine machine)
 {
     need_root();
@@ -185,7 +181,7 @@ Facts read_facts(RecordedRoot &root, Machine machine)
     read_modules(root, facts);
     read_nodes(root, facts);
     read_stuck(root, facts);
-    read_iommu(root, facts);
+    read_routes(root, facts);
     read_docks(root, facts);
     read_libraries(root, facts);
     read_host(root, facts);

@@ -44,6 +44,12 @@ struct Dock {
     bool safe_mode = false;     // its firmware cannot be read: it waits for a new one
 };
 
+// The group of devices that an IOMMU holds together with one device.
+struct IommuGroup {
+    std::string number;  // "17"
+    std::string type;    // "DMA", "DMA-FQ": addresses are translated; "identity": they are not
+};
+
 struct StuckProcess {
     int pid;
     std::string name;
@@ -97,11 +103,13 @@ struct Facts {
     std::map<std::string, RecordedRoot::Node> nodes;  // /dev/nvidia*
     std::optional<std::string> log;
     std::vector<StuckProcess> stuck;
-    std::map<std::string, std::string> iommu;  // by PCI address: "DMA", "identity"
+    std::map<std::string, IommuGroup> iommu;  // by PCI address, of cards and networks
+    std::map<std::string, int> acs;           // see acs_control(); by PCI address, of bridges
     std::vector<Dock> docks;
 
     // Of libraries.
     std::vector<LibraryCopy> libraries;
+    std::string nccl_version;   // of the copy that counts, "2.27.7", or just "2"
     std::string nccl_cuda;      // what NCCL was built with, "12.9"
     std::string cudnn_version;  // of the copy that counts, "9.19.0.56" or just "9"
     int cudnn_cuda = 0;         // the major version of CUDA that it is for; 0: not known
@@ -130,6 +138,8 @@ struct Facts {
     // The copy that counts: the first that is loaded, else the first that would be found. Of one major version where
     // that is not 0: a process may hold several.
     const LibraryCopy *library(const std::string &name, int major = 0) const;
+    // Returns the copy of NCCL 2, else one of another version.
+    const LibraryCopy *nccl() const;
 };
 
 // Reads everything but the probes.
@@ -139,5 +149,10 @@ Facts read_facts(RecordedRoot &root, Machine machine);
 void read_libraries(RecordedRoot &root, Facts &facts);
 void read_host(RecordedRoot &root, Facts &facts);
 void read_docks(RecordedRoot &root, Facts &facts);
+void read_routes(RecordedRoot &root, Facts &facts);
+
+// Returns the control bits of ACS in the PCI configuration of a bridge, 0 where it has no ACS. -1: the kernel shows
+// this user the first bytes alone.
+int acs_control(const std::string &configuration);
 
 }  // namespace yoke::doctor

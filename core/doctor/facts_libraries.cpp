@@ -182,6 +182,19 @@ void read_cudnn(RecordedRoot &root, Facts &facts)
     }
 }
 
+void read_nccl(RecordedRoot &root, Facts &facts)
+{
+    const LibraryCopy *nccl = facts.nccl();
+    if (!nccl) return;
+    facts.nccl_version = nccl->version;
+    // "NCCL version 2.27.7+cuda12.9"; the text of a message, "NCCL version %d.%d.%d%s", may stand before it.
+    const std::string version = root.text_behind(nccl->path, "NCCL version ", 64, "+cuda");
+    const size_t cuda = version.find("+cuda");
+    if (cuda == version.npos) return;
+    facts.nccl_version = version.substr(0, cuda);
+    facts.nccl_cuda = version.substr(cuda + 5);
+}
+
 }  // namespace
 
 void read_libraries(RecordedRoot &root, Facts &facts)
@@ -191,12 +204,7 @@ void read_libraries(RecordedRoot &root, Facts &facts)
     read_build(root, facts);
     read_packages(root, facts);
     read_cudnn(root, facts);
-    if (const LibraryCopy *nccl = facts.library("nccl")) {
-        // "NCCL version 2.27.7+cuda12.9"; the text of a message, "NCCL version %d.%d.%d%s", may stand before it.
-        const std::string version = root.text_behind(nccl->path, "NCCL version ", 64, "+cuda");
-        const size_t cuda = version.find("+cuda");
-        if (cuda != version.npos) facts.nccl_cuda = version.substr(cuda + 5);
-    }
+    read_nccl(root, facts);
 }
 
 }  // namespace yoke::doctor

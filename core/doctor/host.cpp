@@ -32,12 +32,15 @@ Finding check_thread_quota(const Facts &facts)
 
 Finding check_shared_memory(const Facts &facts)
 {
-    constexpr long long kLeast = 256ll << 20;
+    // NCCL's guide asks for 1 GiB where GPUs of a machine share memory; data loaders alone fill less.
+    const bool several = working_gpus(facts).size() > 1;
+    const long long least = several ? 1ll << 30 : 256ll << 20;
     Findings all;
-    if (facts.shared_memory >= 0 && facts.shared_memory < kLeast)
+    if (facts.shared_memory >= 0 && facts.shared_memory < least)
         all.add(kWarn,
                 "/dev/shm holds " + mebibytes(static_cast<double>(facts.shared_memory)) +
-                    "; data loaders and NCCL need more",
+                    (several ? "; data loaders, and NCCL between several GPUs, need 1024 MiB"
+                             : "; data loaders need more"),
                 facts.in_container() ? "docker run --shm-size=8g … # or --ipc=host"
                                      : "sudo mount -o remount,size=8G /dev/shm");
     bool network = false;

@@ -1,4 +1,4 @@
-// Checks 13 to 17, and 52: what the CUDA module was built for, and which copies of CUDA's libraries serve it.
+// Checks 13 to 17, 52 and 53: what the CUDA module was built for, and which copies of CUDA's libraries serve it.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/doctor/checks.h"
@@ -119,12 +119,8 @@ Finding check_cuda_libraries(const Facts &facts)
                     "\nor: " +
                     install(facts, {package.c_str(), package.c_str(), fedora.c_str(), "cuda"}));
     }
-    for (const LibraryCopy *copy : {facts.library("cudart", major), facts.library("nccl", 2)})
-        if (copy) add_part(present, copy->path);
-    const LibraryCopy *nccl = facts.library("nccl"), *cudnn = facts.library("cudnn");
-    if (nccl && nccl->major() != 2 && !facts.library("nccl", 2))
-        all.add(kWarn, nccl->path + " is of version " + nccl->version + ", not 2",
-                format("pip install nvidia-nccl-cu%d", major));
+    if (const LibraryCopy *copy = facts.library("cudart", major)) add_part(present, copy->path);
+    const LibraryCopy *cudnn = facts.library("cudnn");
     if (cudnn && cudnn->major() != 0 && cudnn->major() < 9)
         all.add(kWarn, cudnn->path + " is of version " + cudnn->version + ", not 9",
                 format("pip install nvidia-cudnn-cu%d", major));
@@ -266,6 +262,36 @@ Finding check_cudnn(const Facts &facts)
         all.or_ok("cuDNN " + facts.cudnn_version + ": " + graph->path + ", with " + nvrtc);
     if (sum.status != kOk) sum.evidence += "; Yoke's own kernels serve";
     return sum;
+}
+
+// ---- NCCL, by which GPUs of a group reach each other ---------------------------------------------------------------
+
+Finding check_nccl(const Facts &facts)
+{
+    if (const auto none = why_no_build(facts)) return skip(*none);
+    if (const auto alone = why_alone(facts)) return skip(*alone);
+    const std::string wheel =
+        format("pip install --upgrade nvidia-nccl-cu%d", facts.build.cuda / 1000);
+    const std::string package = install(facts, {"libnccl2", "libnccl2", "libnccl", "nccl"});
+    const LibraryCopy *nccl = facts.library("nccl", 2);
+    if (!nccl) {
+        const LibraryCopy *other = facts.nccl();
+        return found(kWarn,
+                     (other ? other->path + " is of version " + other->version + ", not 2"
+                            : std::string("no folder of the loader has libnccl.so.2")) +
+                         "; groups of GPUs go through the host's memory",
+                     wheel + "\nor: " + package +
+                         "\nor: export YOKE_CUDA_LIB_PATH=FOLDER # in which it lies");
+    }
+    int major = 0, minor = -1;
+    sscanf(facts.nccl_version.c_str(), "%d.%d", &major, &minor);
+    if (minor >= 0 && minor < 19)
+        return found(kWarn,
+                     nccl->path + " is of version " + facts.nccl_version +
+                         ", not 2.19 or later; groups of GPUs go through the host's memory",
+                     wheel + "\nor: " + package);
+    return ok("NCCL " + facts.nccl_version +
+              (facts.nccl_cuda.empty() ? "" : " for CUDA " + facts.nccl_cuda) + ": " + nccl->path);
 }
 
 }  // namespace yoke::doctor

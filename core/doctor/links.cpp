@@ -221,10 +221,12 @@ Finding check_thunderbolt_cable(const Facts &facts)
 Finding check_peer_memory(const Facts &facts)
 {
     if (const auto none = no_working_gpus(facts)) return skip(*none);
-    std::string port;
-    for (const NetworkCard &network : facts.machine.networks)
-        if (network.info.active == 1 && port.empty()) port = network.info.name;
+    const std::string port = active_port(facts);
     if (port.empty()) return skip("no InfiniBand or RoCE port is up");
+    const std::vector<int> cards = working_gpus(facts);
+    if (std::all_of(cards.begin(), cards.end(), [&](int i) { return is_consumer(facts, i); }))
+        return skip("a network reaches no memory of " + label(facts, cards[0]) +
+                    ": GeForce and TITAN have no GPUDirect RDMA");
     if (facts.modules.count("nvidia_peermem") || facts.modules.count("nv_peer_mem"))
         return ok("nvidia_peermem is loaded");
     // The open module and a kernel from 5.12 on do it over dma-buf.

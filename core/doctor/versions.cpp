@@ -25,11 +25,8 @@ std::string newer_driver(const Facts &facts, const std::string &release)
 // being made for data centres.
 std::string barred_from_newer(const Facts &facts)
 {
-    for (const int i : gpus(facts)) {
-        const std::string name = card(facts, i).name;
-        if (name.find("GeForce") != name.npos || name.find("TITAN") != name.npos)
-            return label(facts, i);
-    }
+    for (const int i : gpus(facts))
+        if (is_consumer(facts, i)) return label(facts, i);
     return "";
 }
 
@@ -145,9 +142,10 @@ Finding check_forward_compatibility(const Facts &facts)
 
 Finding check_nccl_floor(const Facts &facts)
 {
-    if (const auto none = no_gpus(facts)) return skip(*none);
-    const LibraryCopy *nccl = facts.library("nccl");
-    if (!nccl) return skip("there is no NCCL");
+    if (const auto none = no_working_gpus(facts)) return skip(*none);
+    if (const auto alone = why_alone(facts)) return skip(*alone);
+    const LibraryCopy *nccl = facts.nccl();
+    if (!nccl) return skip("there is no NCCL (check 53)");
     const std::string &driver = facts.machine.driver;
     const int major = atoi(facts.nccl_cuda.c_str());
     const std::string floor = first_driver_of_libraries(major);
@@ -156,6 +154,9 @@ Finding check_nccl_floor(const Facts &facts)
     if (compare_versions(driver, floor) >= 0)
         return ok(nccl->path + " is for CUDA " + facts.nccl_cuda + ", which driver " + driver +
                   " serves");
+    if (const LibraryCopy *compat = stand_in(facts, floor))
+        return ok(compat->path + " serves CUDA " + facts.nccl_cuda + ", for which " + nccl->path +
+                  " was built, in the place of driver " + driver);
     return found(
         kFail,
         nccl->path + " is for CUDA " + facts.nccl_cuda + ", which needs driver " + floor +

@@ -144,6 +144,7 @@ INSTANCE = record(uuid=matching(r"MIG-.+", 'a UUID that begins with "MIG-"'), pr
                   multiprocessors=count, gpu_instance=count, compute_instance=count, required=["profile", "memory"])
 LINK = record(generation=count, generation_max=count, width=count, width_max=count, replays=count,
               slot_generation=count, slot_width=count)
+IOMMU = record(group=count, type=text, required=["group"])
 GPU_KEYS = dict(
     model=text, name=text, uuid=matching(r"GPU-.+", 'a UUID that begins with "GPU-"'), pci=PCI, pci_id=PCI_ID,
     subsystem_id=PCI_ID, cc=CC, memory=size, used=size, reserved=size, bar1=size, multiprocessors=count, cores=count,
@@ -157,18 +158,18 @@ GPU_KEYS = dict(
     vgpu=flag, vgpu_licensed=flag, virtualization=one_of("none", "passthrough", "vgpu", "host-vgpu"), link=LINK,
     pcie_tx=count, pcie_rx=count, nvlinks=count, nvlinks_active=count, nvlink_version=count, p2p=flag, display=flag,
     numa_node=integer, minor=count, runtime_status=STATUS, removable=flag, under=PCI, driver=DRIVER, boot_vga=flag,
-    board=count, mps=flag, unified=flag, on_bus=flag, processes=list_of(PROCESS), **{"class": CLASS})
+    board=count, mps=flag, unified=flag, on_bus=flag, iommu=IOMMU, processes=list_of(PROCESS), **{"class": CLASS})
 GPU = record(required=["name", "pci", "pci_id", "cc", "memory"], **GPU_KEYS)
 CARD = record(vendor=HEX4, device=HEX4, subsystem_id=PCI_ID, **{"class": CLASS}, pci=PCI, driver=text, name=text,
               under=PCI, numa_node=integer, boot_vga=flag, removable=flag, runtime_status=STATUS, display=flag,
               memory=size, required=["vendor", "device", "class", "pci"])
-BRIDGE = record(parent=PCI, vendor=HEX4, device=HEX4, removable=flag, driver=text, link=LINK, runtime_status=STATUS,
+BRIDGE = record(parent=PCI, vendor=HEX4, device=HEX4, removable=flag, driver=text, link=LINK, runtime_status=STATUS, acs=count,
                 **{"class": CLASS})
 DOCK = record(name=text, vendor=text, generation=one_of(1, 2, 3, 4, 5), authorized=one_of(0, 1, 2), bridge=PCI,
               security=one_of("none", "user", "secure", "dponly", "usbonly", "nopcie"), nvm_version=text, speed=number,
               lanes=count, required=["name", "vendor"])
 NETWORK = record(name=text, pci=PCI, pci_id=PCI_ID, layer=one_of("InfiniBand", "Ethernet"), state=text, rate=text,
-                 numa_node=integer, under=PCI, required=["name", "pci"])
+                 numa_node=integer, under=PCI, iommu=IOMMU, required=["name", "pci"])
 INTEGRATED = record(name=text, cc=CC, memory=size, used=size, multiprocessors=count, cores=count, sm_clock=count,
                     sm_clock_max=count, utilization=count, platform=text, required=["name", "cc", "memory"])
 SCENARIO = record(

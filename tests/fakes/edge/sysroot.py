@@ -75,12 +75,34 @@ def write_device(root, scenario, address, card, under):
     if any(one.get("removable") for one in [card, *above]):
         root.text(f"{place}/removable", "removable")
     write_link_state(root, place, card.get("link"))
+    write_iommu_group(root, place, address, card.get("iommu"))
     if card.get("driver"):
         root.at(f"/sys/bus/pci/drivers/{card['driver']}").mkdir(parents=True, exist_ok=True)
         root.link(f"{place}/driver", f"/sys/bus/pci/drivers/{card['driver']}")
         root.link(f"/sys/bus/pci/drivers/{card['driver']}/{address}", place)
     root.link(f"/sys/bus/pci/devices/{address}", place)
     return place
+
+
+def write_iommu_group(root, place, address, iommu):
+    if iommu is None:
+        return
+    group = f"/sys/kernel/iommu_groups/{iommu['group']}"
+    if iommu.get("type"):
+        root.text(f"{group}/type", iommu["type"])
+    root.link(f"{group}/devices/{address}", place)
+    root.link(f"{place}/iommu_group", group)
+
+
+def write_configuration(root, place, acs):
+    """All bytes of a bridge, as the kernel shows them to root: error reporting, a serial number, and ACS behind them."""
+    whole = bytearray(4096)
+    for at, capability, following in ((0x100, 0x01, 0x148), (0x148, 0x03, 0x160), (0x160, 0x0d, 0)):
+        whole[at:at + 4] = (capability | 1 << 16 | following << 20).to_bytes(4, "little")
+    whole[0x14c:0x154] = bytes.fromhex("5eced0c0ffee5eed")
+    whole[0x164:0x166] = (0x5f).to_bytes(2, "little")
+    whole[0x166:0x168] = acs.to_bytes(2, "little")
+    root.at(f"{place}/config").write_bytes(whole)
 
 
 def write_link_state(root, place, link):
@@ -128,6 +150,8 @@ def write_bridges(root, scenario):
                 "ids": [bridge.get("vendor", "8086"), bridge.get("device", "352a")]}
         place = write_device(root, scenario, address, card, bridge.get("parent"))
         root.text(f"{place}/secondary_bus_number", "1")
+        if "acs" in bridge:
+            write_configuration(root, place, bridge["acs"])
 
 
 def write_thunderbolt(root, scenario):
