@@ -37,6 +37,7 @@ build = {
         ["yoke.nn.schemes"] = "bindings/lua/yoke/nn/schemes.lua",
         ["yoke.optim"] = "bindings/lua/yoke/optim.lua",
         ["yoke.options"] = "bindings/lua/yoke/options.lua",
+        ["yoke.own_card"] = "bindings/lua/yoke/own_card.lua",
         ["yoke.random"] = "bindings/lua/yoke/random.lua",
         ["yoke.select"] = "bindings/lua/yoke/select.lua",
         ["yoke.timer"] = "bindings/lua/yoke/timer.lua",

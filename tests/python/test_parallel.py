@@ -230,7 +230,7 @@ def test_wrong_arguments_are_refused(arguments, error, words):
 
 
 @pytest.mark.parametrize("name, words", [
-    ("device_ids", "leave it out"), ("find_unused_parameters", "leave it out"), ("process_group", "it is called 'group'"), ("buckets", "there are module, group")])
+    ("find_unused_parameters", "leave it out"), ("process_group", "it is called 'group'"), ("buckets", "there are module, group")])
 def test_arguments_that_it_does_not_have_are_told_with_what_to_do(name, words):
     group, = yoke.comm.init_all(["cpu"], size=1)
     with pytest.raises(yoke.TypeError, match=f"there is no argument '{name}'; {words}"):

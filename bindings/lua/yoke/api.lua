@@ -149,7 +149,7 @@ function Scope:close() end
 ---@field backends { allow_tf32: boolean, cudnn: yoke.Cudnn } of the process; allow_tf32: GPUs may round products of float32 to TF32
 ---@field optim table
 ---@field comm yoke.comm
----@field DistributedDataParallel fun(module: yoke.nn.Module, options?: {group: yoke.Group, bucket_mb?: number, compression?: string}): yoke.DistributedDataParallel
+---@field DistributedDataParallel fun(module: yoke.nn.Module, options?: {group: yoke.Group, bucket_mb?: number, compression?: string, device_ids?: (yoke.Device|string|integer)[], output_device?: yoke.Device|string|integer}): yoke.DistributedDataParallel
 ---@field data table
 local yoke = {}
 

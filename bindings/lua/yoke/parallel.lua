@@ -13,6 +13,7 @@ local carried = require "yoke.carried"
 local core = require "yoke.core"
 local base = require "yoke.nn.module"
 local options = require "yoke.options"
+local own_card = require "yoke.own_card"
 local tree = require "yoke.tree"
 
 local NAME, PREFIX = "DistributedDataParallel", "module."
@@ -27,6 +28,15 @@ local function handle_of(group, call, kind)
     return handle
 end
 
+-- Returns what a call gave. Where it raised, notes why for the other ranks: they wait for the wrapping, the backward or
+-- the regroup of one that was refused.
+local function finished(handle, name, is_fine, ...)
+    if is_fine then return ... end
+    local has_text, text = pcall(function(problem) return problem.message end, (...))
+    if has_text and text then pcall(function() handle:note_refused(name, text) end) end
+    error((...), 0)
+end
+
 -- Names and tensors.
 local function listed(iterator)
     local names, tensors = {}, {}
@@ -35,15 +45,19 @@ local function listed(iterator)
 end
 
 --- {group =, bucket_mb = 25, compression =}: MiB of gradients that are reduced together; "fp16" or "bf16" send 16-bit
---- floats, "powersgd:rank=4,start=10,rate=2" sends matrices as thin products.
+--- floats, "powersgd:rank=4,start=10,rate=2" sends matrices as thin products. device_ids = {d}: d is the card of all
+--- parameters, a device, an index or a text, and tensors in what module(...) gets are copied there; without it they are
+--- given as they are. output_device is that card, too.
 function Parallel:init(module, given)
     if not base.is_module(module) then
         core.raise("type", NAME, ("argument 'module' is %s; it takes a module of yoke.nn"):format(options.shown(module)))
     end
-    local named = options.named(NAME, given, { group = options.none, bucket_mb = 25, compression = options.none })
+    local named = options.named(NAME, given, { group = options.none, bucket_mb = 25, compression = options.none,
+        device_ids = options.none, output_device = options.none })
     local handle = handle_of(named.group, NAME, "option")
     self.module = module
     local names, params = listed(module:named_parameters())
+    rawset(self, "card", finished(handle, NAME, pcall(own_card.of, NAME, named.device_ids, named.output_device, params)))
     local buffer_names, buffers = listed(module:named_buffers())
     local compression = named.compression or nil
     local known, trained, broadcast = {}, {}, {}
@@ -172,6 +186,21 @@ local function tied(self, forward, ...)
     return table.unpack(given, 1, given.n)
 end
 
+-- Returns what the module gets, with its tensors on the card of the rank where one was named.
+local function brought(self, ...)
+    local card = rawget(self, "card")
+    if not card then return ... end
+    local by, given, there = {}, table.pack(...), tostring(card)
+    local found, holders = find(given)
+    for _, each in ipairs(found) do
+        if tostring(each.device) ~= there then by[each] = each:to(card) end
+    end
+    if next(by) == nil then return ... end
+    copy_holders(by, holders)
+    for i = 1, given.n do given[i] = by[given[i]] or given[i] end
+    return table.unpack(given, 1, given.n)
+end
+
 -- The module itself may assign what backward would not reduce.
 local function checked(self, forward, ...)
     if core.is_grad_enabled() then check_module(self) end
@@ -184,7 +213,7 @@ end
 function Parallel:forward(...)
     local forward = self.reducer:check()
     if core.is_grad_enabled() then check_module(self) end
-    return checked(self, forward, self.module(...))
+    return checked(self, forward, self.module(brought(self, ...)))
 end
 
 --- Within fn(...) backward adds up on this rank alone; the next one outside reduces the sum. What fn gives.
@@ -195,14 +224,6 @@ function Parallel:no_sync(fn, ...)
     self.reducer:sync(before)
     if not results[1] then error(results[2], 0) end
     return table.unpack(results, 2, results.n)
-end
-
--- The other ranks wait for the backward, or the regroup, of one that a weight, a state or an object was refused on.
-local function finished(handle, name, is_fine, ...)
-    if is_fine then return ... end
-    local has_text, text = pcall(function(problem) return problem.message end, (...))
-    if has_text and text then pcall(function() handle:note_refused(name, text) end) end
-    error((...), 0)
 end
 
 --- How much this rank counts from the next backward on: gradients are the sum of n times gradient, by the sum of n.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
-from yoke import _carried, _outputs, _yoke
+from yoke import _carried, _outputs, _own_card, _yoke
 from yoke._check import noun, shown
 from yoke._refused import asked, made
-from yoke._yoke import Tensor, Work
+from yoke._yoke import Device, Tensor, Work
 from yoke.comm import Group
 from yoke.data import DistributedSampler
 from yoke.nn.module import LoadResult, Module
@@ -20,7 +20,6 @@ __all__ = ["Bucket", "DistributedDataParallel"]
 _NAME = "DistributedDataParallel"
 _PREFIX = "module."
 _REMEDIES = {  # of what others' scripts give
-    "device_ids": "leave it out, as the module stays on the device where it is", "output_device": "leave it out, as what the module gives stays where it is",
     "find_unused_parameters": "leave it out, as parameters that a rank does not use are always found", "process_group": "it is called 'group'", "bucket_cap_mb": "it is called 'bucket_mb'"}
 
 
@@ -73,7 +72,9 @@ class DistributedDataParallel(Module):
 
     group: that of yoke.comm.init() where it is None. bucket_mb: MiB of gradients that are reduced together.
     compression: "fp16" or "bf16" send 16-bit floats; "powersgd:rank=4,start=10,rate=2" sends matrices as thin products;
-    a function (bucket, group) does it itself, and gives a Work, a tensor like the bucket's, or None.
+    a function (bucket, group) does it itself, and gives a Work, a tensor like the bucket's, or None. device_ids=[d]: d is
+    the card of all parameters, a device, an index or a text, and tensors in what module(...) gets are copied there;
+    without it they are given as they are. output_device is that card, too.
 
     All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
     parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A backward that
@@ -86,22 +87,25 @@ class DistributedDataParallel(Module):
 
     module: Module
 
-    def __init__(self, module: Module, group: Group | None = None, bucket_mb: float = 25, compression: str | Hook | None = None, **unknown: NoReturn) -> None:
+    def __init__(self, module: Module, group: Group | None = None, bucket_mb: float = 25, compression: str | Hook | None = None,
+                 device_ids: Sequence[Device | str | int] | None = None, output_device: Device | str | int | None = None, **unknown: NoReturn) -> None:
         for name in unknown:
-            raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'there are module, group, bucket_mb and compression')}")
+            raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'there are module, group, bucket_mb, compression, device_ids and output_device')}")
         if not isinstance(module, Module):
             raise _yoke.TypeError(f"{_NAME}(): argument 'module' is {shown(module)}; it is a yoke.nn.Module")
         if group is not None and not isinstance(group, Group):
-            raise _yoke.TypeError(f"{_NAME}(): argument 'group' is {shown(group)}; it is a yoke.comm.Group, or None")
+            raise _yoke.TypeError(f"{_NAME}(): argument 'group' is {shown(group)}; it is a yoke.comm.Group, or None{'; a list of devices is device_ids=' if isinstance(group, (list, tuple)) else ''}")
         if not (compression is None or isinstance(compression, str) or callable(compression)):
             raise _yoke.TypeError(f"{_NAME}(): argument 'compression' is {shown(compression)}; it is a text, a function, or None")
         self.module = module
         held = Group(_yoke._comm_group()) if group is None else group
         named = list(module.named_parameters())
+        card = made(held._core, _NAME, lambda: _own_card.own_card(_NAME, device_ids, output_device, [each for _, each in named]))
         buffers = list(module.named_buffers())
         groups = [held]  # which a hook sees change
         hook = None if compression is None or isinstance(compression, str) else _hook(compression, groups)
         text = compression if isinstance(compression, str) else None
+        object.__setattr__(self, "_card", card)
         object.__setattr__(self, "_groups", groups)
         object.__setattr__(self, "_hook", hook)  # held here alone
         object.__setattr__(self, "_wrapped", {name: (each, each.requires_grad) for name, each in named})
@@ -121,6 +125,8 @@ class DistributedDataParallel(Module):
         """What module(…) gives."""
         forward = self._reducer.check()
         is_recorded = _yoke.is_grad_enabled()
+        if self._card is not None:
+            args, kwargs = _own_card.brought((args, kwargs), self._card)
         try:
             given = self.module(*args, **kwargs)
         finally:  # the module itself may assign what backward would not reduce, and may fail for what is gone
