@@ -90,6 +90,16 @@ int fake_lose(int device, int error);
 /* The device whose context is current, or -1. */
 int fake_current_device(void);
 
+/* Work of a stream that ends when something from outside has come: a kernel that waits for its peers. It begins in its
+ * turn; then it is asked whether it is over, again and again, from any thread; then it ends. Both give a CUDA error. */
+struct fake_late {
+    int (*begin)(void *);
+    int (*is_over)(void *);
+    int (*end)(void *);
+    void (*drop)(void *);
+};
+#define FAKE_UNKNOWN (-2) /* memory that no device has and that is not pinned */
+
 /* The fake runtime, for libraries that are not linked with it. */
 struct fake_runtime {
     /* As fake_enqueue. Each library has a runtime of its own: the module's keeps no last error of what they do. But a
@@ -104,6 +114,21 @@ struct fake_runtime {
     void (*spend)(int microseconds);
     /* Bytes of a device that can still be allocated. */
     size_t (*left)(int device);
+    /* Gives late work to a stream of any device. A device does one such piece after the other, in the order in which
+     * they came, whatever their streams: where all threads wait for something else, a thread of the runtime goes on
+     * with them and with what must be done before them. Takes `context` over as `enqueue` does. */
+    cudaError_t (*enqueue_late)(int device, cudaStream_t, const struct fake_late *, void *context,
+                                const void *words, size_t bytes);
+    /* Goes on with late work at once. */
+    void (*advance)(void);
+    /* Whether a stream is being captured; -1 where it is none of the device's. */
+    int (*is_captured)(int device, cudaStream_t);
+    /* Whose memory a byte lies in: a device's, -1 for pinned memory, or FAKE_UNKNOWN; and how much of the block is left
+     * from there on, SIZE_MAX where that is not known. */
+    int (*find)(const void *place, size_t *left);
+    /* Memory of a device in whole pages, which cudaFree() refuses. */
+    cudaError_t (*allocate)(int device, void **place, size_t bytes);
+    cudaError_t (*release)(void *place);
 };
 extern struct fake_runtime fake_runtime_calls;
 

@@ -35,7 +35,7 @@ size_t used_by(int device)
         if (block.device != device) continue;
         if (device == kHost)
             used += block.bytes;
-        else if (block.bytes > kShares)
+        else if (block.bytes > kShares || block.of_library)
             used += round_up(block.bytes, kPage);
         else
             shared += round_up(block.bytes, kUnit);
@@ -52,29 +52,31 @@ size_t left_of(int device)
     return std::min(mine, found.total - std::min(found.total, found.used + used));
 }
 
-cudaError_t take(void **place, size_t bytes, int device)
+cudaError_t take(void **place, size_t bytes, int device, bool of_library = false)
 {
-    const size_t wanted = device != kHost && bytes > kShares ? round_up(bytes, kPage) : bytes;
+    const bool whole = of_library || (device != kHost && bytes > kShares);
+    const size_t wanted = whole ? round_up(bytes, kPage) : bytes;
     if (!bytes || wanted < bytes || wanted > left_of(device)) return end(cudaErrorMemoryAllocation);
     // Of the very size, so that AddressSanitizer sees the first byte behind it touched.
     constexpr size_t kWatched = 4096;
     const bool watched = getenv("YOKE_EMU_RACES") != nullptr;
     void *block = nullptr;
-    if (posix_memalign(&block, watched ? kWatched : 256,
+    if (posix_memalign(&block, watched || of_library ? kWatched : 256,
                        watched ? round_up(bytes, kWatched) : bytes))
         return end(cudaErrorMemoryAllocation);
     memset(block, 0xff, bytes);  // NaN
-    state().blocks[static_cast<const char *>(block)] = {bytes, device};
+    state().blocks[static_cast<const char *>(block)] = {bytes, device, of_library};
     hold(device == kHost ? FAKE_PINNED : FAKE_BLOCKS, 1);
     *place = block;
     return cudaSuccess;
 }
 
-cudaError_t give(const char *call, void *place, bool pinned)
+cudaError_t give(const char *call, void *place, bool pinned, bool of_library = false)
 {
     auto &blocks = state().blocks;
     const auto found = blocks.find(static_cast<const char *>(place));
-    if (found == blocks.end() || (found->second.device == kHost) != pinned)
+    if (found == blocks.end() || (found->second.device == kHost) != pinned ||
+        found->second.of_library != of_library)
         return end(cudaErrorInvalidValue);
     if (is_in_use(place)) {
         complain(call, "work that was not waited for uses the block");
@@ -119,6 +121,35 @@ bool can_reach(int device, int peer)
 }
 
 }  // namespace
+
+namespace yoke::fake {
+
+int find_memory(const void *place, size_t *left)
+{
+    *left = SIZE_MAX;
+    uint64_t open = 0;
+    if (const int owner = chunk_at(place, &open); owner >= 0) return owner;
+    const std::lock_guard lock(state().mutex);
+    const auto block = find_block(place);
+    if (block == state().blocks.end()) return FAKE_UNKNOWN;
+    *left =
+        static_cast<size_t>(block->first + block->second.bytes - static_cast<const char *>(place));
+    return block->second.device;
+}
+
+cudaError_t give_to_library(int device, void **place, size_t bytes)
+{
+    const std::lock_guard lock(state().mutex);
+    return take(place, bytes, device, true);
+}
+
+cudaError_t take_from_library(void *place)
+{
+    const std::lock_guard lock(state().mutex);
+    return give("release", place, false, true);
+}
+
+}  // namespace yoke::fake
 
 size_t yoke::fake::left_for_chunks(int device)
 {
@@ -303,8 +334,9 @@ static cudaError_t copy_on(void *dst, const void *src, size_t bytes, cudaMemcpyK
     };
     const WorkRef made = enqueue(*on, work, uses);
     if (kind != cudaMemcpyDeviceToHost || to == kHost || on->capture) return cudaSuccess;
+    const int device = on->device;
     finish(made);
-    return take_error(on->device);
+    return take_error(device);
 }
 
 extern "C" {

@@ -20,8 +20,15 @@
 #include "tests/fakes/cuda/fake.h"
 #include "tests/fakes/cuda/machine.h"
 
+// Work that begins in its turn, and ends when what it waits for has come: kernels of NCCL.
+struct Late {
+    std::function<bool()> is_over;  // asked again and again; null for work that ends as it is run
+    std::function<int()> end;       // once; a CUDA error number
+};
 struct Work {
     std::function<int()> run;  // a CUDA error number
+    Late late;
+    bool has_begun = false;  // late work
     std::vector<std::shared_ptr<Work>>
         after;                       // what must be done first, of its own stream and others
     std::vector<const void *> uses;  // first bytes of the blocks
@@ -69,6 +76,7 @@ constexpr size_t kMostWaiting = 128;
 struct Block {
     size_t bytes;
     int device;
+    bool of_library = false;  // which alone may free it, and takes whole pages
 };
 
 struct State {
@@ -78,6 +86,7 @@ struct State {
     std::set<cudaEvent_t> events;
     std::map<int, CUstream_st> defaults;  // by device
     std::vector<WorkRef> waiting;         // in the order in which it came
+    std::map<int, WorkRef> last_late;     // by device
     std::set<std::pair<int, int>> peers;  // (device, another whose memory it may reach)
     uint64_t seed = 0, random = 0x9e3779b97f4a7c15ull;  // that the seed was begun with
     uint64_t ticks = 0;                                 // of the clock of FAKE_CUDA_TICKS
@@ -128,10 +137,16 @@ void complain(const char *call, const char *what);
 
 // ---- with the mutex held --------------------------------------------------------------------------------------------
 
-// Does work until `target` is done; null is done.
-void finish(const WorkRef &target);
+// Does one piece of work that can be done, of those in `wanted`, or of all. False if there is none.
+bool run_one(const std::set<const Work *> *wanted);
+// Returns what is not done of `targets` and of all that must be done before them.
+std::set<const Work *> needed_for(const std::vector<WorkRef> &targets);
+// Lets other threads have the mutex for a moment. What the caller has found in State may be gone then.
+void pause_unlocked();
+// Does work until `target` is done; null is done. Where that takes late work which cannot end, other threads go on.
+void finish(WorkRef target);
 // The same for one who waits, and then finds nothing going on.
-void wait_for(const WorkRef &target);
+void wait_for(WorkRef target);
 // Whether it is done; if not, time passes.
 bool look_at(const WorkRef &target);
 // By what a device is lost, at every call.
@@ -157,7 +172,20 @@ bool is_joined(const std::shared_ptr<CUgraph_st> &capture);
 cudaStreamCaptureMode exchange_mode(cudaStreamCaptureMode mode);
 // What a capturing stream is given is taken down instead.
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
-                const std::vector<const void *> &uses = {}, const WorkRef &after = nullptr);
+                const std::vector<const void *> &uses = {}, const WorkRef &after = nullptr,
+                Late late = {});
+// Returns the blocks that words point into.
+std::vector<const void *> blocks_of(const void *words, size_t bytes);
+
+// ---- for libraries: struct fake_runtime  ----------------------------------------------------------------------------
+
+cudaError_t enqueue_late(int device, cudaStream_t stream, const fake_late *work, void *context,
+                         const void *words, size_t bytes);
+void advance_late();
+int is_captured(int device, cudaStream_t stream);
+int find_memory(const void *place, size_t *left);
+cudaError_t give_to_library(int device, void **place, size_t bytes);
+cudaError_t take_from_library(void *place);
 
 // The block that a byte lies in; end() if it is none of ours (virtual memory, the host's own).
 std::map<const char *, Block>::iterator find_block(const void *place);

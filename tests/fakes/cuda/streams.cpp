@@ -46,8 +46,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     CUstream_st *const on = find_stream(stream);
     if (!on) return end(cudaErrorInvalidResourceHandle);
     if (on->capture) return spoil(on->capture, cudaErrorStreamCaptureUnsupported);
+    const int device = on->device;
     wait_for(on->last);
-    return take_error(on->device);
+    return take_error(device);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
@@ -128,8 +129,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     ENTER_UNSAFE();
     if (!state().events.count(event)) return end(cudaErrorInvalidResourceHandle);
     if (event->capture) return spoil(event->capture, cudaErrorCapturedEvent);
+    const int device = event->device;
     wait_for(event->recorded);
-    return take_error(event->device);
+    return take_error(device);
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEvent_t last)

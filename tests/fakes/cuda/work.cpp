@@ -56,8 +56,17 @@ int current_device()
 {
     static const auto ask = [] {
         if (const auto place = driver<fake_runtime *>("fake_runtime_calls"))
-            *place = {enqueue_for_library, wait_for_library, break_captures_for_library, spend,
-                      left_for_chunks};
+            *place = {enqueue_for_library,
+                      wait_for_library,
+                      break_captures_for_library,
+                      spend,
+                      left_for_chunks,
+                      enqueue_late,
+                      advance_late,
+                      is_captured,
+                      find_memory,
+                      give_to_library,
+                      take_from_library};
         return driver<decltype(&fake_current_device)>("fake_current_device");
     }();
     return ask ? ask() : -1;
@@ -105,6 +114,7 @@ void complain(const char *call, const char *what)
 
 static bool is_ready(const Work &work)
 {
+    if (work.has_begun) return work.late.is_over() || lose(work.device, 0);
     return std::all_of(work.after.begin(), work.after.end(),
                        [](const WorkRef &w) { return w->done; });
 }
@@ -134,16 +144,21 @@ static void do_work(const Work &work)
 
 static void run(const WorkRef &work)
 {
+    if (work->late.is_over && !std::exchange(work->has_begun, true)) {
+        do_work(*work);
+        work->run = std::move(work->late.end);
+        return;
+    }
     std::erase(state().waiting, work);
     do_work(*work);
     work->done = true;
     tell_time(work->time);
     work->run = nullptr;
+    work->late = {};
     work->after.clear();
 }
 
-// One piece of work that can be done, of those in `wanted`, or of all. False if there is none.
-static bool run_one(const std::set<const Work *> *wanted)
+bool run_one(const std::set<const Work *> *wanted)
 {
     std::vector<WorkRef> ready;
     for (const WorkRef &work : state().waiting)
@@ -153,10 +168,11 @@ static bool run_one(const std::set<const Work *> *wanted)
     return true;
 }
 
-static std::set<const Work *> needed_for(const WorkRef &target)
+std::set<const Work *> needed_for(const std::vector<WorkRef> &targets)
 {
     std::set<const Work *> found;
-    std::vector<const Work *> open{target.get()};
+    std::vector<const Work *> open;
+    for (const WorkRef &target : targets) open.push_back(target.get());
     while (!open.empty()) {
         const Work *work = open.back();
         open.pop_back();
@@ -166,26 +182,29 @@ static std::set<const Work *> needed_for(const WorkRef &target)
     return found;
 }
 
-void finish(const WorkRef &target)
+void finish(WorkRef target)
 {
     if (!target || target->done) return;
-    const std::set<const Work *> wanted = needed_for(target);
+    std::set<const Work *> wanted = needed_for({target});
     while (!target->done) {
         if (state().chance(8) == 0) run_one(nullptr);
-        if (!target->done) run_one(&wanted);
+        while (!target->done && !run_one(&wanted)) {
+            pause_unlocked();
+            wanted = needed_for({target});
+        }
     }
 }
 
-void wait_for(const WorkRef &target)
+void wait_for(WorkRef target)
 {
-    finish(target);
+    finish(std::move(target));
     state().idle = true;
 }
 
 bool look_at(const WorkRef &target)
 {
     if (!target || target->done) return true;
-    const std::set<const Work *> wanted = needed_for(target);
+    const std::set<const Work *> wanted = needed_for({target});
     run_one(&wanted);
     return false;
 }
@@ -216,53 +235,8 @@ cudaError_t problem_of(const CUstream_st *stream)
     return spoiled ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 
-cudaError_t spoil(const std::shared_ptr<CUgraph_st> &capture, cudaError_t error)
-{
-    capture->spoiled = true;
-    return end(error);
-}
-
-void join(CUstream_st &stream, const std::shared_ptr<CUgraph_st> &capture, const Reached &reached)
-{
-    if (stream.capture != capture) stream.reached.clear();
-    stream.capture = capture;
-    for (const auto &[other, position] : reached)
-        stream.reached[other] = std::max(stream.reached[other], position);
-    ++stream.reached[&stream];
-}
-
-bool is_joined(const std::shared_ptr<CUgraph_st> &capture)
-{
-    Reached known = capture->origin->reached;
-    return std::all_of(state().streams.begin(), state().streams.end(), [&](cudaStream_t stream) {
-        return stream->capture != capture || known[stream] >= stream->reached[stream];
-    });
-}
-
-static thread_local cudaStreamCaptureMode t_mode = cudaStreamCaptureModeGlobal;
-
-cudaStreamCaptureMode exchange_mode(cudaStreamCaptureMode mode)
-{
-    return std::exchange(t_mode, mode);
-}
-
-cudaError_t break_captures()
-{
-    bool any = false;
-    if (t_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
-    for (const cudaStream_t stream : state().streams) {
-        CUgraph_st *capture = stream->capture.get();
-        if (!capture || capture->mode == cudaStreamCaptureModeRelaxed) continue;
-        const bool mine = capture->thread == std::this_thread::get_id(),
-                   global = capture->mode == cudaStreamCaptureModeGlobal &&
-                            t_mode == cudaStreamCaptureModeGlobal;
-        if (mine || global) any = capture->spoiled = true;
-    }
-    return any ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
-}
-
 WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
-                const std::vector<const void *> &uses, const WorkRef &after)
+                const std::vector<const void *> &uses, const WorkRef &after, Late late)
 {
     State &all = state();
     const auto made = std::make_shared<Work>();
@@ -273,6 +247,7 @@ WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
         return made;
     }
     made->run = std::move(work);
+    made->late = std::move(late);
     made->uses = uses;
     made->device = stream.device;
     const auto await = [&](const WorkRef &earlier) {
@@ -290,7 +265,8 @@ WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
     stream.last = made;
     all.waiting.push_back(made);
     if (all.chance(8) == 0) run_one(nullptr);
-    while (all.waiting.size() > kMostWaiting) run_one(nullptr);
+    while (all.waiting.size() > kMostWaiting && run_one(nullptr)) {
+    }
     return made;
 }
 
@@ -304,8 +280,7 @@ std::map<const char *, Block>::iterator find_block(const void *place)
                                                                                : blocks.end();
 }
 
-// The blocks that words point into.
-static std::vector<const void *> blocks_of(const void *words, size_t bytes)
+std::vector<const void *> blocks_of(const void *words, size_t bytes)
 {
     std::vector<const void *> found;
     for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {
@@ -328,16 +303,6 @@ static int start(const char *call, cudaStream_t stream, int (*work)(void *), voi
     enqueue(
         *on, [kept, work] { return work(kept.get()); }, blocks_of(words, bytes));
     return cudaSuccess;
-}
-
-bool spoil_captures_of(int device)
-{
-    bool any = false;
-    for (const cudaStream_t stream : state().streams) {
-        if (stream->device != device || !stream->capture) continue;
-        any = stream->capture->spoiled = true;
-    }
-    return any;
 }
 
 static int wait_for_library()
