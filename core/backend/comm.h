@@ -38,7 +38,8 @@ typedef struct yoke_comm_signature {
 /* Why a call failed. */
 #define YOKE_COMM_FAULT_NONE 0     /* for a reason of this rank's own, which set_error tells */
 #define YOKE_COMM_FAULT_MISMATCH 1 /* rank `rank` called `theirs` (YOKE_E_COMM) */
-#define YOKE_COMM_FAULT_DIED 2     /* the connection to it has ended (YOKE_E_COMM) */
+/* The connection to it has ended (YOKE_E_COMM); -1 where an engine that runs late does not know to whom */
+#define YOKE_COMM_FAULT_DIED 2
 /* It did not come in time: the lowest such rank; -1 where all came, and were not done in time (YOKE_E_TIMEOUT) */
 #define YOKE_COMM_FAULT_LATE 3
 #define YOKE_COMM_FAULT_ABORTED 4 /* by `abort` (YOKE_E_CANCELLED) */
@@ -53,6 +54,9 @@ typedef struct yoke_comm_fault {
     yoke_comm_signature theirs;
 } yoke_comm_fault;
 
+/* A flag of a call: 16-bit floats are reduced in f32 and rounded once. Other dtypes, and the host, ignore it. */
+#define YOKE_COMM_IN_F32 1u
+
 /*
  * One call of a collective. `count` is the elements of one part: of the whole tensor for all_reduce, reduce, broadcast,
  * send and recv; of what one rank gives to or takes from each other one for the others, where `in` (reduce_scatter,
@@ -64,6 +68,10 @@ typedef struct yoke_comm_fault {
  * A sum of 16-bit floats is formed in f32 and rounded once; of ranks of one node in their order, then of nodes in
  * theirs: the same bits on each rank and in each run. avg divides the sum by the size. Not reduced: sum, prod and avg
  * of bool and float8, avg of integers; the core refuses them.
+ *
+ * An engine that runs late puts the work on `stream`, where it reads and writes in the stream's order, and reduces in
+ * an order of its library's choice: sums of 16-bit floats are rounded at each step there, unless YOKE_COMM_IN_F32 asks
+ * for f32. min and max are NaN where one of the elements is, on any engine.
  */
 typedef struct yoke_collective {
     uint32_t struct_size;
@@ -71,12 +79,12 @@ typedef struct yoke_collective {
     const yoke_comm_signature *signature;
     yoke_dtype dtype;
     int32_t reduction;
-    int32_t peer; /* the root, or the other rank of send and recv; else -1 */
-    uint32_t reserved;
+    int32_t peer;   /* the root, or the other rank of send and recv; else -1 */
+    uint32_t flags; /* YOKE_COMM_IN_F32; alike on all ranks */
     int64_t count;
     const void *in;
     void *out;
-    void *stream;
+    void *stream; /* of the engine's device, for one that runs late; else NULL */
     double
         timeout_s; /* from now on; below 0: none. Of engines that run late the core watches the time. */
     yoke_comm_fault *fault; /* filled in where the call fails; of a call in a group, by group_end */
@@ -119,7 +127,9 @@ struct yoke_backend_comm {
     uint32_t struct_size;
     uint32_t abi;     /* YOKE_BACKEND_ABI */
     const char *name; /* "cpu" */
-    /* 0: `call` returns when the work is done; else when the stream has it, which the core does not take yet. */
+    /* 0: `call` returns when the work is done; else when the stream has it. Such an engine has no barrier, compares no
+     * signatures, and tells the others nothing of a failure of this rank's own: the core does all that over the
+     * host's engine. The core waits for a call's work by event; what `call` itself waits for is that ranks connect. */
     int32_t is_late;
     int32_t reserved;
     yoke_status (*unique_id)(void *id);
@@ -130,6 +140,8 @@ struct yoke_backend_comm {
     /* Calls between these two, of one thread, are issued together: no send or receive waits for another one to be done.
      * Their order still counts: all ranks call the collectives among them alike, and what passes between two ranks
      * passes in it. The elements and faults that their records name live until group_end, which fails for all of them.
+     * On an engine that runs late groups of several communicators of one thread may stand in each other, which are
+     * issued together when the outermost one ends; and no call of a group may write what another one reads or writes.
      * */
     yoke_status (*group_begin)(void *comm);
     yoke_status (*group_end)(void *comm);
@@ -138,11 +150,13 @@ struct yoke_backend_comm {
     /* After abort, from any thread, before destroy: to peers it is then as if this rank had died. For ranks that cannot
      * be told otherwise that it has given up. NULL where the engine has no way. */
     void (*hang_up)(void *comm);
-    /* No call is pending. */
+    /* No call is pending. Does not wait on an engine that runs late: work that the stream of the last call still has is
+     * waited for elsewhere, and peers that do not come as well. */
     void (*destroy)(void *comm);
     /* Memory that peers reach without a copy. All ranks call mem_alloc alike, in their order among the calls; mem_free
      * is each rank's own affair, in any thread, also amid a call, before destroy. mem_alloc waits for the others no
-     * longer than init had time. */
+     * longer than init had time. On an engine that runs late, calls name such memory at the same offset on all ranks,
+     * memory is given back when no work uses it any more, and with NULL for `comm` where that was destroyed before. */
     yoke_status (*mem_alloc)(void *comm, uint64_t bytes, void **pointer);
     yoke_status (*mem_free)(void *comm, void *pointer, uint64_t bytes);
     /* How ranks reach each other, in a line for people, cut to `capacity` with its NUL. */
@@ -151,6 +165,10 @@ struct yoke_backend_comm {
     yoke_status (*async_error)(void *comm, yoke_comm_fault *fault);
     /* In a forked child: closes what only the parent may keep open. */
     void (*after_fork)(void);
+    /* Of the library that the engine calls, which is looked for now: its version as a number of its own, or 0 and in
+     * `why`, cut to `capacity` with its NUL, one sentence on why it cannot serve. Ranks of one group need one version.
+     * NULL of an engine that needs no library. */
+    int32_t (*version)(char *why, uint64_t capacity);
 };
 
 /* The one symbol of a module that is an engine and nothing else. */

@@ -51,6 +51,8 @@ constexpr Slot kComm[] = {
     COMM_SLOT(mem_alloc),   COMM_SLOT(mem_free),  COMM_SLOT(describe), COMM_SLOT(async_error),
     COMM_SLOT(after_fork),
 };
+// And of one that runs late: ranks agree on its library before any of them makes a communicator.
+constexpr Slot kLateComm[] = {COMM_SLOT(version)};
 #undef SLOT
 #undef COMM_SLOT
 
@@ -79,6 +81,12 @@ const char *broken_group(const void *table, const Slot (&slots)[n])
     return nulls == n ? nullptr : first_null(table, slots);
 }
 
+const char *missing_comm_entry(const yoke_backend_comm &table)
+{
+    if (const char *name = first_null(&table, kComm)) return name;
+    return table.is_late ? first_null(&table, kLateComm) : nullptr;
+}
+
 const char *missing_entry(const yoke_backend &table)
 {
     if (const char *name = first_null(&table, kRequired)) return name;
@@ -86,7 +94,7 @@ const char *missing_entry(const yoke_backend &table)
     if (const char *name = broken_group(&table, kVirtual)) return name;
     if (const char *name = broken_group(&table, kStreams)) return name;
     if (const char *name = broken_group(&table, kEvents)) return name;
-    return table.comm ? first_null(table.comm, kComm) : nullptr;
+    return table.comm ? missing_comm_entry(*table.comm) : nullptr;
 }
 
 constexpr const char *kRemedy = "rebuild it or install the matching module";
@@ -113,6 +121,12 @@ std::string refusal(const char *kind, const yoke_backend &table, const std::stri
     if (table.kernel_count != YOKE_OP_COUNT)
         return format("%s has %" PRId32 " kernels, the op table %d ops; %s", who,
                       table.kernel_count, static_cast<int>(YOKE_OP_COUNT), kRemedy);
+    if (table.comm &&
+        (table.comm->abi != YOKE_BACKEND_ABI || table.comm->struct_size != sizeof *table.comm))
+        return format("%s has a table of collectives of ABI %" PRIu32 " and %" PRIu32
+                      " bytes, this library one of ABI %d and %zu; %s",
+                      who, table.comm->abi, table.comm->struct_size, YOKE_BACKEND_ABI,
+                      sizeof *table.comm, kRemedy);
     if (const char *name = missing_entry(table))
         return format("%s lacks the entry '%s', which it must have; %s", who, name, kRemedy);
     return "";
@@ -132,12 +146,12 @@ std::string comm_refusal(const char *name, const yoke_backend_comm &table,
     if (!table.name || strcmp(table.name, name) != 0)
         return format("%s holds the engine '%s', not '%s'; %s", who, table.name ? table.name : "",
                       name, kRemedy);
-    if (const char *entry = first_null(&table, kComm))
+    if (const char *entry = missing_comm_entry(table))
         return format("%s lacks the entry '%s', which it must have; %s", who, entry, kRemedy);
     if (table.is_late)
         return format(
-            "%s runs late, on streams of a device, of which this library does not watch the deadlines yet; %s",
-            who, kRemedy);
+            "%s runs late, on streams of a device, and a module without devices has none; %s", who,
+            kRemedy);
     return "";
 }
 

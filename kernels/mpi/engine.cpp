@@ -202,6 +202,7 @@ constexpr yoke_backend_comm kEngine = {
         .hang_up = nullptr,
     YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
         .after_fork = note_fork,
+    .version = nullptr,
 };
 
 }  // namespace

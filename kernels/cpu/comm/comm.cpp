@@ -220,6 +220,7 @@ constexpr yoke_backend_comm kEngine = {
         .hang_up = hang_up,
     YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
         .after_fork = after_fork,
+    .version = nullptr,
 };
 
 }  // namespace

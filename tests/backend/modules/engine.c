@@ -64,6 +64,15 @@ static yoke_status async_error(void *comm, yoke_comm_fault *fault)
 }
 static void after_fork(void) {}
 
+#ifdef WRONG_LATE
+static int32_t version(char *why, uint64_t capacity)
+{
+    (void)why;
+    (void)capacity;
+    return 1;
+}
+#endif
+
 static yoke_backend_comm table = {
     .struct_size = sizeof(yoke_backend_comm),
     .abi = YOKE_BACKEND_ABI,
@@ -107,6 +116,9 @@ yoke_status GET(const yoke_host *host, const yoke_backend_comm **out)
 #elif defined(WRONG_ENTRY)
     table.abort = NULL;
 #elif defined(WRONG_LATE)
+    table.is_late = 1;
+    table.version = version;
+#elif defined(WRONG_LATE_ENTRY)
     table.is_late = 1;
 #endif
     *out = &table;

@@ -39,9 +39,10 @@ TEST(Engines, WhatDoesNotFitIsSaidWithBothValues)
     expect_engine_refused("NAME", " holds the engine 'other', not 'engine'" + remedy);
     expect_engine_refused("ENTRY", " lacks the entry 'abort', which it must have" + remedy);
     expect_engine_refused("LATE",
-                          " runs late, on streams of a device, of which this library does not "
-                          "watch the deadlines yet" +
+                          " runs late, on streams of a device, and a module without devices has "
+                          "none" +
                               remedy);
+    expect_engine_refused("LATE_ENTRY", " lacks the entry 'version', which it must have" + remedy);
     expect_engine_refused("TABLE", " gave no table; reinstall it");
     expect_engine_refused(
         "SYMBOL", " has no symbol yoke_comm_get_v1: it is no module of this release; reinstall it");
