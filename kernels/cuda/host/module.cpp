@@ -5,6 +5,7 @@
 #include "core/backend/ops.inc"
 #include "kernels/cuda/host/cudnn/cudnn.h"
 #include "kernels/cuda/host/entries.h"
+#include "kernels/cuda/host/nccl/engine.h"
 #include "kernels/cuda/host/support.h"
 
 namespace yoke::cuda {
@@ -55,7 +56,7 @@ static const yoke_backend kBackend = {
     .graph_end = graph_end,
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
-    .comm = nullptr,
+    .comm = &nccl::kEngine,
     .engine = find_engine,
     .build_info = build_info,
     .after_fork = after_fork,

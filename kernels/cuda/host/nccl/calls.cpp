@@ -1,0 +1,254 @@
+#include "kernels/cuda/host/nccl/calls.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "kernels/common/collective.h"
+#include "kernels/cuda/host/nccl/failure.h"
+#include "kernels/cuda/host/nccl/library.h"
+#include "kernels/cuda/host/nccl/memory.h"
+#include "kernels/cuda/host/nccl/plan.h"
+
+namespace yoke::cuda::nccl {
+
+namespace {
+
+struct Item {
+    Comm *comm;
+    yoke_collective call;
+};
+
+Place place_of_call(const Plan &plan)
+{
+    const yoke_collective &call = plan.call();
+    return place_of(plan.comm(), kernels::call_name(call.op), call.stream);
+}
+
+Limit limit_of(const Plan &plan)
+{
+    const double own = plan.call().timeout_s;
+    return Limit::of(own >= 0 ? own : plan.comm().patience_s);
+}
+
+yoke_status check(const Comm &comm, const yoke_collective &call)
+{
+    if (const yoke_status status =
+            kernels::check_arguments({g_host, "nccl", comm.rank, comm.size}, call))
+        return status;
+    const Place place = place_of(comm, kernels::call_name(call.op));
+    if (is_forked())
+        return fail_at(place, YOKE_E_FORKED,
+                       "NCCL does not serve a forked child; start it with spawn or exec");
+    if (call.op == YOKE_COMM_BARRIER)
+        return fail_at(place, YOKE_E_UNSUPPORTED,
+                       "NCCL has no barrier; the engine of the host has one");
+    if (comm.aborted.load()) {
+        if (call.fault) call.fault->kind = YOKE_COMM_FAULT_ABORTED;
+        return fail_at(place, YOKE_E_CANCELLED, "this communicator was aborted");
+    }
+    if (comm.has_failed.load())
+        return fail_at(place, YOKE_E_STATE, "an earlier call of this communicator has failed");
+    return YOKE_OK;
+}
+
+// ---- plans that are issued together ---------------------------------------------------------------------------------
+
+// Communicators in the order of their addresses: two threads take the turns of both in one order.
+class Turns {
+public:
+    // Takes the turn of each plan's communicator, once.
+    bool take(Plan *plans, size_t count);
+
+private:
+    std::unique_ptr<Comm *[]> comms_;
+    std::unique_ptr<std::unique_ptr<Turn>[]> turns_;
+};
+
+bool Turns::take(Plan *plans, size_t count)
+{
+    comms_.reset(new (std::nothrow) Comm *[count]);
+    turns_.reset(new (std::nothrow) std::unique_ptr<Turn>[count]);
+    if (!comms_ || !turns_) return false;
+    for (size_t i = 0; i < count; ++i) comms_[i] = &plans[i].comm();
+    std::sort(comms_.get(), comms_.get() + count);
+    Comm **const end = std::unique(comms_.get(), comms_.get() + count);
+    for (size_t i = 0; comms_.get() + i < end; ++i) {
+        turns_[i].reset(new (std::nothrow) Turn(*comms_[i]));
+        if (!turns_[i] || !turns_[i]->is_given()) return false;
+    }
+    return true;
+}
+
+// A communicator may have gone while its turn was waited for.
+bool has_gone(const Plan &plan)
+{
+    return plan.comm().aborted.load() || !plan.comm().handle;
+}
+
+yoke_status fail_aborted(const Plan &plan)
+{
+    return fail_wait(place_of_call(plan), nullptr, {Ending::kAborted}, plan.function(),
+                     plan.call().fault);
+}
+
+yoke_status wait_for(Plan &plan, ncclResult_t said, const char *function)
+{
+    const Outcome outcome = settle(plan.comm(), said, limit_of(plan));
+    if (outcome.ending == Ending::kDone) [[likely]]
+        return YOKE_OK;
+    return fail_wait(place_of_call(plan), plan.comm().handle, outcome, function, plan.call().fault);
+}
+
+// In the turn of all communicators. NCCL wants the end of a group also where a call in it has failed.
+yoke_status issue_together(Plan *plans, size_t count)
+{
+    const Calls &nccl = *find_calls();
+    for (size_t i = 0; i < count; ++i)
+        if (has_gone(plans[i])) return fail_aborted(plans[i]);
+    ncclResult_t said = nccl.ncclGroupStart();
+    if (said != ncclSuccess) return wait_for(plans[0], said, "ncclGroupStart");
+    const Plan *failed = nullptr;
+    for (size_t i = 0; i < count && !failed; ++i) {
+        const ncclResult_t result = plans[i].issue(nccl);
+        if (result == ncclSuccess || result == ncclInProgress) continue;
+        failed = &plans[i];
+        said = result;
+    }
+    const ncclResult_t ended = nccl.ncclGroupEnd();
+    if (failed)
+        return fail_nccl(place_of_call(*failed), failed->comm().handle, said, failed->function());
+    for (size_t i = 0; i < count; ++i)
+        if (const yoke_status status = wait_for(plans[i], ended, "ncclGroupEnd")) return status;
+    return YOKE_OK;
+}
+
+yoke_status issue_alone(Plan &plan)
+{
+    if (has_gone(plan)) [[unlikely]]
+        return fail_aborted(plan);
+    return wait_for(plan, plan.issue(*find_calls()), plan.function());
+}
+
+yoke_status issue(Plan *plans, size_t count)
+{
+    if (count == 1 && !plans[0].needs_group(*find_calls())) {
+        const Turn turn(plans[0].comm());
+        return turn.is_given() ? issue_alone(plans[0]) : fail_aborted(plans[0]);
+    }
+    Turns turns;
+    return turns.take(plans, count) ? issue_together(plans, count) : fail_aborted(plans[0]);
+}
+
+// ---- from calls to plans --------------------------------------------------------------------------------------------
+
+yoke_status prepare(Plan &plan, const Item &item)
+{
+    const Scope scope(item.comm->device, kernels::call_name(item.call.op));
+    return scope.status() ? scope.status() : plan.prepare(*item.comm, item.call);
+}
+
+yoke_status finish(Plan &plan)
+{
+    Comm &comm = plan.comm();
+    comm.last_stream = static_cast<cudaStream_t>(plan.call().stream);
+    comm.has_called = true;
+    const Scope scope(comm.device, kernels::call_name(plan.call().op));
+    return scope.status() ? scope.status() : plan.finish();
+}
+
+yoke_status run_plans(Plan *plans, const Item *items, size_t count)
+{
+    for (size_t i = 0; i < count; ++i)
+        if (const yoke_status status = prepare(plans[i], items[i])) return status;
+    if (const yoke_status status = issue(plans, count)) return status;
+    for (size_t i = 0; i < count; ++i)
+        if (const yoke_status status = finish(plans[i])) return status;
+    return YOKE_OK;
+}
+
+// All calls that were to pass together have failed where one has.
+void tell_all(const Item *items, size_t count)
+{
+    const yoke_comm_fault *told = nullptr;
+    for (size_t i = 0; i < count && !told; ++i)
+        if (items[i].call.fault && items[i].call.fault->kind) told = items[i].call.fault;
+    for (size_t i = 0; i < count; ++i) {
+        items[i].comm->has_failed.store(true);
+        if (told && items[i].call.fault) *items[i].call.fault = *told;
+    }
+}
+
+yoke_status run_items(Plan *plans, const Item *items, size_t count)
+{
+    const yoke_status status = run_plans(plans, items, count);
+    if (status) tell_all(items, count);
+    for (size_t i = 0; i < count; ++i)
+        if (items[i].comm->has_marked.load(std::memory_order_relaxed)) free_marked(*items[i].comm);
+    return status;
+}
+
+// ---- groups ---------------------------------------------------------------------------------------------------------
+
+// Calls of this thread that wait for the end of its outermost group.
+struct Group {
+    int depth;
+    Item *items;
+    size_t count, room;
+};
+thread_local Group t_group;
+
+bool keep(Group &group, const Item &item)
+{
+    if (group.count == group.room) {
+        const size_t room = group.room ? 2 * group.room : 16;
+        auto *items = static_cast<Item *>(realloc(group.items, room * sizeof(Item)));
+        if (!items) return false;
+        group.items = items;
+        group.room = room;
+    }
+    group.items[group.count++] = item;
+    return true;
+}
+
+}  // namespace
+
+yoke_status call(Comm &comm, const yoke_collective &record)
+{
+    clear(record.fault);
+    if (const yoke_status status = check(comm, record)) return status;
+    const Item item{&comm, record};
+    if (t_group.depth)
+        return keep(t_group, item)
+                   ? YOKE_OK
+                   : fail_at(place_of(comm, kernels::call_name(record.op)), YOKE_E_OOM,
+                             "no host memory for a group of %zu calls", t_group.count + 1);
+    Plan plan;
+    return run_items(&plan, &item, 1);
+}
+
+void begin_group()
+{
+    ++t_group.depth;
+}
+
+yoke_status end_group(Comm &comm)
+{
+    if (!t_group.depth)
+        return fail_at(place_of(comm, "group_end"), YOKE_E_STATE, "group_end without group_begin");
+    if (--t_group.depth) return YOKE_OK;
+    const Group group = t_group;
+    t_group = {};
+    yoke_status status = YOKE_OK;
+    if (group.count) {
+        const std::unique_ptr<Plan[]> plans(new (std::nothrow) Plan[group.count]);
+        status = plans ? run_items(plans.get(), group.items, group.count)
+                       : fail_at(place_of(comm, "group_end"), YOKE_E_OOM,
+                                 "no host memory for a group of %zu calls", group.count);
+    }
+    free(group.items);
+    return status;
+}
+
+}  // namespace yoke::cuda::nccl

@@ -1,0 +1,132 @@
+#include "kernels/cuda/host/nccl/comm.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/nccl/library.h"
+
+namespace yoke::cuda::nccl {
+
+using namespace std::chrono_literals;
+
+void release(Comm &comm)
+{
+    if (comm.owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &comm;
+}
+
+// ---- the end of the process -----------------------------------------------------------------------------------------
+
+namespace {
+
+std::atomic<bool> g_ending{false};
+std::atomic<int> g_calling{0};  // threads that have a turn
+
+void pause(Clock::duration time)
+{
+    usleep(static_cast<useconds_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(time).count()));
+}
+
+// CUDA's own handlers come after this one, and behind them a call of NCCL finds nothing in place.
+void end_calls(int, void *)
+{
+    if (is_forked() || g_ending.exchange(true)) return;
+    const Clock::time_point until = Clock::now() + 5s;
+    while (g_calling.load() && Clock::now() < until) pause(1ms);
+}
+
+}  // namespace
+
+bool may_call()
+{
+    return !is_forked() && !g_ending.load();
+}
+
+void guard_exit(const Device &device)
+{
+    static std::atomic<uint64_t> guarded{0};  // a bit for each device
+    static_assert(kMaxDevices <= 64);
+    const uint64_t bit = uint64_t{1} << device.index;
+    if (guarded.fetch_or(bit) & bit) return;
+    // Not atexit, which this module binds to nothing: see exit_handlers.c.
+    on_exit(end_calls, nullptr);
+}
+
+// ---- turns ----------------------------------------------------------------------------------------------------------
+
+// The count comes first: the end of the process sees the thread, or the thread sees the end.
+bool Turn::enter()
+{
+    g_calling.fetch_add(1);
+    if (may_call()) return true;
+    g_calling.fetch_sub(1);
+    return false;
+}
+
+Turn::Turn(Comm &comm, bool wait) : comm_(comm)
+{
+    if (is_forked()) return;
+    if (wait)
+        comm.turn.lock();
+    else if (!comm.turn.try_lock())
+        return;
+    is_given_ = enter();
+    if (!is_given_) comm.turn.unlock();
+}
+
+Turn::Turn(Comm &comm, Clock::time_point until) : comm_(comm)
+{
+    while (may_call() && !comm.turn.try_lock()) {
+        if (Clock::now() >= until) return;
+        pause(1ms);
+    }
+    if (!may_call()) return;
+    is_given_ = enter();
+    if (!is_given_) comm.turn.unlock();
+}
+
+Turn::~Turn()
+{
+    if (!is_given_) return;
+    comm_.turn.unlock();
+    g_calling.fetch_sub(1);
+}
+
+// ---- waiting --------------------------------------------------------------------------------------------------------
+
+Limit Limit::of(double seconds)
+{
+    Limit limit;
+    constexpr double kFar = 1e8;  // beyond which a time of the clock would overflow
+    if (seconds >= 0 && seconds < kFar)
+        limit.until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                         std::chrono::duration<double>(seconds));
+    return limit;
+}
+
+// Quick at first, since most calls are done in microseconds; a millisecond at most.
+static void pause_before_question(int question)
+{
+    if (question < 8) return;
+    pause(question < 32 ? 20us : question < 64 ? 100us : 1000us);
+}
+
+Outcome settle(Comm &comm, ncclResult_t said, const Limit &limit)
+{
+    for (int question = 0; said == ncclInProgress; ++question) {
+        if (!may_call()) return {Ending::kAborted};
+        if (limit.heeds_abort && comm.aborted.load()) return {Ending::kAborted};
+        if (limit.is_over && limit.is_over(limit.user)) return {Ending::kOver};
+        if (Clock::now() >= limit.until) return {Ending::kLate};
+        pause_before_question(question);
+        ncclResult_t state = ncclSuccess;
+        const ncclResult_t asked = find_calls()->ncclCommGetAsyncError(comm.handle, &state);
+        said = asked == ncclSuccess ? state : asked;
+    }
+    if (said == ncclSuccess) return {Ending::kDone};
+    return {Ending::kFailed, said};
+}
+
+}  // namespace yoke::cuda::nccl

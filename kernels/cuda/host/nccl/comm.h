@@ -1,0 +1,97 @@
+// Communicator of the engine "nccl", and how calls of NCCL on it follow one another.
+//
+// Contract
+//  * Communicators are non-blocking. Each call of NCCL on one is made in a Turn, which lasts until NCCL has no longer
+//    the call in progress: NCCL allows one call at a time, and none amid another.
+//  * Whoever waits in a Turn leaves it when the communicator is aborted, when time is over, and when the process ends.
+//    The caller alone cannot be freed from a call of NCCL that does not return.
+//  * `abort` and `destroy` of the engine's table hand the communicator to a thread (reaper.h) and do not wait.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "core/backend/comm.h"
+#include "kernels/cuda/host/cuda.h"
+#include "kernels/cuda/host/nccl/abi.h"
+
+namespace yoke::cuda::nccl {
+
+using Clock = std::chrono::steady_clock;
+
+struct Comm {
+    Device *device = nullptr;
+    int rank = 0, size = 1;
+    double patience_s = -1;       // of calls that bring no time of their own; below 0: none
+    ncclComm_t handle = nullptr;  // of NCCL, under `turn`; null once it has gone
+    std::mutex turn;
+    std::atomic<bool> aborted{false};
+    std::atomic<bool> has_failed{false};
+    std::atomic<bool> is_in_reaper{false};
+    std::atomic<bool> has_marked{false};  // memory that was given back amid a call: memory.h
+    cudaStream_t last_stream = nullptr;   // of the latest call
+    bool has_called = false;
+    cudaEvent_t last_event = nullptr;  // behind it, once there will be no other
+    Comm *next_left = nullptr;         // of those that were left behind
+    // The handle that the core has, the thread that ends the communicator, and each piece of its memory.
+    std::atomic<int> owners{1};
+};
+
+inline void retain(Comm &comm)
+{
+    comm.owners.fetch_add(1, std::memory_order_relaxed);
+}
+
+void release(Comm &comm);
+
+// The right to call NCCL on a communicator.
+class Turn {
+public:
+    // Waits until nobody else has it; with `wait` off, has none where somebody has.
+    explicit Turn(Comm &comm, bool wait = true);
+    // Waits for no longer than this.
+    Turn(Comm &comm, Clock::time_point until);
+    ~Turn();
+    Turn(const Turn &) = delete;
+    Turn &operator=(const Turn &) = delete;
+
+    // Not where the process ends, or where somebody else has the turn.
+    bool is_given() const { return is_given_; }
+
+private:
+    bool enter();
+
+    Comm &comm_;
+    bool is_given_ = false;
+};
+
+// How long somebody waits for NCCL, and what else ends the wait.
+struct Limit {
+    Clock::time_point until = Clock::time_point::max();
+    int32_t (*is_over)(void *user) = nullptr;
+    void *user = nullptr;
+    bool heeds_abort = true;
+
+    // Below 0: for good.
+    static Limit of(double seconds);
+};
+
+enum class Ending { kDone, kFailed, kLate, kAborted, kOver };
+
+struct Outcome {
+    Ending ending;
+    ncclResult_t result = ncclSuccess;  // of kFailed
+};
+
+// Waits in a Turn for the end of a call that said `said`.
+Outcome settle(Comm &comm, ncclResult_t said, const Limit &limit);
+
+// Whether NCCL may still be called: not in a forked child, and not once the process has begun to end.
+bool may_call();
+
+// Has the end of the process wait for the calls under way, for 5 s at most, and stops later ones. Called behind the
+// first communicator of a device: what NCCL and its runtime asked for, to be called at the end, then comes after this.
+void guard_exit(const Device &device);
+
+}  // namespace yoke::cuda::nccl

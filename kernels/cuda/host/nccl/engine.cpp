@@ -1,0 +1,156 @@
+// The engine's table: each entry, and the life of a communicator.
+#include "kernels/cuda/host/nccl/engine.h"
+
+#include <cstdio>
+
+#include "kernels/common/entries.h"
+#include "kernels/cuda/host/nccl/calls.h"
+#include "kernels/cuda/host/nccl/failure.h"
+#include "kernels/cuda/host/nccl/init.h"
+#include "kernels/cuda/host/nccl/library.h"
+#include "kernels/cuda/host/nccl/memory.h"
+#include "kernels/cuda/host/nccl/reaper.h"
+
+namespace yoke::cuda::nccl {
+
+namespace {
+
+Comm &comm_of(void *handle)
+{
+    return *static_cast<Comm *>(handle);
+}
+
+yoke_status refuse_forked(const char *call)
+{
+    return fail(YOKE_E_FORKED, 0,
+                "%s: NCCL does not serve a forked child; start it with spawn or exec", call);
+}
+
+yoke_status unique_id(void *id)
+{
+    return draw_id(id);
+}
+
+yoke_status init(const yoke_comm_member *member, void **out)
+{
+    Comm *made = nullptr;
+    const yoke_status status = make(*member, &made);
+    if (!status) *out = made;
+    return status;
+}
+
+// NCCL's own split wants all ranks of a parent without work; this one takes the ranks that call it.
+yoke_status split(void *, const yoke_comm_member *member, void **out)
+{
+    return init(member, out);
+}
+
+yoke_status call_entry(void *handle, const yoke_collective *record)
+{
+    return call(comm_of(handle), *record);
+}
+
+yoke_status group_begin(void *)
+{
+    begin_group();
+    return YOKE_OK;
+}
+
+yoke_status group_end(void *handle)
+{
+    return end_group(comm_of(handle));
+}
+
+yoke_status abort(void *handle)
+{
+    if (is_forked()) return YOKE_OK;
+    Comm &comm = comm_of(handle);
+    comm.aborted.store(true);
+    reap(comm);
+    return YOKE_OK;
+}
+
+void destroy(void *handle)
+{
+    if (is_forked()) return;
+    Comm &comm = comm_of(handle);
+    note_last_work(comm);
+    reap(comm);
+    release(comm);
+}
+
+yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
+{
+    return is_forked() ? refuse_forked("mem_alloc") : allocate(comm_of(handle), bytes, pointer);
+}
+
+yoke_status mem_free(void *handle, void *pointer, uint64_t bytes)
+{
+    return is_forked() ? refuse_forked("mem_free")
+                       : give_back(static_cast<Comm *>(handle), pointer, bytes);
+}
+
+void describe(void *handle, char *text, uint64_t capacity)
+{
+    const Comm &comm = comm_of(handle);
+    const int version = find_version();
+    snprintf(text, capacity, "rank %d of %d on cuda:%d: NCCL %d.%d.%d%s", comm.rank, comm.size,
+             comm.device->index, version / 10000, version % 10000 / 100, version % 100,
+             find_calls()->ncclCommWindowRegister ? ", with windows" : "");
+}
+
+// Waits for nobody: while somebody else has the turn, that call tells its failure by itself.
+yoke_status async_error(void *handle, yoke_comm_fault *fault)
+{
+    Comm &comm = comm_of(handle);
+    clear(fault);
+    const Place place = place_of(comm, "async_error");
+    if (comm.aborted.load())
+        return fail_wait(place, nullptr, {Ending::kAborted}, "a collective", fault);
+    const Turn turn(comm, false);
+    if (!turn.is_given() || !comm.handle) return YOKE_OK;
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = find_calls()->ncclCommGetAsyncError(comm.handle, &state);
+    if (asked != ncclSuccess) state = asked;
+    if (state == ncclSuccess || state == ncclInProgress) return YOKE_OK;
+    comm.has_failed.store(true);
+    return fail_wait(place, comm.handle, {Ending::kFailed, state}, "ncclCommGetAsyncError", fault);
+}
+
+void after_fork_entry()
+{
+    after_fork();
+}
+
+int32_t version(char *why, uint64_t capacity)
+{
+    const int32_t found = is_forked() ? 0 : find_version();
+    if (capacity)
+        snprintf(why, capacity, "%s",
+                 is_forked() ? "NCCL does not serve a forked child; start it with spawn or exec"
+                             : why_unavailable());
+    return found;
+}
+
+}  // namespace
+
+const yoke_backend_comm kEngine = {
+    .struct_size = sizeof(yoke_backend_comm),
+    .abi = YOKE_BACKEND_ABI,
+    .name = "nccl",
+    .is_late = 1,
+    .reserved = 0,
+    .unique_id = unique_id,
+    .init = init,
+    .split = split,
+    .call = call_entry,
+    .group_begin = group_begin,
+    .group_end = group_end,
+    .abort = abort,
+    .hang_up = nullptr,
+    YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
+        .after_fork = after_fork_entry,
+    .version = version,
+};
+
+}  // namespace yoke::cuda::nccl

@@ -1,0 +1,35 @@
+// Failures of the engine "nccl": what was called, on which device and rank, and NCCL's own words.
+#pragma once
+
+#include "kernels/cuda/host/nccl/comm.h"
+
+namespace yoke::cuda::nccl {
+
+// Whose failure it is, for messages: "all_reduce: cuda:0, rank 1 of 2: …".
+struct Place {
+    const char *call;
+    Device *device;
+    int rank, size;
+    void *stream = nullptr;
+};
+
+Place place_of(const Comm &comm, const char *call, void *stream = nullptr);
+
+void clear(yoke_comm_fault *fault);
+
+yoke_status fail_at(const Place &place, yoke_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// Tells that `function` failed, in the context of the device, with the text that NCCL has for `handle`, which may be
+// null. A lost device is told as that.
+yoke_status fail_nccl(const Place &place, ncclComm_t handle, ncclResult_t result,
+                      const char *function);
+
+// Tells how a wait ended that was not done; notes it in `fault`, which may be null.
+yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outcome,
+                      const char *function, yoke_comm_fault *fault);
+
+// One line of warning of what nobody is left to be told.
+void warn_at(const Place &place, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+}  // namespace yoke::cuda::nccl

@@ -1,0 +1,24 @@
+// NCCL as it was found: its functions, or why there is none.
+//
+// Contract
+//  * NCCL is looked for as cuBLASLt is (library.h beside this folder), at the first question. Before that nothing of it
+//    is mapped, and later it is not unmapped.
+//  * It serves from version 2.19 on. Calls that came later are null where it lacks them.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/host/nccl/abi.h"
+
+namespace yoke::cuda::nccl {
+
+// Returns null where NCCL cannot serve.
+const Calls *find_calls();
+
+// Returns "" where NCCL serves; else one sentence: what is wrong, where, and what to do.
+const char *why_unavailable();
+
+// Returns 22809 for 2.28.9, and 0 where NCCL cannot serve.
+int32_t find_version();
+
+}  // namespace yoke::cuda::nccl

@@ -1,0 +1,54 @@
+// One collective on its way to NCCL: buffers, count and dtype as NCCL is given them, and what comes before and after.
+//
+// Contract
+//  * prepare() and finish() put work on the call's stream, before and behind that of NCCL; issue() calls NCCL, in a
+//    Turn of the communicator, and in a group of NCCL's where needs_group() says so or other calls are with it.
+//  * What NCCL does otherwise than the contract (core/backend/comm.h) is made good here: min and max of floats go as
+//    keys (kernels/cuda/ops/collective.h), and input that the output overlaps in another way than NCCL allows is
+//    copied.
+#pragma once
+
+#include "kernels/cuda/host/nccl/comm.h"
+#include "kernels/cuda/ops/collective.h"
+
+namespace yoke::cuda::nccl {
+
+class Plan {
+public:
+    Plan() : scratch_(&launch_) {}
+    Plan(const Plan &) = delete;
+    Plan &operator=(const Plan &) = delete;
+
+    yoke_status prepare(Comm &comm, const yoke_collective &call);
+    ncclResult_t issue(const Calls &nccl) const;
+    yoke_status finish();
+
+    bool needs_group(const Calls &nccl) const;
+    bool is_empty() const { return call_.count == 0; }
+    Comm &comm() const { return *comm_; }
+    const yoke_collective &call() const { return call_; }
+    // Of NCCL's function, for messages.
+    const char *function() const;
+
+private:
+    void choose_form();
+    int64_t parts(bool of_in) const;
+    bool has_result() const;
+    bool must_copy() const;
+    yoke_status copy_in(uint64_t bytes);
+    ncclResult_t issue_parts(const Calls &nccl) const;
+    char *part_of(const void *base, int rank) const;
+
+    Comm *comm_ = nullptr;
+    yoke_collective call_{};
+    yoke_launch launch_{};  // for kernels: device and stream alone
+    Scratch scratch_;
+    Form form_ = Form::kOwn;
+    const void *in_ = nullptr;  // as NCCL is given them
+    void *out_ = nullptr;
+    size_t count_ = 0;
+    ncclDataType_t dtype_ = ncclUint8;
+    ncclRedOp_t reduction_ = ncclSum;
+};
+
+}  // namespace yoke::cuda::nccl
