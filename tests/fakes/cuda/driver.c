@@ -14,7 +14,7 @@
 EXPORT struct fake_runtime fake_runtime_calls;
 
 #define MAX_DEPTH 16
-#define MAX_CALLS 128
+#define MAX_CALLS 192
 
 struct CUctx_st {
     int device, retained;

@@ -1,0 +1,156 @@
+// What the files of the fake libnccl share: communicators, what they were asked for, and what a stream does of it.
+//
+// The model. A call, or a group's calls of one communicator, is a kernel on its stream. The kernel begins in its turn:
+// it reads its input and posts it to the peers. It ends when those have posted theirs, and writes its output then. A
+// device runs one kernel of NCCL at a time, in the order in which they were launched, whatever their communicators and
+// streams: ranks that launch two communicators in unlike orders hang, as they do on a GPU that has room for one.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/cuda/beside_driver.h"
+#include "tests/fakes/cuda/nccl_shared.h"
+
+namespace yoke::fake {
+
+enum Kind {
+    kAllReduce = 1,
+    kReduce,
+    kBroadcast,
+    kAllGather,
+    kReduceScatter,
+    kAlltoAll,
+    kGather,
+    kScatter,
+    kSend,
+    kRecv,
+    kWindow
+};
+
+// What kernels keep of a communicator, which they outlive.
+struct Member {
+    std::unique_ptr<Shared> shared;
+    int rank, size, device;
+    std::atomic<bool> is_aborted{false};
+    std::atomic<int> pending{0};         // kernels
+    uint64_t sequences[kChannels] = {};  // of the next call in each channel
+};
+
+// One call of a collective, a send or a receive.
+struct Op {
+    Kind kind;
+    ncclDataType_t dtype;
+    ncclRedOp_t reduction;
+    int root;  // or the peer
+    size_t count;
+    const void *in;
+    void *out;
+    uint64_t sequence = 0;
+};
+size_t size_of(ncclDataType_t dtype);
+// What a rank reads and writes of its own memory.
+size_t bytes_in(const Op &op, const Member &member);
+size_t bytes_out(const Op &op, const Member &member);
+
+// Launches a kernel with a group's calls of one communicator.
+ncclResult_t launch(const std::shared_ptr<Member> &member, std::vector<Op> ops, cudaStream_t stream,
+                    bool is_stuck);
+
+// Reduces `count` elements of each of `parts`, in their order, each hop rounded to the type. A min and max of floats
+// drops NaN. avg divides the sum.
+void reduce(const std::vector<const char *> &parts, char *out, size_t count, ncclDataType_t dtype,
+            ncclRedOp_t reduction);
+
+// A piece of a call that may take its time: gives the result once there is one.
+using Step = std::function<std::optional<ncclResult_t>()>;
+
+}  // namespace yoke::fake
+
+struct ncclWindow_vidmem {
+    void *place;
+    size_t bytes;
+};
+
+struct ncclComm {
+    std::shared_ptr<yoke::fake::Member> member;  // null once it is gone
+    bool is_blocking = true, is_finalized = false;
+    std::atomic<bool> is_entered{false};  // by a thread, just now
+    std::vector<yoke::fake::Step> steps;  // of the call in progress
+    int polls = 0;                        // for which that call stays in progress
+    ncclResult_t error = ncclSuccess;     // asynchronous
+    int calls = 0;                        // collectives, sends and receives so far
+    std::map<std::string, int> counts;    // calls by their names
+    std::set<ncclWindow_vidmem *> windows, registered;
+};
+
+namespace yoke::fake {
+
+// ---- errors and faults ----------------------------------------------------------------------------------------------
+
+// Says on stderr and for ncclGetLastError() what is wrong; gives `result`.
+ncclResult_t refuse(ncclResult_t result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *last_error();
+
+// What a test asked of a call: FAKE_NCCL_FAIL. Sleeps, or never returns, where that is asked.
+ncclResult_t fault(const char *call, ncclComm *comm);
+// FAKE_NCCL_IN_PROGRESS.
+int polls_of_a_call();
+// Whether a rank is stuck from that call on (FAKE_NCCL_STUCK), or is told an error behind it (FAKE_NCCL_ASYNC).
+bool is_stuck(int rank, int call);
+ncclResult_t async_error(int rank, int call);
+
+// Something was made (+1) or given back (-1).
+enum Held { kComms, kWindowsHeld, kRegistrations, kBlocks, kHeldKinds };
+void hold(Held kind, int change);
+
+// ---- communicators --------------------------------------------------------------------------------------------------
+
+ncclComm *make_comm(int rank, int size, int device, bool is_blocking);
+// Takes a communicator away from its users; kernels that are left keep its member.
+void let_go(ncclComm *comm);
+// Whether no thread is in a call of it; then this one is, until it leaves.
+bool enter(ncclComm *comm);
+void leave(ncclComm *comm);
+
+// One thread's call of a communicator. `problem` is why the call ends at once, or success.
+class Entry {
+public:
+    enum Needs { kReady, kAny };
+    Entry(const char *call, ncclComm *comm, Needs needs = kReady);
+    ~Entry();
+    Entry(const Entry &) = delete;
+    ncclResult_t problem = ncclSuccess;
+
+private:
+    ncclComm *entered_ = nullptr;
+};
+
+// Does what a call wants: at the end of this thread's group, else now. A communicator that blocks waits for the result;
+// the others give ncclInProgress until ncclCommGetAsyncError() has been asked often enough and there is a result.
+ncclResult_t submit(ncclComm *comm, Step step);
+// The same for what becomes part of a kernel.
+ncclResult_t submit(ncclComm *comm, const Op &op, cudaStream_t stream, bool is_stuck);
+// The result of the call in progress, as far as there is one.
+ncclResult_t poll(ncclComm *comm);
+ncclResult_t begin_group();
+ncclResult_t end_group();
+// Notes that a call in this thread's group failed, so that its end does.
+ncclResult_t spoil_group(ncclResult_t result);
+
+// Whether [place, place + bytes) is memory that the device may use; says why not.
+ncclResult_t check_memory(const char *call, int device, const void *place, size_t bytes);
+
+}  // namespace yoke::fake
+
+#define ENTER(...)                            \
+    const Entry entry(__func__, __VA_ARGS__); \
+    if (entry.problem) return spoil_group(entry.problem)

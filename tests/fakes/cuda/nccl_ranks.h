@@ -1,0 +1,208 @@
+// Ranks of a communicator for tests of the fake NCCL: each is a thread, or a process, with a device of its own.
+#pragma once
+
+#include <nccl.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/cuda/alone.h"
+
+namespace yoke::test {
+
+#define YOKE_TEST_NCCL_CALLS(CALL)                                                                \
+    CALL(ncclGetVersion)                                                                          \
+    CALL(ncclGetUniqueId)                                                                         \
+    CALL(ncclCommInitRankConfig) CALL(ncclCommFinalize) CALL(ncclCommDestroy) CALL(ncclCommAbort) \
+        CALL(ncclCommGetAsyncError) CALL(ncclGetErrorString) CALL(ncclGetLastError)               \
+            CALL(ncclGroupStart) CALL(ncclGroupEnd) CALL(ncclAllReduce) CALL(ncclReduce)          \
+                CALL(ncclBroadcast) CALL(ncclAllGather) CALL(ncclReduceScatter) CALL(ncclSend)    \
+                    CALL(ncclRecv) CALL(ncclAlltoAll) CALL(ncclGather) CALL(ncclScatter)          \
+                        CALL(ncclMemAlloc) CALL(ncclMemFree) CALL(ncclCommRegister)               \
+                            CALL(ncclCommDeregister) CALL(ncclCommWindowRegister)                 \
+                                CALL(ncclCommWindowDeregister) CALL(ncclCommCount)                \
+                                    CALL(ncclCommCuDevice) CALL(ncclCommUserRank)
+#define YOKE_TEST_NCCL_MEMBER(call) \
+    decltype(&::call) call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call));
+
+// The library's functions; null where it lacks them.
+struct Nccl {
+    void *library;
+    explicit Nccl(const char *path = FOLDER "/driver/libnccl.so.2")
+        : library(dlopen(path, RTLD_NOW))
+    {
+        EXPECT_NE(library, nullptr) << dlerror();
+    }
+    YOKE_TEST_NCCL_CALLS(YOKE_TEST_NCCL_MEMBER)
+    int (*fake_nccl_held)() = reinterpret_cast<int (*)()>(dlsym(library, "fake_nccl_held"));
+};
+
+inline bool comes(const std::function<bool()> &condition, int milliseconds = 5000)
+{
+    for (int i = 0; i < milliseconds && !condition(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return condition();
+}
+
+// What the ranks of a test share besides the communicator.
+struct Meeting {
+    ncclUniqueId ids[2];
+    std::atomic<int> count{0};  // ranks that came to a barrier, over all barriers
+    std::atomic<int> flags[4] = {};
+};
+
+// One rank: its device is current in its thread.
+struct NcclRank {
+    int rank, size;
+    Meeting &meeting;
+    Nccl nccl;
+    void *driver = dlopen(FOLDER "/driver/libcuda.so.1", RTLD_NOW);
+    cudaStream_t stream = nullptr;
+    ncclComm_t comm = nullptr;
+
+    NcclRank(int own, int of, Meeting &shared) : rank(own), size(of), meeting(shared)
+    {
+        use_device(rank);
+        stream = make_stream();
+        if (rank == 0) make_ids();
+        barrier();
+    }
+    void make_ids()
+    {
+        for (ncclUniqueId &id : meeting.ids) EXPECT_EQ(nccl.ncclGetUniqueId(&id), ncclSuccess);
+    }
+    template <class Call>
+    Call call(const char *symbol)
+    {
+        return reinterpret_cast<Call>(dlsym(driver, symbol));
+    }
+    void use_device(int device)
+    {
+        CUcontext context = nullptr;
+        EXPECT_EQ(call<decltype(&::cuInit)>("cuInit")(0), CUDA_SUCCESS);
+        EXPECT_EQ(call<decltype(&::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context,
+                                                                                          device),
+                  CUDA_SUCCESS);
+        EXPECT_EQ(call<decltype(&::cuCtxPushCurrent)>("cuCtxPushCurrent_v2")(context),
+                  CUDA_SUCCESS);
+        cudaGetLastError();  // the runtime's first call
+    }
+    // All ranks have come here, equally often.
+    void barrier()
+    {
+        const int mine = ++meeting.count, all = (mine + size - 1) / size * size;
+        EXPECT_TRUE(comes([&] { return meeting.count >= all; }, 10000)) << "a rank is missing";
+    }
+    cudaStream_t make_stream()
+    {
+        cudaStream_t made = nullptr;
+        EXPECT_EQ(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, 0), cudaSuccess);
+        return made;
+    }
+    static ncclConfig_t config(int blocking = 1)
+    {
+        ncclConfig_t made = NCCL_CONFIG_INITIALIZER;
+        made.blocking = blocking;
+        return made;
+    }
+    ncclComm_t make_comm(int which = 0)
+    {
+        ncclConfig_t blocking = config();
+        ncclComm_t made = nullptr;
+        EXPECT_EQ(nccl.ncclCommInitRankConfig(&made, size, meeting.ids[which], rank, &blocking),
+                  ncclSuccess);
+        return made;
+    }
+    void init() { comm = make_comm(); }
+    void destroy()
+    {
+        EXPECT_EQ(nccl.ncclCommDestroy(comm), ncclSuccess);
+        comm = nullptr;
+    }
+    ncclResult_t state()
+    {
+        ncclResult_t told = ncclSuccess;
+        EXPECT_EQ(nccl.ncclCommGetAsyncError(comm, &told), ncclSuccess);
+        return told;
+    }
+    void synchronize() { EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess); }
+    bool is_done(cudaStream_t which) { return cudaStreamQuery(which) == cudaSuccess; }
+    bool is_done() { return is_done(stream); }
+    // Whether the stream has not come to its end after a while.
+    bool hangs(cudaStream_t which, int milliseconds = 30)
+    {
+        return !comes([&] { return is_done(which); }, milliseconds);
+    }
+    bool hangs() { return hangs(stream); }
+    template <class T>
+    T *block(const std::vector<T> &values)
+    {
+        void *made = nullptr;
+        EXPECT_EQ(cudaMalloc(&made, values.size() * sizeof(T) + 1), cudaSuccess);
+        memcpy(made, values.data(), values.size() * sizeof(T));  // it is the host's memory
+        return static_cast<T *>(made);
+    }
+    float *floats(size_t count, float value) { return block(std::vector<float>(count, value)); }
+    ncclResult_t all_reduce(float *place, size_t count = 8, cudaStream_t on = nullptr,
+                            ncclComm_t by = nullptr)
+    {
+        return nccl.ncclAllReduce(place, place, count, ncclFloat, ncclSum, by ? by : comm,
+                                  on ? on : stream);
+    }
+};
+
+using RankBody = std::function<void(NcclRank &)>;
+
+// Runs a rank in each of `size` threads of a fresh process.
+inline void in_threads(int size, const RankBody &body)
+{
+    setenv("FAKE_CUDA_DEVICES", "9.0,9.0,9.0,9.0", 1);
+    Meeting meeting;
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < size; ++rank)
+        ranks.emplace_back([&, rank] {
+            NcclRank own(rank, size, meeting);
+            body(own);
+        });
+    for (std::thread &rank : ranks) rank.join();
+}
+
+// Runs a rank in each of `size` processes, which are forked before any call of CUDA's.
+inline void in_processes(int size, const RankBody &body)
+{
+    setenv("FAKE_CUDA_DEVICES", "9.0,9.0,9.0,9.0", 1);
+    void *const place =
+        mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    auto *const meeting = new (place) Meeting;
+    std::vector<pid_t> ranks;
+    for (int rank = 0; rank < size; ++rank) {
+        ranks.push_back(fork());
+        if (ranks.back()) continue;
+        alarm(20);  // a rank that hangs fails
+        NcclRank own(rank, size, *meeting);
+        body(own);
+        end_process();
+    }
+    for (const pid_t rank : ranks) {
+        int status = 0;
+        EXPECT_EQ(waitpid(rank, &status, 0), rank);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "a rank failed: " << status;
+    }
+}
+
+// Ends a test whose ranks are threads: what hangs in it would keep the process.
+inline void threads_of_two(const RankBody &body)
+{
+    in_fresh_process([&] {
+        alarm(20);
+        in_threads(2, body);
+    });
+}
+
+}  // namespace yoke::test
