@@ -16,18 +16,18 @@
 
 namespace yoke::test {
 
-#define YOKE_TEST_NCCL_CALLS(CALL)                                                                \
-    CALL(ncclGetVersion)                                                                          \
-    CALL(ncclGetUniqueId)                                                                         \
-    CALL(ncclCommInitRankConfig) CALL(ncclCommFinalize) CALL(ncclCommDestroy) CALL(ncclCommAbort) \
-        CALL(ncclCommGetAsyncError) CALL(ncclGetErrorString) CALL(ncclGetLastError)               \
-            CALL(ncclGroupStart) CALL(ncclGroupEnd) CALL(ncclAllReduce) CALL(ncclReduce)          \
-                CALL(ncclBroadcast) CALL(ncclAllGather) CALL(ncclReduceScatter) CALL(ncclSend)    \
-                    CALL(ncclRecv) CALL(ncclAlltoAll) CALL(ncclGather) CALL(ncclScatter)          \
-                        CALL(ncclMemAlloc) CALL(ncclMemFree) CALL(ncclCommRegister)               \
-                            CALL(ncclCommDeregister) CALL(ncclCommWindowRegister)                 \
-                                CALL(ncclCommWindowDeregister) CALL(ncclCommCount)                \
-                                    CALL(ncclCommCuDevice) CALL(ncclCommUserRank)
+#define YOKE_TEST_NCCL_CALLS(CALL)                                                               \
+    CALL(ncclGetVersion)                                                                         \
+    CALL(ncclGetUniqueId)                                                                        \
+    CALL(ncclCommInitRankConfig)                                                                 \
+    CALL(ncclCommFinalize) CALL(ncclCommDestroy) CALL(ncclCommAbort) CALL(ncclCommGetAsyncError) \
+        CALL(ncclGetErrorString) CALL(ncclGetLastError) CALL(ncclGroupStart) CALL(ncclGroupEnd)  \
+            CALL(ncclAllReduce) CALL(ncclReduce) CALL(ncclBroadcast) CALL(ncclAllGather)         \
+                CALL(ncclReduceScatter) CALL(ncclSend) CALL(ncclRecv) CALL(ncclAlltoAll)         \
+                    CALL(ncclGather) CALL(ncclScatter) CALL(ncclMemAlloc) CALL(ncclMemFree)      \
+                        CALL(ncclCommRegister) CALL(ncclCommDeregister)                          \
+                            CALL(ncclCommWindowRegister) CALL(ncclCommWindowDeregister)          \
+                                CALL(ncclCommCount) CALL(ncclCommCuDevice) CALL(ncclCommUserRank)
 #define YOKE_TEST_NCCL_MEMBER(call) \
     decltype(&::call) call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call));
 
