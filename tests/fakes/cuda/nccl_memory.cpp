@@ -106,8 +106,14 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *place, size_t bytes,
     comm->windows.insert(made);
     hold(kWindowsHeld, 1);
     *window = made;
-    return submit(comm, [member = comm->member, bytes, sequence, is_posted = false]() mutable {
-        return meet(*member, bytes, sequence, is_posted);
+    return submit(comm, [=, is_posted = false]() mutable {
+        const auto result = meet(*comm->member, bytes, sequence, is_posted);
+        if (result && *result) {
+            comm->windows.erase(made);
+            hold(kWindowsHeld, -1);
+            delete made;
+        }
+        return result;
     });
 }
 

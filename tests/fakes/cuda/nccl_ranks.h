@@ -16,20 +16,8 @@
 
 namespace yoke::test {
 
-#define YOKE_TEST_NCCL_CALLS(CALL)                                                               \
-    CALL(ncclGetVersion)                                                                         \
-    CALL(ncclGetUniqueId)                                                                        \
-    CALL(ncclCommInitRankConfig)                                                                 \
-    CALL(ncclCommFinalize) CALL(ncclCommDestroy) CALL(ncclCommAbort) CALL(ncclCommGetAsyncError) \
-        CALL(ncclGetErrorString) CALL(ncclGetLastError) CALL(ncclGroupStart) CALL(ncclGroupEnd)  \
-            CALL(ncclAllReduce) CALL(ncclReduce) CALL(ncclBroadcast) CALL(ncclAllGather)         \
-                CALL(ncclReduceScatter) CALL(ncclSend) CALL(ncclRecv) CALL(ncclAlltoAll)         \
-                    CALL(ncclGather) CALL(ncclScatter) CALL(ncclMemAlloc) CALL(ncclMemFree)      \
-                        CALL(ncclCommRegister) CALL(ncclCommDeregister)                          \
-                            CALL(ncclCommWindowRegister) CALL(ncclCommWindowDeregister)          \
-                                CALL(ncclCommCount) CALL(ncclCommCuDevice) CALL(ncclCommUserRank)
-#define YOKE_TEST_NCCL_MEMBER(call) \
-    decltype(&::call) call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call));
+#define NCCL_CALL(call) \
+    decltype(&::call) call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call))
 
 // The library's functions; null where it lacks them.
 struct Nccl {
@@ -39,7 +27,36 @@ struct Nccl {
     {
         EXPECT_NE(library, nullptr) << dlerror();
     }
-    YOKE_TEST_NCCL_CALLS(YOKE_TEST_NCCL_MEMBER)
+    NCCL_CALL(ncclGetVersion);
+    NCCL_CALL(ncclGetUniqueId);
+    NCCL_CALL(ncclCommInitRankConfig);
+    NCCL_CALL(ncclCommFinalize);
+    NCCL_CALL(ncclCommDestroy);
+    NCCL_CALL(ncclCommAbort);
+    NCCL_CALL(ncclCommGetAsyncError);
+    NCCL_CALL(ncclGetErrorString);
+    NCCL_CALL(ncclGetLastError);
+    NCCL_CALL(ncclGroupStart);
+    NCCL_CALL(ncclGroupEnd);
+    NCCL_CALL(ncclAllReduce);
+    NCCL_CALL(ncclReduce);
+    NCCL_CALL(ncclBroadcast);
+    NCCL_CALL(ncclAllGather);
+    NCCL_CALL(ncclReduceScatter);
+    NCCL_CALL(ncclSend);
+    NCCL_CALL(ncclRecv);
+    NCCL_CALL(ncclAlltoAll);
+    NCCL_CALL(ncclGather);
+    NCCL_CALL(ncclScatter);
+    NCCL_CALL(ncclMemAlloc);
+    NCCL_CALL(ncclMemFree);
+    NCCL_CALL(ncclCommRegister);
+    NCCL_CALL(ncclCommDeregister);
+    NCCL_CALL(ncclCommWindowRegister);
+    NCCL_CALL(ncclCommWindowDeregister);
+    NCCL_CALL(ncclCommCount);
+    NCCL_CALL(ncclCommCuDevice);
+    NCCL_CALL(ncclCommUserRank);
     int (*fake_nccl_held)() = reinterpret_cast<int (*)()>(dlsym(library, "fake_nccl_held"));
 };
 

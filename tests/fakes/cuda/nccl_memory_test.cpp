@@ -1,0 +1,158 @@
+// Memory, windows and what is held of the fake NCCL; what an older one lacks.
+#include <csignal>
+
+#include "tests/fakes/cuda/nccl_ranks.h"
+
+namespace yoke::test {
+
+namespace {
+
+int held(NcclRank &own, int kind)
+{
+    return own.call<decltype(&::fake_held)>("fake_held")(kind);
+}
+
+void *allocate(NcclRank &own, size_t bytes)
+{
+    void *made = nullptr;
+    EXPECT_EQ(own.nccl.ncclMemAlloc(&made, bytes), ncclSuccess);
+    return made;
+}
+
+}  // namespace
+
+TEST(NcclMemory, IsHeldInWholePagesAndFreedByNcclAlone)
+{
+    in_fresh_process([] {
+        in_threads(1, [](NcclRank &own) {
+            size_t before = 0, after = 0, total = 0;
+            EXPECT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
+            void *const place = allocate(own, 100);
+            EXPECT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
+            EXPECT_EQ(before - after, size_t{2} << 20);
+            EXPECT_EQ(held(own, FAKE_BLOCKS), 1);
+            EXPECT_EQ(own.nccl.fake_nccl_held(), 1);
+            EXPECT_EQ(cudaFree(place), cudaErrorInvalidValue) << "it is not cudaMalloc()'s";
+            float *const other = own.floats(8, 1);
+            EXPECT_EQ(own.nccl.ncclMemFree(other), ncclInvalidUsage);
+            EXPECT_EQ(cudaMemsetAsync(place, 1, 100, own.stream), cudaSuccess);
+            EXPECT_EQ(own.nccl.ncclMemFree(place), ncclInvalidUsage) << "it is in use";
+            own.synchronize();
+            EXPECT_EQ(own.nccl.ncclMemFree(place), ncclSuccess);
+            EXPECT_EQ(own.nccl.fake_nccl_held(), 0);
+            void *made = nullptr;
+            EXPECT_EQ(own.nccl.ncclMemAlloc(&made, size_t{2} << 30), ncclUnhandledCudaError);
+        });
+    });
+}
+
+TEST(Windows, AreRegisteredByAllRanksAndGoBeforeTheirCommunicator)
+{
+    threads_of_two([](NcclRank &own) {
+        own.init();
+        char *const place = static_cast<char *>(allocate(own, 16384));
+        ncclWindow_t window = nullptr;
+        const auto add = [&](size_t offset, size_t bytes, int flags = NCCL_WIN_COLL_SYMMETRIC) {
+            return own.nccl.ncclCommWindowRegister(own.comm, place + offset, bytes, &window, flags);
+        };
+        EXPECT_EQ(add(256, 4096), ncclInvalidArgument) << "it is not aligned";
+        EXPECT_EQ(add(0, 32768), ncclInvalidUsage) << "it reaches beyond the block";
+        EXPECT_EQ(add(0, 4096, 64), ncclInvalidArgument);
+        if (own.rank == 1) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            own.meeting.flags[0] = 1;
+        }
+        EXPECT_EQ(add(4096, 8192), ncclSuccess);
+        EXPECT_EQ(own.meeting.flags[0], 1) << "it waited for the other rank";
+        EXPECT_NE(window, nullptr);
+        EXPECT_EQ(own.nccl.ncclCommDestroy(own.comm), ncclInvalidUsage) << "it has a window";
+        EXPECT_EQ(own.nccl.ncclCommWindowDeregister(own.comm, window), ncclSuccess);
+        EXPECT_EQ(own.nccl.ncclCommWindowDeregister(own.comm, window), ncclInvalidArgument);
+        EXPECT_EQ(add(0, own.rank ? 4096 : 8192), ncclInvalidUsage) << "of unlike sizes";
+    });
+}
+
+TEST(Registrations, AreCounted)
+{
+    in_fresh_process([] {
+        in_threads(1, [](NcclRank &own) {
+            own.init();
+            void *handle = nullptr;
+            EXPECT_EQ(own.nccl.ncclCommRegister(own.comm, own.floats(8, 1), 32, &handle),
+                      ncclSuccess);
+            EXPECT_EQ(held(own, FAKE_HANDLES), 2) << "and the communicator";
+            EXPECT_EQ(own.nccl.ncclCommDeregister(own.comm, own.comm), ncclInvalidArgument);
+            EXPECT_EQ(own.nccl.ncclCommDeregister(own.comm, handle), ncclSuccess);
+            own.destroy();
+            EXPECT_EQ(held(own, FAKE_HANDLES), 0);
+        });
+    });
+}
+
+TEST(Leaks, AreToldAtExit)
+{
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            setenv("FAKE_NCCL_LEAKS", "1", 1);
+            in_threads(1, [](NcclRank &own) {
+                own.init();
+                allocate(own, 8);
+            });
+            exit(0);
+        },
+        testing::ExitedWithCode(0),
+        "left behind: 1 communicators, 0 windows, 0 registrations, 1 blocks");
+}
+
+TEST(AKilledRank, LeavesNothingBehind)
+{
+    in_fresh_process([] {
+        setenv("FAKE_CUDA_DEVICES", "9.0,9.0", 1);
+        int ends[2];
+        EXPECT_EQ(pipe(ends), 0);
+        const pid_t child = fork();
+        if (!child) {
+            Meeting meeting;
+            NcclRank own(0, 1, meeting);
+            own.size = 2;
+            ncclConfig_t config = NcclRank::config(0);
+            EXPECT_EQ(own.nccl.ncclCommInitRankConfig(&own.comm, 2, meeting.ids[0], 0, &config),
+                      ncclInProgress);
+            EXPECT_EQ(write(ends[1], meeting.ids, sizeof meeting.ids[0]), 128);
+            for (;;) pause();
+        }
+        ncclUniqueId id;
+        EXPECT_EQ(read(ends[0], &id, sizeof id), 128);
+        kill(child, SIGKILL);
+        EXPECT_EQ(waitpid(child, nullptr, 0), child);
+        Meeting meeting;
+        NcclRank own(0, 1, meeting);
+        ncclConfig_t config = NcclRank::config(0);
+        EXPECT_EQ(own.nccl.ncclCommInitRankConfig(&own.comm, 2, id, 1, &config), ncclSystemError)
+            << "with its process the memory of the id went";
+    });
+}
+
+TEST(AnOlderLibrary, LacksWhatCameLater)
+{
+    in_fresh_process([] {
+        const Nccl old(FOLDER "/old_nccl/libnccl.so.2"), now;
+        int version = 0;
+        EXPECT_EQ(old.ncclGetVersion(&version), ncclSuccess);
+        EXPECT_EQ(version, 21900);
+        EXPECT_EQ(old.ncclCommWindowRegister, nullptr);
+        EXPECT_EQ(old.ncclCommWindowDeregister, nullptr);
+        EXPECT_EQ(old.ncclAlltoAll, nullptr);
+        EXPECT_EQ(old.ncclGather, nullptr);
+        EXPECT_EQ(old.ncclScatter, nullptr);
+        EXPECT_NE(old.ncclMemAlloc, nullptr);
+        EXPECT_EQ(now.ncclGetVersion(&version), ncclSuccess);
+        EXPECT_EQ(version, NCCL_VERSION_CODE);
+        setenv("FAKE_NCCL_VERSION", "21805", 1);
+        EXPECT_EQ(now.ncclGetVersion(&version), ncclSuccess);
+        EXPECT_EQ(version, 21805);
+    });
+}
+
+}  // namespace yoke::test
