@@ -2,7 +2,7 @@
 //
 // Contract
 //  * All declarations are those of NCCL 2.19, the oldest that serves, and of the few later calls that are looked up by
-//    name. tests/fakes/cuda/nccl_abi.cpp compares each with the true nccl.h, where there is one.
+//    name. tests/emu/tests/collective/abi_test.cpp compares each with the true nccl.h, where there is one.
 //  * ncclConfig_t has the size that 2.19 knows. It tells its size and version, and a newer NCCL fills in the rest.
 #pragma once
 
@@ -48,7 +48,7 @@ enum ncclDataType_t {
 
 constexpr int kFloor = 21900;  // as ncclGetVersion tells it: 2.19.0
 constexpr int kUndefined = INT_MIN;
-constexpr int NCCL_WIN_COLL_SYMMETRIC = 1;
+constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
 
 struct ncclConfig_t {
     size_t size = sizeof(ncclConfig_t);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/cuda/host/driver.h"
+#include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/nccl/library.h"
 
 namespace yoke::cuda::nccl {
@@ -13,7 +14,9 @@ using namespace std::chrono_literals;
 
 void release(Comm &comm)
 {
-    if (comm.owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &comm;
+    if (comm.owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (comm.device) device_close(comm.device);
+    delete &comm;
 }
 
 // ---- the end of the process -----------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ namespace yoke::cuda::nccl {
 using Clock = std::chrono::steady_clock;
 
 struct Comm {
-    Device *device = nullptr;
+    Device *device =
+        nullptr;  // opened once more, for NCCL is at work there after the core has closed it
     int rank = 0, size = 1;
     double patience_s = -1;       // of calls that bring no time of their own; below 0: none
     ncclComm_t handle = nullptr;  // of NCCL, under `turn`; null once it has gone

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/nccl/failure.h"
 #include "kernels/cuda/host/nccl/library.h"
 #include "kernels/cuda/host/nccl/peers.h"
@@ -152,6 +153,11 @@ yoke_status connect(const yoke_comm_member &member, Device *device, Comm **out)
 {
     Comm *comm = new (std::nothrow) Comm;
     if (!comm) return fail(YOKE_E_OOM, 0, "init: no host memory for a communicator");
+    void *opened = nullptr;
+    if (const yoke_status status = device_open(device->index, &opened)) {
+        release(*comm);
+        return status;
+    }
     comm->device = device;
     comm->rank = member.rank;
     comm->size = member.size;

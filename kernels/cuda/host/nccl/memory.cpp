@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <new>
 
+#include "kernels/cuda/host/entries.h"
 #include "kernels/cuda/host/nccl/failure.h"
 #include "kernels/cuda/host/nccl/library.h"
 #include "kernels/cuda/host/relaxed.h"
@@ -70,7 +71,7 @@ Outcome enroll(Comm &comm, Memory &memory)
     if (call.ncclCommWindowRegister)
         return settle(comm,
                       call.ncclCommWindowRegister(comm.handle, memory.pointer, bytes,
-                                                  &memory.window, NCCL_WIN_COLL_SYMMETRIC),
+                                                  &memory.window, kSymmetric),
                       limit);
     return settle(comm,
                   call.ncclCommRegister(comm.handle, memory.pointer, bytes, &memory.registration),
@@ -93,18 +94,23 @@ void deregister(Comm &comm, Memory &memory)
                 call.ncclGetErrorString(outcome.result));
 }
 
+ncclResult_t free_pointer(const Memory &memory)
+{
+    const RelaxedScope scope(memory.device, "mem_free");
+    return scope.status() ? ncclInternalError : find_calls()->ncclMemFree(memory.pointer);
+}
+
 // Frees memory that NCCL no longer knows by a communicator.
 void free_memory(Memory *memory)
 {
-    const RelaxedScope scope(memory->device, "mem_free");
-    const ncclResult_t result =
-        scope.status() ? ncclInternalError : find_calls()->ncclMemFree(memory->pointer);
+    const ncclResult_t result = free_pointer(*memory);
     if (result != ncclSuccess) {
         char text[160];
         snprintf(text, sizeof text, "cuda:%d: ncclMemFree of %" PRIu64 " bytes failed with %d",
                  memory->device->index, memory->bytes, static_cast<int>(result));
         g_host->log(YOKE_LOG_WARN, text);
     }
+    device_close(memory->device);
     delete memory;
 }
 
@@ -116,13 +122,17 @@ void free_list(Memory *list)
     }
 }
 
+// The memory keeps the device open, which it may outlive the communicator on.
 yoke_status make(const RelaxedScope &scope, Comm &comm, Memory &memory)
 {
-    const Place place = place_of(comm, "mem_alloc");
     if (scope.status()) return scope.status();
+    void *opened = nullptr;
+    if (const yoke_status status = device_open(comm.device->index, &opened)) return status;
     const ncclResult_t result =
         find_calls()->ncclMemAlloc(&memory.pointer, whole_pages(memory.bytes));
-    return result == ncclSuccess ? YOKE_OK : fail_nccl(place, nullptr, result, "ncclMemAlloc");
+    if (result == ncclSuccess) return YOKE_OK;
+    device_close(comm.device);
+    return fail_nccl(place_of(comm, "mem_alloc"), nullptr, result, "ncclMemAlloc");
 }
 
 // From here on the memory is in the list, so that it goes with the communicator if it cannot be made known.

@@ -108,6 +108,7 @@ bool Plan::has_result() const
 
 char *Plan::part_of(const void *base, int rank) const
 {
+    if (!base) return nullptr;
     const auto bytes = static_cast<size_t>(bytes_in_form(form_, call_.dtype)) * count_;
     return static_cast<char *>(const_cast<void *>(base)) + static_cast<size_t>(rank) * bytes;
 }
@@ -204,12 +205,12 @@ ncclResult_t Plan::issue_parts(const Calls &nccl) const
     for (int peer = 0; peer < comm_->size && result == ncclSuccess; ++peer) {
         const bool sends = is_all || (sends_all ? is_root : peer == root),
                    takes = is_all || (takes_all ? is_root : peer == root);
-        if (sends)
-            result = nccl.ncclSend(sends_all ? part_of(in_, peer) : in_, count_, dtype_, peer,
-                                   comm_->handle, stream);
+        const void *from = sends_all ? part_of(in_, peer) : in_;
+        void *to = takes_all ? part_of(out_, peer) : out_;
+        if (sends && takes && from == to) continue;  // this rank's own part, in place
+        if (sends) result = nccl.ncclSend(from, count_, dtype_, peer, comm_->handle, stream);
         if (takes && result == ncclSuccess)
-            result = nccl.ncclRecv(takes_all ? part_of(out_, peer) : out_, count_, dtype_, peer,
-                                   comm_->handle, stream);
+            result = nccl.ncclRecv(to, count_, dtype_, peer, comm_->handle, stream);
     }
     return result;
 }

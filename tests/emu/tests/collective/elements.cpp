@@ -8,9 +8,9 @@ namespace yoke::test {
 
 using namespace kernels;
 
-const std::vector<yoke_dtype> kDtypes = {YOKE_F64, YOKE_F32, YOKE_F16, YOKE_BF16,    YOKE_I64,
-                                         YOKE_I32, YOKE_I8,  YOKE_U8,  YOKE_BOOL,    YOKE_F8_E4M3,
-                                         YOKE_F8_E5M2};
+const std::vector<yoke_dtype> kDtypes = {YOKE_F64,  YOKE_F32,     YOKE_F16,    YOKE_BF16,
+                                         YOKE_I64,  YOKE_I32,     YOKE_I8,     YOKE_U8,
+                                         YOKE_BOOL, YOKE_F8_E4M3, YOKE_F8_E5M2};
 
 size_t size_of(yoke_dtype dtype)
 {

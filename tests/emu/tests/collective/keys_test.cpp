@@ -53,26 +53,22 @@ void expect_order(K most, K quiet, const std::vector<T> &rising)
 
 TEST(Keys, EachPatternOf16And8BitsComesBack)
 {
-    expect_each_pattern<uint16_t>(0x7c00, 0x7e00, [](uint16_t x) {
-        return kernels::f16_to_f32(kernels::f16{x});
-    });
-    expect_each_pattern<uint16_t>(0x7f80, 0x7fc0, [](uint16_t x) {
-        return kernels::bf16_to_f32(kernels::bf16{x});
-    });
-    expect_each_pattern<uint8_t>(0x7e, 0x7f, [](uint8_t x) {
-        return kernels::small_to_f32(kernels::f8_e4m3{x});
-    });
-    expect_each_pattern<uint8_t>(0x7c, 0x7e, [](uint8_t x) {
-        return kernels::small_to_f32(kernels::f8_e5m2{x});
-    });
+    expect_each_pattern<uint16_t>(0x7c00, 0x7e00,
+                                  [](uint16_t x) { return kernels::f16_to_f32(kernels::f16{x}); });
+    expect_each_pattern<uint16_t>(
+        0x7f80, 0x7fc0, [](uint16_t x) { return kernels::bf16_to_f32(kernels::bf16{x}); });
+    expect_each_pattern<uint8_t>(
+        0x7e, 0x7f, [](uint8_t x) { return kernels::small_to_f32(kernels::f8_e4m3{x}); });
+    expect_each_pattern<uint8_t>(
+        0x7c, 0x7e, [](uint8_t x) { return kernels::small_to_f32(kernels::f8_e5m2{x}); });
 }
 
 TEST(Keys, TheOrderIsThatOfTheNumbers)
 {
     const double inf = HUGE_VAL;
-    expect_order<uint32_t, float>(0x7f800000u, 0x7fc00000u,
-                                  {-HUGE_VALF, -2e30f, -1, -1e-45f, -0.0f, 0, 1e-45f, 1e-20f, 1,
-                                   3e38f, HUGE_VALF});
+    expect_order<uint32_t, float>(
+        0x7f800000u, 0x7fc00000u,
+        {-HUGE_VALF, -2e30f, -1, -1e-45f, -0.0f, 0, 1e-45f, 1e-20f, 1, 3e38f, HUGE_VALF});
     expect_order<uint64_t, double>(0x7ff0000000000000u, 0x7ff8000000000000u,
                                    {-inf, -1e300, -1, -5e-324, -0.0, 0, 5e-324, 1, 1e300, inf});
 }

@@ -54,11 +54,9 @@ yoke_status scratch_alloc(void *device, uint64_t bytes, void *, uint32_t, void *
 }
 
 // What was started may still use it: free_scratch() is for that.
-void scratch_free(void *, void *, void *)
-{
-}
+void scratch_free(void *, void *, void *) {}
 
-const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,     log, config,
+const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,   log, config,
                          one_thread,        scratch_alloc,    scratch_free};
 
 }  // namespace
@@ -67,6 +65,11 @@ Failure &failure()
 {
     thread_local Failure last;
     return last;
+}
+
+void set_devices()
+{
+    setenv("FAKE_CUDA_DEVICES", "9.0,9.0,9.0,9.0", 1);
 }
 
 const yoke_backend &open_module(const char *folders)
@@ -94,12 +97,16 @@ std::string logged()
     return g_logged;
 }
 
-void free_scratch()
+// Frees the scratch memory of a device, whose streams are idle.
+static void free_scratch(const void *device)
 {
     const std::lock_guard lock(g_lock);
-    for (const Block &block : g_scratch)
-        EXPECT_EQ(g_table->free(block.device, block.pointer, block.bytes), YOKE_OK);
-    g_scratch.clear();
+    std::erase_if(g_scratch, [&](const Block &block) {
+        if (block.device != device) return false;
+        EXPECT_EQ(g_table->free(block.device, block.pointer, block.bytes), YOKE_OK)
+            << failure().message;
+        return true;
+    });
 }
 
 int held_after_a_while()
@@ -107,8 +114,8 @@ int held_after_a_while()
     void *library = nullptr;
     for (const char *folder : {DRIVER_FOLDER, OLD_FOLDER})
         if (!library)
-            library = dlopen((std::string(folder) + "/libnccl.so.2").c_str(),
-                             RTLD_NOW | RTLD_NOLOAD);
+            library =
+                dlopen((std::string(folder) + "/libnccl.so.2").c_str(), RTLD_NOW | RTLD_NOLOAD);
     if (!library) return 0;
     const auto held = reinterpret_cast<int (*)()>(dlsym(library, "fake_nccl_held"));
     for (int i = 0; i < 5000 && held(); ++i)
@@ -149,7 +156,11 @@ void Board::gather(int rank, const void *mine, uint64_t bytes, void *all)
 // ---- a rank ---------------------------------------------------------------------------------------------------------
 
 Rank::Rank(const Layout &layout, Board &board, int number, const std::string &id)
-    : rank(number), size(layout.size), timeout_s(layout.timeout_s), layout_(layout), board_(board),
+    : rank(number),
+      size(layout.size),
+      timeout_s(layout.timeout_s),
+      layout_(layout),
+      board_(board),
       id_(id)
 {
     const yoke_backend &table = open_module();
@@ -163,6 +174,7 @@ Rank::~Rank()
 {
     const yoke_backend &table = open_module();
     if (comm) destroy();
+    free_scratch(device);
     for (const auto &[pointer, bytes] : rooms_)
         EXPECT_EQ(table.free(device, pointer, bytes), YOKE_OK) << failure().message;
     table.device_close(device);
@@ -180,12 +192,13 @@ yoke_status Rank::init()
     member.timeout_s = timeout_s;
     member.user = this;
     member.fault = &fault;
-    member.all_gather = [](void *user, const void *mine, uint64_t bytes, void *all) {
-        Rank &self = *static_cast<Rank *>(user);
-        self.board_.gather(self.rank, mine, bytes, all);
-        if (self.change_gathered) self.change_gathered(all, bytes);
-        return YOKE_OK;
-    };
+    if (gathers)
+        member.all_gather = [](void *user, const void *mine, uint64_t bytes, void *all) {
+            Rank &self = *static_cast<Rank *>(user);
+            self.board_.gather(self.rank, mine, bytes, all);
+            if (self.change_gathered) self.change_gathered(all, bytes);
+            return YOKE_OK;
+        };
     member.is_over = [](void *user) -> int32_t {
         const Rank &self = *static_cast<Rank *>(user);
         return self.is_over && self.is_over();
@@ -272,11 +285,19 @@ void with_ranks(const Layout &layout, const Body &body, bool with_comm)
         threads.emplace_back([&, number] {
             SCOPED_TRACE("rank " + std::to_string(number));
             Rank rank(layout, board, number, id);
-            if (with_comm) ASSERT_EQ(rank.init(), YOKE_OK) << failure().message;
+            if (with_comm) {
+                ASSERT_EQ(rank.init(), YOKE_OK) << failure().message;
+            }
             body(rank);
         });
     for (std::thread &thread : threads) thread.join();
-    free_scratch();
+}
+
+double seconds_of(const std::function<void()> &run)
+{
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void expect_fails(yoke_status expected, yoke_status status, const std::vector<const char *> &texts)

@@ -20,14 +20,13 @@ struct Failure {
 };
 Failure &failure();
 
+// Has four cards, before the module is opened.
+void set_devices();
 // Opens the module at the first call, over the libraries in `folders` (":" between them).
 const yoke_backend &open_module(const char *folders = DRIVER_FOLDER);
 const yoke_backend_comm &engine();
 // Lines that the module has logged so far.
 std::string logged();
-// Frees the scratch memory of calls. Streams must be idle.
-void free_scratch();
-
 // What the fake NCCL still has: communicators, windows, memory. Waits until there is none, for 5 s at most.
 int held_after_a_while();
 void expect_none_held();
@@ -76,6 +75,7 @@ public:
     double timeout_s;
     std::function<void(void *all, uint64_t bytes)> change_gathered;
     std::function<bool()> is_over;
+    bool gathers = true;  // at init, what ranks tell of themselves
 
 private:
     const Layout &layout_;
@@ -89,6 +89,8 @@ using Body = std::function<void(Rank &)>;
 // Runs the body in each rank's thread; `with_comm` makes the communicator before it.
 void with_ranks(const Layout &layout, const Body &body, bool with_comm = true);
 
+double seconds_of(const std::function<void()> &run);
+// Expects a failure with that status, whose message has each of the texts.
 void expect_fails(yoke_status expected, yoke_status status, const std::vector<const char *> &texts);
 
 // ---- elements -------------------------------------------------------------------------------------------------------

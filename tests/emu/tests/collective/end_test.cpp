@@ -1,0 +1,223 @@
+// The end of a communicator: abort and destroy beside peers and calls of NCCL that hang, forks, and the process's end.
+#include <cstdlib>
+#include <thread>
+
+#include "ranks.h"
+#include "tests/core/fresh_process.h"
+
+namespace yoke::test {
+
+namespace {
+
+yoke_status reduce(Rank &rank, void *x)
+{
+    return rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 4, x, x, -1, YOKE_REDUCE_SUM);
+}
+
+void *four_ones(Rank &rank)
+{
+    return rank.upload(encode(YOKE_F32, {1, 1, 1, 1}));
+}
+
+// Neither waits for NCCL.
+void expect_ends_at_once(Rank &rank, bool with_abort)
+{
+    const double took = seconds_of([&] {
+        if (with_abort) {
+            EXPECT_EQ(engine().abort(rank.comm), YOKE_OK);
+        }
+        rank.destroy();
+    });
+    EXPECT_LT(took, 0.5);
+}
+
+}  // namespace
+
+TEST(NcclEnd, AbortLetsAStreamGoOnWhosePeerDoesNotCome)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 2}, [](Rank &rank) {
+            if (rank.rank == 0) {
+                void *x = four_ones(rank);
+                ASSERT_EQ(reduce(rank, x), YOKE_OK);
+                usleep(20000);
+                int32_t idle = -1;
+                EXPECT_EQ(open_module().stream_query(rank.device, rank.stream, &idle), YOKE_OK);
+                EXPECT_EQ(idle, 0);
+                EXPECT_EQ(engine().async_error(rank.comm, &rank.fault), YOKE_OK);
+                EXPECT_LT(seconds_of([&] { EXPECT_EQ(engine().abort(rank.comm), YOKE_OK); }), 0.5);
+                rank.sync();
+                expect_fails(YOKE_E_CANCELLED, reduce(rank, x),
+                             {"all_reduce: cuda:0, rank 0 of 2", "was aborted"});
+                EXPECT_EQ(rank.fault.kind, YOKE_COMM_FAULT_ABORTED);
+                expect_fails(YOKE_E_CANCELLED, engine().async_error(rank.comm, &rank.fault), {});
+                EXPECT_EQ(rank.fault.kind, YOKE_COMM_FAULT_ABORTED);
+            }
+            rank.wait();
+            engine().abort(rank.comm);
+        });
+        expect_none_held();
+    });
+}
+
+TEST(NcclEnd, DestroyLetsWorkEndThatTheStreamStillHas)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 2}, [](Rank &rank) {
+            void *x = four_ones(rank);
+            for (int i = 0; i < 3; ++i) ASSERT_EQ(reduce(rank, x), YOKE_OK);
+            expect_ends_at_once(rank, false);
+            rank.sync();
+            EXPECT_EQ(decode(YOKE_F32, rank.download(x, 16)), (std::vector<double>(4, 8)));
+            rank.wait();
+        });
+        expect_none_held();
+    });
+}
+
+// At the deadline, with a line in the log: nobody is left to be told.
+TEST(NcclEnd, ACommunicatorThatPeersDoNotLetGoOfIsAborted)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 2, .timeout_s = 0.3}, [](Rank &rank) {
+            rank.wait();
+            if (rank.rank == 0) setenv("FAKE_NCCL_IN_PROGRESS", "1000000", 1);
+            rank.wait();
+            expect_ends_at_once(rank, false);
+        });
+        EXPECT_EQ(held_after_a_while(), 0);
+        EXPECT_NE(logged().find("rank 0 of 2: other ranks have not let go"), std::string::npos)
+            << logged();
+    });
+}
+
+TEST(NcclEnd, AbortAndDestroyReturnAtOnceWhateverHangs)
+{
+    for (const char *hanging : {"ncclCommAbort=hang", "ncclCommFinalize=hang",
+                                "ncclCommDestroy=hang", "ncclCommFinalize=3", "ncclCommDestroy=3"})
+        for (const bool with_abort : {false, true})
+            in_fresh_process([hanging, with_abort] {
+                set_devices();
+                setenv("FAKE_NCCL_FAIL", hanging, 1);
+                with_ranks({.size = 2, .timeout_s = 0.3}, [&](Rank &rank) {
+                    void *x = four_ones(rank);
+                    ASSERT_EQ(reduce(rank, x), YOKE_OK);
+                    rank.sync();
+                    rank.wait();
+                    expect_ends_at_once(rank, with_abort);
+                });
+            });
+}
+
+// The thread that is in the call stays there; everybody else goes on.
+TEST(NcclEnd, ACallThatHangsKeepsNeitherAbortNorDestroy)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 2}, [](Rank &rank) {
+            void *x = four_ones(rank);
+            rank.wait();
+            if (rank.rank == 0) {
+                setenv("FAKE_NCCL_FAIL", "ncclAllReduce=hang", 1);
+                std::thread([&rank, x] { reduce(rank, x); }).detach();
+                usleep(100000);
+                EXPECT_EQ(engine().async_error(rank.comm, &rank.fault), YOKE_OK);
+                expect_ends_at_once(rank, true);
+            }
+            rank.wait();
+            engine().abort(rank.comm);
+        });
+    });
+}
+
+TEST(NcclEnd, AWaitForOtherRanksEndsWithTheCallsTimeAndByAbort)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 2}, [](Rank &rank) {
+            void *x = four_ones(rank);
+            rank.wait();
+            if (rank.rank == 0) setenv("FAKE_NCCL_IN_PROGRESS", "1000000", 1);
+            rank.wait();
+            if (rank.rank == 0) {
+                rank.timeout_s = 0.3;
+                const double took = seconds_of([&] {
+                    expect_fails(YOKE_E_TIMEOUT, reduce(rank, x),
+                                 {"all_reduce: cuda:0, rank 0 of 2: ncclAllReduce has not ended"});
+                });
+                EXPECT_GE(took, 0.3);
+                EXPECT_LT(took, 1.3);
+                EXPECT_EQ(rank.fault.kind, YOKE_COMM_FAULT_LATE);
+            } else {
+                std::thread aborts([&] {
+                    usleep(200000);
+                    engine().abort(rank.comm);
+                });
+                expect_fails(YOKE_E_CANCELLED, reduce(rank, x), {"was aborted during ncclAll"});
+                EXPECT_EQ(rank.fault.kind, YOKE_COMM_FAULT_ABORTED);
+                aborts.join();
+            }
+            engine().abort(rank.comm);
+        });
+        expect_none_held();
+    });
+}
+
+TEST(NcclEnd, AForkedChildTouchesNoHandle)
+{
+    if (!kMayFork) GTEST_SKIP();
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 2}, [](Rank &rank) {
+            void *x = four_ones(rank), *memory = nullptr;
+            ASSERT_EQ(engine().mem_alloc(rank.comm, 64, &memory), YOKE_OK) << failure().message;
+            rank.wait();
+            if (rank.rank == 0) {
+                EXPECT_TRUE(passes_in_child([&] {
+                    open_module().after_fork();
+                    expect_fails(YOKE_E_FORKED, reduce(rank, x), {"forked child"});
+                    EXPECT_EQ(engine().async_error(rank.comm, &rank.fault), YOKE_OK);
+                    EXPECT_EQ(engine().mem_free(rank.comm, memory, 64), YOKE_E_FORKED);
+                    EXPECT_EQ(engine().abort(rank.comm), YOKE_OK);
+                    engine().destroy(rank.comm);
+                    char why[200];
+                    EXPECT_EQ(engine().version(why, sizeof why), 0);
+                    EXPECT_NE(std::string(why).find("forked"), std::string::npos);
+                }));
+            }
+            rank.wait();
+            ASSERT_EQ(reduce(rank, x), YOKE_OK) << failure().message;
+            rank.sync();
+            EXPECT_EQ(engine().mem_free(rank.comm, memory, 64), YOKE_OK);
+        });
+        expect_none_held();
+    });
+}
+
+TEST(NcclEnd, AProcessEndsWithItsOwnCodeBesideCallsThatHang)
+{
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    for (const char *hanging : {"", "ncclCommAbort=hang"}) {
+        const double took = seconds_of([&] {
+            EXPECT_EXIT(
+                {
+                    set_devices();
+                    setenv("FAKE_NCCL_FAIL", hanging, 1);
+                    with_ranks({.size = 2}, [](Rank &rank) {
+                        EXPECT_EQ(reduce(rank, four_ones(rank)), YOKE_OK);
+                        rank.wait();
+                        engine().abort(rank.comm);
+                    });
+                    if (*hanging) usleep(50000);
+                    exit(7);
+                },
+                testing::ExitedWithCode(7), "");
+        });
+        EXPECT_LT(took, *hanging ? 7 : 2);
+    }
+}
+
+}  // namespace yoke::test

@@ -1,0 +1,178 @@
+// The making of a communicator over the fake NCCL: ranks that do not come, that fail, or that do not fit.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "ranks.h"
+#include "tests/core/fresh_process.h"
+
+namespace yoke::test {
+
+namespace {
+
+void expect_late(Rank &rank)
+{
+    const double took = seconds_of([&] {
+        expect_fails(YOKE_E_TIMEOUT, rank.init(),
+                     {"init: cuda:", "of 2", "ncclCommInitRankConfig", "has not ended in time"});
+    });
+    EXPECT_GE(took, rank.timeout_s);
+    EXPECT_LT(took, rank.timeout_s + 1);
+    EXPECT_EQ(rank.fault.kind, YOKE_COMM_FAULT_LATE);
+    EXPECT_EQ(rank.fault.rank, -1);
+    EXPECT_EQ(rank.comm, nullptr);
+}
+
+}  // namespace
+
+TEST(NcclInit, ARankThatDoesNotComeEndsItAtTheDeadline)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks(
+            {.size = 2, .timeout_s = 0.4},
+            [](Rank &rank) {
+                rank.gathers = false;
+                if (rank.rank == 0) expect_late(rank);
+            },
+            false);
+        expect_none_held();
+    });
+}
+
+TEST(NcclInit, ACallThatHangsEndsItAtTheDeadline)
+{
+    in_fresh_process([] {
+        set_devices();
+        setenv("FAKE_NCCL_FAIL", "ncclCommInitRankConfig=hang", 1);
+        with_ranks({.size = 2, .timeout_s = 0.4}, expect_late, false);
+    });
+}
+
+TEST(NcclInit, ACallThatComesBackTooLateIsTakenBack)
+{
+    in_fresh_process([] {
+        set_devices();
+        setenv("FAKE_NCCL_FAIL", "ncclCommInitRankConfig=slow:1", 1);
+        with_ranks({.size = 2, .timeout_s = 0.3}, expect_late, false);
+        usleep(1200000);
+        expect_none_held();
+    });
+}
+
+TEST(NcclInit, AFailureIsToldWithRankDeviceAndNcclsWords)
+{
+    in_fresh_process([] {
+        set_devices();
+        setenv("FAKE_NCCL_FAIL", "ncclCommInitRankConfig@1=2", 1);
+        std::atomic<int> failed{0};
+        with_ranks(
+            {.size = 2, .timeout_s = 0.4},
+            [&](Rank &rank) {
+                const yoke_status status = rank.init();
+                if (status == YOKE_E_TIMEOUT) return;
+                ++failed;
+                expect_fails(YOKE_E_COMM, status,
+                             {"init: cuda:", "rank ",
+                              " of 2: ncclCommInitRankConfig failed with "
+                              "ncclSystemError (2)",
+                              "that the test asked for", "NCCL_DEBUG=INFO"});
+            },
+            false);
+        EXPECT_EQ(failed, 1);
+        expect_none_held();
+    });
+}
+
+TEST(NcclInit, AGroupThatHasFailedEndsIt)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks(
+            {.size = 2},
+            [](Rank &rank) {
+                rank.gathers = false;
+                if (rank.rank) return;
+                rank.is_over = [questions = std::make_shared<int>(0)] { return ++*questions > 3; };
+                const double took = seconds_of(
+                    [&] { expect_fails(YOKE_E_CANCELLED, rank.init(), {"the group has failed"}); });
+                EXPECT_LT(took, 1);
+            },
+            false);
+        expect_none_held();
+    });
+}
+
+TEST(NcclInit, TwoRanksOnOneCardAreNamedWithTheRemedy)
+{
+    for (const bool gathers : {true, false})
+        in_fresh_process([gathers] {
+            set_devices();
+            with_ranks(
+                {.size = 2, .timeout_s = 2, .devices = {1, 1}},
+                [&](Rank &rank) {
+                    rank.gathers = gathers;
+                    const yoke_status status = rank.init();
+                    expect_fails(YOKE_E_VALUE, status, {"call set_device(local_rank)"});
+                    if (gathers) expect_fails(status, status, {"ranks 0 and 1", "GPU-"});
+                },
+                false);
+            expect_none_held();
+        });
+}
+
+TEST(NcclInit, RanksWithUnlikeVersionsAreNamed)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks(
+            {.size = 3},
+            [](Rank &rank) {
+                rank.change_gathered = [](void *all, uint64_t bytes) {
+                    const int32_t other = 22105;
+                    memcpy(static_cast<char *>(all) + 2 * bytes, &other, sizeof other);
+                };
+                expect_fails(YOKE_E_COMM, rank.init(),
+                             {"rank 0 has NCCL 2.28.", "rank 2 has NCCL 2.21.5"});
+            },
+            false);
+        expect_none_held();
+    });
+}
+
+TEST(NcclInit, ARankThatCannotGoOnIsNamedToTheOthers)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks(
+            {.size = 3},
+            [](Rank &rank) {
+                rank.change_gathered = [](void *all, uint64_t bytes) {
+                    const int32_t status = YOKE_E_UNAVAILABLE;
+                    memcpy(static_cast<char *>(all) + bytes + 4, &status, sizeof status);
+                };
+                expect_fails(YOKE_E_COMM, rank.init(), {"rank 1 cannot make its part"});
+            },
+            false);
+        expect_none_held();
+    });
+}
+
+TEST(NcclInit, DescribeTellsRankDeviceAndVersion)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 2}, [](Rank &rank) {
+            char text[200];
+            engine().describe(rank.comm, text, sizeof text);
+            const std::string wanted = "rank " + std::to_string(rank.rank) +
+                                       " of 2 on cuda:" + std::to_string(rank.rank) + ": NCCL 2.";
+            EXPECT_EQ(std::string(text).substr(0, wanted.size()), wanted);
+            EXPECT_NE(std::string(text).find("with windows"), std::string::npos);
+            rank.wait();
+        });
+        expect_none_held();
+    });
+}
+
+}  // namespace yoke::test
