@@ -24,6 +24,18 @@
  *                       clock of FAKE_CUDA_TICKS; the last number is that of all others
  *   FAKE_CUDNN_ENGINES  how many engines of its five the fake cuDNN has for a graph
  *   FAKE_CUDNN_MICROSECONDS  "20,9": how long a graph takes by each of them, as for cuBLASLt's algorithms
+ *   FAKE_NCCL_VERSION   what ncclGetVersion tells, default that of the header; a library of 2.19, without what came
+ *                       later, stands in the folder old_nccl
+ *   FAKE_NCCL_FAIL      "ncclAllReduce@2=3,ncclCommAbort=hang": as FAKE_CUDA_FAIL, with numbers of ncclResult_t; `hang`
+ *                       never returns, `slow:0.5` waits so many seconds first. "ncclAllReduce#1@2" is the second call
+ *                       of one communicator's rank 1
+ *   FAKE_NCCL_IN_PROGRESS  for how many polls a call is in progress of a communicator that does not block, default 0;
+ *                       what it launches comes after them
+ *   FAKE_NCCL_ASYNC     "3@1=6": from its third collective, send or receive on, rank 1 of each communicator has an
+ *                       asynchronous error, default ncclRemoteError
+ *   FAKE_NCCL_STUCK     "1@3": the kernels of rank 1 from its third one on bring nothing and do not end
+ *   FAKE_NCCL_LATE      up to how many milliseconds after its beginning a kernel ends at the earliest, by chance
+ *   FAKE_NCCL_LEAKS     1: communicators, windows, registrations and memory that are left are told at exit
  *   FAKE_CUDA_REGISTERS a file of what the compiler gave kernels (tests/emu/registers.py writes it): a launch that asks
  *   for
  *                       more registers than a multiprocessor has, or for more threads than its bound, is refused, and
@@ -90,8 +102,9 @@ int fake_lose(int device, int error);
 /* The device whose context is current, or -1. */
 int fake_current_device(void);
 
-/* Work of a stream that ends when something from outside has come: a kernel that waits for its peers. It begins in its
- * turn; then it is asked whether it is over, again and again, from any thread; then it ends. Both give a CUDA error. */
+/* Work of a stream that waits for something from outside, such as a kernel that waits for its peers. It begins in its
+ * turn. From then on any thread may ask whether it is over, until it is; then it ends. `begin` and `end` give a CUDA
+ * error. */
 struct fake_late {
     int (*begin)(void *);
     int (*is_over)(void *);
@@ -115,18 +128,18 @@ struct fake_runtime {
     /* Bytes of a device that can still be allocated. */
     size_t (*left)(int device);
     /* Gives late work to a stream of any device. A device does one such piece after the other, in the order in which
-     * they came, whatever their streams: where all threads wait for something else, a thread of the runtime goes on
-     * with them and with what must be done before them. Takes `context` over as `enqueue` does. */
+     * they came, whatever their streams. A thread of the runtime goes on with them and with what must be done before
+     * them, so that no thread of the program has to. Takes `context` over as `enqueue` does. */
     cudaError_t (*enqueue_late)(int device, cudaStream_t, const struct fake_late *, void *context,
                                 const void *words, size_t bytes);
     /* Goes on with late work at once. */
     void (*advance)(void);
-    /* Whether a stream is being captured; -1 where it is none of the device's. */
+    /* Tells whether a stream is being captured; -1 where it is none of the device's. */
     int (*is_captured)(int device, cudaStream_t);
-    /* Whose memory a byte lies in: a device's, -1 for pinned memory, or FAKE_UNKNOWN; and how much of the block is left
-     * from there on, SIZE_MAX where that is not known. */
+    /* Returns whose memory a byte lies in: a device's, -1 for pinned memory, or FAKE_UNKNOWN. `left` gets how much of
+     * the block follows, SIZE_MAX where that is not known. */
     int (*find)(const void *place, size_t *left);
-    /* Memory of a device in whole pages, which cudaFree() refuses. */
+    /* Give and take memory of a device in whole pages, which cudaFree() refuses. */
     cudaError_t (*allocate)(int device, void **place, size_t bytes);
     cudaError_t (*release)(void *place);
 };

@@ -12,9 +12,12 @@
 namespace yoke::fake {
 namespace {
 
-constexpr auto kTick = std::chrono::microseconds(200), kIdle = std::chrono::microseconds(50000);
+using std::chrono::microseconds;
 
-// The thread that goes on. A forked child has none and makes one of its own; what it could find locked is made anew.
+// Pauses of the thread: after something was done, while all hangs, and before it ends.
+constexpr microseconds kTick(200), kSlow(1000), kIdle(50000);
+
+// Thread that goes on with late work. A forked child has none: it gets a new `wake`, for the old one may be in use.
 struct Thread {
     bool is_running = false;
     std::condition_variable_any *wake = new std::condition_variable_any;
@@ -33,28 +36,29 @@ std::vector<WorkRef> pending()
     return found;
 }
 
-void advance()
+// Does what late work needs and can be done; tells whether there was anything.
+bool advance()
 {
-    for (;;) {
+    for (bool any = false;; any = true) {
         const std::set<const Work *> wanted = needed_for(pending());
-        if (!run_one(&wanted)) return;
+        if (!run_one(&wanted)) return any;
     }
 }
 
-// Ends when there was nothing to do for a while, so that a program which counts its threads finds none left.
+// Goes on until there was nothing to do for a while. Then a program that counts its threads finds none left.
 void go_on()
 {
     std::unique_lock lock(state().mutex);
-    for (;;) {
-        advance();
+    for (microseconds pause = kTick;;) {
+        pause = advance() ? kTick : std::min(pause + kTick / 10, kSlow);
         const bool is_idle = pending().empty();
-        const auto status = thread().wake->wait_for(lock, is_idle ? kIdle : kTick);
+        const auto status = thread().wake->wait_for(lock, is_idle ? kIdle : pause);
         if (is_idle && status == std::cv_status::timeout && pending().empty()) break;
     }
     thread().is_running = false;
 }
 
-// The library that has the thread's code stays: the thread may outlive the last that has it open.
+// Keeps the library loaded that has the thread's code, because the thread may outlive its last user.
 void pin()
 {
     Dl_info info{};
@@ -72,7 +76,7 @@ void unlock_state()
     state().mutex.unlock();
 }
 
-// Its parent's GPU does the late work, and no copy of it.
+// Drops the late work in a forked child: its parent's GPU does it.
 void begin_child()
 {
     thread().is_running = false;

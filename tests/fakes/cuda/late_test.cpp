@@ -26,7 +26,7 @@ const fake_late kLate = {count<&Kernel::begun>,
                          count<&Kernel::ended>,
                          [](void *kernel) { count<&Kernel::dropped>(kernel); }};
 
-// A device whose runtime has told its calls to the driver.
+// Device whose runtime is known to the driver.
 struct LateDevice : Device {
     const fake_runtime *runtime = call<const fake_runtime *>("fake_runtime_calls");
 

@@ -28,7 +28,7 @@ int version()
     return setting ? atoi(setting) : kVersion;
 }
 
-// All there ever were: an address is never that of another, so that a call of one that is gone is seen.
+// Communicators, those too that are gone: their addresses are not used again, so that a late call of one is seen.
 struct Comms {
     std::mutex mutex;
     std::set<const ncclComm *> all;
@@ -105,7 +105,7 @@ ncclResult_t check_devices(const Member &member)
     return ncclSuccess;
 }
 
-// The making of a communicator, which waits for the other ranks.
+// Makes a communicator with the other ranks; gives nothing until they have come.
 std::optional<ncclResult_t> come_together(Member &member, const ncclUniqueId &id, int size)
 {
     if (!member.shared) {
@@ -261,7 +261,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-// What is under way on this rank ends; the peers find nobody.
+// Ends the kernels of this rank. Its peers wait for it until they abort too.
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     if (!comm) return ncclSuccess;

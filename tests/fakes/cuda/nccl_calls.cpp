@@ -52,7 +52,7 @@ ncclResult_t check(const char *call, const Op &op, const Member &member, cudaStr
     return check_stream(call, member, stream);
 }
 
-// Of a collective without elements NCCL launches nothing.
+// Submits a call. NCCL launches nothing for a collective without elements.
 ncclResult_t issue(const char *call, ncclComm *comm, Op op, cudaStream_t stream)
 {
     if (comm->is_finalized)

@@ -1,9 +1,10 @@
 // What the files of the fake libnccl share: communicators, what they were asked for, and what a stream does of it.
 //
-// The model. A call, or a group's calls of one communicator, is a kernel on its stream. The kernel begins in its turn:
-// it reads its input and posts it to the peers. It ends when those have posted theirs, and writes its output then. A
-// device runs one kernel of NCCL at a time, in the order in which they were launched, whatever their communicators and
-// streams: ranks that launch two communicators in unlike orders hang, as they do on a GPU that has room for one.
+// The model: a call is a kernel on its stream, and so are all calls of one communicator in a group. The kernel begins
+// in its turn: it reads its input and posts it to the peers. It ends when they have posted theirs, and writes its
+// output. A device runs one such kernel at a time, in the order of their launches, whatever their communicators and
+// streams. So ranks hang that launch two communicators in unlike orders, as they do on a GPU that has room for one
+// kernel.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ enum Kind {
     kWindow
 };
 
-// What kernels keep of a communicator, which they outlive.
+// State of a communicator that its kernels use. They may outlive the communicator.
 struct Member {
     std::unique_ptr<Shared> shared;
     int rank, size, device;
@@ -44,7 +45,7 @@ struct Member {
     uint64_t sequences[kChannels] = {};  // of the next call in each channel
 };
 
-// One call of a collective, a send or a receive.
+// Call of a collective, a send or a receive.
 struct Op {
     Kind kind;
     ncclDataType_t dtype;
@@ -56,7 +57,7 @@ struct Op {
     uint64_t sequence = 0;
 };
 size_t size_of(ncclDataType_t dtype);
-// What a rank reads and writes of its own memory.
+// Return how much a rank reads and writes of its own memory.
 size_t bytes_in(const Op &op, const Member &member);
 size_t bytes_out(const Op &op, const Member &member);
 
@@ -69,7 +70,7 @@ ncclResult_t launch(const std::shared_ptr<Member> &member, std::vector<Op> ops, 
 void reduce(const std::vector<const char *> &parts, char *out, size_t count, ncclDataType_t dtype,
             ncclRedOp_t reduction);
 
-// A piece of a call that may take its time: gives the result once there is one.
+// Piece of a call. It is done again and again until it gives a result.
 using Step = std::function<std::optional<ncclResult_t>()>;
 
 }  // namespace yoke::fake
@@ -100,15 +101,15 @@ ncclResult_t refuse(ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *last_error();
 
-// What a test asked of a call: FAKE_NCCL_FAIL. Sleeps, or never returns, where that is asked.
+// Returns the failure that FAKE_NCCL_FAIL asks of a call. Sleeps, or never returns, where it asks for that.
 ncclResult_t fault(const char *call, ncclComm *comm);
-// FAKE_NCCL_IN_PROGRESS.
+// Returns FAKE_NCCL_IN_PROGRESS.
 int polls_of_a_call();
-// Whether a rank is stuck from that call on (FAKE_NCCL_STUCK), or is told an error behind it (FAKE_NCCL_ASYNC).
+// Tell whether FAKE_NCCL_STUCK holds a rank's call up, and which error FAKE_NCCL_ASYNC gives the rank behind it.
 bool is_stuck(int rank, int call);
 ncclResult_t async_error(int rank, int call);
 
-// Something was made (+1) or given back (-1).
+// Counts things that were made (+1) or given back (-1).
 enum Held { kComms, kWindowsHeld, kRegistrations, kBlocks, kHeldKinds };
 void hold(Held kind, int change);
 
@@ -117,11 +118,11 @@ void hold(Held kind, int change);
 ncclComm *make_comm(int rank, int size, int device, bool is_blocking);
 // Takes a communicator away from its users; kernels that are left keep its member.
 void let_go(ncclComm *comm);
-// Whether no thread is in a call of it; then this one is, until it leaves.
+// Enters a communicator for one call; false where another thread is in one.
 bool enter(ncclComm *comm);
 void leave(ncclComm *comm);
 
-// One thread's call of a communicator. `problem` is why the call ends at once, or success.
+// Call of a communicator by one thread. `problem` tells why the call ends at once, or is success.
 class Entry {
 public:
     enum Needs { kReady, kAny };
@@ -134,19 +135,19 @@ private:
     ncclComm *entered_ = nullptr;
 };
 
-// Does what a call wants: at the end of this thread's group, else now. A communicator that blocks waits for the result;
-// the others give ncclInProgress until ncclCommGetAsyncError() has been asked often enough and there is a result.
+// Does a step of a call: at the end of this thread's group, or now where it is in none. A communicator that blocks
+// waits for the result. Another one gives ncclInProgress until it was polled often enough and there is a result.
 ncclResult_t submit(ncclComm *comm, Step step);
-// The same for what becomes part of a kernel.
+// Submits a call that becomes part of a kernel.
 ncclResult_t submit(ncclComm *comm, const Op &op, cudaStream_t stream, bool is_stuck);
-// The result of the call in progress, as far as there is one.
+// Returns the result of the call in progress, or ncclInProgress.
 ncclResult_t poll(ncclComm *comm);
 ncclResult_t begin_group();
 ncclResult_t end_group();
 // Notes that a call in this thread's group failed, so that its end does.
 ncclResult_t spoil_group(ncclResult_t result);
 
-// Whether [place, place + bytes) is memory that the device may use; says why not.
+// Refuses memory that the device may not use, for a call.
 ncclResult_t check_memory(const char *call, int device, const void *place, size_t bytes);
 
 }  // namespace yoke::fake

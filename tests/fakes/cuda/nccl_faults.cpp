@@ -12,7 +12,7 @@
 namespace yoke::fake {
 namespace {
 
-// Never destroyed: threads may fail until the process ends.
+// State that is never destroyed: threads may fail until the process ends.
 struct Told {
     std::mutex mutex;
     std::map<std::string, int> counts;  // of calls by their names
@@ -30,7 +30,7 @@ int count(const char *call)
     return ++told().counts[call];
 }
 
-// The words of a list behind "NAME[#RANK][@N]=" that matches a call; null where none does.
+// Returns the words of a list behind the "NAME[#RANK][@N]=" that matches a call, or null.
 const char *find_fault(const char *list, const char *call, const ncclComm *comm, int nth)
 {
     const size_t length = strlen(call);
@@ -133,7 +133,7 @@ using namespace yoke::fake;
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// How much of all that the library gave out is held.
+// Returns how many things are held that the library gave out.
 EXPORT int fake_nccl_held()
 {
     int sum = 0;
@@ -141,7 +141,7 @@ EXPORT int fake_nccl_held()
     return sum;
 }
 
-// Counts calls anew, for FAKE_NCCL_FAIL.
+// Begins the counts anew by which FAKE_NCCL_FAIL finds its calls.
 EXPORT void fake_nccl_reset()
 {
     const std::lock_guard lock(told().mutex);

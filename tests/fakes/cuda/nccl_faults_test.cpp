@@ -10,7 +10,7 @@ void ask(const char *variable, const char *what)
     setenv(variable, what, 1);
 }
 
-// A communicator that does not block, of all ranks, which is ready.
+// Makes a communicator of all ranks that does not block, and polls until it is ready.
 void come(NcclRank &own)
 {
     ncclConfig_t config = NcclRank::config(0);
@@ -20,15 +20,15 @@ void come(NcclRank &own)
     EXPECT_TRUE(comes([&] { return own.state() == ncclSuccess; }));
 }
 
-// Whether a call comes back, made by a thread that is left behind.
-bool goes_on(NcclRank &own, const std::function<void()> &call)
+// Tells whether a call comes back. The thread that makes it is left behind.
+bool comes_back(NcclRank &own, int milliseconds, const std::function<void()> &call)
 {
     const auto is_back = std::make_shared<std::atomic<bool>>(false);
     std::thread([=] {
         call();
         *is_back = true;
     }).detach();
-    const bool came = comes([&] { return is_back->load(); }, 50);
+    const bool came = comes([&] { return is_back->load(); }, milliseconds);
     own.barrier();
     return came;
 }
@@ -150,12 +150,26 @@ TEST(Faults, FailTheCallThatIsNamedAndNoOther)
     });
 }
 
+TEST(Faults, AreCountedByRankWhereOneIsNamed)
+{
+    threads_of_two([](NcclRank &own) {
+        own.init();
+        float *const x = own.floats(8, 1);
+        ask("FAKE_NCCL_FAIL", "ncclAllReduce#1@2=3");
+        for (int i = 1; i <= 3; ++i) {
+            own.barrier();  // of six calls the second one is not rank 1's second
+            EXPECT_EQ(own.all_reduce(x), own.rank == 1 && i == 2 ? ncclInternalError : ncclSuccess);
+        }
+    });
+}
+
 TEST(Faults, HangACallForEver)
 {
     threads_of_two([](NcclRank &own) {
         own.init();
         ask("FAKE_NCCL_FAIL", "ncclCommAbort#1=hang");
-        EXPECT_EQ(goes_on(own, [&] { own.nccl.ncclCommAbort(own.comm); }), own.rank == 0);
+        const auto abort = [&] { own.nccl.ncclCommAbort(own.comm); };
+        EXPECT_EQ(comes_back(own, own.rank ? 100 : 5000, abort), own.rank == 0);
     });
 }
 
@@ -213,6 +227,23 @@ TEST(Faults, KeepARankStuckAndSoItsPeers)
     });
 }
 
+TEST(Faults, KeepAMessageFromARankThatIsStuck)
+{
+    in_fresh_process([] {
+        alarm(20);
+        ask("FAKE_NCCL_STUCK", "1@1");
+        in_threads(2, [](NcclRank &own) {
+            own.init();
+            float *const x = own.floats(8, 1);
+            EXPECT_EQ(own.rank ? own.nccl.ncclRecv(x, 8, ncclFloat, 0, own.comm, own.stream)
+                               : own.nccl.ncclSend(x, 8, ncclFloat, 1, own.comm, own.stream),
+                      ncclSuccess);
+            EXPECT_TRUE(own.hangs());
+            own.barrier();
+        });
+    });
+}
+
 TEST(Faults, EndKernelsLate)
 {
     in_fresh_process([] {
@@ -231,7 +262,7 @@ TEST(Faults, EndKernelsLate)
 
 // ---- groups ---------------------------------------------------------------------------------------------------------
 
-// One thread has both ranks: it makes them and calls them within groups.
+// Makes both ranks in one thread, and calls them within groups.
 TEST(Groups, LetOneThreadHaveSeveralRanks)
 {
     in_fresh_process([] {

@@ -7,7 +7,7 @@
 namespace yoke::fake {
 namespace {
 
-// What one communicator is to do.
+// Work that one communicator is asked for.
 struct Task {
     ncclComm *comm;
     std::vector<Step> steps;
@@ -15,7 +15,7 @@ struct Task {
     cudaStream_t stream = nullptr;
     bool is_stuck = false;
 };
-// The calls of this thread since ncclGroupStart(), in the order of each communicator's first.
+// Calls of this thread since ncclGroupStart(). Each communicator stands where its first call stood.
 struct Group {
     int depth = 0;
     ncclResult_t error = ncclSuccess;
@@ -33,7 +33,7 @@ Task &task_of(ncclComm *comm)
     return tasks.back();
 }
 
-// The first result that is not success ends them.
+// Does steps up to one that has no result yet. Drops the rest where one fails.
 std::optional<ncclResult_t> go_on(std::vector<Step> &steps)
 {
     while (!steps.empty()) {
@@ -46,7 +46,7 @@ std::optional<ncclResult_t> go_on(std::vector<Step> &steps)
     return ncclSuccess;
 }
 
-// Begins what a communicator that does not block was asked for.
+// Begins a task whose communicator does not block.
 ncclResult_t begin(Task &task)
 {
     task.comm->steps = std::move(task.steps);
@@ -54,7 +54,7 @@ ncclResult_t begin(Task &task)
     return task.comm->polls ? ncclInProgress : poll(task.comm);
 }
 
-// Goes on with all the others in turn, for one may wait for another.
+// Goes on with all tasks in turn, because one rank's may wait for another's.
 ncclResult_t wait_for_all(std::vector<Task> &tasks)
 {
     ncclResult_t worst = ncclSuccess;

@@ -22,7 +22,7 @@ bool has_root(Kind kind)
     return kind == kReduce || kind == kBroadcast || kind == kGather || kind == kScatter;
 }
 
-// Each rank's input, or each output, has a part for each rank.
+// Tells whether the input has a part for each rank; takes_parts() tells it of the output.
 bool gives_parts(Kind kind)
 {
     return kind == kReduceScatter || kind == kAlltoAll || kind == kScatter;
@@ -40,7 +40,7 @@ int channel_of(const Op &op)
                               : kCollectives;
 }
 
-// Up to how many milliseconds late a kernel ends, by chance.
+// Draws how late a kernel ends: up to FAKE_NCCL_LATE milliseconds.
 Clock::duration lateness()
 {
     const char *setting = getenv("FAKE_NCCL_LATE");
@@ -70,7 +70,7 @@ int begin(void *context)
     return 0;
 }
 
-// Kernels of unlike kinds wait for messages that never come.
+// Tells whether the peers have come with the same kind of call. Others wait for ever, as NCCL's kernels do.
 bool is_matched(const Op &op, const Member &member)
 {
     const Shared &shared = *member.shared;
@@ -94,7 +94,7 @@ int is_over(void *context)
     return 1;
 }
 
-// The calls of all ranks, in their order; of a receive that of its sender.
+// Returns the calls of all ranks in their order; for a receive, its sender's.
 std::vector<Posted> read_calls(const Op &op, const Member &member)
 {
     if (op.kind == kRecv) return {member.shared->read(op.root, kSendTo + member.rank, op.sequence)};
@@ -187,7 +187,7 @@ Range output(const Op &op, const Member &member)
     return {static_cast<const char *>(op.out), bytes_out(op, member)};
 }
 
-// Whether a call's input and output lie as NCCL allows it for calls in place.
+// Tells whether a call's input and output lie as NCCL allows it for calls in place.
 bool is_in_place(const Op &op, const Member &member)
 {
     const auto *const in = static_cast<const char *>(op.in);

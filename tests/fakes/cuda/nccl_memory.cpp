@@ -6,7 +6,7 @@ namespace {
 
 #ifndef YOKE_FAKE_NCCL_OLD
 
-// All ranks register a window together, of the same size.
+// Waits for the other ranks' registrations of a window, which must have the same size.
 std::optional<ncclResult_t> meet(Member &member, size_t bytes, uint64_t sequence, bool &is_posted)
 {
     if (!std::exchange(is_posted, true))

@@ -72,6 +72,24 @@ TEST(Windows, AreRegisteredByAllRanksAndGoBeforeTheirCommunicator)
     });
 }
 
+TEST(Windows, GoWithACommunicatorThatIsAborted)
+{
+    in_fresh_process([] {
+        in_threads(1, [](NcclRank &own) {
+            own.init();
+            void *const place = allocate(own, 4096), *handle = nullptr;
+            ncclWindow_t window = nullptr;
+            EXPECT_EQ(own.nccl.ncclCommWindowRegister(own.comm, place, 4096, &window, 0),
+                      ncclSuccess);
+            EXPECT_EQ(own.nccl.ncclCommRegister(own.comm, place, 4096, &handle), ncclSuccess);
+            EXPECT_EQ(own.nccl.fake_nccl_held(), 4);
+            EXPECT_EQ(own.nccl.ncclCommAbort(own.comm), ncclSuccess);
+            EXPECT_EQ(own.nccl.ncclMemFree(place), ncclSuccess);
+            EXPECT_EQ(own.nccl.fake_nccl_held(), 0);
+        });
+    });
+}
+
 TEST(Registrations, AreCounted)
 {
     in_fresh_process([] {

@@ -19,7 +19,7 @@ namespace yoke::test {
 #define NCCL_CALL(call) \
     decltype(&::call) call = reinterpret_cast<decltype(&::call)>(dlsym(library, #call))
 
-// The library's functions; null where it lacks them.
+// Functions of the library; null where it lacks them.
 struct Nccl {
     void *library;
     explicit Nccl(const char *path = FOLDER "/driver/libnccl.so.2")
@@ -67,14 +67,14 @@ inline bool comes(const std::function<bool()> &condition, int milliseconds = 500
     return condition();
 }
 
-// What the ranks of a test share besides the communicator.
+// State that the ranks of a test share besides the communicator.
 struct Meeting {
     ncclUniqueId ids[2];
     std::atomic<int> count{0};  // ranks that came to a barrier, over all barriers
     std::atomic<int> flags[4] = {};
 };
 
-// One rank: its device is current in its thread.
+// Rank whose device is current in its thread.
 struct NcclRank {
     int rank, size;
     Meeting &meeting;
@@ -110,7 +110,7 @@ struct NcclRank {
                   CUDA_SUCCESS);
         cudaGetLastError();  // the runtime's first call
     }
-    // All ranks have come here, equally often.
+    // Waits until all ranks have come here equally often.
     void barrier()
     {
         const int mine = ++meeting.count, all = (mine + size - 1) / size * size;
@@ -151,7 +151,7 @@ struct NcclRank {
     void synchronize() { EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess); }
     bool is_done(cudaStream_t which) { return cudaStreamQuery(which) == cudaSuccess; }
     bool is_done() { return is_done(stream); }
-    // Whether the stream has not come to its end after a while.
+    // Tells whether a stream has not come to its end after a while.
     bool hangs(cudaStream_t which, int milliseconds = 30)
     {
         return !comes([&] { return is_done(which); }, milliseconds);
@@ -213,7 +213,7 @@ inline void in_processes(int size, const RankBody &body)
     }
 }
 
-// Ends a test whose ranks are threads: what hangs in it would keep the process.
+// Runs two ranks as threads of a fresh process, which ends whatever hangs in it.
 inline void threads_of_two(const RankBody &body)
 {
     in_fresh_process([&] {

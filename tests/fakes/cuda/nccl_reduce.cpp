@@ -9,7 +9,7 @@
 namespace yoke::fake {
 namespace {
 
-// How an element is computed with: the type it is stored as, and that in which one hop is formed.
+// Arithmetic of an element: the type that it is stored as, and the type in which one hop is formed.
 template <class T>
 struct Element {
     using Stored = T;
@@ -37,7 +37,7 @@ struct Float8 {
     static Stored write(float value) { return T(value); }
 };
 
-// Integers wrap round, as on a GPU.
+// Adds. Integers wrap round, as on a GPU.
 template <class T>
 T add(T a, T b)
 {

@@ -15,14 +15,14 @@
 namespace yoke::fake {
 namespace {
 
-// Where things lie in the file, which is as large as a file may be and holds what was written: the board, a list of
-// calls for each channel, what each rank brings.
+// Places in the file: the board, a list of calls for each channel, and a part for each rank's data. The file is huge
+// and takes memory only for what was written.
 constexpr uint64_t kPage = 4096, kLists = uint64_t{1} << 50, kList = uint64_t{1} << 36,
                    kBrought = uint64_t{1} << 52, kOfRank = uint64_t{1} << 44,
                    kEnd = uint64_t{1} << 53;
 constexpr char kMagic[] = "fake nccl id";
 
-// What an id holds.
+// Contents of an id.
 struct Place {
     char magic[sizeof kMagic];
     int process, file;
@@ -148,6 +148,7 @@ void Shared::release_id() const
 
 void Shared::post(int channel, Posted call, const void *bytes)
 {
+    const std::lock_guard lock(mutex_);
     std::atomic<uint64_t> &posted = board_->ranks[rank_].posted[channel];
     const uint64_t sequence = posted.load(std::memory_order_relaxed);
     call.offset = end_;
@@ -190,6 +191,7 @@ bool Shared::is_taken(const Own &call) const
 
 void Shared::reclaim()
 {
+    const std::lock_guard lock(mutex_);
     for (; !own_.empty() && is_taken(own_.front()); own_.pop_front())
         fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   static_cast<off_t>(own_.front().offset),

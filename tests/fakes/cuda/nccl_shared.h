@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace yoke::fake {
@@ -22,7 +23,7 @@ constexpr int kMostRanks = 64;
 constexpr int kSendTo = 0, kReceiveFrom = kMostRanks, kCollectives = 2 * kMostRanks,
               kWindows = kCollectives + 1, kChannels = kWindows + 1;
 
-// A call as its peers see it.
+// Call as its peers see it.
 struct Posted {
     int32_t kind, dtype, reduction, root;
     uint64_t count, offset, bytes;  // elements; what it brings in the file
@@ -34,7 +35,7 @@ struct Rank {
     unsigned char uuid[16];  // of its device
     std::atomic<uint64_t> posted[kChannels], taken[kChannels];
 };
-// Begins as zeros.
+// Head of the file, which begins as zeros.
 struct Board {
     std::atomic<uint64_t> cookie;
     std::atomic<int> size;
@@ -56,12 +57,12 @@ private:
     uint64_t bytes_;
 };
 
-// One rank's hold of the file.
+// Hold that one rank has of the file.
 class Shared {
 public:
     // Makes the file and its id; false where the system gives none.
     static bool make(ncclUniqueId &id);
-    // Null where the process that made the id has gone, or never made it.
+    // Opens the file of an id; null where the process that made the id has gone.
     static std::unique_ptr<Shared> open(const ncclUniqueId &id, int rank);
     ~Shared();
     Shared(const Shared &) = delete;
@@ -86,9 +87,11 @@ private:
     Shared(int file, Board *board, int rank, uint64_t cookie);
     bool is_taken(const Own &call) const;
 
-    int file_, rank_;
-    Board *board_;
-    uint64_t cookie_, end_;
+    const int file_, rank_;
+    Board *const board_;
+    const uint64_t cookie_;
+    std::mutex mutex_;  // kernels and the host's calls post
+    uint64_t end_;
     std::deque<Own> own_;
 };
 

@@ -227,7 +227,7 @@ void try_parts(NcclRank &own, ncclDataType_t dtype, size_t count)
     for (const Numbers *each : {&one, &all, &spread, &crossed}) each->free();
 }
 
-// Each rank sends to the next one, and twice to itself.
+// Sends to the next rank and to itself, in one group.
 void try_messages(NcclRank &own, size_t count)
 {
     const int next = (own.rank + 1) % own.size, last = (own.rank + own.size - 1) % own.size;
@@ -334,11 +334,16 @@ TEST(Extremes, OfFloatsDropNaN)
 {
     threads_of_two([](NcclRank &own) {
         own.init();
-        float *const x = own.floats(4, own.rank ? 3.f : std::numeric_limits<float>::quiet_NaN());
-        EXPECT_EQ(own.nccl.ncclAllReduce(x, x, 4, ncclFloat, ncclMin, own.comm, own.stream),
-                  ncclSuccess);
-        own.synchronize();
-        EXPECT_EQ(x[0], 3.f);
+        constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+        for (const ncclRedOp_t op : {ncclMin, ncclMax}) {
+            const bool is_first = own.rank == 0;
+            float *const x = own.block<float>({is_first ? kNaN : 3, is_first ? 3 : kNaN});
+            EXPECT_EQ(own.nccl.ncclAllReduce(x, x, 2, ncclFloat, op, own.comm, own.stream),
+                      ncclSuccess);
+            own.synchronize();
+            EXPECT_EQ(x[0], 3.f);
+            EXPECT_EQ(x[1], 3.f);
+        }
     });
 }
 

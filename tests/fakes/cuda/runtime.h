@@ -20,7 +20,7 @@
 #include "tests/fakes/cuda/fake.h"
 #include "tests/fakes/cuda/machine.h"
 
-// Work that begins in its turn, and ends when what it waits for has come: kernels of NCCL.
+// End of work that waits for something from outside, such as a kernel of NCCL's.
 struct Late {
     std::function<bool()> is_over;  // asked again and again; null for work that ends as it is run
     std::function<int()> end;       // once; a CUDA error number
@@ -177,7 +177,7 @@ WorkRef enqueue(CUstream_st &stream, std::function<int()> work,
 // Returns the blocks that words point into.
 std::vector<const void *> blocks_of(const void *words, size_t bytes);
 
-// ---- for libraries: struct fake_runtime  ----------------------------------------------------------------------------
+// ---- for libraries: struct fake_runtime ----------------------------------------------------------------------------
 
 cudaError_t enqueue_late(int device, cudaStream_t stream, const fake_late *work, void *context,
                          const void *words, size_t bytes);
