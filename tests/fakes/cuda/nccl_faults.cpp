@@ -80,10 +80,10 @@ ncclResult_t refuse(ncclResult_t result, const char *format, ...)
 
 const char *last_error()
 {
-    static thread_local std::string text;
+    static thread_local char text[400];
     const std::lock_guard lock(told().mutex);
-    text = told().error;
-    return text.c_str();
+    snprintf(text, sizeof text, "%s", told().error.c_str());
+    return text;
 }
 
 ncclResult_t fault(const char *call, ncclComm *comm)

@@ -165,12 +165,13 @@ TEST(Faults, AreCountedByRankWhereOneIsNamed)
 
 TEST(Faults, HangACallForEver)
 {
+    ask("FAKE_NCCL_FAIL", "ncclCommAbort#1=hang");
     threads_of_two([](NcclRank &own) {
         own.init();
-        ask("FAKE_NCCL_FAIL", "ncclCommAbort#1=hang");
-        const auto abort = [&] { own.nccl.ncclCommAbort(own.comm); };
+        const auto abort = [nccl = own.nccl, comm = own.comm] { nccl.ncclCommAbort(comm); };
         EXPECT_EQ(comes_back(own, own.rank ? 100 : 5000, abort), own.rank == 0);
     });
+    unsetenv("FAKE_NCCL_FAIL");
 }
 
 TEST(Faults, SlowACallDown)

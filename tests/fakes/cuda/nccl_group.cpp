@@ -21,11 +21,11 @@ struct Group {
     ncclResult_t error = ncclSuccess;
     std::vector<Task> tasks;
 };
-thread_local Group t_group;
+thread_local Group *t_group;  // null outside of a group
 
 Task &task_of(ncclComm *comm)
 {
-    auto &tasks = t_group.tasks;
+    auto &tasks = t_group->tasks;
     const auto found = std::find_if(tasks.begin(), tasks.end(),
                                     [=](const Task &task) { return task.comm == comm; });
     if (found != tasks.end()) return *found;
@@ -106,13 +106,13 @@ ncclResult_t add(ncclComm *comm, const Op &op, cudaStream_t stream, bool is_stuc
 
 ncclResult_t spoil_group(ncclResult_t result)
 {
-    if (t_group.depth && !t_group.error) t_group.error = result;
+    if (t_group && !t_group->error) t_group->error = result;
     return result;
 }
 
 ncclResult_t submit(ncclComm *comm, Step step)
 {
-    if (t_group.depth) {
+    if (t_group) {
         task_of(comm).steps.push_back(std::move(step));
         return ncclSuccess;
     }
@@ -121,7 +121,7 @@ ncclResult_t submit(ncclComm *comm, Step step)
 
 ncclResult_t submit(ncclComm *comm, const Op &op, cudaStream_t stream, bool is_stuck)
 {
-    if (t_group.depth) return spoil_group(add(comm, op, stream, is_stuck));
+    if (t_group) return spoil_group(add(comm, op, stream, is_stuck));
     return run({{comm, {}, {op}, stream, is_stuck}});
 }
 
@@ -140,18 +140,19 @@ ncclResult_t poll(ncclComm *comm)
 
 ncclResult_t begin_group()
 {
-    ++t_group.depth;
+    if (!t_group) t_group = new Group;
+    ++t_group->depth;
     return ncclSuccess;
 }
 
 ncclResult_t end_group()
 {
-    if (!t_group.depth)
+    if (!t_group)
         return refuse(ncclInvalidUsage, "ncclGroupEnd: there was no ncclGroupStart before it");
-    if (--t_group.depth) return ncclSuccess;
-    std::vector<Task> tasks;
-    tasks.swap(t_group.tasks);
-    if (const ncclResult_t error = std::exchange(t_group.error, ncclSuccess)) return error;
+    if (--t_group->depth) return ncclSuccess;
+    const std::unique_ptr<Group> group(std::exchange(t_group, nullptr));
+    if (group->error) return group->error;
+    std::vector<Task> &tasks = group->tasks;
     size_t entered = 0;
     while (entered < tasks.size() && enter(tasks[entered].comm)) ++entered;
     const ncclResult_t result =

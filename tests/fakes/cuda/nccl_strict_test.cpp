@@ -241,12 +241,12 @@ TEST(Refused, IsACommunicatorThatIsGone)
 
 TEST(Refused, IsASecondThreadInACommunicator)
 {
+    setenv("FAKE_NCCL_FAIL", "ncclAllReduce#0@1=hang", 1);
     threads_of_two([](NcclRank &own) {
         own.init();
         float *const x = own.floats(8, 1);
         own.barrier();
         if (own.rank == 0) {
-            setenv("FAKE_NCCL_FAIL", "ncclAllReduce#0@1=hang", 1);
             std::thread([=] {
                 own.nccl.ncclAllReduce(x, x, 8, ncclFloat, ncclSum, own.comm, nullptr);
             }).detach();
@@ -260,6 +260,7 @@ TEST(Refused, IsASecondThreadInACommunicator)
         }
         own.barrier();
     });
+    unsetenv("FAKE_NCCL_FAIL");
 }
 
 TEST(Refused, AreConfigsOfAnotherShape)
