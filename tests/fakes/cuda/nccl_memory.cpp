@@ -52,7 +52,8 @@ ncclResult_t ncclMemAlloc(void **place, size_t bytes)
         return refuse(ncclUnhandledCudaError, "ncclMemAlloc: no device is current");
     if (runtime().unsafe()) return refuse(ncclUnhandledCudaError, "ncclMemAlloc: in a capture");
     if (runtime().allocate(device, place, bytes))
-        return refuse(ncclUnhandledCudaError, "ncclMemAlloc: no %zu bytes are left", bytes);
+        return refuse(ncclUnhandledCudaError, "ncclMemAlloc: out of memory, no %zu bytes are left",
+                      bytes);
     hold(kBlocks, 1);
     return ncclSuccess;
 }

@@ -143,29 +143,33 @@ yoke_status issue(Plan *plans, size_t count)
 
 // ---- from calls to plans --------------------------------------------------------------------------------------------
 
-yoke_status prepare(Plan &plan, const Item &item)
+// Runs f in the context of a device; `current` is the one whose context the thread has.
+template <class F>
+yoke_status in_device(Device *device, const Device *current, const F &f)
 {
-    const Scope scope(item.comm->device, kernels::call_name(item.call.op));
-    return scope.status() ? scope.status() : plan.prepare(*item.comm, item.call);
+    if (device == current) [[likely]]
+        return f();
+    const Scope scope(device, "group_end");
+    return scope.status() ? scope.status() : f();
 }
 
-yoke_status finish(Plan &plan)
-{
-    Comm &comm = plan.comm();
-    comm.last_stream = static_cast<cudaStream_t>(plan.call().stream);
-    comm.has_called = true;
-    const Scope scope(comm.device, kernels::call_name(plan.call().op));
-    return scope.status() ? scope.status() : plan.finish();
-}
-
+// NCCL puts back the device that the thread had before, and would make a context on the first card for a thread that
+// had none: so all of it is in the context of the first call's device.
 yoke_status run_plans(Plan *plans, const Item *items, size_t count)
 {
-    for (size_t i = 0; i < count; ++i)
-        if (const yoke_status status = prepare(plans[i], items[i])) return status;
-    if (const yoke_status status = issue(plans, count)) return status;
-    for (size_t i = 0; i < count; ++i)
-        if (const yoke_status status = finish(plans[i])) return status;
-    return YOKE_OK;
+    Device *const current = items[0].comm->device;
+    const Scope scope(current, kernels::call_name(items[0].call.op));
+    yoke_status status = scope.status();
+    for (size_t i = 0; i < count && !status; ++i)
+        status = in_device(items[i].comm->device, current,
+                           [&] { return plans[i].prepare(*items[i].comm, items[i].call); });
+    if (!status) status = issue(plans, count);
+    for (size_t i = 0; i < count && !status; ++i) {
+        items[i].comm->last_stream = static_cast<cudaStream_t>(items[i].call.stream);
+        items[i].comm->has_called = true;
+        status = in_device(items[i].comm->device, current, [&] { return plans[i].finish(); });
+    }
+    return status;
 }
 
 // All calls that were to pass together have failed where one has.
@@ -182,10 +186,10 @@ void tell_all(const Item *items, size_t count)
 
 yoke_status run_items(Plan *plans, const Item *items, size_t count)
 {
-    const yoke_status status = run_plans(plans, items, count);
-    if (status) tell_all(items, count);
     for (size_t i = 0; i < count; ++i)
         if (items[i].comm->has_marked.load(std::memory_order_relaxed)) free_marked(*items[i].comm);
+    const yoke_status status = run_plans(plans, items, count);
+    if (status) tell_all(items, count);
     return status;
 }
 

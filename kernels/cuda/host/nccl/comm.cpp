@@ -24,7 +24,7 @@ void release(Comm &comm)
 namespace {
 
 std::atomic<bool> g_ending{false};
-std::atomic<int> g_calling{0};  // threads that have a turn
+std::atomic<int> g_calling{0};  // threads
 
 void pause(Clock::duration time)
 {
@@ -57,44 +57,39 @@ void guard_exit(const Device &device)
     on_exit(end_calls, nullptr);
 }
 
-// ---- turns ----------------------------------------------------------------------------------------------------------
-
 // The count comes first: the end of the process sees the thread, or the thread sees the end.
-bool Turn::enter()
+Calling::Calling()
 {
     g_calling.fetch_add(1);
-    if (may_call()) return true;
-    g_calling.fetch_sub(1);
-    return false;
+    is_allowed_ = may_call();
 }
+
+Calling::~Calling()
+{
+    g_calling.fetch_sub(1);
+}
+
+// ---- turns ----------------------------------------------------------------------------------------------------------
 
 Turn::Turn(Comm &comm, bool wait) : comm_(comm)
 {
-    if (is_forked()) return;
-    if (wait)
-        comm.turn.lock();
-    else if (!comm.turn.try_lock())
-        return;
-    is_given_ = enter();
-    if (!is_given_) comm.turn.unlock();
+    if (!calling_.is_allowed()) return;
+    if (wait) comm.turn.lock();
+    is_given_ = wait || comm.turn.try_lock();
 }
 
 Turn::Turn(Comm &comm, Clock::time_point until) : comm_(comm)
 {
-    while (may_call() && !comm.turn.try_lock()) {
-        if (Clock::now() >= until) return;
+    while (calling_.is_allowed() && may_call()) {
+        is_given_ = comm.turn.try_lock();
+        if (is_given_ || Clock::now() >= until) return;
         pause(1ms);
     }
-    if (!may_call()) return;
-    is_given_ = enter();
-    if (!is_given_) comm.turn.unlock();
 }
 
 Turn::~Turn()
 {
-    if (!is_given_) return;
-    comm_.turn.unlock();
-    g_calling.fetch_sub(1);
+    if (is_given_) comm_.turn.unlock();
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------

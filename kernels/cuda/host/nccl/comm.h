@@ -46,6 +46,20 @@ inline void retain(Comm &comm)
 
 void release(Comm &comm);
 
+// A thread in a call of NCCL. The end of the process waits for those that are under way, and lets none begin.
+class Calling {
+public:
+    Calling();
+    ~Calling();
+    Calling(const Calling &) = delete;
+    Calling &operator=(const Calling &) = delete;
+
+    bool is_allowed() const { return is_allowed_; }
+
+private:
+    bool is_allowed_;
+};
+
 // The right to call NCCL on a communicator.
 class Turn {
 public:
@@ -61,8 +75,7 @@ public:
     bool is_given() const { return is_given_; }
 
 private:
-    bool enter();
-
+    Calling calling_;
     Comm &comm_;
     bool is_given_ = false;
 };

@@ -96,6 +96,8 @@ yoke_status fail_nccl(const Place &place, ncclComm_t handle, ncclResult_t result
     snprintf(text, sizeof text, "%s: %s failed with %s (%d), %s%s%.400s%s", where, function,
              name_of(result), static_cast<int>(result), call.ncclGetErrorString(result),
              words && *words ? ": " : "", words ? words : "", remedy_for(result, words));
+    const Scope scope(place.device, place.call);  // CUDA is asked whether the device is lost
+    if (scope.status() == YOKE_E_DEVICE_LOST) return scope.status();
     yoke_launch launch{};
     launch.op = -1;
     launch.device = place.device;

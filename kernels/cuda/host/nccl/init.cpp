@@ -55,8 +55,10 @@ void Rendezvous::drop()
 
 ncclResult_t Rendezvous::call(ncclComm_t *handle)
 {
+    const Calling calling;
+    if (!calling.is_allowed()) return ncclInternalError;
     const RelaxedScope scope(device_, "init");
-    if (scope.status() || !may_call()) return ncclInternalError;
+    if (scope.status()) return ncclInternalError;
     ncclConfig_t config;
     config.blocking = 0;
     return find_calls()->ncclCommInitRankConfig(handle, size_, id_, rank_, &config);
@@ -72,7 +74,8 @@ void Rendezvous::finish(ncclResult_t result, ncclComm_t handle)
         returned_.notify_all();
         if (!is_given_up_) return;
     }
-    if (handle && may_call()) find_calls()->ncclCommAbort(handle);
+    const Calling calling;
+    if (handle && calling.is_allowed()) find_calls()->ncclCommAbort(handle);
 }
 
 void *Rendezvous::run(void *self)
@@ -186,7 +189,9 @@ yoke_status draw_id(void *id)
     const Calls *call = find_calls();
     if (!call) return fail(YOKE_E_UNAVAILABLE, 0, "unique_id: %s", why_unavailable());
     ncclUniqueId made;
-    const ncclResult_t result = call->ncclGetUniqueId(&made);
+    const Calling calling;
+    const ncclResult_t result =
+        calling.is_allowed() ? call->ncclGetUniqueId(&made) : ncclInternalError;
     if (result != ncclSuccess) {
         const char *words = call->ncclGetLastError(nullptr);
         return fail(

@@ -21,7 +21,8 @@ struct Memory {
     Comm *comm = nullptr;           // null once that has gone
     ncclWindow_t window = nullptr;  // one of the two, or neither
     void *registration = nullptr;
-    bool is_marked = false;  // given back, not yet freed
+    bool is_marked = false;   // given back, not yet freed
+    bool is_refused = false;  // by NCCL, as the communicator was to go
     Memory *next = nullptr;
 };
 
@@ -78,7 +79,8 @@ Outcome enroll(Comm &comm, Memory &memory)
                   limit);
 }
 
-void deregister(Comm &comm, Memory &memory)
+// Whether NCCL has let go of the memory.
+bool deregister(Comm &comm, Memory &memory)
 {
     const Calls &call = *find_calls();
     const Limit limit = Limit::of(comm.patience_s);
@@ -87,15 +89,28 @@ void deregister(Comm &comm, Memory &memory)
         outcome = settle(comm, call.ncclCommWindowDeregister(comm.handle, memory.window), limit);
     else if (memory.registration)
         outcome = settle(comm, call.ncclCommDeregister(comm.handle, memory.registration), limit);
-    memory.window = nullptr;
-    memory.registration = nullptr;
     if (outcome.ending == Ending::kFailed)
         warn_at(place_of(comm, "mem_free"), "memory is not deregistered: %s",
                 call.ncclGetErrorString(outcome.result));
+    if (outcome.ending != Ending::kDone) return false;
+    memory.window = nullptr;
+    memory.registration = nullptr;
+    return true;
+}
+
+// NCCL lets go of memory only while no kernel of the communicator is under way.
+bool is_idle(const Comm &comm)
+{
+    if (!comm.has_called) return true;
+    const cudaError_t state = cudaStreamQuery(comm.last_stream);
+    cudaGetLastError();
+    return state == cudaSuccess;
 }
 
 ncclResult_t free_pointer(const Memory &memory)
 {
+    const Calling calling;
+    if (!calling.is_allowed()) return ncclSuccess;  // the end of the process frees it
     const RelaxedScope scope(memory.device, "mem_free");
     return scope.status() ? ncclInternalError : find_calls()->ncclMemFree(memory.pointer);
 }
@@ -128,8 +143,11 @@ yoke_status make(const RelaxedScope &scope, Comm &comm, Memory &memory)
     if (scope.status()) return scope.status();
     void *opened = nullptr;
     if (const yoke_status status = device_open(comm.device->index, &opened)) return status;
+    const Calling calling;
     const ncclResult_t result =
-        find_calls()->ncclMemAlloc(&memory.pointer, whole_pages(memory.bytes));
+        calling.is_allowed()
+            ? find_calls()->ncclMemAlloc(&memory.pointer, whole_pages(memory.bytes))
+            : ncclInternalError;
     if (result == ncclSuccess) return YOKE_OK;
     device_close(comm.device);
     return fail_nccl(place_of(comm, "mem_alloc"), nullptr, result, "ncclMemAlloc");
@@ -175,6 +193,7 @@ yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer)
         delete memory;
         return status;
     }
+    if (comm.has_marked.load()) free_marked(comm);
     void *const made = memory->pointer;
     status = make_known(comm, memory);
     if (!status) *pointer = made;
@@ -187,7 +206,7 @@ static bool mark(const Comm *comm, const void *pointer, uint64_t bytes, Comm **o
     const std::lock_guard<std::mutex> lock(g_lock);
     for (Memory *memory = g_all; memory; memory = memory->next) {
         if (memory->pointer != pointer || memory->bytes != bytes || memory->is_marked) continue;
-        if (comm && memory->comm != comm) continue;
+        if (comm && memory->comm && memory->comm != comm) continue;
         memory->is_marked = true;
         *owner = memory->comm;
         if (*owner) retain(**owner);
@@ -216,28 +235,39 @@ yoke_status give_back(Comm *comm, void *pointer, uint64_t bytes)
     return YOKE_OK;
 }
 
-// A communicator that was aborted frees its memory as it goes: until then kernels of NCCL may be at work on it.
+// A communicator that was aborted or has failed frees its memory as it goes: until then kernels may be at work on it.
 void free_marked(Comm &comm)
 {
     const Turn turn(comm, Clock::now() + 50ms);
     if (!turn.is_given() || !comm.handle || comm.aborted.load() || comm.has_failed.load()) return;
-    comm.has_marked.store(false);
     const RelaxedScope scope(comm.device, "mem_free");
-    if (scope.status()) return;
+    if (scope.status() || !is_idle(comm)) return;
+    comm.has_marked.store(false);
     Memory *list =
         take([&](const Memory &memory) { return memory.comm == &comm && memory.is_marked; });
-    for (Memory *memory = list; memory; memory = memory->next) deregister(comm, *memory);
-    free_list(list);
+    while (Memory *memory = list) {
+        list = memory->next;
+        if (deregister(comm, *memory))
+            free_memory(memory);
+        else
+            add(memory);
+    }
+}
+
+// The memory stays in the list, since somebody may give it back meanwhile; it is freed in a turn alone.
+static Memory *find_registered(const Comm &comm)
+{
+    const std::lock_guard<std::mutex> lock(g_lock);
+    Memory *memory = g_all;
+    while (memory && (memory->comm != &comm || memory->is_refused ||
+                      (!memory->window && !memory->registration)))
+        memory = memory->next;
+    return memory;
 }
 
 void deregister_all(Comm &comm)
 {
-    Memory *list = take([&](const Memory &memory) { return memory.comm == &comm; });
-    while (Memory *memory = list) {
-        list = memory->next;
-        deregister(comm, *memory);
-        add(memory);
-    }
+    while (Memory *memory = find_registered(comm)) memory->is_refused = !deregister(comm, *memory);
 }
 
 void forget_communicator(Comm &comm)

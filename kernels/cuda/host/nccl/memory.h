@@ -15,11 +15,11 @@ namespace yoke::cuda::nccl {
 // All ranks call it alike. Waits for them for the communicator's patience.
 yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer);
 
-// Frees the memory, or marks it for whoever has the communicator's turn just now. `comm` is null where the communicator
-// was destroyed before.
+// Frees the memory, or marks it where the communicator has calls under way: NCCL deregisters none amid them. `comm` is
+// null where the communicator was destroyed before.
 yoke_status give_back(Comm *comm, void *pointer, uint64_t bytes);
 
-// Frees what was marked meanwhile. Not in a turn.
+// Frees what was marked, where the communicator's stream is idle. Not in a turn.
 void free_marked(Comm &comm);
 
 // In a turn, of a communicator without work, before it goes: NCCL lets go of all of its memory.

@@ -128,7 +128,7 @@ TEST(NcclEnd, ACallThatHangsKeepsNeitherAbortNorDestroy)
                 expect_ends_at_once(rank, true);
             }
             rank.wait();
-            engine().abort(rank.comm);
+            if (rank.rank == 1) engine().abort(rank.comm);
         });
     });
 }

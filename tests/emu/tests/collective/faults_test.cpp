@@ -170,7 +170,9 @@ TEST(NcclFaults, ALostDeviceIsToldAsThat)
             if (rank.rank == 1)
                 expect_fails(YOKE_E_DEVICE_LOST, run(rank, kCalls[0]),
                              {"ncclAllReduce failed with ncclUnhandledCudaError (1)", "CUDA says"});
-            unsetenv("FAKE_CUDA_FAIL");
+            rank.wait();
+            if (rank.rank == 1) unsetenv("FAKE_CUDA_FAIL");
+            rank.wait();
             engine().abort(rank.comm);
         });
         EXPECT_EQ(held_after_a_while(), 0);
