@@ -74,7 +74,7 @@ static yoke_status keys_of(const Conversion &call, yoke_dtype dtype)
 
 // ---- f32 ------------------------------------------------------------------------------------------------------------
 
-__global__ void widen(const uint16_t *in, float *out, int64_t n, bool is_bf16)
+__global__ void write_f32(const uint16_t *in, float *out, int64_t n, bool is_bf16)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += (int64_t)gridDim.x * blockDim.x)
@@ -82,7 +82,7 @@ __global__ void widen(const uint16_t *in, float *out, int64_t n, bool is_bf16)
                          : kernels::f16_to_f32(kernels::f16{in[i]});
 }
 
-__global__ void narrow(const float *in, uint16_t *out, int64_t n, bool is_bf16)
+__global__ void read_f32(const float *in, uint16_t *out, int64_t n, bool is_bf16)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += (int64_t)gridDim.x * blockDim.x)
@@ -94,13 +94,13 @@ static yoke_status widths_of(const Conversion &call, yoke_dtype dtype)
     const bool is_bf16 = dtype == YOKE_BF16;
     if (!is_bf16 && dtype != YOKE_F16) return bad_dtype(call.launch, "t", dtype);
     if (call.is_back)
-        return start(call.launch, narrow, call.grid(), static_cast<const float *>(call.in),
+        return start(call.launch, read_f32, call.grid(), static_cast<const float *>(call.in),
                      static_cast<uint16_t *>(call.out), call.count, is_bf16);
-    return start(call.launch, widen, call.grid(), static_cast<const uint16_t *>(call.in),
+    return start(call.launch, write_f32, call.grid(), static_cast<const uint16_t *>(call.in),
                  static_cast<float *>(call.out), call.count, is_bf16);
 }
 
-static yoke_status convert(Form form, yoke_dtype dtype, const Conversion &call)
+static yoke_status convert_form(Form form, yoke_dtype dtype, const Conversion &call)
 {
     return form == Form::kKeys ? keys_of(call, dtype) : widths_of(call, dtype);
 }
@@ -112,13 +112,13 @@ namespace yoke::cuda {
 yoke_status to_form(const yoke_launch *launch, Form form, yoke_dtype dtype, bool smallest,
                     const void *in, void *out, int64_t count)
 {
-    return convert(form, dtype, {launch, smallest, false, in, out, count});
+    return convert_form(form, dtype, {launch, smallest, false, in, out, count});
 }
 
 yoke_status from_form(const yoke_launch *launch, Form form, yoke_dtype dtype, bool smallest,
                       const void *in, void *out, int64_t count)
 {
-    return convert(form, dtype, {launch, smallest, true, in, out, count});
+    return convert_form(form, dtype, {launch, smallest, true, in, out, count});
 }
 
 }  // namespace yoke::cuda
