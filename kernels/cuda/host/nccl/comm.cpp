@@ -74,8 +74,11 @@ Calling::~Calling()
 Turn::Turn(Comm &comm, bool wait) : comm_(comm)
 {
     if (!calling_.is_allowed()) return;
-    if (wait) comm.turn.lock();
-    is_given_ = wait || comm.turn.try_lock();
+    is_given_ = comm.turn.try_lock();
+    while (!is_given_ && wait && !comm.aborted.load() && may_call()) {
+        pause(50us);
+        is_given_ = comm.turn.try_lock();
+    }
 }
 
 Turn::Turn(Comm &comm, Clock::time_point until) : comm_(comm)

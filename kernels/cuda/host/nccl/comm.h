@@ -63,7 +63,8 @@ private:
 // The right to call NCCL on a communicator.
 class Turn {
 public:
-    // Waits until nobody else has it; with `wait` off, has none where somebody has.
+    // Waits until nobody else has it, or the communicator is aborted: who aborts it may keep the turn for good. With
+    // `wait` off, has none where somebody has.
     explicit Turn(Comm &comm, bool wait = true);
     // Waits for no longer than this.
     Turn(Comm &comm, Clock::time_point until);
@@ -71,7 +72,7 @@ public:
     Turn(const Turn &) = delete;
     Turn &operator=(const Turn &) = delete;
 
-    // Not where the process ends, or where somebody else has the turn.
+    // False where the process ends, or where somebody else keeps the turn.
     bool is_given() const { return is_given_; }
 
 private:
