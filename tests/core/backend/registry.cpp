@@ -80,6 +80,10 @@ TEST(BackendRegistry, AGroupThatIsHalfThereIsRefused)
                  {"'host_free'"});
     yoke_backend_comm comm{};
     comm.struct_size = sizeof comm;
+    comm.abi = YOKE_BACKEND_ABI - 1;
+    const std::string former = "ABI " + std::to_string(YOKE_BACKEND_ABI - 1);
+    expect_parts(refused([&](yoke_backend &table) { table.comm = &comm; }), {former.c_str()});
+    comm.abi = YOKE_BACKEND_ABI;
     expect_parts(refused([&](yoke_backend &table) { table.comm = &comm; }), {"'unique_id'"});
 }
 
