@@ -11,34 +11,7 @@ namespace yoke {
 
 namespace {
 
-constexpr const char *kBarriers = "monitored", *kMonitored = "monitored_barrier";
-// Keys of a barrier: how many have come, and how it has ended; "" where all had come, else the ranks that had not. And
-// the first that nobody has given up, or one before it.
-constexpr const char *kCome = "come", *kEnd = "end", *kNext = "next";
-
-std::string key_at(uint64_t barrier, const std::string &what)
-{
-    return std::to_string(barrier) + "/" + what;
-}
-
-std::string key_at(uint64_t barrier, int32_t rank)
-{
-    return key_at(barrier, std::to_string(rank));
-}
-
-std::string list_of(const std::vector<int32_t> &ranks)
-{
-    return joined(ranks, ",", [](int32_t rank) { return std::to_string(rank); });
-}
-
-std::vector<int32_t> ranks_in(const std::string &list)
-{
-    std::vector<int32_t> ranks;
-    if (list.empty()) return ranks;
-    for (const std::string &each : split_list(list))
-        if (const auto rank = parsed<int32_t>(each)) ranks.push_back(*rank);
-    return ranks;
-}
+constexpr const char *kMonitored = "monitored_barrier";
 
 }  // namespace
 
@@ -50,7 +23,8 @@ MonitoredBarrier::MonitoredBarrier(const Members &members, const GroupKeys &keys
       departures_(departures),
       failure_(failure),
       calls_(calls),
-      store_call_(store_call)
+      store_call_(store_call),
+      barriers_(members)
 {
 }
 
@@ -78,7 +52,7 @@ void MonitoredBarrier::wait(Deadline deadline)
 // The view ends when the group fails, and when one more rank is heard to have died.
 MonitoredBarrier::View MonitoredBarrier::open()
 {
-    auto keys = std::make_shared<PrefixStore>(members_.store, kBarriers);
+    std::shared_ptr<Store> keys = barriers_.view();
     if (members_.met) come_back_to(*members_.met);
     const size_t dead = failure_.add_view(keys, true, kMonitored);
     return {std::move(keys), dead};
@@ -101,15 +75,16 @@ std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, boo
     const auto [keys, dead] = open();
     std::string absent;
     try {
-        if (!std::exchange(has_come, true)) come_to(number, deadline);
-        if (dead > 0 && !keys->try_get(key_at(number, kEnd), deadline))
+        if (!std::exchange(has_come, true)) barriers_.come_to(number, deadline);
+        if (dead > 0 && !barriers_.has_ended(number, *keys, deadline))
             absent = describe_dead(number, *keys);
-        if (absent.empty()) return ranks_in(keys->get(key_at(number, kEnd), deadline));
+        if (absent.empty()) return barriers_.await_end(number, *keys, deadline);
     } catch (const Interrupted &) {
         throw;
     } catch (const Error &error) {
         if (error.status() == YOKE_E_TIMEOUT) return give_up(number, deadline);
-        if (have_all_come(number)) return std::vector<int32_t>();
+        // All may have come, though this rank is told of what failed behind the barrier first.
+        if (barriers_.have_all_come(number)) return std::vector<int32_t>();
         if (departures_.count_dead() > dead && !failure_.is_failed()) return std::nullopt;
         failure_.check_table(kMonitored);
         failure_.await(kMonitored);
@@ -120,23 +95,10 @@ std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, boo
          absent.c_str());
 }
 
-// The last one ends it. By a view of its own, which goes on when a rank dies: nobody comes twice.
-void MonitoredBarrier::come_to(uint64_t number, Deadline deadline)
-{
-    PrefixStore keys(members_.store, kBarriers);
-    const int64_t come = keys.add(key_at(number, kCome), 1, deadline);
-    if (come == members_.size()) (void)keys.set_once(key_at(number, kEnd), "", deadline);
-    keys.set(key_at(number, members_.rank), "", deadline);
-}
-
 // Returns who is missing, unless another rank, or the last one that came, has ended it first.
 std::vector<int32_t> MonitoredBarrier::give_up(uint64_t number, Deadline deadline) const
 try {
-    PrefixStore keys(members_.store, kBarriers);
-    const std::string mine = list_of(missing_at(number, keys));
-    const std::string stands = keys.set_once(key_at(number, kEnd), mine, GroupKeys::soon());
-    if (stands == mine) keys.set(kNext, std::to_string(number + 1), GroupKeys::soon());
-    return ranks_in(stands);
+    return barriers_.give_up(number);
 } catch (const Interrupted &) {
     throw;
 } catch (const Error &) {  // it does not even answer for the table
@@ -146,27 +108,16 @@ try {
 // Whoever comes to a barrier for the first time need not look at all that were given up.
 uint64_t MonitoredBarrier::number_behind(uint64_t number)
 {
-    PrefixStore keys(members_.store, kBarriers);
-    const auto told = keys.try_get(kNext, GroupKeys::soon());
-    const uint64_t next = std::max(told ? parsed<uint64_t>(*told).value_or(0) : 0, number + 1);
+    const uint64_t next = std::max(barriers_.next(), number + 1);
     const std::lock_guard lock(mutex_);
     return last_ = std::max(last_, next);
-}
-
-std::vector<int32_t> MonitoredBarrier::missing_at(uint64_t number, Store &keys) const
-{
-    const Deadline deadline = GroupKeys::soon();
-    std::vector<int32_t> missing;
-    for (const RankInfo &peer : members_.ranks)
-        if (!keys.try_get(key_at(number, peer.rank), deadline)) missing.push_back(peer.rank);
-    return missing;
 }
 
 // Returns those that have died and have not come, and who else is not there; "" where none has.
 std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
 {
     std::string dead, missing;
-    for (const int32_t peer : missing_at(number, keys)) {
+    for (const int32_t peer : barriers_.missing_at(number, keys)) {
         const std::optional<bool> gone = departures_.has_gone(peer);
         std::string &list = gone && !*gone ? dead : missing;
         add_part(list, describe(members_.at(peer)));
@@ -189,36 +140,15 @@ std::string MonitoredBarrier::describe_absent(const std::vector<int32_t> &ranks)
     return list;
 }
 
-// All may have come to a barrier that has ended, though this rank is told of what failed behind it first.
-bool MonitoredBarrier::have_all_come(uint64_t number) const noexcept
-{
-    bool have_come = false;
-    GroupKeys::attempt(nullptr, [&] {
-        PrefixStore keys(members_.store, kBarriers);
-        const auto end = keys.try_get(key_at(number, kEnd), GroupKeys::soon());
-        have_come = end && end->empty();
-    });
-    return have_come;
-}
-
 // All ranks have come to this one, so that none looks at those before it. What fails stays there.
 void MonitoredBarrier::forget(uint64_t before) noexcept
 {
-    constexpr double kToForget = 1;
     uint64_t first = 0;
     {
         const std::lock_guard lock(mutex_);
         first = std::exchange(kept_, std::max(kept_, before));
     }
-    GroupKeys::attempt("monitored_barrier: ", [&] {
-        Store::Keys all;
-        for (uint64_t number = first; number < before; ++number) {
-            all.push_back(key_at(number, members_.rank));
-            if (members_.rank == 0)
-                all.insert(all.end(), {key_at(number, kCome), key_at(number, kEnd)});
-        }
-        PrefixStore(members_.store, kBarriers).remove_all(all, Deadline::after(kToForget));
-    });
+    barriers_.forget(first, before);
 }
 
 }  // namespace yoke

@@ -5,6 +5,7 @@
 // does not fail.
 #pragma once
 
+#include "core/comm/barrier_keys.h"
 #include "core/comm/call_queue.h"
 #include "core/comm/departures.h"
 #include "core/comm/failure.h"
@@ -39,13 +40,10 @@ private:
     View open();
     std::vector<int32_t> end_of(uint64_t number, Deadline deadline);
     std::optional<std::vector<int32_t>> await(uint64_t number, bool &has_come, Deadline deadline);
-    void come_to(uint64_t number, Deadline deadline);
     std::vector<int32_t> give_up(uint64_t number, Deadline deadline) const;
     uint64_t number_behind(uint64_t number);
-    std::vector<int32_t> missing_at(uint64_t number, Store &keys) const;
     std::string describe_dead(uint64_t number, Store &keys) const;
     std::string describe_absent(const std::vector<int32_t> &ranks) const;
-    bool have_all_come(uint64_t number) const noexcept;
     void forget(uint64_t before) noexcept;
 
     const Members &members_;
@@ -54,6 +52,7 @@ private:
     Failure &failure_;
     const CallQueue &calls_;
     StoreCall &store_call_;
+    const BarrierKeys barriers_;
     std::mutex mutex_;
     uint64_t last_ = 0;  // the try to which this rank came last
     uint64_t kept_ = 1;  // the first try whose key of this rank is still in the store
