@@ -44,6 +44,7 @@ InUse::InUse(const Tensor &in, const Tensor &out, const void *order)
     entry_ = registry.spare.begin();
     Entry &entry = **entry_;
     entry.order = order;
+    entry.former_writer = entry.own_writer = nullptr;
     begin(entry.uses[0], in);
     begin(entry.uses[1], in.get() == out.get() ? Tensor() : out);
     registry.live.splice(registry.live.begin(), registry.spare, *entry_);
@@ -103,14 +104,28 @@ void InUse::end_written(const yoke_tensor &tensor, const void *order, const char
     if (!registry.live.empty()) carry(*tensor.storage, Footprint(tensor), order, before);
 }
 
+InUse::Entry::Use &InUse::result_of(Entry &entry) noexcept
+{
+    return entry.uses[entry.uses[1].storage ? 1 : 0];
+}
+
+void InUse::note_former_writer() noexcept
+{
+    if (!entry_) return;
+    const std::lock_guard lock(registry.mutex);
+    if (const Storage *result = result_of(**entry_).storage)
+        (*entry_)->former_writer = result->last_writer();
+}
+
 void InUse::note_own_write() noexcept
 {
     if (!entry_) return;
     const std::lock_guard lock(registry.mutex);
     Entry &entry = **entry_;
+    Entry::Use &result = result_of(entry);
     if (entry.uses[1].storage) entry.uses[0].storage = nullptr;
-    Entry::Use &result = entry.uses[entry.uses[1].storage ? 1 : 0];
     result.version.fetch_add(1, std::memory_order_relaxed);
+    if (result.storage) entry.own_writer = result.storage->last_writer();
 }
 
 // Where another call is about to write elsewhere in the storage it is that one's turn first.
@@ -130,7 +145,9 @@ void InUse::check(const char *call) const
     if (!entry_) return;
     for (const Entry::Use &use : (*entry_)->uses) {
         if (is_untouched(use)) continue;
+        const Entry &entry = **entry_;
         const char *writer = use.storage->last_writer();
+        if (writer && writer == entry.own_writer) writer = entry.former_writer;
         fail_in(
             call, YOKE_E_STATE,
             "a tensor of this call was written by %s while it was under way, so that its result is undefined; wait for the work first",

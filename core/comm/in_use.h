@@ -35,6 +35,8 @@ public:
     // The end, after a check, of a call of that order which has written the tensor.
     void end_written(const yoke_tensor &tensor, const void *order, const char *call) noexcept;
 
+    // Notes who wrote the result last, just before the call's own write, which replaces the name.
+    void note_former_writer() noexcept;
     // Notes that the call has written its result, once, in the scope of a Writing. From here on `check` looks at the
     // result alone. The version it expects is the one of the last check and one more, so a write by somebody else
     // between that check and the Writing is found too.
@@ -66,10 +68,12 @@ public:
         };
         Use uses[2];
         const void *order = nullptr;
+        const char *former_writer = nullptr, *own_writer = nullptr;  // of the result
     };
 
 private:
     void end() noexcept;
+    static Entry::Use &result_of(Entry &entry) noexcept;
     static bool is_untouched(const Entry::Use &use);
     static void carry(const Storage &storage, const Footprint &footprint, const void *order,
                       uint32_t before) noexcept;

@@ -289,9 +289,11 @@ void Staged::bring_back(const Tensor &out, const char *call, InUse in_use)
     const InUse::Writing writing(*out, nullptr);
     if (dense_.present()) {
         transfer(*dense_, *out_, true);
+        in_use.note_former_writer();
         ops::copy_(*out, *dense_);
     } else {
         transfer(*out, *out_, true);
+        in_use.note_former_writer();
         out->storage->note_written(call);
     }
     in_use.note_own_write();
