@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/backend/backend.h"
+#include "tests/fakes/cuda/fake.h"
 
 namespace yoke::test {
 
@@ -123,9 +124,25 @@ int held_after_a_while()
     return held();
 }
 
+// What the driver still has of what programs must give back, by the kinds of fake.h: "0=1" is one context.
+static std::string kinds_held_after_a_while()
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    const auto held = reinterpret_cast<int (*)(int)>(dlsym(driver, "fake_held"));
+    std::string text = "?";
+    for (int i = 0; i < 5000 && !text.empty(); ++i) {
+        if (i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        text.clear();
+        for (int kind = 0; kind < FAKE_KINDS; ++kind)
+            if (held(kind)) text += std::to_string(kind) + "=" + std::to_string(held(kind)) + " ";
+    }
+    return text;
+}
+
 void expect_none_held()
 {
     EXPECT_EQ(held_after_a_while(), 0);
+    EXPECT_EQ(kinds_held_after_a_while(), "");
     EXPECT_EQ(logged(), "");
 }
 
@@ -177,6 +194,7 @@ Rank::~Rank()
     free_scratch(device);
     for (const auto &[pointer, bytes] : rooms_)
         EXPECT_EQ(table.free(device, pointer, bytes), YOKE_OK) << failure().message;
+    EXPECT_EQ(table.stream_destroy(device, stream), YOKE_OK) << failure().message;
     table.device_close(device);
 }
 
