@@ -116,6 +116,23 @@ TEST(NcclMemory, AThreadMayGiveItBackAmidCallsOfAnother)
     });
 }
 
+TEST(NcclMemory, ACommunicatorThatGoesKeepsItUntilItsLastWorkIsDone)
+{
+    in_each_version([] {
+        with_ranks({.size = 2}, [](Rank &rank) {
+            void *x = allocate(rank, 8);
+            fill(rank, x, encode(YOKE_F32, {1, 2}));
+            rank.wait();
+            if (rank.rank == 1) usleep(100000);  // the other's work waits for it
+            ASSERT_EQ(rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 2, x, x, -1, YOKE_REDUCE_SUM),
+                      YOKE_OK);
+            rank.destroy();
+            EXPECT_EQ(decode(YOKE_F32, rank.download(x, 8)), (std::vector<double>{2, 4}));
+            EXPECT_EQ(engine().mem_free(nullptr, x, 8), YOKE_OK) << failure().message;
+        });
+    });
+}
+
 TEST(NcclMemory, WhatIsNoMemoryOfItIsRefused)
 {
     in_each_version([] {
