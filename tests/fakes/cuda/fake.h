@@ -29,11 +29,12 @@
  *   FAKE_NCCL_FAIL      "ncclAllReduce@2=3,ncclCommAbort=hang": as FAKE_CUDA_FAIL, with numbers of ncclResult_t; `hang`
  *                       never returns, `slow:0.5` waits so many seconds first. "ncclAllReduce#1@2" is the second call
  *                       of one communicator's rank 1
- *   FAKE_NCCL_IN_PROGRESS  for how many polls a call is in progress of a communicator that does not block, default 0;
+ *   FAKE_NCCL_IN_PROGRESS  for how many polls a call is in progress of a communicator that does not block, default 1;
  *                       what it launches comes after them
  *   FAKE_NCCL_ASYNC     "3@1=6": from its third collective, send or receive on, rank 1 of each communicator has an
  *                       asynchronous error, default ncclRemoteError
  *   FAKE_NCCL_STUCK     "1@3": the kernels of rank 1 from its third one on bring nothing and do not end
+ *   FAKE_NCCL_NO_WINDOWS   set: cards reach no memory of each other; a window is registered with success, and null
  *   FAKE_NCCL_LATE      up to how many milliseconds after its beginning a kernel ends at the earliest, by chance
  *   FAKE_NCCL_LEAKS     1: communicators, windows, registrations and memory that are left are told at exit
  *   FAKE_CUDA_REGISTERS a file of what the compiler gave kernels (tests/emu/registers.py writes it): a launch that asks

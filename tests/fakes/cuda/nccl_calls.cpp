@@ -63,7 +63,8 @@ ncclResult_t issue(const char *call, ncclComm *comm, Op op, cudaStream_t stream)
     const bool is_empty = !op.count && op.kind != kSend && op.kind != kRecv;
     const ncclResult_t result =
         is_empty ? ncclSuccess : submit(comm, op, stream, is_stuck(rank, nth));
-    if (const ncclResult_t error = async_error(rank, nth)) comm->error = error;
+    if (const ncclResult_t error = async_error(rank, nth))
+        (comm->is_blocking || is_empty ? comm->error : comm->later_error) = error;
     return result;
 }
 

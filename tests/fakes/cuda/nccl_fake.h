@@ -83,12 +83,13 @@ struct ncclWindow_vidmem {
 struct ncclComm {
     std::shared_ptr<yoke::fake::Member> member;  // null once it is gone
     bool is_blocking = true, is_finalized = false;
-    std::atomic<bool> is_entered{false};  // by a thread, just now
-    std::vector<yoke::fake::Step> steps;  // of the call in progress
-    int polls = 0;                        // for which that call stays in progress
-    ncclResult_t error = ncclSuccess;     // asynchronous
-    int calls = 0;                        // collectives, sends and receives so far
-    std::map<std::string, int> counts;    // calls by their names
+    std::atomic<bool> is_entered{false};     // by a thread, just now
+    std::vector<yoke::fake::Step> steps;     // of the call in progress
+    int polls = 0;                           // for which that call stays in progress
+    ncclResult_t error = ncclSuccess;        // asynchronous
+    ncclResult_t later_error = ncclSuccess;  // the same once the call in progress is done
+    int calls = 0;                           // collectives, sends and receives so far
+    std::map<std::string, int> counts;       // calls by their names
     std::set<ncclWindow_vidmem *> windows, registered;
 };
 
@@ -105,6 +106,8 @@ const char *last_error();
 ncclResult_t fault(const char *call, ncclComm *comm);
 // Returns FAKE_NCCL_IN_PROGRESS.
 int polls_of_a_call();
+// Tells whether the cards reach each other's memory: FAKE_NCCL_NO_WINDOWS is not set.
+bool has_windows();
 // Tell whether FAKE_NCCL_STUCK holds a rank's call up, and which error FAKE_NCCL_ASYNC gives the rank behind it.
 bool is_stuck(int rank, int call);
 ncclResult_t async_error(int rank, int call);

@@ -100,7 +100,12 @@ ncclResult_t fault(const char *call, ncclComm *comm)
 int polls_of_a_call()
 {
     const char *const setting = getenv("FAKE_NCCL_IN_PROGRESS");
-    return setting ? atoi(setting) : 0;
+    return setting ? atoi(setting) : 1;
+}
+
+bool has_windows()
+{
+    return !getenv("FAKE_NCCL_NO_WINDOWS");
 }
 
 bool is_stuck(int rank, int call)

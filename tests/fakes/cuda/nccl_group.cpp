@@ -135,7 +135,9 @@ ncclResult_t poll(ncclComm *comm)
     const std::optional<ncclResult_t> result = go_on(comm->steps);
     if (!result) return ncclInProgress;
     if (*result) comm->error = *result;
-    return comm->error;
+    const ncclResult_t told = comm->error;
+    if (!told) comm->error = std::exchange(comm->later_error, ncclSuccess);
+    return told;
 }
 
 ncclResult_t begin_group()

@@ -102,20 +102,18 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *place, size_t bytes,
                                   __func__, place, NCCL_WIN_REQUIRED_ALIGNMENT));
     if (const ncclResult_t wrong = check_memory(__func__, comm->member->device, place, bytes))
         return spoil_group(wrong);
+    if (!has_windows()) return ncclSuccess;
     const uint64_t sequence = comm->member->sequences[kWindows]++;
-    auto *const made = new ncclWindow_vidmem{place, bytes};
-    comm->windows.insert(made);
-    hold(kWindowsHeld, 1);
-    *window = made;
-    return submit(comm, [=, is_posted = false]() mutable {
-        const auto result = meet(*comm->member, bytes, sequence, is_posted);
-        if (result && *result) {
-            comm->windows.erase(made);
-            hold(kWindowsHeld, -1);
-            delete made;
-        }
-        return result;
+    const ncclResult_t result = submit(comm, [=, is_posted = false]() mutable {
+        const auto met = meet(*comm->member, bytes, sequence, is_posted);
+        if (!met || *met) return met;
+        *window = new ncclWindow_vidmem{place, bytes};
+        comm->windows.insert(*window);
+        hold(kWindowsHeld, 1);
+        return met;
     });
+    // A communicator that does not block says success, and writes the window when all have come.
+    return result == ncclInProgress ? ncclSuccess : result;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)

@@ -72,6 +72,28 @@ TEST(Windows, AreRegisteredByAllRanksAndGoBeforeTheirCommunicator)
     });
 }
 
+TEST(Windows, AreWrittenAfterSuccessWhereTheCommunicatorDoesNotBlock)
+{
+    for (const bool has_windows : {true, false})
+        in_fresh_process([=] {
+            if (!has_windows) setenv("FAKE_NCCL_NO_WINDOWS", "1", 1);
+            in_threads(1, [=](NcclRank &own) {
+                ncclConfig_t config = NcclRank::config(0);
+                own.nccl.ncclCommInitRankConfig(&own.comm, 1, own.meeting.ids[0], 0, &config);
+                EXPECT_TRUE(comes([&] { return own.state() == ncclSuccess; }));
+                ncclWindow_t window = nullptr;
+                EXPECT_EQ(own.nccl.ncclCommWindowRegister(own.comm, allocate(own, 4096), 4096,
+                                                          &window, NCCL_WIN_COLL_SYMMETRIC),
+                          ncclSuccess);
+                EXPECT_EQ(window, nullptr);
+                EXPECT_EQ(own.state(), has_windows ? ncclInProgress : ncclSuccess);
+                EXPECT_TRUE(comes([&] { return own.state() == ncclSuccess; }));
+                EXPECT_EQ(window != nullptr, has_windows);
+                EXPECT_EQ(own.nccl.ncclCommAbort(own.comm), ncclSuccess);
+            });
+        });
+}
+
 TEST(Windows, GoWithACommunicatorThatIsAborted)
 {
     in_fresh_process([] {
@@ -137,6 +159,7 @@ TEST(AKilledRank, LeavesNothingBehind)
             ncclConfig_t config = NcclRank::config(0);
             EXPECT_EQ(own.nccl.ncclCommInitRankConfig(&own.comm, 2, meeting.ids[0], 0, &config),
                       ncclInProgress);
+            for (int i = 0; i < 2; ++i) EXPECT_EQ(own.state(), ncclInProgress);
             EXPECT_EQ(write(ends[1], meeting.ids, sizeof meeting.ids[0]), 128);
             for (;;) pause();
         }
@@ -147,7 +170,8 @@ TEST(AKilledRank, LeavesNothingBehind)
         Meeting meeting;
         NcclRank own(0, 1, meeting);
         ncclConfig_t config = NcclRank::config(0);
-        EXPECT_EQ(own.nccl.ncclCommInitRankConfig(&own.comm, 2, id, 1, &config), ncclSystemError)
+        const ncclResult_t begun = own.nccl.ncclCommInitRankConfig(&own.comm, 2, id, 1, &config);
+        EXPECT_EQ(own.outcome(begun), ncclSystemError)
             << "with its process the memory of the id went";
     });
 }

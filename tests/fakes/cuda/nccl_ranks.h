@@ -148,6 +148,15 @@ struct NcclRank {
         EXPECT_EQ(nccl.ncclCommGetAsyncError(comm, &told), ncclSuccess);
         return told;
     }
+    // Polls until a call that said `result` is no longer in progress.
+    ncclResult_t outcome(ncclResult_t result)
+    {
+        comes([&] {
+            if (result == ncclInProgress) result = state();
+            return result != ncclInProgress;
+        });
+        return result;
+    }
     void synchronize() { EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess); }
     bool is_done(cudaStream_t which) { return cudaStreamQuery(which) == cudaSuccess; }
     bool is_done() { return is_done(stream); }

@@ -204,15 +204,17 @@ TEST(Refused, AreRanksThatDoNotGoTogether)
         };
         if (own.rank == 0) {
             EXPECT_EQ(come(2, 0, 0), ncclInProgress);
+            for (int i = 0; i < 2; ++i) EXPECT_EQ(own.state(), ncclInProgress);
         }
         own.barrier();
         if (own.rank == 1) {
-            EXPECT_EQ(come(3, 1, 0), ncclInvalidUsage) << "another number of ranks";
-            EXPECT_EQ(come(2, 0, 0), ncclInvalidUsage) << "a rank that is there";
+            EXPECT_EQ(own.outcome(come(3, 1, 0)), ncclInvalidUsage) << "another number of ranks";
+            EXPECT_EQ(own.outcome(come(2, 0, 0)), ncclInvalidUsage) << "a rank that is there";
             EXPECT_EQ(come(2, 2, 0), ncclInvalidArgument);
             ncclUniqueId unknown{};
-            EXPECT_EQ(own.nccl.ncclCommInitRankConfig(&own.comm, 2, unknown, 1, &config),
-                      ncclSystemError);
+            const ncclResult_t begun =
+                own.nccl.ncclCommInitRankConfig(&own.comm, 2, unknown, 1, &config);
+            EXPECT_EQ(own.outcome(begun), ncclSystemError);
         }
         own.barrier();
     });

@@ -64,16 +64,21 @@ Memory *take(const F &is_wanted)
 
 // ---- registration, in a turn ----------------------------------------------------------------------------------------
 
+// Says success also while NCCL is still at it, and the window is written later: so NCCL is always asked.
+ncclResult_t register_window(const Comm &comm, Memory &memory, uint64_t bytes)
+{
+    const ncclResult_t said = find_calls()->ncclCommWindowRegister(
+        comm.handle, memory.pointer, bytes, &memory.window, kSymmetric);
+    return said == ncclSuccess ? ncclInProgress : said;
+}
+
 Outcome enroll(Comm &comm, Memory &memory)
 {
     const Calls &call = *find_calls();
     const Limit limit = Limit::of(comm.patience_s);
     const uint64_t bytes = whole_pages(memory.bytes);
     if (call.ncclCommWindowRegister)
-        return settle(comm,
-                      call.ncclCommWindowRegister(comm.handle, memory.pointer, bytes,
-                                                  &memory.window, kSymmetric),
-                      limit);
+        return settle(comm, register_window(comm, memory, bytes), limit);
     return settle(comm,
                   call.ncclCommRegister(comm.handle, memory.pointer, bytes, &memory.registration),
                   limit);
