@@ -25,6 +25,8 @@ public:
     // For a call that has a way on without: YOKE_E_OOM where memory is not at hand.
     yoke_status try_reserve(uint64_t bytes) { return take(bytes, YOKE_SCRATCH_OPTIONAL); }
     void *data() const { return data_; }
+    // Leaves the memory to work that may use it for as long as the process lives.
+    void keep() { data_ = nullptr; }
     template <class T>
     T *as() const
     {

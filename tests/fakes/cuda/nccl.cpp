@@ -163,6 +163,15 @@ void leave(ncclComm *comm)
     comm->is_entered = false;
 }
 
+ncclResult_t check_context(const char *call)
+{
+    return current_device() >= 0
+               ? ncclSuccess
+               : refuse(ncclUnhandledCudaError,
+                        "%s: no device is current, and the runtime would make one of the first",
+                        call);
+}
+
 Entry::Entry(const char *call, ncclComm *comm, Needs needs)
 {
     {
@@ -179,7 +188,9 @@ Entry::Entry(const char *call, ncclComm *comm, Needs needs)
         else
             entered_ = comm;
     }
-    if (problem || (problem = fault(call, comm)) || needs == kAny) return;
+    if (problem || (problem = fault(call, comm)) || (problem = check_context(call)) ||
+        needs == kAny)
+        return;
     if (!comm->steps.empty())
         problem = refuse(
             ncclInvalidArgument,

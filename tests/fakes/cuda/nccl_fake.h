@@ -125,6 +125,9 @@ void let_go(ncclComm *comm);
 bool enter(ncclComm *comm);
 void leave(ncclComm *comm);
 
+// Refuses a call in a thread that has no device: NCCL would put a context back on the first one.
+ncclResult_t check_context(const char *call);
+
 // Call of a communicator by one thread. `problem` tells why the call ends at once, or is success.
 class Entry {
 public:

@@ -24,7 +24,8 @@ void come(NcclRank &own)
 bool comes_back(NcclRank &own, int milliseconds, const std::function<void()> &call)
 {
     const auto is_back = std::make_shared<std::atomic<bool>>(false);
-    std::thread([=] {
+    std::thread([=, &own] {
+        own.use_device(own.rank);
         call();
         *is_back = true;
     }).detach();

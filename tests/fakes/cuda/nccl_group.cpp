@@ -152,6 +152,7 @@ ncclResult_t end_group()
     if (!t_group)
         return refuse(ncclInvalidUsage, "ncclGroupEnd: there was no ncclGroupStart before it");
     if (--t_group->depth) return ncclSuccess;
+    spoil_group(check_context("ncclGroupEnd"));
     const std::unique_ptr<Group> group(std::exchange(t_group, nullptr));
     if (group->error) return group->error;
     std::vector<Task> &tasks = group->tasks;

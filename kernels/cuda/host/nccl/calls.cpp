@@ -10,6 +10,7 @@
 #include "kernels/cuda/host/nccl/library.h"
 #include "kernels/cuda/host/nccl/memory.h"
 #include "kernels/cuda/host/nccl/plan.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda::nccl {
 
@@ -26,10 +27,16 @@ Place place_of_call(const Plan &plan)
     return place_of(plan.comm(), kernels::call_name(call.op), call.stream);
 }
 
-Limit limit_of(const Plan &plan)
+// Returns the soonest, since calls that are issued together fail together.
+Limit limit_of(const Plan *plans, size_t count)
 {
-    const double own = plan.call().timeout_s;
-    return Limit::of(own >= 0 ? own : plan.comm().patience_s);
+    Limit soonest;
+    for (size_t i = 0; i < count; ++i) {
+        const double own = plans[i].call().timeout_s;
+        const Limit limit = Limit::of(own >= 0 ? own : plans[i].comm().patience_s);
+        if (limit.until < soonest.until) soonest = limit;
+    }
+    return soonest;
 }
 
 yoke_status check(const Comm &comm, const yoke_collective &call)
@@ -58,27 +65,28 @@ yoke_status check(const Comm &comm, const yoke_collective &call)
 // Communicators in the order of their addresses: two threads take the turns of both in one order.
 class Turns {
 public:
-    // Takes the turn of each plan's communicator, once.
-    bool take(Plan *plans, size_t count);
+    // Takes the turn of each plan's communicator, once. Returns kDone, or why one was not given.
+    Ending take(Plan *plans, size_t count, const Limit &limit);
 
 private:
     std::unique_ptr<Comm *[]> comms_;
     std::unique_ptr<std::unique_ptr<Turn>[]> turns_;
 };
 
-bool Turns::take(Plan *plans, size_t count)
+Ending Turns::take(Plan *plans, size_t count, const Limit &limit)
 {
     comms_.reset(new (std::nothrow) Comm *[count]);
     turns_.reset(new (std::nothrow) std::unique_ptr<Turn>[count]);
-    if (!comms_ || !turns_) return false;
+    if (!comms_ || !turns_) return Ending::kAborted;
     for (size_t i = 0; i < count; ++i) comms_[i] = &plans[i].comm();
     std::sort(comms_.get(), comms_.get() + count);
     Comm **const end = std::unique(comms_.get(), comms_.get() + count);
     for (size_t i = 0; comms_.get() + i < end; ++i) {
-        turns_[i].reset(new (std::nothrow) Turn(*comms_[i]));
-        if (!turns_[i] || !turns_[i]->is_given()) return false;
+        turns_[i].reset(new (std::nothrow) Turn(*comms_[i], limit));
+        if (!turns_[i]) return Ending::kAborted;
+        if (!turns_[i]->is_given()) return turns_[i]->ending();
     }
-    return true;
+    return Ending::kDone;
 }
 
 // A communicator may have gone while its turn was waited for.
@@ -87,28 +95,26 @@ bool has_gone(const Plan &plan)
     return plan.comm().aborted.load() || !plan.comm().handle;
 }
 
-yoke_status fail_aborted(const Plan &plan)
+// Tells why the plan was not issued.
+yoke_status fail_before(const Plan &plan, Ending ending)
 {
-    return fail_wait(place_of_call(plan), nullptr, {Ending::kAborted}, plan.function(),
-                     plan.call().fault);
+    return fail_wait(place_of_call(plan), nullptr, {ending}, plan.function(), plan.call().fault);
 }
 
-yoke_status wait_for(Plan &plan, ncclResult_t said, const char *function)
+yoke_status wait_for(Plan &plan, ncclResult_t said, const char *function, const Limit &limit)
 {
-    const Outcome outcome = settle(plan.comm(), said, limit_of(plan));
+    const Outcome outcome = settle(plan.comm(), said, limit);
     if (outcome.ending == Ending::kDone) [[likely]]
         return YOKE_OK;
     return fail_wait(place_of_call(plan), plan.comm().handle, outcome, function, plan.call().fault);
 }
 
-// In the turn of all communicators. NCCL wants the end of a group also where a call in it has failed.
-yoke_status issue_together(Plan *plans, size_t count)
+// NCCL wants the end of a group also where a call in it has failed.
+yoke_status issue_together(Plan *plans, size_t count, const Limit &limit)
 {
     const Calls &nccl = *find_calls();
-    for (size_t i = 0; i < count; ++i)
-        if (has_gone(plans[i])) return fail_aborted(plans[i]);
     ncclResult_t said = nccl.ncclGroupStart();
-    if (said != ncclSuccess) return wait_for(plans[0], said, "ncclGroupStart");
+    if (said != ncclSuccess) return wait_for(plans[0], said, "ncclGroupStart", limit);
     const Plan *failed = nullptr;
     for (size_t i = 0; i < count && !failed; ++i) {
         const ncclResult_t result = plans[i].issue(nccl);
@@ -120,25 +126,56 @@ yoke_status issue_together(Plan *plans, size_t count)
     if (failed)
         return fail_nccl(place_of_call(*failed), failed->comm().handle, said, failed->function());
     for (size_t i = 0; i < count; ++i)
-        if (const yoke_status status = wait_for(plans[i], ended, "ncclGroupEnd")) return status;
+        if (const yoke_status status = wait_for(plans[i], ended, "ncclGroupEnd", limit))
+            return status;
     return YOKE_OK;
 }
 
-yoke_status issue_alone(Plan &plan)
+// A thread of NCCL's may yet launch what a failed call began. The communicator has failed before its turn ends: the
+// next call would else be issued behind this one.
+yoke_status give_up(Plan *plans, size_t count, yoke_status status)
 {
-    if (has_gone(plan)) [[unlikely]]
-        return fail_aborted(plan);
-    return wait_for(plan, plan.issue(*find_calls()), plan.function());
+    for (size_t i = 0; i < count; ++i) {
+        plans[i].comm().has_failed.store(true);
+        plans[i].keep_memory();
+    }
+    return status;
+}
+
+// In the turn of all communicators.
+yoke_status issue_in_turn(Plan *plans, size_t count, bool as_group, const Limit &limit)
+{
+    for (size_t i = 0; i < count; ++i) {
+        Comm &comm = plans[i].comm();
+        if (has_gone(plans[i])) return fail_before(plans[i], Ending::kAborted);
+        if (comm.has_failed.load())
+            return fail_at(place_of_call(plans[i]), YOKE_E_STATE,
+                           "an earlier call of this communicator has failed");
+    }
+    for (size_t i = 0; i < count; ++i) {
+        plans[i].comm().last_stream.store(static_cast<cudaStream_t>(plans[i].call().stream));
+        plans[i].comm().has_called.store(true);
+    }
+    const yoke_status status =
+        as_group ? issue_together(plans, count, limit)
+                 : wait_for(plans[0], plans[0].issue(*find_calls()), plans[0].function(), limit);
+    if (status) [[unlikely]]
+        return give_up(plans, count, status);
+    return YOKE_OK;
 }
 
 yoke_status issue(Plan *plans, size_t count)
 {
+    const Limit limit = limit_of(plans, count);
     if (count == 1 && !plans[0].needs_group(*find_calls())) {
-        const Turn turn(plans[0].comm());
-        return turn.is_given() ? issue_alone(plans[0]) : fail_aborted(plans[0]);
+        const Turn turn(plans[0].comm(), limit);
+        return turn.is_given() ? issue_in_turn(plans, 1, false, limit)
+                               : fail_before(plans[0], turn.ending());
     }
     Turns turns;
-    return turns.take(plans, count) ? issue_together(plans, count) : fail_aborted(plans[0]);
+    const Ending ending = turns.take(plans, count, limit);
+    return ending == Ending::kDone ? issue_in_turn(plans, count, true, limit)
+                                   : fail_before(plans[0], ending);
 }
 
 // ---- from calls to plans --------------------------------------------------------------------------------------------
@@ -149,7 +186,7 @@ yoke_status in_device(Device *device, const Device *current, const F &f)
 {
     if (device == current) [[likely]]
         return f();
-    const Scope scope(device, "group_end");
+    const RelaxedScope scope(device, "group_end");
     return scope.status() ? scope.status() : f();
 }
 
@@ -158,17 +195,14 @@ yoke_status in_device(Device *device, const Device *current, const F &f)
 yoke_status run_plans(Plan *plans, const Item *items, size_t count)
 {
     Device *const current = items[0].comm->device;
-    const Scope scope(current, kernels::call_name(items[0].call.op));
+    const RelaxedScope scope(current, kernels::call_name(items[0].call.op));
     yoke_status status = scope.status();
     for (size_t i = 0; i < count && !status; ++i)
         status = in_device(items[i].comm->device, current,
                            [&] { return plans[i].prepare(*items[i].comm, items[i].call); });
     if (!status) status = issue(plans, count);
-    for (size_t i = 0; i < count && !status; ++i) {
-        items[i].comm->last_stream = static_cast<cudaStream_t>(items[i].call.stream);
-        items[i].comm->has_called = true;
+    for (size_t i = 0; i < count && !status; ++i)
         status = in_device(items[i].comm->device, current, [&] { return plans[i].finish(); });
-    }
     return status;
 }
 

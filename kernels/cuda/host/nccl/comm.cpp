@@ -15,8 +15,14 @@ using namespace std::chrono_literals;
 void release(Comm &comm)
 {
     if (comm.owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    if (comm.device) device_close(comm.device);
+    if (comm.device) close_device(comm.device);
     delete &comm;
+}
+
+void close_device(Device *device)
+{
+    const Calling calling;
+    if (calling.is_allowed()) device_close(device);
 }
 
 // ---- the end of the process -----------------------------------------------------------------------------------------
@@ -47,12 +53,12 @@ bool may_call()
     return !is_forked() && !g_ending.load();
 }
 
-void guard_exit(const Device &device)
+void guard_exit(const Device &device, Making making)
 {
-    static std::atomic<uint64_t> guarded{0};  // a bit for each device
+    static std::atomic<uint64_t> guarded[2];  // a bit for each device
     static_assert(kMaxDevices <= 64);
     const uint64_t bit = uint64_t{1} << device.index;
-    if (guarded.fetch_or(bit) & bit) return;
+    if (guarded[static_cast<int>(making)].fetch_or(bit) & bit) return;
     // Not atexit, which this module binds to nothing: see exit_handlers.c.
     on_exit(end_calls, nullptr);
 }
@@ -71,28 +77,22 @@ Calling::~Calling()
 
 // ---- turns ----------------------------------------------------------------------------------------------------------
 
-Turn::Turn(Comm &comm, bool wait) : comm_(comm)
+Turn::Turn(Comm &comm, const Limit &limit) : comm_(comm)
 {
-    if (!calling_.is_allowed()) return;
-    is_given_ = comm.turn.try_lock();
-    while (!is_given_ && wait && !comm.aborted.load() && may_call()) {
-        pause(50us);
-        is_given_ = comm.turn.try_lock();
-    }
-}
-
-Turn::Turn(Comm &comm, Clock::time_point until) : comm_(comm)
-{
-    while (calling_.is_allowed() && may_call()) {
-        is_given_ = comm.turn.try_lock();
-        if (is_given_ || Clock::now() >= until) return;
-        pause(1ms);
+    for (int question = 0; calling_.is_allowed() && may_call(); ++question) {
+        if (comm.turn.try_lock()) ending_ = Ending::kDone;
+        if (is_given() || (limit.heeds_abort && comm.aborted.load())) return;
+        if (Clock::now() >= limit.until) {
+            ending_ = Ending::kLate;
+            return;
+        }
+        pause(question < 100 ? 50us : 1000us);
     }
 }
 
 Turn::~Turn()
 {
-    if (is_given_) comm_.turn.unlock();
+    if (is_given()) comm_.turn.unlock();
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ struct Comm {
     std::atomic<bool> has_failed{false};
     std::atomic<bool> is_in_reaper{false};
     std::atomic<bool> has_marked{false};  // memory that was given back amid a call: memory.h
-    cudaStream_t last_stream = nullptr;   // of the latest call
-    bool has_called = false;
+    std::atomic<cudaStream_t> last_stream{nullptr};  // of the latest call
+    std::atomic<bool> has_called{false};
     cudaEvent_t last_event = nullptr;  // behind it, once there will be no other
     Comm *next_left = nullptr;         // of those that were left behind
     // The handle that the core has, the thread that ends the communicator, and each piece of its memory.
@@ -60,27 +60,6 @@ private:
     bool is_allowed_;
 };
 
-// The right to call NCCL on a communicator.
-class Turn {
-public:
-    // Waits until nobody else has it, or the communicator is aborted: who aborts it may keep the turn for good. With
-    // `wait` off, has none where somebody has.
-    explicit Turn(Comm &comm, bool wait = true);
-    // Waits for no longer than this.
-    Turn(Comm &comm, Clock::time_point until);
-    ~Turn();
-    Turn(const Turn &) = delete;
-    Turn &operator=(const Turn &) = delete;
-
-    // False where the process ends, or where somebody else keeps the turn.
-    bool is_given() const { return is_given_; }
-
-private:
-    Calling calling_;
-    Comm &comm_;
-    bool is_given_ = false;
-};
-
 // How long somebody waits for NCCL, and what else ends the wait.
 struct Limit {
     Clock::time_point until = Clock::time_point::max();
@@ -90,9 +69,29 @@ struct Limit {
 
     // Below 0: for good.
     static Limit of(double seconds);
+    static Limit none_at_all() { return {.until = Clock::time_point::min()}; }
 };
 
 enum class Ending { kDone, kFailed, kLate, kAborted, kOver };
+
+// The right to call NCCL on a communicator.
+class Turn {
+public:
+    // Waits until nobody else has it. Who aborts the communicator may keep the turn for good.
+    Turn(Comm &comm, const Limit &limit);
+    ~Turn();
+    Turn(const Turn &) = delete;
+    Turn &operator=(const Turn &) = delete;
+
+    bool is_given() const { return ending_ == Ending::kDone; }
+    // Returns kDone, or why it was not given; kAborted where the process ends.
+    Ending ending() const { return ending_; }
+
+private:
+    Calling calling_;
+    Comm &comm_;
+    Ending ending_ = Ending::kAborted;
+};
 
 struct Outcome {
     Ending ending;
@@ -105,8 +104,13 @@ Outcome settle(Comm &comm, ncclResult_t said, const Limit &limit);
 // Whether NCCL may still be called: not in a forked child, and not once the process has begun to end.
 bool may_call();
 
-// Has the end of the process wait for the calls under way, for 5 s at most, and stops later ones. Called behind the
-// first communicator of a device: what NCCL and its runtime asked for, to be called at the end, then comes after this.
-void guard_exit(const Device &device);
+// Has the end of the process wait for the calls under way, for 5 s at most, and stops later ones. Called before the
+// first communicator of a device is made, which the end may come amid, and after it: what NCCL and its runtime asked
+// for, to be called at the end, then comes after this.
+enum class Making { kBegins, kIsDone };
+void guard_exit(const Device &device, Making making);
+
+// Closes a device that was opened once more; leaves it to the end of the process where that has begun.
+void close_device(Device *device);
 
 }  // namespace yoke::cuda::nccl

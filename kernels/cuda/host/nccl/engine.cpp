@@ -10,6 +10,7 @@
 #include "kernels/cuda/host/nccl/library.h"
 #include "kernels/cuda/host/nccl/memory.h"
 #include "kernels/cuda/host/nccl/reaper.h"
+#include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda::nccl {
 
@@ -107,8 +108,10 @@ yoke_status async_error(void *handle, yoke_comm_fault *fault)
     const Place place = place_of(comm, "async_error");
     if (comm.aborted.load())
         return fail_wait(place, nullptr, {Ending::kAborted}, "a collective", fault);
-    const Turn turn(comm, false);
+    const Turn turn(comm, Limit::none_at_all());
     if (!turn.is_given() || !comm.handle) return YOKE_OK;
+    const RelaxedScope scope(comm.device, "async_error");
+    if (scope.status()) return scope.status();
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = find_calls()->ncclCommGetAsyncError(comm.handle, &state);
     if (asked != ncclSuccess) state = asked;

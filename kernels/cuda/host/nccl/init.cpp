@@ -25,7 +25,8 @@ public:
     {
         memcpy(id_.internal, member.id, sizeof id_.internal);
     }
-    bool start() { return start_detached(run, this); }
+    // Keeps the device open, which the caller may close while NCCL's call goes on.
+    bool start();
     void drop();
 
     // Waits for NCCL's call to return. Of one that is given up, the thread aborts what comes of it.
@@ -48,9 +49,20 @@ private:
     std::atomic<int> owners_{2};
 };
 
+bool Rendezvous::start()
+{
+    void *opened = nullptr;
+    if (device_open(device_->index, &opened)) return false;
+    if (start_detached(run, this)) return true;
+    close_device(device_);
+    return false;
+}
+
 void Rendezvous::drop()
 {
-    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    close_device(device_);
+    delete this;
 }
 
 ncclResult_t Rendezvous::call(ncclComm_t *handle)
@@ -75,7 +87,9 @@ void Rendezvous::finish(ncclResult_t result, ncclComm_t handle)
         if (!is_given_up_) return;
     }
     const Calling calling;
-    if (handle && calling.is_allowed()) find_calls()->ncclCommAbort(handle);
+    if (!handle || !calling.is_allowed()) return;
+    const RelaxedScope scope(device_, "init");
+    if (!scope.status()) find_calls()->ncclCommAbort(handle);
 }
 
 void *Rendezvous::run(void *self)
@@ -130,10 +144,11 @@ Outcome meet(const yoke_comm_member &member, Comm &comm)
     Outcome outcome = rendezvous->wait(limit, &comm.handle);
     rendezvous->drop();
     if (outcome.ending != Ending::kFailed) return outcome;
-    const Turn turn(comm);
-    if (!turn.is_given()) return {Ending::kAborted};
-    return comm.handle ? settle(comm, outcome.result, limit)
-                       : Outcome{Ending::kFailed, outcome.result};
+    const Turn turn(comm, limit);
+    if (!turn.is_given()) return {turn.ending()};
+    const RelaxedScope scope(comm.device, "init");
+    return comm.handle && !scope.status() ? settle(comm, outcome.result, limit)
+                                          : Outcome{Ending::kFailed, outcome.result};
 }
 
 // Has the thread of the end take what NCCL has made so far.
@@ -165,9 +180,10 @@ yoke_status connect(const yoke_comm_member &member, Device *device, Comm **out)
     comm->rank = member.rank;
     comm->size = member.size;
     comm->patience_s = member.patience_s ? member.patience_s : member.timeout_s;
+    guard_exit(*device, Making::kBegins);
     const Outcome outcome = meet(member, *comm);
     if (outcome.ending == Ending::kDone) {
-        guard_exit(*device);
+        guard_exit(*device, Making::kIsDone);
         *out = comm;
         return YOKE_OK;
     }

@@ -130,7 +130,7 @@ void free_memory(Memory *memory)
                  memory->device->index, memory->bytes, static_cast<int>(result));
         g_host->log(YOKE_LOG_WARN, text);
     }
-    device_close(memory->device);
+    close_device(memory->device);
     delete memory;
 }
 
@@ -154,7 +154,7 @@ yoke_status make(const RelaxedScope &scope, Comm &comm, Memory &memory)
             ? find_calls()->ncclMemAlloc(&memory.pointer, whole_pages(memory.bytes))
             : ncclInternalError;
     if (result == ncclSuccess) return YOKE_OK;
-    device_close(comm.device);
+    close_device(comm.device);
     return fail_nccl(place_of(comm, "mem_alloc"), nullptr, result, "ncclMemAlloc");
 }
 
@@ -162,10 +162,12 @@ yoke_status make(const RelaxedScope &scope, Comm &comm, Memory &memory)
 yoke_status make_known(Comm &comm, Memory *memory)
 {
     const Place place = place_of(comm, "mem_alloc");
-    const Turn turn(comm);
-    if (!turn.is_given() || !comm.handle || comm.aborted.load()) {
+    const Turn turn(comm, Limit::of(comm.patience_s));
+    const bool has_gone = !comm.handle || comm.aborted.load();
+    if (!turn.is_given() || has_gone) {
         if (may_call()) free_memory(memory);
-        return fail_at(place, YOKE_E_CANCELLED, "this communicator was aborted");
+        const Ending ending = has_gone ? Ending::kAborted : turn.ending();
+        return fail_wait(place, nullptr, {ending}, "an earlier call", nullptr);
     }
     memory->comm = &comm;
     add(memory);
@@ -241,10 +243,16 @@ yoke_status give_back(Comm *comm, void *pointer, uint64_t bytes)
 }
 
 // A communicator that was aborted or has failed frees its memory as it goes: until then kernels may be at work on it.
+static bool is_ending(const Comm &comm)
+{
+    return comm.aborted.load() || comm.has_failed.load() || comm.is_in_reaper.load();
+}
+
 void free_marked(Comm &comm)
 {
-    const Turn turn(comm, Clock::now() + 50ms);
-    if (!turn.is_given() || !comm.handle || comm.aborted.load() || comm.has_failed.load()) return;
+    if (is_ending(comm)) return;
+    const Turn turn(comm, Limit{.until = Clock::now() + 50ms});
+    if (!turn.is_given() || !comm.handle || is_ending(comm)) return;
     const RelaxedScope scope(comm.device, "mem_free");
     if (scope.status() || !is_idle(comm)) return;
     comm.has_marked.store(false);

@@ -178,6 +178,12 @@ yoke_status Plan::finish()
                      call_.out, call_.count);
 }
 
+void Plan::keep_memory()
+{
+    scratch_.keep();
+    if (call_.fault) call_.fault->keeps_memory = 1;
+}
+
 // ---- NCCL -----------------------------------------------------------------------------------------------------------
 
 bool Plan::needs_group(const Calls &nccl) const

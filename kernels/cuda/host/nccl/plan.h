@@ -22,6 +22,9 @@ public:
     yoke_status prepare(Comm &comm, const yoke_collective &call);
     ncclResult_t issue(const Calls &nccl) const;
     yoke_status finish();
+    // Notes that the work may still come, though the call has failed: scratch is not given back, nor shall the caller
+    // give back what the call names.
+    void keep_memory();
 
     bool needs_group(const Calls &nccl) const;
     bool is_empty() const { return call_.count == 0; }

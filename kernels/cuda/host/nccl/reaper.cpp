@@ -78,7 +78,7 @@ void let_go(Comm &comm)
 // Whether the communicator has gone.
 bool end(Comm &comm)
 {
-    const Turn turn(comm, Clock::now() + kTurnPatience);
+    const Turn turn(comm, Limit{.until = Clock::now() + kTurnPatience, .heeds_abort = false});
     if (!turn.is_given()) {
         if (may_call())
             warn_at(place_of(comm, "abort"),

@@ -151,6 +151,7 @@ TEST(NcclEnd, AWaitForOtherRanksEndsWithTheCallsTimeAndByAbort)
                 EXPECT_GE(took, 0.3);
                 EXPECT_LT(took, 1.3);
                 EXPECT_EQ(rank.fault.kind, YOKE_COMM_FAULT_LATE);
+                EXPECT_EQ(rank.fault.keeps_memory, 1u);
             } else {
                 std::thread aborts([&] {
                     usleep(200000);
@@ -158,11 +159,52 @@ TEST(NcclEnd, AWaitForOtherRanksEndsWithTheCallsTimeAndByAbort)
                 });
                 expect_fails(YOKE_E_CANCELLED, reduce(rank, x), {"was aborted during ncclAll"});
                 EXPECT_EQ(rank.fault.kind, YOKE_COMM_FAULT_ABORTED);
+                EXPECT_EQ(rank.fault.keeps_memory, 1u);
                 aborts.join();
             }
             engine().abort(rank.comm);
         });
         expect_none_held();
+    });
+}
+
+TEST(NcclEnd, ScratchOfACallThatIsLateIsNotGivenBack)
+{
+    for (const bool is_late : {false, true})
+        in_fresh_process([is_late] {
+            set_devices();
+            with_ranks({.size = 1}, [&](Rank &rank) {
+                if (is_late) setenv("FAKE_NCCL_IN_PROGRESS", "1000000", 1);
+                rank.timeout_s = 0.1;
+                void *x = rank.upload(encode(YOKE_F16, {1, 2}));
+                EXPECT_EQ(rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F16, 2, x, x, -1, YOKE_REDUCE_SUM,
+                                   YOKE_COMM_IN_F32),
+                          is_late ? YOKE_E_TIMEOUT : YOKE_OK);
+                EXPECT_EQ(scratch_given_back(), is_late ? 0 : 1);
+                rank.sync();
+                engine().abort(rank.comm);
+            });
+            expect_none_held();
+        });
+}
+
+TEST(NcclEnd, ACallWaitsForItsTurnNoLongerThanItHasTime)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks({.size = 1, .timeout_s = 0.3}, [](Rank &rank) {
+            void *x = four_ones(rank);
+            setenv("FAKE_NCCL_FAIL", "ncclAllReduce@1=hang", 1);
+            std::thread([&rank, x] { reduce(rank, x); }).detach();
+            usleep(50000);
+            const double took = seconds_of([&] {
+                expect_fails(YOKE_E_TIMEOUT, reduce(rank, x), {"ncclAllReduce has not ended"});
+            });
+            EXPECT_GE(took, 0.2);
+            EXPECT_LT(took, 1.3);
+            expect_ends_at_once(rank, true);
+            end_process();
+        });
     });
 }
 
@@ -218,6 +260,32 @@ TEST(NcclEnd, AProcessEndsWithItsOwnCodeBesideCallsThatHang)
         });
         EXPECT_LT(took, *hanging ? 7 : 2);
     }
+}
+
+TEST(NcclEnd, AProcessEndsBehindACallThatMakesACommunicator)
+{
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const double took = seconds_of([] {
+        EXPECT_EXIT(
+            {
+                set_devices();
+                open_module();
+                setenv("FAKE_NCCL_FAIL", "ncclCommInitRankConfig=slow:1.5", 1);
+                std::thread([] {
+                    with_ranks(
+                        {.size = 1},
+                        [](Rank &rank) {
+                            rank.init();
+                            for (;;) pause();
+                        },
+                        false);
+                }).detach();
+                usleep(300000);
+                exit(7);
+            },
+            testing::ExitedWithCode(7), "");
+    });
+    EXPECT_GE(took, 1.5);
 }
 
 }  // namespace yoke::test

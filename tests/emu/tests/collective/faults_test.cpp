@@ -33,6 +33,25 @@ yoke_status run(Rank &rank, const Call &call)
     return rank.run(call.op, YOKE_F32, 2, in, out, has_root ? 0 : -1, call.reduction);
 }
 
+// Receives and sends in one group, each with a fault of its own.
+yoke_status exchange(Rank &rank, yoke_comm_fault *faults)
+{
+    EXPECT_EQ(engine().group_begin(rank.comm), YOKE_OK);
+    for (const int32_t op : {YOKE_COMM_RECV, YOKE_COMM_SEND}) {
+        yoke_collective record{};
+        record.op = op;
+        record.dtype = YOKE_F32;
+        record.reduction = -1;
+        record.peer = 1 - rank.rank;
+        record.count = 2;
+        (op == YOKE_COMM_RECV ? record.out : const_cast<void *&>(record.in)) = rank.room(64);
+        record.timeout_s = rank.timeout_s;
+        record.fault = faults++;
+        EXPECT_EQ(rank.call(record), YOKE_OK);
+    }
+    return engine().group_end(rank.comm);
+}
+
 void fail_in(const std::string &function, int result)
 {
     setenv("FAKE_NCCL_FAIL", (function + "#1=" + std::to_string(result)).c_str(), 1);
@@ -54,7 +73,9 @@ TEST(NcclFaults, EachCallThatFailsIsToldWithRankAndDevice)
                                              " failed with ncclInternalError (3)";
                     expect_fails(YOKE_E_INTERNAL, status,
                                  {text.c_str(), "that the test asked for", "NCCL_DEBUG=INFO"});
+                    EXPECT_EQ(rank.fault.keeps_memory, 1u);
                     expect_fails(YOKE_E_STATE, run(rank, call), {"an earlier call"});
+                    EXPECT_EQ(rank.fault.keeps_memory, 0u) << "NCCL did not see it";
                 } else {
                     EXPECT_EQ(status, YOKE_OK) << failure().message;
                 }
@@ -98,15 +119,12 @@ TEST(NcclFaults, AGroupFailsForAllOfItsCalls)
                 rank.wait();
                 if (rank.rank == 0) setenv("FAKE_NCCL_FAIL", function, 1);
                 rank.wait();
-                void *x = rank.room(64), *y = rank.room(64);
-                ASSERT_EQ(engine().group_begin(rank.comm), YOKE_OK);
-                EXPECT_EQ(rank.run(YOKE_COMM_RECV, YOKE_F32, 2, nullptr, y, 1 - rank.rank),
-                          YOKE_OK);
-                EXPECT_EQ(rank.run(YOKE_COMM_SEND, YOKE_F32, 2, x, nullptr, 1 - rank.rank),
-                          YOKE_OK);
-                const yoke_status status = engine().group_end(rank.comm);
-                if (rank.rank == 1)
+                yoke_comm_fault faults[2]{};
+                const yoke_status status = exchange(rank, faults);
+                if (rank.rank == 1) {
                     expect_fails(YOKE_E_INTERNAL, status, {"cuda:1, rank 1 of 2: nccl", "(3)"});
+                    for (const yoke_comm_fault &fault : faults) EXPECT_EQ(fault.keeps_memory, 1u);
+                }
                 rank.wait();
                 engine().abort(rank.comm);
                 rank.sync();
@@ -166,7 +184,9 @@ TEST(NcclFaults, ALostDeviceIsToldAsThat)
         set_devices();
         fail_in("ncclAllReduce", 1);
         with_ranks({.size = 2}, [&](Rank &rank) {
+            rank.wait();
             if (rank.rank == 1) setenv("FAKE_CUDA_FAIL", "cudaStreamQuery=700", 1);
+            rank.wait();
             if (rank.rank == 1)
                 expect_fails(YOKE_E_DEVICE_LOST, run(rank, kCalls[0]),
                              {"ncclAllReduce failed with ncclUnhandledCudaError (1)", "CUDA says"});

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -54,8 +55,13 @@ yoke_status scratch_alloc(void *device, uint64_t bytes, void *, uint32_t, void *
     return status;
 }
 
+std::atomic<int> g_scratch_given_back{0};
+
 // What was started may still use it: free_scratch() is for that.
-void scratch_free(void *, void *, void *) {}
+void scratch_free(void *, void *, void *)
+{
+    ++g_scratch_given_back;
+}
 
 const yoke_host kHost = {sizeof(yoke_host), YOKE_BACKEND_ABI, set_error,   log, config,
                          one_thread,        scratch_alloc,    scratch_free};
@@ -96,6 +102,11 @@ std::string logged()
 {
     const std::lock_guard lock(g_lock);
     return g_logged;
+}
+
+int scratch_given_back()
+{
+    return g_scratch_given_back;
 }
 
 // Frees the scratch memory of a device, whose streams are idle.
@@ -231,7 +242,7 @@ yoke_status Rank::call(yoke_collective record)
     record.struct_size = sizeof record;
     record.signature = &signature;
     record.stream = stream;
-    record.fault = &fault;
+    if (!record.fault) record.fault = &fault;
     return engine().call(comm, &record);
 }
 

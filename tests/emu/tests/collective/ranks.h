@@ -27,6 +27,8 @@ const yoke_backend &open_module(const char *folders = DRIVER_FOLDER);
 const yoke_backend_comm &engine();
 // Lines that the module has logged so far.
 std::string logged();
+// How often the module has given scratch memory back.
+int scratch_given_back();
 // What the fake NCCL still has: communicators, windows, memory. Waits until there is none, for 5 s at most.
 int held_after_a_while();
 void expect_none_held();
