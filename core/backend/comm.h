@@ -85,7 +85,7 @@ typedef struct yoke_collective {
     const void *in;
     void *out;
     void *
-        stream; /* of the engine's device, for one that runs late, and alive until destroy; else NULL */
+        stream; /* of the engine's device, for one that runs late, and alive until destroy has returned; else NULL */
     double
         timeout_s; /* from now on; below 0: none. Of engines that run late the core watches the time. */
     yoke_comm_fault *fault; /* filled in where the call fails; of a call in a group, by group_end */

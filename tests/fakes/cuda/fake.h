@@ -36,6 +36,7 @@
  *   FAKE_NCCL_STUCK     "1@3": the kernels of rank 1 from its third one on bring nothing and do not end
  *   FAKE_NCCL_NO_WINDOWS   set: cards reach no memory of each other; a window is registered with success, and null
  *   FAKE_NCCL_LATE      up to how many milliseconds after its beginning a kernel ends at the earliest, by chance
+ *   FAKE_NCCL_ABORT_LATE  for how many milliseconds kernels go on when ncclCommAbort() has returned, default 0
  *   FAKE_NCCL_LEAKS     1: communicators, windows, registrations and memory that are left are told at exit
  *   FAKE_CUDA_REGISTERS a file of what the compiler gave kernels (tests/emu/registers.py writes it): a launch that asks
  *   for

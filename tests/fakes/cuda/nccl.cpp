@@ -277,6 +277,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     if (!comm) return ncclSuccess;
     ENTER(comm, Entry::kAny);
+    comm->member->end_of_aborted = std::chrono::steady_clock::now() + lateness_of_abort();
     comm->member->is_aborted = true;
     if (comm->member->shared) comm->member->shared->release_id();
     drop_windows(comm);

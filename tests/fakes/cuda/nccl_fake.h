@@ -41,8 +41,9 @@ struct Member {
     std::unique_ptr<Shared> shared;
     int rank, size, device;
     std::atomic<bool> is_aborted{false};
-    std::atomic<int> pending{0};         // kernels
-    uint64_t sequences[kChannels] = {};  // of the next call in each channel
+    std::chrono::steady_clock::time_point end_of_aborted;  // kernels
+    std::atomic<int> pending{0};                           // kernels
+    uint64_t sequences[kChannels] = {};                    // of the next call in each channel
 };
 
 // Call of a collective, a send or a receive.
@@ -106,6 +107,8 @@ const char *last_error();
 ncclResult_t fault(const char *call, ncclComm *comm);
 // Returns FAKE_NCCL_IN_PROGRESS.
 int polls_of_a_call();
+// Returns how long kernels go on behind an abort: FAKE_NCCL_ABORT_LATE.
+std::chrono::milliseconds lateness_of_abort();
 // Tells whether the cards reach each other's memory: FAKE_NCCL_NO_WINDOWS is not set.
 bool has_windows();
 // Tell whether FAKE_NCCL_STUCK holds a rank's call up, and which error FAKE_NCCL_ASYNC gives the rank behind it.

@@ -103,6 +103,12 @@ int polls_of_a_call()
     return setting ? atoi(setting) : 1;
 }
 
+std::chrono::milliseconds lateness_of_abort()
+{
+    const char *const setting = getenv("FAKE_NCCL_ABORT_LATE");
+    return std::chrono::milliseconds(setting ? atoi(setting) : 0);
+}
+
 bool has_windows()
 {
     return !getenv("FAKE_NCCL_NO_WINDOWS");

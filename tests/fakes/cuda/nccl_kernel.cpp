@@ -87,7 +87,7 @@ bool is_matched(const Op &op, const Member &member)
 int is_over(void *context)
 {
     const auto &kernel = *static_cast<const Kernel *>(context);
-    if (kernel.member->is_aborted) return 1;
+    if (kernel.member->is_aborted) return Clock::now() >= kernel.member->end_of_aborted;
     if (kernel.is_stuck || Clock::now() < kernel.earliest_end) return 0;
     for (const Op &op : kernel.ops)
         if (!is_matched(op, *kernel.member)) return 0;

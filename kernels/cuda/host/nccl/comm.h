@@ -34,6 +34,7 @@ struct Comm {
     std::atomic<cudaStream_t> last_stream{nullptr};  // of the latest call
     std::atomic<bool> has_called{false};
     cudaEvent_t last_event = nullptr;  // behind it, once there will be no other
+    std::atomic<int> let_go{0};        // how many have: of NCCL and the core
     Comm *next_left = nullptr;         // of those that were left behind
     // The handle that the core has, the thread that ends the communicator, and each piece of its memory.
     std::atomic<int> owners{1};

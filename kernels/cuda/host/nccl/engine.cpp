@@ -74,10 +74,7 @@ yoke_status abort(void *handle)
 void destroy(void *handle)
 {
     if (is_forked()) return;
-    Comm &comm = comm_of(handle);
-    note_last_work(comm);
-    reap(comm);
-    release(comm);
+    dispose(comm_of(handle));
 }
 
 yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)

@@ -155,8 +155,10 @@ Outcome meet(const yoke_comm_member &member, Comm &comm)
 void give_up(Comm &comm)
 {
     comm.aborted.store(true);
-    if (comm.handle) reap(comm);
-    release(comm);
+    if (comm.handle)
+        dispose(comm);
+    else
+        release(comm);
 }
 
 // Why this rank cannot go on by itself, or YOKE_OK.

@@ -16,26 +16,27 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Clock::duration kTurnPatience = 60s;  // for a call of NCCL that has not returned
+constexpr Clock::duration kTurnPatience = 60s;    // for a call of NCCL that has not returned
+constexpr Clock::duration kKernelPatience = 10s;  // for kernels of a communicator that was aborted
 
-// Whether all work of the communicator is done before time is over or somebody aborts it.
-bool is_quiet(Comm &comm, const Limit &limit)
+// Waits for all work of the communicator. Returns cudaErrorNotReady where the limit comes first.
+cudaError_t wait_for_work(const Comm &comm, const Limit &limit)
 {
-    if (!comm.has_called) return true;
-    if (!comm.last_event) return false;
+    if (!comm.has_called.load()) return cudaSuccess;
     cudaError_t state = cudaErrorNotReady;
-    while (may_call() && !comm.aborted.load() && Clock::now() < limit.until) {
+    while (comm.last_event && may_call() && Clock::now() < limit.until) {
+        if (limit.heeds_abort && comm.aborted.load()) break;
         state = cudaEventQuery(comm.last_event);
         if (state != cudaErrorNotReady) break;
         usleep(1000);
     }
     cudaGetLastError();
-    return state == cudaSuccess;
+    return state;
 }
 
 void drop_event(Comm &comm)
 {
-    if (!comm.last_event || !may_call()) return;
+    if (!comm.last_event) return;
     log_failure(*comm.device, cudaEventDestroy(comm.last_event), "destroy: cudaEventDestroy");
     comm.last_event = nullptr;
 }
@@ -54,7 +55,8 @@ void tell(const Comm &comm, const Outcome &outcome)
 bool finalize(Comm &comm)
 {
     const Limit limit = Limit::of(comm.patience_s);
-    if (comm.aborted.load() || comm.has_failed.load() || !is_quiet(comm, limit)) return false;
+    if (comm.aborted.load() || comm.has_failed.load()) return false;
+    if (wait_for_work(comm, limit) != cudaSuccess) return false;
     deregister_all(comm);
     if (!may_call()) return false;
     const Outcome outcome = settle(comm, find_calls()->ncclCommFinalize(comm.handle), limit);
@@ -62,17 +64,25 @@ bool finalize(Comm &comm)
     return outcome.ending == Ending::kDone;
 }
 
-void let_go(Comm &comm)
+bool has_passed(const Comm &comm, ncclResult_t result, const char *function, const char *remedy)
+{
+    if (result == ncclSuccess || result == ncclInProgress) return true;
+    warn_at(place_of(comm, "destroy"), "%s failed: %s; %s", function,
+            find_calls()->ncclGetErrorString(result), remedy);
+    return false;
+}
+
+// Whether NCCL has let go of the communicator.
+bool has_let_go(Comm &comm)
 {
     const bool is_final = finalize(comm);
-    drop_event(comm);
-    if (!may_call()) return;
+    if (!may_call()) return false;
     const Calls &call = *find_calls();
-    const ncclResult_t result =
-        is_final ? call.ncclCommDestroy(comm.handle) : call.ncclCommAbort(comm.handle);
-    if (result != ncclSuccess && result != ncclInProgress)
-        warn_at(place_of(comm, is_final ? "destroy" : "abort"), "%s failed: %s",
-                is_final ? "ncclCommDestroy" : "ncclCommAbort", call.ncclGetErrorString(result));
+    if (is_final && has_passed(comm, call.ncclCommDestroy(comm.handle), "ncclCommDestroy",
+                               "the communicator is aborted"))
+        return true;
+    return has_passed(comm, call.ncclCommAbort(comm.handle), "ncclCommAbort",
+                      "the communicator and its memory are left");
 }
 
 // Whether the communicator has gone.
@@ -86,9 +96,7 @@ bool end(Comm &comm)
         return false;
     }
     const RelaxedScope scope(comm.device, "destroy");
-    if (scope.status()) return false;
-    let_go(comm);
-    if (!may_call()) return false;
+    if (scope.status() || !has_let_go(comm)) return false;
     comm.handle = nullptr;
     return true;
 }
@@ -101,16 +109,71 @@ void leave_behind(Comm &comm)
     while (!left.compare_exchange_weak(comm.next_left, &comm)) continue;
 }
 
-void *run(void *argument)
+// NCCL returns from the abort of all ranks of a process but the last one while their kernels still run, which write to
+// the memory. A device that is lost runs none.
+bool has_ended_work(Comm &comm)
+{
+    const Calling calling;
+    if (!calling.is_allowed()) return false;
+    const RelaxedScope scope(comm.device, "destroy");
+    const Limit limit{.until = Clock::now() + kKernelPatience, .heeds_abort = false};
+    if (scope.status() == YOKE_OK && wait_for_work(comm, limit) == cudaErrorNotReady) {
+        if (may_call())
+            warn_at(place_of(comm, "destroy"), "its kernels have not ended; its memory is left");
+        return false;
+    }
+    drop_event(comm);
+    return true;
+}
+
+void *free_rest(void *argument)
 {
     Comm &comm = *static_cast<Comm *>(argument);
-    if (!end(comm)) {
+    if (!has_ended_work(comm)) {
         leave_behind(comm);
         return nullptr;
     }
     forget_communicator(comm);
     release(comm);
     return nullptr;
+}
+
+// Whether both have let go of it by now, NCCL and the core: the event of the last work is there then.
+bool is_second(Comm &comm)
+{
+    return comm.let_go.fetch_add(1) == 1;
+}
+
+void *run(void *argument)
+{
+    Comm &comm = *static_cast<Comm *>(argument);
+    if (!end(comm))
+        leave_behind(comm);
+    else if (is_second(comm))
+        free_rest(&comm);
+    return nullptr;
+}
+
+// Has the thread of the end wait for the stream of the last call. Without the event nobody knows when its work is done.
+void note_last_work(Comm &comm)
+{
+    const Calling calling;
+    if (!comm.has_called.load() || !calling.is_allowed()) return;
+    const RelaxedScope scope(comm.device, "destroy");
+    if (scope.status()) return;
+    cudaEvent_t event = nullptr;
+    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    if (!error) error = cudaEventRecord(event, comm.last_stream.load());
+    log_failure(*comm.device, error, "destroy: an event behind the last collective");
+    if (error && event) log_failure(*comm.device, cudaEventDestroy(event), "cudaEventDestroy");
+    if (!error) comm.last_event = event;
+}
+
+void warn_no_thread(Comm &comm)
+{
+    leave_behind(comm);
+    warn_at(place_of(comm, "destroy"),
+            "the system has no thread to end the communicator in; it and its memory are left");
 }
 
 }  // namespace
@@ -131,23 +194,15 @@ void reap(Comm &comm)
 {
     if (comm.is_in_reaper.exchange(true)) return;
     retain(comm);
-    if (start_detached(run, &comm)) return;
-    leave_behind(comm);
-    warn_at(place_of(comm, "destroy"),
-            "the system has no thread to end the communicator in; it and its memory are left");
+    if (!start_detached(run, &comm)) warn_no_thread(comm);
 }
 
-void note_last_work(Comm &comm)
+void dispose(Comm &comm)
 {
-    if (!comm.has_called || comm.aborted.load() || comm.is_in_reaper.load()) return;
-    const RelaxedScope scope(comm.device, "destroy");
-    if (scope.status()) return;
-    cudaEvent_t event = nullptr;
-    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (!error) error = cudaEventRecord(event, comm.last_stream);
-    log_failure(*comm.device, error, "destroy: an event behind the last collective");
-    if (error && event) log_failure(*comm.device, cudaEventDestroy(event), "cudaEventDestroy");
-    if (!error) comm.last_event = event;
+    note_last_work(comm);
+    reap(comm);
+    if (is_second(comm) && !start_detached(free_rest, &comm)) warn_no_thread(comm);
+    release(comm);
 }
 
 }  // namespace yoke::cuda::nccl

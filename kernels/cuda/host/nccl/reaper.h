@@ -2,6 +2,7 @@
 //
 // Contract
 //  * Each communicator has a thread of its own: NCCL can only end several after another where all ranks begin at once.
+//  * Its memory is freed when the work on it has ended that the streams still had, also where it was aborted.
 //  * What does not end is left behind for the life of the process: its thread, its handle and its memory.
 #pragma once
 
@@ -13,9 +14,9 @@ namespace yoke::cuda::nccl {
 // peers do the same; one that was aborted, fails or takes longer than its patience is aborted. Returns at once.
 void reap(Comm &comm);
 
-// Before `reap`, where no call comes any more: has the thread wait for the stream of the last one. Without it a
-// communicator that has had calls is aborted.
-void note_last_work(Comm &comm);
+// Lets go of the core's handle: no call comes any more. The stream of the last one must live until this returns. Waits
+// for nothing.
+void dispose(Comm &comm);
 
 // Starts a detached thread that takes none of the host's signals; returns whether there is one.
 bool start_detached(void *(*run)(void *), void *argument);

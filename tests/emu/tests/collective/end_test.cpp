@@ -96,20 +96,42 @@ TEST(NcclEnd, ACommunicatorThatPeersDoNotLetGoOfIsAborted)
 
 TEST(NcclEnd, AbortAndDestroyReturnAtOnceWhateverHangs)
 {
-    for (const char *hanging : {"ncclCommAbort=hang", "ncclCommFinalize=hang",
-                                "ncclCommDestroy=hang", "ncclCommFinalize=3", "ncclCommDestroy=3"})
-        for (const bool with_abort : {false, true})
-            in_fresh_process([hanging, with_abort] {
-                set_devices();
-                setenv("FAKE_NCCL_FAIL", hanging, 1);
-                with_ranks({.size = 2, .timeout_s = 0.3}, [&](Rank &rank) {
-                    void *x = four_ones(rank);
-                    ASSERT_EQ(reduce(rank, x), YOKE_OK);
-                    rank.sync();
-                    rank.wait();
-                    expect_ends_at_once(rank, with_abort);
-                });
+    struct Case {
+        const char *fault;
+        bool with_abort;
+        int held;  // of two communicators with a block each
+        const char *told;
+    };
+    for (const Case &one : {
+             Case{"ncclCommAbort=hang", true, 4, ""},
+             Case{"ncclCommAbort=3", true, 4, "ncclCommAbort failed"},
+             Case{"ncclCommFinalize=hang", false, 4, ""},
+             Case{"ncclCommFinalize=hang", true, 0, ""},
+             Case{"ncclCommFinalize=3", false, 0, "ncclCommFinalize failed"},
+             Case{"ncclCommDestroy=hang", false, 4, ""},
+             Case{"ncclCommDestroy=3", false, 0, "ncclCommDestroy failed"},
+             Case{"ncclCommDestroy=3,ncclCommAbort=3", false, 4, "memory are left"},
+         })
+        in_fresh_process([&one] {
+            set_devices();
+            setenv("FAKE_NCCL_FAIL", one.fault, 1);
+            with_ranks({.size = 2, .timeout_s = 2}, [&](Rank &rank) {
+                void *x = four_ones(rank), *memory = nullptr;
+                ASSERT_EQ(engine().mem_alloc(rank.comm, 64, &memory), YOKE_OK);
+                ASSERT_EQ(reduce(rank, x), YOKE_OK);
+                rank.sync();
+                rank.wait();
+                expect_ends_at_once(rank, one.with_abort);
+                EXPECT_EQ(engine().mem_free(nullptr, memory, 64), YOKE_OK) << failure().message;
             });
+            const std::string at_end = one.told;
+            for (int i = 0; i < 2000 && logged().find(at_end) == std::string::npos; ++i)
+                usleep(1000);
+            EXPECT_NE(logged().find(at_end), std::string::npos) << one.fault << ": " << logged();
+            EXPECT_EQ(logged().empty(), at_end.empty()) << logged();
+            const int held = held_after_a_while(one.held ? 300 : 5000);
+            EXPECT_TRUE(one.held ? held >= one.held : !held) << one.fault << " leaves " << held;
+        });
 }
 
 // The thread that is in the call stays there; everybody else goes on.

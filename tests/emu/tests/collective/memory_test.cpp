@@ -96,6 +96,27 @@ TEST(NcclMemory, ItGoesWithACommunicatorThatWasAborted)
     });
 }
 
+// As it is where one process has several cards.
+TEST(NcclMemory, ItStaysUntilKernelsHaveEndedThatAnAbortDidNotWaitFor)
+{
+    in_fresh_process([] {
+        set_devices();
+        setenv("FAKE_NCCL_ABORT_LATE", "200", 1);
+        with_ranks({.size = 2}, [](Rank &rank) {
+            void *x = allocate(rank, 4096);
+            if (rank.rank == 0) {
+                EXPECT_EQ(rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 2, x, x, -1, YOKE_REDUCE_SUM),
+                          YOKE_OK);
+            }
+            EXPECT_EQ(engine().abort(rank.comm), YOKE_OK);
+            EXPECT_EQ(engine().mem_free(rank.comm, x, 4096), YOKE_OK) << failure().message;
+            if (rank.rank == 0) usleep(50000);  // NCCL has let go before the core does
+            rank.destroy();
+        });
+        expect_none_held();
+    });
+}
+
 TEST(NcclMemory, ItIsGivenBackAtOnceToACommunicatorThatDoesNotEnd)
 {
     in_fresh_process([] {

@@ -121,7 +121,7 @@ static void free_scratch(const void *device)
     });
 }
 
-int held_after_a_while()
+int held_after_a_while(int milliseconds)
 {
     void *library = nullptr;
     for (const char *folder : {DRIVER_FOLDER, OLD_FOLDER})
@@ -130,7 +130,7 @@ int held_after_a_while()
                 dlopen((std::string(folder) + "/libnccl.so.2").c_str(), RTLD_NOW | RTLD_NOLOAD);
     if (!library) return 0;
     const auto held = reinterpret_cast<int (*)()>(dlsym(library, "fake_nccl_held"));
-    for (int i = 0; i < 5000 && held(); ++i)
+    for (int i = 0; i < milliseconds && held(); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return held();
 }

@@ -29,8 +29,8 @@ const yoke_backend_comm &engine();
 std::string logged();
 // How often the module has given scratch memory back.
 int scratch_given_back();
-// What the fake NCCL still has: communicators, windows, memory. Waits until there is none, for 5 s at most.
-int held_after_a_while();
+// What the fake NCCL still has: communicators, windows, memory. Waits until there is none, for so long at most.
+int held_after_a_while(int milliseconds = 5000);
 void expect_none_held();
 
 // An all_gather among threads.
