@@ -30,7 +30,8 @@ struct Comm {
     std::atomic<bool> aborted{false};
     std::atomic<bool> has_failed{false};
     std::atomic<bool> is_in_reaper{false};
-    std::atomic<bool> has_marked{false};  // memory that was given back amid a call: memory.h
+    std::atomic<bool> has_windows{false};  // of memory that peers reach: NCCL has given one
+    std::atomic<bool> has_marked{false};   // memory that was given back amid a call: memory.h
     std::atomic<cudaStream_t> last_stream{nullptr};  // of the latest call
     std::atomic<bool> has_called{false};
     cudaEvent_t last_event = nullptr;  // behind it, once there will be no other

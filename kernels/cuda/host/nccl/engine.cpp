@@ -94,7 +94,7 @@ void describe(void *handle, char *text, uint64_t capacity)
     const int version = find_version();
     snprintf(text, capacity, "rank %d of %d on cuda:%d: NCCL %d.%d.%d%s", comm.rank, comm.size,
              comm.device->index, version / 10000, version % 10000 / 100, version % 100,
-             find_calls()->ncclCommWindowRegister ? ", with windows" : "");
+             comm.has_windows.load() ? ", with windows" : "");
 }
 
 // Waits for nobody: while somebody else has the turn, that call tells its failure by itself.

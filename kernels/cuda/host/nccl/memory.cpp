@@ -72,13 +72,20 @@ ncclResult_t register_window(const Comm &comm, Memory &memory, uint64_t bytes)
     return said == ncclSuccess ? ncclInProgress : said;
 }
 
-Outcome enroll(Comm &comm, Memory &memory)
+// `function` is the one that the outcome is of. Where cards do not reach each other's memory NCCL gives success and no
+// window, to all ranks alike.
+Outcome enroll(Comm &comm, Memory &memory, const char **function)
 {
     const Calls &call = *find_calls();
     const Limit limit = Limit::of(comm.patience_s);
     const uint64_t bytes = whole_pages(memory.bytes);
-    if (call.ncclCommWindowRegister)
-        return settle(comm, register_window(comm, memory, bytes), limit);
+    if (call.ncclCommWindowRegister) {
+        *function = "ncclCommWindowRegister";
+        const Outcome outcome = settle(comm, register_window(comm, memory, bytes), limit);
+        comm.has_windows.store(memory.window != nullptr);
+        if (outcome.ending != Ending::kDone || memory.window) return outcome;
+    }
+    *function = "ncclCommRegister";
     return settle(comm,
                   call.ncclCommRegister(comm.handle, memory.pointer, bytes, &memory.registration),
                   limit);
@@ -171,16 +178,14 @@ yoke_status make_known(Comm &comm, Memory *memory)
     }
     memory->comm = &comm;
     add(memory);
-    const Outcome outcome = enroll(comm, *memory);
+    const char *function = nullptr;
+    const Outcome outcome = enroll(comm, *memory, &function);
     if (outcome.ending != Ending::kDone) {
         const std::lock_guard<std::mutex> lock(g_lock);
         memory->is_marked = true;
         comm.has_failed.store(true);
     }
-    return fail_wait(
-        place, comm.handle, outcome,
-        find_calls()->ncclCommWindowRegister ? "ncclCommWindowRegister" : "ncclCommRegister",
-        nullptr);
+    return fail_wait(place, comm.handle, outcome, function, nullptr);
 }
 
 }  // namespace

@@ -62,6 +62,30 @@ TEST(NcclMemory, CallsUseItAndItIsGivenBackBeforeTheCommunicatorGoes)
     });
 }
 
+TEST(NcclMemory, CardsThatDoNotReachEachOtherHaveItRegistered)
+{
+    for (const bool has_windows : {true, false})
+        in_fresh_process([has_windows] {
+            set_devices();
+            if (!has_windows) setenv("FAKE_NCCL_NO_WINDOWS", "1", 1);
+            with_ranks({.size = 2}, [&](Rank &rank) {
+                void *x = allocate(rank, 8);
+                char text[200];
+                engine().describe(rank.comm, text, sizeof text);
+                EXPECT_EQ(std::string(text).find("with windows") != std::string::npos, has_windows);
+                expect_sums(rank, x);
+                rank.wait();
+                if (rank.rank == 0) setenv("FAKE_NCCL_FAIL", "ncclCommDeregister=3", 1);
+                rank.wait();
+                EXPECT_EQ(engine().mem_free(rank.comm, x, 8), YOKE_OK) << failure().message;
+                rank.wait();
+                EXPECT_EQ(logged().empty(), has_windows) << "what was registered is deregistered";
+                engine().abort(rank.comm);
+            });
+            EXPECT_EQ(held_after_a_while(), 0);
+        });
+}
+
 TEST(NcclMemory, ItOutlivesItsCommunicator)
 {
     in_each_version([] {
