@@ -254,7 +254,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     if (comm->is_finalized) return refuse(ncclInvalidArgument, "a communicator is finalized twice");
     comm->is_finalized = true;
     return submit(comm, [member = comm->member]() -> std::optional<ncclResult_t> {
-        if (member->pending) return std::nullopt;
+        if (has_pending(*member)) return std::nullopt;
         return ncclSuccess;
     });
 }
@@ -267,7 +267,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
         return refuse(ncclInvalidUsage,
                       "a communicator with %zu windows and %zu registrations is destroyed",
                       comm->windows.size(), comm->registered.size());
-    while (comm->member->pending) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    while (has_pending(*comm->member)) std::this_thread::sleep_for(std::chrono::microseconds(100));
     let_go(comm);
     return ncclSuccess;
 }

@@ -36,14 +36,17 @@ enum Kind {
     kWindow
 };
 
+struct Kernel;
+
 // State of a communicator that its kernels use. They may outlive the communicator.
 struct Member {
     std::unique_ptr<Shared> shared;
     int rank, size, device;
     std::atomic<bool> is_aborted{false};
     std::chrono::steady_clock::time_point end_of_aborted;  // kernels
-    std::atomic<int> pending{0};                           // kernels
-    uint64_t sequences[kChannels] = {};                    // of the next call in each channel
+    std::mutex mutex;
+    std::set<const Kernel *> pending;
+    uint64_t sequences[kChannels] = {};  // of the next call in each channel
 };
 
 // Call of a collective, a send or a receive.
@@ -61,6 +64,10 @@ size_t size_of(ncclDataType_t dtype);
 // Return how much a rank reads and writes of its own memory.
 size_t bytes_in(const Op &op, const Member &member);
 size_t bytes_out(const Op &op, const Member &member);
+
+bool has_pending(Member &member);
+// Tells whether a kernel that has not ended reads or writes some of the memory.
+bool is_in_use(Member &member, const void *place, size_t bytes);
 
 // Launches a kernel with a group's calls of one communicator.
 ncclResult_t launch(const std::shared_ptr<Member> &member, std::vector<Op> ops, cudaStream_t stream,

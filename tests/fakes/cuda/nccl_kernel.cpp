@@ -5,9 +5,7 @@
 #include "tests/fakes/cuda/nccl_fake.h"
 
 namespace yoke::fake {
-namespace {
 
-constexpr int kStray = 0xA5;  // what outputs hold where NCCL would leave garbage
 using Clock = std::chrono::steady_clock;
 
 struct Kernel {
@@ -16,6 +14,16 @@ struct Kernel {
     bool is_stuck;
     Clock::time_point earliest_end;
 };
+
+namespace {
+
+constexpr int kStray = 0xA5;  // what outputs hold where NCCL would leave garbage
+
+void forget(const Kernel &kernel)
+{
+    const std::lock_guard lock(kernel.member->mutex);
+    kernel.member->pending.erase(&kernel);
+}
 
 bool has_root(Kind kind)
 {
@@ -155,13 +163,14 @@ int end(void *context)
         else if (const size_t bytes = bytes_out(op, member))
             memset(op.out, kStray, bytes);
     member.shared->reclaim();
+    forget(kernel);
     return 0;
 }
 
 void drop(void *context)
 {
     auto *const kernel = static_cast<Kernel *>(context);
-    --kernel->member->pending;
+    forget(*kernel);
     delete kernel;
 }
 
@@ -243,6 +252,22 @@ size_t bytes_out(const Op &op, const Member &member)
     return takes_parts(op.kind) ? bytes * static_cast<size_t>(member.size) : bytes;
 }
 
+bool has_pending(Member &member)
+{
+    const std::lock_guard lock(member.mutex);
+    return !member.pending.empty();
+}
+
+bool is_in_use(Member &member, const void *place, size_t bytes)
+{
+    const Range range{static_cast<const char *>(place), bytes};
+    const std::lock_guard lock(member.mutex);
+    for (const Kernel *kernel : member.pending)
+        for (const Op &op : kernel->ops)
+            if (range.meets(input(op, member)) || range.meets(output(op, member))) return true;
+    return false;
+}
+
 ncclResult_t launch(const std::shared_ptr<Member> &member, std::vector<Op> ops, cudaStream_t stream,
                     bool is_stuck)
 {
@@ -252,10 +277,13 @@ ncclResult_t launch(const std::shared_ptr<Member> &member, std::vector<Op> ops, 
         op.sequence = member->sequences[channel_of(op)]++;
         used.insert(used.end(), {op.in, op.out});
     }
-    ++member->pending;
-    const cudaError_t error = runtime().enqueue_late(
-        member->device, stream, &kLate, new Kernel{member, std::move(ops), is_stuck, {}},
-        used.data(), used.size() * sizeof used[0]);
+    auto *const kernel = new Kernel{member, std::move(ops), is_stuck, {}};
+    {
+        const std::lock_guard lock(member->mutex);
+        member->pending.insert(kernel);
+    }
+    const cudaError_t error = runtime().enqueue_late(member->device, stream, &kLate, kernel,
+                                                     used.data(), used.size() * sizeof used[0]);
     return error ? refuse(ncclUnhandledCudaError, "a launch failed with CUDA's error %d", error)
                  : ncclSuccess;
 }

@@ -31,8 +31,8 @@ ncclResult_t drop(const char *call, ncclComm *comm, std::set<ncclWindow_vidmem *
     if (!held.count(window))
         return refuse(ncclInvalidArgument, "%s: %p is none of the communicator's", call,
                       static_cast<void *>(window));
-    if (comm->member->pending)
-        return refuse(ncclInvalidUsage, "%s: kernels of the communicator are under way", call);
+    if (is_in_use(*comm->member, window->place, window->bytes))
+        return refuse(ncclInvalidUsage, "%s: a kernel is under way that uses it", call);
     held.erase(window);
     delete window;
     hold(kind, -1);

@@ -72,6 +72,26 @@ TEST(Windows, AreRegisteredByAllRanksAndGoBeforeTheirCommunicator)
     });
 }
 
+TEST(Windows, StayWhileAKernelUsesThem)
+{
+    threads_of_two([](NcclRank &own) {
+        own.init();
+        void *const places[] = {allocate(own, 4096), allocate(own, 4096)};
+        ncclWindow_t windows[2];
+        for (int i = 0; i < 2; ++i)
+            EXPECT_EQ(own.nccl.ncclCommWindowRegister(own.comm, places[i], 4096, &windows[i], 0),
+                      ncclSuccess);
+        if (own.rank == 0) {
+            EXPECT_EQ(own.all_reduce(static_cast<float *>(places[0])), ncclSuccess);
+            EXPECT_EQ(own.nccl.ncclCommWindowDeregister(own.comm, windows[0]), ncclInvalidUsage);
+            EXPECT_EQ(own.nccl.ncclCommWindowDeregister(own.comm, windows[1]), ncclSuccess)
+                << "no kernel uses it";
+        }
+        own.barrier();
+        EXPECT_EQ(own.nccl.ncclCommAbort(own.comm), ncclSuccess);
+    });
+}
+
 TEST(Windows, AreWrittenAfterSuccessWhereTheCommunicatorDoesNotBlock)
 {
     for (const bool has_windows : {true, false})

@@ -102,6 +102,24 @@ TEST(NcclMemory, ItOutlivesItsCommunicator)
     });
 }
 
+TEST(NcclMemory, ItIsGivenBackWhileNcclDeregistersIt)
+{
+    in_fresh_process([] {
+        set_devices();
+        setenv("FAKE_NCCL_FAIL", "ncclCommWindowDeregister=slow:0.02", 1);
+        with_ranks({.size = 2}, [](Rank &rank) {
+            std::vector<void *> blocks;
+            for (int i = 0; i < 10; ++i) blocks.push_back(allocate(rank, 4096));
+            rank.destroy();
+            for (void *block : blocks) {
+                EXPECT_EQ(engine().mem_free(nullptr, block, 4096), YOKE_OK) << failure().message;
+                usleep(10000);  // between two that NCCL lets go of, and amid them
+            }
+        });
+        expect_none_held();
+    });
+}
+
 TEST(NcclMemory, ItGoesWithACommunicatorThatWasAborted)
 {
     in_each_version([] {

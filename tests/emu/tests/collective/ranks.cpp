@@ -121,13 +121,25 @@ static void free_scratch(const void *device)
     });
 }
 
-int held_after_a_while(int milliseconds)
+// The one that the module has opened, or null.
+static void *fake_nccl()
 {
     void *library = nullptr;
     for (const char *folder : {DRIVER_FOLDER, OLD_FOLDER})
         if (!library)
             library =
                 dlopen((std::string(folder) + "/libnccl.so.2").c_str(), RTLD_NOW | RTLD_NOLOAD);
+    return library;
+}
+
+void count_calls_anew()
+{
+    reinterpret_cast<void (*)()>(dlsym(fake_nccl(), "fake_nccl_reset"))();
+}
+
+int held_after_a_while(int milliseconds)
+{
+    void *library = fake_nccl();
     if (!library) return 0;
     const auto held = reinterpret_cast<int (*)()>(dlsym(library, "fake_nccl_held"));
     for (int i = 0; i < milliseconds && held(); ++i)

@@ -32,6 +32,8 @@ int scratch_given_back();
 // What the fake NCCL still has: communicators, windows, memory. Waits until there is none, for so long at most.
 int held_after_a_while(int milliseconds = 5000);
 void expect_none_held();
+// Has the fake NCCL count the calls anew that a fault names by number.
+void count_calls_anew();
 
 // An all_gather among threads.
 class Board {

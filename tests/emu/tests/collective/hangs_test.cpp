@@ -1,0 +1,135 @@
+// Calls of NCCL that fail or never return, one after another, beside what everybody else must still be able to do.
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "ranks.h"
+#include "tests/core/fresh_process.h"
+
+namespace yoke::test {
+
+namespace {
+
+constexpr uint64_t kBytes = 64;
+
+yoke_status reduce(Rank &rank, void *memory)
+{
+    return rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 2, memory, memory, -1, YOKE_REDUCE_SUM);
+}
+
+yoke_status send(Rank &rank, void *memory)
+{
+    return rank.run(YOKE_COMM_SEND, YOKE_F32, 2, memory, nullptr, 1 - rank.rank);
+}
+
+yoke_status receive(Rank &rank, void *memory)
+{
+    return rank.run(YOKE_COMM_RECV, YOKE_F32, 2, nullptr, memory, 1 - rank.rank);
+}
+
+// One call alone is in no group of NCCL's.
+yoke_status send_twice(Rank &rank, void *memory)
+{
+    EXPECT_EQ(engine().group_begin(rank.comm), YOKE_OK);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(send(rank, memory), YOKE_OK);
+    return engine().group_end(rank.comm);
+}
+
+yoke_status allocate(Rank &rank, void *)
+{
+    void *made = nullptr;
+    return engine().mem_alloc(rank.comm, kBytes, &made);
+}
+
+yoke_status give_back(Rank &rank, void *memory)
+{
+    return engine().mem_free(rank.comm, memory, kBytes);
+}
+
+using Attempt = yoke_status (*)(Rank &rank, void *memory);
+
+// Makes memory on two ranks, sets a fault, and has rank 0 run the body.
+void with_fault(const std::string &fault, const std::function<void(Rank &, void *memory)> &body)
+{
+    set_devices();
+    with_ranks({.size = 2}, [&](Rank &rank) {
+        void *memory = nullptr;
+        ASSERT_EQ(engine().mem_alloc(rank.comm, kBytes, &memory), YOKE_OK) << failure().message;
+        rank.wait();
+        if (rank.rank == 0) {
+            setenv("FAKE_NCCL_FAIL", fault.c_str(), 1);
+            body(rank, memory);
+        }
+        rank.wait();
+        if (rank.comm) {
+            engine().abort(rank.comm);
+            engine().mem_free(rank.comm, memory, kBytes);
+        }
+    });
+}
+
+}  // namespace
+
+TEST(NcclHangs, KeepNeitherAbortNorDestroy)
+{
+    const std::pair<const char *, Attempt> cases[] = {
+        {"ncclSend", send},
+        {"ncclRecv", receive},
+        {"ncclGroupEnd", send_twice},
+        {"ncclCommGetAsyncError", reduce},
+        {"ncclMemAlloc", allocate},
+        {"ncclCommWindowRegister", allocate},
+        {"ncclCommWindowDeregister", give_back},
+        {"ncclMemFree", give_back},
+    };
+    for (const auto &[call, run] : cases)
+        in_fresh_process([call = call, run = run] {
+            with_fault(std::string(call) + "=hang", [&](Rank &rank, void *memory) {
+                static std::atomic<bool> has_returned{false};
+                std::thread([&rank, run, memory] {
+                    run(rank, memory);
+                    has_returned = true;
+                }).detach();
+                usleep(100000);
+                const double took = seconds_of([&] {
+                    yoke_comm_fault fault{};
+                    EXPECT_EQ(engine().async_error(rank.comm, &fault), YOKE_OK);
+                    EXPECT_EQ(engine().abort(rank.comm), YOKE_OK);
+                    rank.destroy();
+                });
+                EXPECT_LT(took, 0.5) << call;
+                EXPECT_FALSE(has_returned) << call << " did not hang";
+            });
+        });
+}
+
+TEST(NcclHangs, CallsThatFailInsteadAreToldOnce)
+{
+    struct Case {
+        const char *fault;
+        Attempt run;
+        yoke_status status;
+        const char *told;  // by the call, or where it passes by the log
+        int held;
+    };
+    const Case cases[] = {
+        {"ncclSend=3", send, YOKE_E_INTERNAL, "send: cuda:0, rank 0 of 2: ncclSend failed", 0},
+        {"ncclRecv=3", receive, YOKE_E_INTERNAL, "recv: cuda:0, rank 0 of 2: ncclRecv failed", 0},
+        {"ncclCommGetAsyncError@1=3", reduce, YOKE_E_INTERNAL, "ncclAllReduce failed with", 0},
+        {"ncclCommWindowDeregister@1=3", give_back, YOKE_OK, "memory is not deregistered", 0},
+        {"ncclMemFree@1=3", give_back, YOKE_OK, "ncclMemFree of 64 bytes failed with 3", 1},
+    };
+    for (const Case &one : cases)
+        in_fresh_process([&one] {
+            with_fault(one.fault, [&](Rank &rank, void *memory) {
+                count_calls_anew();
+                const yoke_status status = one.run(rank, memory);
+                EXPECT_EQ(status, one.status) << one.fault;
+                const std::string told = status ? failure().message : logged();
+                EXPECT_NE(told.find(one.told), std::string::npos) << told;
+            });
+            EXPECT_EQ(held_after_a_while(one.held ? 300 : 5000), one.held) << one.fault;
+        });
+}
+
+}  // namespace yoke::test
