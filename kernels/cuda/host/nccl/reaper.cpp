@@ -110,14 +110,15 @@ void leave_behind(Comm &comm)
 }
 
 // NCCL returns from the abort of all ranks of a process but the last one while their kernels still run, which write to
-// the memory. A device that is lost runs none.
+// the memory.
 bool has_ended_work(Comm &comm)
 {
     const Calling calling;
     if (!calling.is_allowed()) return false;
     const RelaxedScope scope(comm.device, "destroy");
+    if (scope.status()) return false;
     const Limit limit{.until = Clock::now() + kKernelPatience, .heeds_abort = false};
-    if (scope.status() == YOKE_OK && wait_for_work(comm, limit) == cudaErrorNotReady) {
+    if (wait_for_work(comm, limit) == cudaErrorNotReady) {
         if (may_call())
             warn_at(place_of(comm, "destroy"), "its kernels have not ended; its memory is left");
         return false;
