@@ -106,10 +106,11 @@ Outcome settle(Comm &comm, ncclResult_t said, const Limit &limit);
 // Whether NCCL may still be called: not in a forked child, and not once the process has begun to end.
 bool may_call();
 
+enum class Making { kBegins, kIsDone };
+
 // Has the end of the process wait for the calls under way, for 5 s at most, and stops later ones. Called before the
 // first communicator of a device is made, which the end may come amid, and after it: what NCCL and its runtime asked
 // for, to be called at the end, then comes after this.
-enum class Making { kBegins, kIsDone };
 void guard_exit(const Device &device, Making making);
 
 // Closes a device that was opened once more; leaves it to the end of the process where that has begun.

@@ -147,8 +147,9 @@ Outcome meet(const yoke_comm_member &member, Comm &comm)
     const Turn turn(comm, limit);
     if (!turn.is_given()) return {turn.ending()};
     const RelaxedScope scope(comm.device, "init");
-    return comm.handle && !scope.status() ? settle(comm, outcome.result, limit)
-                                          : Outcome{Ending::kFailed, outcome.result};
+    if (scope.status()) return {Ending::kFailed, ncclUnhandledCudaError};
+    return comm.handle ? settle(comm, outcome.result, limit)
+                       : Outcome{Ending::kFailed, outcome.result};
 }
 
 // Has the thread of the end take what NCCL has made so far.

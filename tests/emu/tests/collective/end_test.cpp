@@ -146,7 +146,8 @@ TEST(NcclEnd, ACallThatHangsKeepsNeitherAbortNorDestroy)
                 setenv("FAKE_NCCL_FAIL", "ncclAllReduce=hang", 1);
                 std::thread([&rank, x] { reduce(rank, x); }).detach();
                 usleep(100000);
-                EXPECT_EQ(engine().async_error(rank.comm, &rank.fault), YOKE_OK);
+                yoke_comm_fault fault{};
+                EXPECT_EQ(engine().async_error(rank.comm, &fault), YOKE_OK);
                 expect_ends_at_once(rank, true);
             }
             rank.wait();
@@ -219,9 +220,19 @@ TEST(NcclEnd, ACallWaitsForItsTurnNoLongerThanItHasTime)
             setenv("FAKE_NCCL_FAIL", "ncclAllReduce@1=hang", 1);
             std::thread([&rank, x] { reduce(rank, x); }).detach();
             usleep(50000);
+            yoke_comm_fault fault{};
+            yoke_collective record{};
+            record.op = YOKE_COMM_BROADCAST;
+            record.dtype = YOKE_F32;
+            record.reduction = -1;
+            record.count = 4;
+            record.in = record.out = x;
+            record.timeout_s = rank.timeout_s;
+            record.fault = &fault;
             const double took = seconds_of([&] {
-                expect_fails(YOKE_E_TIMEOUT, reduce(rank, x), {"ncclAllReduce has not ended"});
+                expect_fails(YOKE_E_TIMEOUT, rank.call(record), {"ncclBroadcast has not ended"});
             });
+            EXPECT_EQ(fault.kind, YOKE_COMM_FAULT_LATE);
             EXPECT_GE(took, 0.2);
             EXPECT_LT(took, 1.3);
             expect_ends_at_once(rank, true);
