@@ -127,7 +127,7 @@ void write_output(const Op &op, const std::vector<const char *> &parts)
     const size_t bytes = op.count * size_of(op.dtype);
     if (op.kind == kAllReduce || op.kind == kReduce || op.kind == kReduceScatter)
         return reduce(parts, out, op.count, op.dtype, op.reduction);
-    for (size_t i = 0; i < parts.size(); ++i) memcpy(out + i * bytes, parts[i], bytes);
+    for (size_t i = 0; bytes && i < parts.size(); ++i) memcpy(out + i * bytes, parts[i], bytes);
 }
 
 void end_op(const Op &op, Member &member)

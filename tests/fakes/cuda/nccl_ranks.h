@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 #include <sys/mman.h>
+#include <algorithm>
 
 #include <atomic>
 #include <chrono>
@@ -171,7 +172,7 @@ struct NcclRank {
     {
         void *made = nullptr;
         EXPECT_EQ(cudaMalloc(&made, values.size() * sizeof(T) + 1), cudaSuccess);
-        memcpy(made, values.data(), values.size() * sizeof(T));  // it is the host's memory
+        std::copy(values.begin(), values.end(), static_cast<T *>(made));  // it is the host's memory
         return static_cast<T *>(made);
     }
     float *floats(size_t count, float value) { return block(std::vector<float>(count, value)); }

@@ -79,7 +79,7 @@ void fold(const std::vector<const char *> &parts, char *out, size_t count, const
 {
     using Stored = typename E::Stored;
     auto *const result = reinterpret_cast<Stored *>(out);
-    memcpy(out, parts[0], count * sizeof(Stored));
+    if (count) memcpy(out, parts[0], count * sizeof(Stored));
     for (size_t i = 1; i < parts.size(); ++i) {
         const auto *const part = reinterpret_cast<const Stored *>(parts[i]);
         for (size_t at = 0; at < count; ++at)

@@ -182,7 +182,7 @@ void Board::gather(int rank, const void *mine, uint64_t bytes, void *all)
     changed_.wait(lock, [&] { return came_ == size_; });
     char *to = static_cast<char *>(all);
     for (const std::string &part : parts_) {
-        if (to) memcpy(to, part.data(), part.size());
+        if (to && !part.empty()) memcpy(to, part.data(), part.size());
         to += part.size();
     }
     if (--left_ == 0) {
