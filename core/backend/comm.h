@@ -166,7 +166,7 @@ struct yoke_backend_comm {
     yoke_status (*async_error)(void *comm, yoke_comm_fault *fault);
     /* In a forked child: closes what only the parent may keep open. */
     void (*after_fork)(void);
-    /* Of the library that the engine calls, which is looked for now: its version as a number of its own, or 0 and in
+    /* Looks for the library that the engine calls. Returns the library's version as the library counts, or 0 and in
      * `why`, cut to `capacity` with its NUL, one sentence on why it cannot serve. Ranks of one group need one version.
      * NULL of an engine that needs no library. */
     int32_t (*version)(char *why, uint64_t capacity);

@@ -1,4 +1,4 @@
-// What stands in the way of direct copies over PCI Express: groups of the IOMMU, and ACS of the bridges above cards.
+// Facts of what diverts direct copies over PCI Express: groups of the IOMMU, and ACS of the bridges above cards.
 #include "core/base/error.h"
 #include "core/doctor/facts.h"
 

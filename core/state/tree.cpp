@@ -78,7 +78,7 @@ void State::destroy() noexcept
     delete this;
 }
 
-// What is to become a child must not hold this node, nor more levels than a tree may have.
+// Raises for a child that holds this node, or that has more levels than a tree may have.
 void State::check_child(const State &child, const char *call) const
 {
     if (child.kind() != StateKind::kList && child.kind() != StateKind::kDict) return;

@@ -171,6 +171,15 @@ local function copy_holders(by, holders)
     end
 end
 
+-- Returns what was given, with the tensors of `by` in place of those that they stand for.
+local function replaced(by, given, holders)
+    if next(by) ~= nil then
+        copy_holders(by, holders)
+        for i = 1, given.n do given[i] = by[given[i]] or given[i] end
+    end
+    return table.unpack(given, 1, given.n)
+end
+
 -- A backward that leads to them is one of all ranks, also where it leads to no parameter.
 local function tied(self, forward, ...)
     if self.size == 1 or not core.is_grad_enabled() then return ... end
@@ -180,10 +189,7 @@ local function tied(self, forward, ...)
     for i, each in ipairs(self.reducer:tie(found, forward)) do
         if each then by[found[i]] = each end
     end
-    if next(by) == nil then return ... end
-    copy_holders(by, holders)
-    for i = 1, given.n do given[i] = by[given[i]] or given[i] end
-    return table.unpack(given, 1, given.n)
+    return replaced(by, given, holders)
 end
 
 -- Returns what the module gets, with its tensors on the card of the rank where one was named.
@@ -195,10 +201,7 @@ local function brought(self, ...)
     for _, each in ipairs(found) do
         if tostring(each.device) ~= there then by[each] = each:to(card) end
     end
-    if next(by) == nil then return ... end
-    copy_holders(by, holders)
-    for i = 1, given.n do given[i] = by[given[i]] or given[i] end
-    return table.unpack(given, 1, given.n)
+    return replaced(by, given, holders)
 end
 
 -- The module itself may assign what backward would not reduce.

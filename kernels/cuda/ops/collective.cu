@@ -25,7 +25,7 @@ __global__ void read_keys(const Wire *in, K *out, int64_t n, kernels::KeyFormat<
         out[i] = kernels::bits_of_extreme_key((K)in[i], format);
 }
 
-// What the kernels of one call have in common.
+// Arguments that the kernels of one call share.
 struct Conversion {
     const yoke_launch *launch;
     bool smallest, is_back;

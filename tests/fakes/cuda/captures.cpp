@@ -1,4 +1,4 @@
-// What captures forbid, and how streams become part of them. See fake.h.
+// Calls that captures forbid, and how streams become part of captures. See fake.h.
 #include <algorithm>
 #include <utility>
 

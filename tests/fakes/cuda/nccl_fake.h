@@ -1,4 +1,4 @@
-// What the files of the fake libnccl share: communicators, what they were asked for, and what a stream does of it.
+// Types that the files of the fake libnccl share: communicators, their calls, and the work of a stream for a call.
 //
 // The model: a call is a kernel on its stream, and so are all calls of one communicator in a group. The kernel begins
 // in its turn: it reads its input and posts it to the peers. It ends when they have posted theirs, and writes its

@@ -1,4 +1,4 @@
-// What tests ask of the fake libnccl, and what it tells them. See fake.h.
+// Faults that tests ask of the fake libnccl, and what it tells tests. See fake.h.
 #include <unistd.h>
 
 #include <cstdarg>

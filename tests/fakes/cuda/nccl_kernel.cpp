@@ -1,4 +1,4 @@
-// What a stream does of a call of NCCL's. See nccl_fake.h.
+// Work of a stream for a call of NCCL's. See nccl_fake.h.
 #include <cstdlib>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// What the ranks of a communicator share, be they threads or processes: a memory file that the process holds which made
+// Memory that the ranks of a communicator share, be they threads or processes: a file that the process holds which made
 // the unique id. The others open it by that process's number, so that it has no name and no crash leaves one behind.
 //
 // A rank posts its calls in channels, each in the order of its own: one of collectives, one a peer of sends and of

@@ -1,4 +1,4 @@
-// What the fake NCCL refuses, and what it answers with a hang or with wrong memory, as NCCL does.
+// Calls that the fake NCCL refuses, and those that it answers with a hang or with wrong memory, as NCCL does.
 #include "tests/fakes/cuda/nccl_ranks.h"
 
 namespace yoke::test {

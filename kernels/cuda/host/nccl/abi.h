@@ -95,7 +95,7 @@ struct ncclConfig_t {
     CALL(ncclResult_t, ncclCommRegister, (ncclComm_t, void *, size_t, void **))                   \
     CALL(ncclResult_t, ncclCommDeregister, (ncclComm_t, void *))
 
-// What later ones have: windows since 2.27, the three collectives since 2.28.
+// Calls of later versions: windows since 2.27, the three collectives since 2.28.
 #define YOKE_NCCL_NEWER_CALLS(CALL)                                                               \
     CALL(ncclResult_t, ncclCommWindowRegister, (ncclComm_t, void *, size_t, ncclWindow_t *, int)) \
     CALL(ncclResult_t, ncclCommWindowDeregister, (ncclComm_t, ncclWindow_t))                      \

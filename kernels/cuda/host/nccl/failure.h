@@ -5,7 +5,7 @@
 
 namespace yoke::cuda::nccl {
 
-// Whose failure it is, for messages: "all_reduce: cuda:0, rank 1 of 2: …".
+// Place of a failure, for messages: "all_reduce: cuda:0, rank 1 of 2: …".
 struct Place {
     const char *call;
     Device *device;
@@ -29,7 +29,7 @@ yoke_status fail_nccl(const Place &place, ncclComm_t handle, ncclResult_t result
 yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outcome,
                       const char *function, yoke_comm_fault *fault);
 
-// One line of warning of what nobody is left to be told.
+// Logs a warning where no caller is left to be told.
 void warn_at(const Place &place, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace yoke::cuda::nccl

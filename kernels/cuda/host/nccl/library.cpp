@@ -33,7 +33,7 @@ struct Library {
 
 Library g_library;
 
-// One that is too old tells its version, and not which call it lacks.
+// Tells the version of a library that is too old, rather than the call that the library lacks.
 bool has_version(void *library, char *why, size_t capacity)
 {
     int version = 0;

@@ -25,7 +25,7 @@ void free_marked(Comm &comm);
 // In a turn, of a communicator without work, before it goes: NCCL lets go of all of its memory.
 void deregister_all(Comm &comm);
 
-// Of a communicator that has gone: frees what was marked; the rest is freed as it is given back.
+// Frees marked memory of a communicator that has gone. Other memory is freed when it is given back.
 void forget_communicator(Comm &comm);
 
 }  // namespace yoke::cuda::nccl

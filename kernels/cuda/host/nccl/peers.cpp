@@ -11,7 +11,7 @@ namespace yoke::cuda::nccl {
 
 namespace {
 
-// What one rank tells.
+// Facts that one rank tells.
 struct Told {
     int32_t version = 0;  // of NCCL; 0 where the rank has none
     int32_t status = 0;   // why the rank cannot go on
@@ -56,7 +56,7 @@ yoke_status compare_versions(const yoke_comm_member &member, const Told *all)
     return YOKE_OK;
 }
 
-// Of cards that have no UUID nothing is known.
+// Compares cards by UUID; cards without a UUID pass.
 yoke_status compare_cards(const yoke_comm_member &member, const Told *all)
 {
     for (int rank = 1; rank < member.size; ++rank)

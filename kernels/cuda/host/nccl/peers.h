@@ -1,4 +1,4 @@
-// What the ranks of a new communicator tell each other over the host, before NCCL is called: two ranks on one card or
+// Agreement of the ranks of a new communicator over the host, before NCCL is called: two ranks on one card or
 // unlike versions would have NCCL hang, or fail with words that name nobody.
 #pragma once
 

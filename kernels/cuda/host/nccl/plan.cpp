@@ -19,7 +19,7 @@ bool is_extreme(int32_t reduction)
     return reduction == YOKE_REDUCE_MIN || reduction == YOKE_REDUCE_MAX;
 }
 
-// What NCCL has no name for in each version passes as bytes: bool and float8.
+// Returns NCCL's type. bool and float8, which some versions of NCCL cannot name, pass as bytes.
 ncclDataType_t own_dtype(yoke_dtype dtype)
 {
     switch (dtype) {

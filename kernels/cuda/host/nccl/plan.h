@@ -1,4 +1,4 @@
-// One collective on its way to NCCL: buffers, count and dtype as NCCL is given them, and what comes before and after.
+// Collective on its way to NCCL: buffers, count and dtype as NCCL is given them, and what comes before and after.
 //
 // Contract
 //  * prepare() and finish() put work on the call's stream, before and behind that of NCCL; issue() calls NCCL, in a
@@ -30,7 +30,7 @@ public:
     bool is_empty() const { return call_.count == 0; }
     Comm &comm() const { return *comm_; }
     const yoke_collective &call() const { return call_; }
-    // Of NCCL's function, for messages.
+    // Returns the name of NCCL's function, for messages.
     const char *function() const;
 
 private:

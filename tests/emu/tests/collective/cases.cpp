@@ -32,7 +32,7 @@ int64_t parts_out(int32_t op, int size)
     return has ? size : 1;
 }
 
-// What a rank gives, all of its parts.
+// Returns all parts that a rank gives.
 std::vector<double> given(const Case &is, int rank, int size)
 {
     std::vector<double> values(static_cast<size_t>(is.count * parts_in(is.op, size)));
@@ -56,7 +56,7 @@ double reduce(int32_t reduction, double a, double b)
     }
 }
 
-// What a rank is to have, or nothing.
+// Returns what a rank is to have, or nothing.
 std::vector<double> wanted(const Case &is, const std::vector<std::vector<double>> &in, int rank)
 {
     const int size = static_cast<int>(in.size());

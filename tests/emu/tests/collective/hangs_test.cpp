@@ -27,7 +27,7 @@ yoke_status receive(Rank &rank, void *memory)
     return rank.run(YOKE_COMM_RECV, YOKE_F32, 2, nullptr, memory, 1 - rank.rank);
 }
 
-// One call alone is in no group of NCCL's.
+// Calls that stand alone are in no group of NCCL's.
 yoke_status send_twice(Rank &rank, void *memory)
 {
     EXPECT_EQ(engine().group_begin(rank.comm), YOKE_OK);

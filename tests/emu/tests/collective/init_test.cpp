@@ -121,41 +121,33 @@ TEST(NcclInit, TwoRanksOnOneCardAreNamedWithTheRemedy)
         });
 }
 
-TEST(NcclInit, RanksWithUnlikeVersionsAreNamed)
+// Has a rank of three tell the others a number of its own, at that byte, and holds init to fail with these texts.
+static void expect_refused(uint64_t teller, uint64_t at, int32_t told,
+                           std::initializer_list<const char *> texts)
 {
-    in_fresh_process([] {
+    in_fresh_process([&] {
         set_devices();
         with_ranks(
             {.size = 3},
-            [](Rank &rank) {
-                rank.change_gathered = [](void *all, uint64_t bytes) {
-                    const int32_t other = 22105;
-                    memcpy(static_cast<char *>(all) + 2 * bytes, &other, sizeof other);
+            [&](Rank &rank) {
+                rank.change_gathered = [&](void *all, uint64_t bytes) {
+                    memcpy(static_cast<char *>(all) + teller * bytes + at, &told, sizeof told);
                 };
-                expect_fails(YOKE_E_COMM, rank.init(),
-                             {"rank 0 has NCCL 2.28.", "rank 2 has NCCL 2.21.5"});
+                expect_fails(YOKE_E_COMM, rank.init(), texts);
             },
             false);
         expect_none_held();
     });
 }
 
+TEST(NcclInit, RanksWithUnlikeVersionsAreNamed)
+{
+    expect_refused(2, 0, 22105, {"rank 0 has NCCL 2.28.", "rank 2 has NCCL 2.21.5"});
+}
+
 TEST(NcclInit, ARankThatCannotGoOnIsNamedToTheOthers)
 {
-    in_fresh_process([] {
-        set_devices();
-        with_ranks(
-            {.size = 3},
-            [](Rank &rank) {
-                rank.change_gathered = [](void *all, uint64_t bytes) {
-                    const int32_t status = YOKE_E_UNAVAILABLE;
-                    memcpy(static_cast<char *>(all) + bytes + 4, &status, sizeof status);
-                };
-                expect_fails(YOKE_E_COMM, rank.init(), {"rank 1 cannot make its part"});
-            },
-            false);
-        expect_none_held();
-    });
+    expect_refused(1, 4, YOKE_E_UNAVAILABLE, {"rank 1 cannot make its part"});
 }
 
 TEST(NcclInit, DescribeTellsRankDeviceAndVersion)

@@ -57,7 +57,7 @@ yoke_status scratch_alloc(void *device, uint64_t bytes, void *, uint32_t, void *
 
 std::atomic<int> g_scratch_given_back{0};
 
-// What was started may still use it: free_scratch() is for that.
+// Work that was started may still use the memory: free_scratch() is for that.
 void scratch_free(void *, void *, void *)
 {
     ++g_scratch_given_back;
@@ -147,7 +147,7 @@ int held_after_a_while(int milliseconds)
     return held();
 }
 
-// What the driver still has of what programs must give back, by the kinds of fake.h: "0=1" is one context.
+// Returns how much the driver still holds for programs, by the kinds of fake.h: "0=1" is one context.
 static std::string kinds_held_after_a_while()
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

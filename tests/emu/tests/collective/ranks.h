@@ -13,7 +13,7 @@
 
 namespace yoke::test {
 
-// What the host was told by the calling thread's last failing call.
+// Returns the message of the calling thread's last failing call.
 struct Failure {
     yoke_status status = YOKE_OK;
     std::string message;
@@ -29,7 +29,8 @@ const yoke_backend_comm &engine();
 std::string logged();
 // How often the module has given scratch memory back.
 int scratch_given_back();
-// What the fake NCCL still has: communicators, windows, memory. Waits until there is none, for so long at most.
+// Counts what the fake NCCL still holds: communicators, windows, memory. Waits until it holds none, for so long at
+// most.
 int held_after_a_while(int milliseconds = 5000);
 void expect_none_held();
 // Has the fake NCCL count the calls anew that a fault names by number.
@@ -55,7 +56,7 @@ struct Layout {
     std::vector<int> devices = {};  // by rank; none: that of the rank's number
 };
 
-// One rank's side.
+// Side of one rank.
 class Rank {
 public:
     Rank(const Layout &layout, Board &board, int rank, const std::string &id);

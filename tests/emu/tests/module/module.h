@@ -15,7 +15,7 @@
 
 namespace yoke::test {
 
-// What the host was told by the calling thread's last failing call.
+// Returns the message of the calling thread's last failing call.
 struct Failure {
     yoke_status status = YOKE_OK;
     std::string message;
