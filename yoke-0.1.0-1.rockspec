@@ -50,7 +50,7 @@ build = {
         ["yoke.tree"] = "bindings/lua/yoke/tree.lua",
         ["yoke.core"] = {
             sources = {
-                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c",
+                "bindings/lua/src/autograd.c", "bindings/lua/src/checkpoint.c", "bindings/lua/src/checkpoints.c", "bindings/lua/src/comm.c", "bindings/lua/src/comm_init.c",
                 "bindings/lua/src/device.c",
                 "bindings/lua/src/device_fields.c", "bindings/lua/src/doctor.c", "bindings/lua/src/graph.c", "bindings/lua/src/index.c",
                 "bindings/lua/src/inventory.c", "bindings/lua/src/jobs.c", "bindings/lua/src/library.c", "bindings/lua/src/list.c",
@@ -61,7 +61,7 @@ build = {
                 "bindings/lua/src/runtime/script.c", "bindings/lua/src/schedules.c",
                 "bindings/lua/src/select.c", "bindings/lua/src/state.c", "bindings/lua/src/stream.c", "bindings/lua/src/tensor_fields.c",
                 "bindings/lua/src/training.c", "bindings/lua/src/values/arg_type.c", "bindings/lua/src/values/convert.c",
-                "bindings/lua/src/values/handles.c", "bindings/lua/src/values/op_call.c", "bindings/lua/src/values/pressure.c", "bindings/lua/src/values/shape.c",
+                "bindings/lua/src/values/group.c", "bindings/lua/src/values/handles.c", "bindings/lua/src/values/op_call.c", "bindings/lua/src/values/pressure.c", "bindings/lua/src/values/shape.c",
                 "bindings/lua/src/values/tensor.c",
             },
             incdirs = { ".", "$(YOKE_INCDIR)" },

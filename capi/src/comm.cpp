@@ -7,10 +7,9 @@
 #include "core/comm/coalesce.h"
 #include "core/comm/ending.h"
 #include "core/comm/init.h"
+#include "core/comm/local_groups.h"
 #include "core/hang/hang.h"
-#include "core/rendezvous/interfaces.h"
 
-#include <cmath>
 #include <optional>
 
 using namespace yoke;
@@ -26,7 +25,13 @@ yoke_status collective(const char *call, yoke_group *group, yoke_work **work, co
     return guard(call, [&] {
         if (work) *work = nullptr;
         const Ref<Group> held = need_ref(group, call, "group");
-        Collective given = held->or_refuse(make, what);
+        Collective given = held->or_refuse(
+            [&] {
+                Collective made = make();
+                held->issuer().check_coalesced(made.name(), Coalescing::is_open());
+                return made;
+            },
+            what);
         std::optional<Interruptible> waits;  // what it waits for goes on
         if (!work) waits.emplace(said_name(call));
         Ref<Work> begun = held->run(std::move(given), work != nullptr);
@@ -56,6 +61,22 @@ yoke_status between(const char *call, int32_t op, yoke_group *group, yoke_tensor
                       is_message ? Refused::kMessage : Refused::kCollective);
 }
 
+yoke_status empty(const char *call, yoke_group *group, const int64_t *shape, int64_t ndim,
+                  yoke_dtype dtype, yoke_device *device, yoke_tensor **out)
+{
+    return guard(call, [&] {
+        yoke_tensor *&place = need_out(out, call);
+        const Ref<Group> held = need_ref(group, call, "group");
+        const IntList sizes = held->or_refuse([&] {
+            check_dtype(dtype, said_name(call));
+            return need_shape(shape, ndim, call);
+        });
+        const Interruptible waits(said_name(call));
+        place = hand_out<yoke_tensor>(waits.finished(
+            held->empty(sizes, dtype, device ? need(device, call, "device") : open_device("cpu"))));
+    });
+}
+
 }  // namespace
 
 // ---- Making one -------------------------------------------------------------------------------------------------
@@ -75,6 +96,7 @@ yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group **out)
         if (given.init_timeout != 0) how.init_timeout_s = given.init_timeout;
         std::optional<StoreOfFunctions> store;
         if (given.store) how.host_store = &store.emplace(given.store, call);
+        if (given.device) how.device = &need(given.device, call, "options.device");
         constexpr const char *said = "comm.init";
         const Interruptible waits(said);
         place = hand_out<yoke_group>(waits.finished(init_group(how, said)));
@@ -89,6 +111,23 @@ yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **gr
         for (int32_t i = 0; i < size && i < YOKE_MAX_RANKS; ++i) places[i] = nullptr;
         const Interruptible waits(said_name(call));
         std::vector<Ref<Group>> made = waits.finished(init_threads(size, timeout, said_name(call)));
+        for (Ref<Group> &each : made) *places++ = hand_out<yoke_group>(std::move(each));
+    });
+}
+
+yoke_status yoke_comm_init_devices(yoke_device *const *devices, int32_t count, double timeout,
+                                   yoke_group **groups)
+{
+    constexpr const char *call = "yoke_comm_init_devices", *said = "init_all";
+    return guard(call, [&] {
+        yoke_group **places = count > 0 ? &need(groups, call, "groups") : nullptr;
+        std::vector<Device *> all;
+        for (int32_t i = 0; i < count; ++i) {
+            places[i] = nullptr;
+            all.push_back(&need((&need(devices, call, "devices"))[i], call, "devices"));
+        }
+        const Interruptible waits(said);
+        std::vector<Ref<Group>> made = waits.finished(init_devices(all, timeout, said));
         for (Ref<Group> &each : made) *places++ = hand_out<yoke_group>(std::move(each));
     });
 }
@@ -178,17 +217,13 @@ yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **ou
 yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t ndim,
                              yoke_dtype dtype, yoke_tensor **out)
 {
-    constexpr const char *call = "yoke_group_empty";
-    return guard(call, [&] {
-        yoke_tensor *&place = need_out(out, call);
-        const Ref<Group> held = need_ref(group, call, "group");
-        const IntList sizes = held->or_refuse([&] {
-            check_dtype(dtype, said_name(call));
-            return need_shape(shape, ndim, call);
-        });
-        const Interruptible waits(said_name(call));
-        place = hand_out<yoke_tensor>(waits.finished(held->empty(sizes, dtype)));
-    });
+    return empty("yoke_group_empty", group, shape, ndim, dtype, nullptr, out);
+}
+
+yoke_status yoke_group_empty_on(yoke_group *group, const int64_t *shape, int64_t ndim,
+                                yoke_dtype dtype, yoke_device *device, yoke_tensor **out)
+{
+    return empty("yoke_group_empty_on", group, shape, ndim, dtype, device, out);
 }
 
 yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const char *why)
@@ -216,6 +251,18 @@ yoke_status yoke_group_all_reduce(yoke_group *group, yoke_tensor *t, int32_t red
                                   yoke_work **work)
 {
     return in_place("yoke_group_all_reduce", YOKE_COMM_ALL_REDUCE, group, t, reduction, -1, work);
+}
+
+yoke_status yoke_group_all_reduce_in(yoke_group *group, yoke_tensor *t, int32_t reduction,
+                                     yoke_dtype reduce_dtype, yoke_work **work)
+{
+    constexpr const char *call = "yoke_group_all_reduce_in";
+    return collective(call, group, work, [&] {
+        const Tensor tensor = optional_ref(t, call, "t");
+        Collective made{YOKE_COMM_ALL_REDUCE, reduction, -1, tensor, tensor};
+        made.flags = flags_of_reduce_dtype(reduce_dtype, "all_reduce");
+        return made;
+    });
 }
 
 yoke_status yoke_group_reduce(yoke_group *group, yoke_tensor *t, int32_t root, int32_t reduction,
@@ -322,39 +369,5 @@ yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yoke_state *
         for (int64_t i = 0; i < count; ++i)
             files.emplace_back(&need((&need(paths, call, "paths"))[i], call, "paths"));
         place = hand_out<yoke_state>(hang_report(files, said_name(call)));
-    });
-}
-
-// ---- Variables of NCCL, Gloo and PyTorch ------------------------------------------------------------------------
-
-static thread_local std::vector<ForeignVariable> found_variables;
-
-int32_t yoke_comm_variable_count(void)
-{
-    return guard_value("yoke_comm_variable_count", int32_t{0}, [] {
-        found_variables = comm_variables();
-        return static_cast<int32_t>(found_variables.size());
-    });
-}
-
-yoke_status yoke_comm_variable_get(int32_t index, yoke_comm_variable *variable)
-{
-    constexpr const char *call = "yoke_comm_variable_get";
-    return guard(call, [&] {
-        need(variable, call, "variable");
-        if (index < 0 || static_cast<size_t>(index) >= found_variables.size())
-            fail(
-                YOKE_E_INDEX,
-                "%s: argument 'index' is %d, but the last count of this thread found %zu variables",
-                short_name(call), index, found_variables.size());
-        const ForeignVariable &found = found_variables[static_cast<size_t>(index)];
-        yoke_comm_variable out{};
-        out.effect = found.effect;
-        out.name = found.name.c_str();
-        out.value = found.text.c_str();
-        out.setting = found.setting.c_str();
-        out.text = found.says.c_str();
-        out.word = effect_name(found.effect);
-        write_struct(variable, out, call, "variable");
     });
 }

@@ -84,6 +84,7 @@ ReducerOptions options_of(const yoke_reducer_options *options, const char *call)
     if (given.hook) how.hook = host_hook(given.hook, call);  // first: it has something to drop
     if (given.bucket_mb != 0) how.sizes = bucket_sizes(given.bucket_mb);
     if (given.compression) how.compression = given.compression;
+    how.flags = flags_of_reduce_dtype(given.reduce_dtype, "DistributedDataParallel");
     if (given.compression && given.hook)
         fail(YOKE_E_VALUE,
              "%s: argument 'options' has both a compression, '%s', and a hook; give one of them",

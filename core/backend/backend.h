@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* Steps with every change of a struct in this header or comm.h; the core refuses a module with another number. */
-#define YOKE_BACKEND_ABI 12
+#define YOKE_BACKEND_ABI 13
 
 /* ---- What the host gives to a backend -------------------------------------------------------------- */
 

@@ -33,6 +33,10 @@ typedef struct yoke_comm_signature {
     int32_t dtype;
     int32_t reduction; /* -1 where nothing is reduced */
     int32_t root;      /* of send and recv the receiver; -1 where there is none */
+    /* 1: the elements are a device's, and an engine that runs late moves them; 2: the same, and the ranks make its
+     * communicator before the call; else 0 */
+    int32_t on_device;
+    uint32_t flags; /* of the call */
 } yoke_comm_signature;
 
 /* Why a call failed. */

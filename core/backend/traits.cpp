@@ -10,10 +10,19 @@ namespace {
 constexpr int32_t kDlpackCpu = 1, kDlpackCuda = 2;  // fixed by DLPack's header
 
 constexpr KindTraits kKinds[] = {
-    {"cuda", true, "nvidia", kDlpackCuda, YOKE_F16, true, true, "cudnn", {"gpu", "gpus", "nvidia"}},
-    {"cpu", false, "", kDlpackCpu, YOKE_BF16, false, false, "", {"host", "", ""}},
+    {"cuda",
+     true,
+     "nvidia",
+     kDlpackCuda,
+     YOKE_F16,
+     true,
+     true,
+     "cudnn",
+     "nccl",
+     {"gpu", "gpus", "nvidia"}},
+    {"cpu", false, "", kDlpackCpu, YOKE_BF16, false, false, "", "", {"host", "", ""}},
 };
-constexpr KindTraits kOther = {"", false, "", 0, YOKE_BF16, false, false, "", {"", "", ""}};
+constexpr KindTraits kOther = {"", false, "", 0, YOKE_BF16, false, false, "", "", {"", "", ""}};
 
 template <class Predicate>
 const KindTraits *find(Predicate is_meant) noexcept
@@ -49,6 +58,13 @@ const char *kind_called(std::string_view word) noexcept
                            [&](const char *name) { return *name && word == name; });
     });
     return found ? found->kind : nullptr;
+}
+
+const char *kind_reducing_by(std::string_view engine) noexcept
+{
+    const KindTraits *found = find(
+        [&](const KindTraits &each) { return *each.collectives && engine == each.collectives; });
+    return found ? found->kind : "";
 }
 
 const char *kind_calling(std::string_view engine) noexcept

@@ -20,6 +20,7 @@ struct KindTraits {
     bool
         has_stream_names;  // the handles 1 and 2 are no pointers: the default stream, and one of each thread
     const char *engine;          // a library that its kernels call where it is found; "" for none
+    const char *collectives;     // its engine of collectives, which runs late; "" for none
     const char *other_names[3];  // what users of other programs call it; "" for none
 };
 
@@ -37,6 +38,9 @@ const char *kind_called(std::string_view word) noexcept;
 
 // The kind whose kernels may call a library ("cudnn"); "" for none.
 const char *kind_calling(std::string_view engine) noexcept;
+
+// The kind whose engine of collectives has that name ("nccl"); "" for none.
+const char *kind_reducing_by(std::string_view engine) noexcept;
 
 // The nth of the kinds that come as modules; nullptr behind the last.
 const char *module_kind(int nth) noexcept;

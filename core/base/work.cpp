@@ -32,13 +32,16 @@ bool Work::is_done_here() const noexcept
     return done_here == this;
 }
 
-Work::Work(uint64_t of) : of_(of), process_(getpid()) {}
+Work::Work(uint64_t of, std::unique_ptr<Tail> tail)
+    : of_(of), process_(getpid()), has_early_tail_(tail != nullptr), tail_(std::move(tail))
+{
+}
 
 Work::~Work() = default;
 
-Ref<Work> Work::begin(uint64_t of)
+Ref<Work> Work::begin(uint64_t of, std::unique_ptr<Tail> tail)
 {
-    return Ref<Work>::adopt(new Work(of));
+    return Ref<Work>::adopt(new Work(of, std::move(tail)));
 }
 
 void Work::destroy() noexcept
@@ -66,7 +69,7 @@ void Work::finish(std::exception_ptr failure, std::unique_ptr<Tail> tail) noexce
 {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(failure);
-    tail_ = std::move(tail);
+    if (tail) tail_ = std::move(tail);
     done_.store(true, std::memory_order_release);
     ended_.notify_all();
 }
@@ -101,7 +104,7 @@ std::exception_ptr Work::take_untold() noexcept
     return failure_;
 }
 
-bool Work::wait_on_host(double seconds)
+void Work::check_can_wait() const
 {
     if (is_elsewhere())
         fail(
@@ -116,6 +119,11 @@ bool Work::wait_on_host(double seconds)
         fail(
             YOKE_E_STATE,
             "wait: the call of this work is one of several that are issued together, at the end of their coalesce; wait behind that");
+}
+
+bool Work::wait_on_host(double seconds)
+{
+    check_can_wait();
     if (!wait_interruptibly(seconds)) return false;
     told_.store(true);
     if (failure_ && tail_) tail_->note_told();
@@ -142,6 +150,11 @@ bool Work::wait_for_tail(Deadline deadline)
 
 bool Work::follow(double seconds)
 {
+    if (has_early_tail_ && seconds < 0 && !has_ended()) {
+        check_can_wait();
+        tail_->follow();
+        return true;
+    }
     if (!wait_on_host(seconds)) return false;
     if (tail_) tail_->follow();
     return true;

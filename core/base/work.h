@@ -18,8 +18,9 @@ namespace yoke {
 
 class Work final : public RefCounted {
 public:
-    // `of` bytes are to be done.
-    static Ref<Work> begin(uint64_t of);
+    class Tail;
+    // `of` bytes are to be done. A tail that the work has from its begin may be followed before the host's part ends.
+    static Ref<Work> begin(uint64_t of, std::unique_ptr<Tail> tail = nullptr);
 
     // For whoever does it; finish comes once, with what it failed with or null. While a Doing lives, its thread does
     // the work: what runs there on behalf of others, such as the end of memory that a host brought, must not wait for
@@ -47,6 +48,7 @@ public:
         // Whoever waits has learnt what the work failed with.
         virtual void note_told() noexcept = 0;
     };
+    // `tail`: of a work that has had none.
     void finish(std::exception_ptr failure, std::unique_ptr<Tail> tail = nullptr) noexcept;
 
     bool is_done() const noexcept;
@@ -64,23 +66,26 @@ public:
     std::exception_ptr take_untold() noexcept;
 
 private:
-    explicit Work(uint64_t of);
+    Work(uint64_t of, std::unique_ptr<Tail> tail);
     ~Work() override;
     // A forked child's stays where others wait for it: it does not have their threads.
     void destroy() noexcept override;
     bool has_ended() const noexcept;
     bool is_elsewhere() const noexcept;
+    void check_can_wait() const;
     bool wait_on_host(double seconds);
     bool wait_interruptibly(double seconds);
     bool wait_for_tail(Deadline deadline);
 
     const uint64_t of_;
     const pid_t process_;
+    const bool has_early_tail_;
     std::atomic<uint64_t> bytes_{0};
     std::atomic<bool> done_{false}, told_{false}, held_{false};
     std::mutex mutex_;
     std::condition_variable ended_;
-    std::exception_ptr failure_;  // these two are written before done_
+    std::exception_ptr
+        failure_;  // these two are written before done_; an early tail, before anybody has the work
     std::unique_ptr<Tail> tail_;
 };
 

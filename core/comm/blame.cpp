@@ -34,7 +34,8 @@ Cause Blame::cause_of(const EngineFailure &failure, const CurrentCall &current,
 // is well is short of a processor.
 Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
 {
-    const std::map<int32_t, Missing> told = keys_.exchange_missing({missed, told_as(current)});
+    const std::map<int32_t, Missing> told =
+        keys_.exchange_missing({missed, told_as(current), current.held_up_by});
     int32_t at = missed;
     for (auto each = told.begin(); at < 0 && each != told.end(); ++each) at = each->second.rank;
     std::vector<int32_t> chain;
@@ -54,6 +55,8 @@ Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
     Suspects silent;
     for (int32_t each = 0; each < members_.size(); ++each)
         if (!told.contains(each)) silent.ranks.push_back(each);
+    for (const auto &[rank, each] : told)
+        if (!each.held_up_by.empty()) silent.held_up[rank] = each.held_up_by;
     return silent;
 }
 

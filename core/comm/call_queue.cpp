@@ -1,5 +1,6 @@
 #include "core/comm/call_queue.h"
 
+#include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/base/start_thread.h"
@@ -10,8 +11,9 @@
 
 namespace yoke {
 
-CallQueue::CallQueue(Owner &owner, CallRunner &runner, const Members &members, double timeout_s)
-    : owner_(owner), runner_(runner), members_(members), timeout_s_(timeout_s)
+CallQueue::CallQueue(Owner &owner, CallRunner &runner, Flights &flights, const Members &members,
+                     double timeout_s)
+    : owner_(owner), runner_(runner), flights_(flights), members_(members), timeout_s_(timeout_s)
 {
     counts_.sent.resize(members.ranks.size());
     counts_.received.resize(members.ranks.size());
@@ -38,13 +40,8 @@ void CallQueue::stop()
 
 yoke_comm_signature CallQueue::sign(const Collective &call)
 {
-    yoke_comm_signature signature{};
+    yoke_comm_signature signature = signature_of(call);
     signature.group = members_.number;
-    signature.count = call.count;
-    signature.op = call.called_as < 0 ? call.op : call.called_as;
-    signature.dtype = call.dtype;
-    signature.reduction = call.reduction;
-    signature.root = call.peer;
     const auto peer = static_cast<size_t>(call.peer);
     if (call.op == YOKE_COMM_SEND) {
         signature.sequence = ++counts_.sent[peer];
@@ -64,15 +61,19 @@ PendingCall CallQueue::number(IssuedCall issued)
     made.order = issued.call.staged.present() ? nullptr : this;
     made.in_use = InUse(issued.call.in, issued.call.out, made.order);
     made.signature = sign(issued.call);
+    made.signature.on_device |= issued.late.present() ? 1 : 0;
     made.deadline = Deadline::after(timeout_s_);
+    if (issued.late.present()) [[unlikely]]
+        issued.late->note_number(made.signature, made.deadline, issued.line);
     CallRecord record;
     record.signature = made.signature;
     record.queued_s = made.deadline.made_s();
-    record.op = issued.call.called_as < 0 ? issued.call.op : issued.call.called_as;
+    record.op = issued.call.called_as();
     record.peer = issued.call.peer;
     record.line = made.line = issued.line;
     made.record = records_.add(record);
     made.work = std::move(issued.work);
+    made.late = std::move(issued.late);
     made.call = std::move(issued.call);
     return made;
 }
@@ -97,13 +98,15 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                                         std::unique_lock<std::mutex> lock)
 {
     // Amid a call of the engine's no host is asked.
-    const bool is_free = queue_.empty() && !is_running_ && !Interruptible::is_open();
+    const bool is_free =
+        queue_.empty() && !is_running_ && !Interruptible::is_open() && flights_.are_none();
     std::vector<Ref<Work>> awaited;
     if (may_run_here && is_free) {
         note_running(calls, calls[0].deadline.made_s());
     } else {
         for (PendingCall &each : calls)
-            if (!each.work.present()) awaited.push_back(each.work = Work::begin(each.call.bytes()));
+            if (!each.work.present() && !each.late.present())
+                awaited.push_back(each.work = Work::begin(each.call.bytes()));
         std::string why;
         if (enqueue(calls, &why)) return awaited;
         changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
@@ -119,12 +122,31 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
     return awaited;
 }
 
+bool CallQueue::start_thread_of_queue(std::string *why)
+{
+    if (!thread_.joinable()) *why = start_thread(thread_, [this] { serve(); });
+    return why->empty();
+}
+
+void CallQueue::ensure_thread(const char *call)
+{
+    std::string why;
+    const std::lock_guard lock(mutex_);
+    if (!start_thread_of_queue(&why))
+        fail_in(call, YOKE_E_OOM,
+                "the system gives no thread for the group's calls on devices: %s; see ulimit -u",
+                why.c_str());
+}
+
+void CallQueue::wake() noexcept
+{
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+}
+
 bool CallQueue::enqueue(PendingCalls calls, std::string *why)
 {
-    if (!thread_.joinable()) {
-        *why = start_thread(thread_, [this] { serve(); });
-        if (!why->empty()) return false;
-    }
+    if (!start_thread_of_queue(why)) return false;
     queue_.emplace_back(std::make_move_iterator(calls.begin()),
                         std::make_move_iterator(calls.end()));
     changed_.notify_all();
@@ -150,8 +172,11 @@ void CallQueue::note_ended(PendingCalls calls, bool is_done) noexcept
     is_running_ = false;
     for (const PendingCall &each : calls) {
         if (CallRecord *record = records_.find(each.record)) {
-            record->ended_s = now;
-            record->state = is_done ? CallRecord::kDone : CallRecord::kFailed;
+            const bool goes_on = each.late.present() && is_done;  // on the device
+            record->ended_s = goes_on ? 0 : now;
+            record->state = goes_on   ? CallRecord::kIssued
+                            : is_done ? CallRecord::kDone
+                                      : CallRecord::kFailed;
         }
     }
     changed_.notify_all();
@@ -166,15 +191,64 @@ std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
         failure = std::current_exception();
     }
     note_ended(calls, !failure);
-    for (PendingCall &each : calls) {
-        std::unique_ptr<Work::Tail> tail;
-        if (each.call.staged.present()) [[unlikely]]
-            tail = each.call.staged->end(failure, !each.work.present());
-        each.in_use = {};
-        each.call.in = each.in = {}, each.call.out = each.out = {}, each.call.staged = {};
-        if (each.work.present()) each.work->finish(failure, std::move(tail));
-    }
+    for (PendingCall &each : calls) end(each, failure);
     return failure;
+}
+
+void CallQueue::end(PendingCall &call, std::exception_ptr failure) noexcept
+{
+    std::unique_ptr<Work::Tail> tail;
+    if (call.call.staged.present()) [[unlikely]]
+        tail = call.call.staged->end(failure, !call.work.present());
+    call.in_use = {};
+    call.call.in = call.in = {}, call.call.out = call.out = {}, call.call.staged = {};
+    if (call.late.present()) [[unlikely]] {
+        call.late->settle();
+        if (!failure) failure = fly(call);
+        if (failure) (void)call.late->await_launch(), call.late->land(false);
+        call.late = {};
+    }
+    if (call.work.present()) call.work->finish(failure, std::move(tail));
+}
+
+// All ranks have made the call. Returns what it failed with if the device does not have it.
+std::exception_ptr CallQueue::fly(PendingCall &call) noexcept
+try {
+    if (!call.late->await_launch()) {
+        runner_.raise_refused(call);
+    }
+    flights_.add({call.late, call.record, false});
+    return nullptr;
+} catch (...) {
+    return std::current_exception();
+}
+
+// A barrier waits for the calls before it that a device has. With the lock held.
+bool CallQueue::is_next_ready() const noexcept
+{
+    if (queue_.empty() || is_running_) return false;
+    const PendingCall &next = queue_.front().front();
+    const bool is_barrier = next.call.op == YOKE_COMM_BARRIER && !next.late.present();
+    return !is_barrier || flights_.are_none();
+}
+
+void CallQueue::take_landed() noexcept
+{
+    std::vector<Flight> landed = flights_.take_landed();
+    {
+        const double now = monotonic_seconds();
+        const std::lock_guard lock(mutex_);
+        for (const Flight &each : landed)
+            if (CallRecord *record = records_.find(each.record)) {
+                record->ended_s = now;
+                record->state = each.has_ended ? CallRecord::kDone : CallRecord::kFailed;
+            }
+        changed_.notify_all();
+    }
+    for (Flight &each : landed) {
+        each.call->land(each.has_ended);
+        each.call = {};  // a tensor's end may run code of the host program
+    }
 }
 
 // Runs the queue's thread: calls in their order, until all are done and the group ends. A call may let go of the host's
@@ -182,11 +256,20 @@ std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
 void CallQueue::serve() noexcept
 {
     bool is_gone = false;
+    Unsettled::settle_here();
     std::unique_lock lock(mutex_);
     is_gone_ = &is_gone;
     for (;;) {
-        changed_.wait(lock,
-                      [this] { return (!queue_.empty() && !is_running_) || end_ != kServes; });
+        changed_.wait(lock, [this] {
+            return is_next_ready() || flights_.have_landed() || (queue_.empty() && end_ != kServes);
+        });
+        if (flights_.have_landed()) {
+            lock.unlock();
+            take_landed();
+            if (is_gone) return;
+            lock.lock();
+            continue;
+        }
         if (queue_.empty()) break;
         Batch next = std::move(queue_.front());
         queue_.pop_front();
@@ -205,14 +288,14 @@ void CallQueue::serve() noexcept
 bool CallQueue::has_pending() const noexcept
 {
     const std::lock_guard lock(mutex_);
-    return is_running_ || !queue_.empty();
+    return is_running_ || !queue_.empty() || !flights_.are_none();
 }
 
 bool CallQueue::linger() noexcept
 {
     const std::lock_guard lock(mutex_);
     const bool is_served = thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
-    if (!is_served || (queue_.empty() && !is_running_)) return false;
+    if (!is_served || (queue_.empty() && !is_running_ && flights_.are_none())) return false;
     end_ = kLingers;
     return true;
 }

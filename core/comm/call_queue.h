@@ -5,6 +5,7 @@
 // that a dump tells what the group does.
 #pragma once
 
+#include "core/comm/late/flights.h"
 #include "core/comm/pending_call.h"
 #include "core/comm/record.h"
 #include "core/rendezvous/members.h"
@@ -36,11 +37,17 @@ public:
     };
 
     // `timeout_s`: the time that a call has, from its issue on.
-    CallQueue(Owner &owner, CallRunner &runner, const Members &members, double timeout_s);
+    CallQueue(Owner &owner, CallRunner &runner, Flights &flights, const Members &members,
+              double timeout_s);
     CallQueue(const CallQueue &) = delete;
     CallQueue &operator=(const CallQueue &) = delete;
-    // Ends the thread when all calls are done. The owner calls it last, perhaps in that very thread.
+    // Ends the thread when all calls are done; calls that a device has may go on. The owner calls it last, perhaps in
+    // that very thread.
     void stop();
+    // Makes the thread, without which no call can be late. Raises YOKE_E_OOM if the system gives none.
+    void ensure_thread(const char *call);
+    // Wakes the thread: calls on devices have landed.
+    void wake() noexcept;
 
     // Gives the calls their place in the order, and begins them. A call without a work is done when this returns, if
     // `may_run_here` and no other call is queued or runs. Else the result has a work for the call: wait for the work.
@@ -89,11 +96,17 @@ private:
     std::vector<Ref<Work>> start(PendingCalls calls, bool may_run_here,
                                  std::unique_lock<std::mutex> lock);
     std::exception_ptr perform(PendingCalls calls) noexcept;
+    void end(PendingCall &call, std::exception_ptr failure) noexcept;
+    std::exception_ptr fly(PendingCall &call) noexcept;
     void note_ended(PendingCalls calls, bool is_done) noexcept;
+    bool is_next_ready() const noexcept;
+    void take_landed() noexcept;
+    bool start_thread_of_queue(std::string *why);
     void serve() noexcept;
 
     Owner &owner_;
     CallRunner &runner_;
+    Flights &flights_;
     const Members &members_;
     const double timeout_s_;
     mutable std::mutex mutex_;

@@ -2,14 +2,12 @@
 
 #include "core/autograd/node.h"
 #include "core/base/error.h"
-#include "core/base/fork.h"
-#include "core/base/log.h"
+#include "core/comm/keep_for_good.h"
 #include "core/ops/ops.h"
 #include "core/tensor/snapshot.h"
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
@@ -23,30 +21,15 @@ Tensor dense(const Tensor &tensor)
     return !tensor.present() || tensor->contiguous ? tensor : ops::contiguous(*tensor);
 }
 
-// Keeps tensors of calls that failed, and that their engine cannot take back: a network may write there for as long as
-// this process lives.
-void keep_for_good(std::vector<Tensor> tensors, const char *engine)
+std::vector<Ref<Storage>> storages_of(PendingCalls calls)
 {
-    static Mutex &mutex = *new Mutex(LockRank::kOther);
-    static std::vector<Tensor> &kept = *new std::vector<Tensor>;
-    uint64_t bytes = 0;
-    for (const Tensor &each : tensors) bytes += each->storage->bytes;
-    if (bytes == 0) return;  // such as of a barrier
-    log(LogLevel::kWarn,
-        "%llu bytes of a call that failed stay allocated to the end of this process: %s cannot take the call back",
-        static_cast<unsigned long long>(bytes), engine);
-    const std::lock_guard lock(mutex);
-    std::ranges::move(tensors, std::back_inserter(kept));
-}
-
-std::vector<Tensor> tensors_of(PendingCalls calls)
-{
-    std::vector<Tensor> tensors;
+    std::vector<Ref<Storage>> storages;
     for (const PendingCall &each : calls) {
-        if (each.in.present()) tensors.push_back(each.in);
-        if (each.out.present() && each.out.get() != each.in.get()) tensors.push_back(each.out);
+        if (each.in.present()) storages.push_back(each.in->storage);
+        if (each.out.present() && each.out.get() != each.in.get())
+            storages.push_back(each.out->storage);
     }
-    return tensors;
+    return storages;
 }
 
 // Returns, of calls that were issued together, the one at which that rank has failed: what it sends is met by a recv
@@ -111,15 +94,7 @@ void CallRunner::stage(Collective &call)
 {
     if (!call.staged.present()) [[likely]]
         return;
-    try {
-        call.staged->begin(call.in, call.out);
-    } catch (const Error &error) {
-        if (error.status() != YOKE_E_DEVICE_LOST) throw;
-        failure_.fail_alone(
-            call.name(),
-            {error.status(), format("%s: %s failed: %s", call.name(),
-                                    yoke::describe(members_.self()).c_str(), error.what())});
-    }
+    stage_by(call, [&] { call.staged->begin(call.in, call.out); });
 }
 
 // ---- A call as it runs ------------------------------------------------------------------------------------------
@@ -190,22 +165,16 @@ void CallRunner::end_staged(PendingCall &pending)
     }
 }
 
-yoke_collective CallRunner::record_of(const PendingCall &pending)
+// Of a late call the ranks compare what they called: a barrier passes the signature to all, a message without elements
+// to one.
+yoke_collective CallRunner::record_of(const PendingCall &pending) const
 {
-    const Collective &call = pending.call;
-    const bool is_root = call.peer == members_.rank;
-    yoke_collective record{};
-    record.struct_size = sizeof record;
-    record.op = call.op;
+    yoke_collective record = yoke::record_of(pending.call, pending.in, pending.out, members_.rank);
+    if (pending.late.present()) {
+        record.count = 0;
+        if (!pending.call.is_message()) record.op = YOKE_COMM_BARRIER;
+    }
     record.signature = &pending.signature;
-    record.dtype = call.dtype;
-    record.reduction = call.reduction;
-    record.peer = call.peer;
-    record.count = call.count;
-    record.in = pending.in.present() ? pending.in->data : nullptr;
-    record.out = pending.out.present() ? pending.out->data : nullptr;
-    if (call.op == YOKE_COMM_BROADCAST && !is_root) record.in = nullptr;
-    if (call.op == YOKE_COMM_REDUCE && !is_root) record.out = nullptr;
     record.timeout_s = pending.deadline.remaining_s();
     record.find_gone = [](void *blame, const int32_t *ranks, int32_t count, int32_t died) {
         return static_cast<const Blame *>(blame)->find_gone({ranks, static_cast<size_t>(count)},
@@ -226,22 +195,25 @@ void CallRunner::call_engine(PendingCalls calls)
     }
 }
 
+void CallRunner::raise_refused(const PendingCall &pending)
+{
+    failure_.await(pending.call.name());  // the thread that launches it fails the group
+    raise_own(YOKE_E_CANCELLED, "the engine of the device did not take the call", pending);
+}
+
 void *CallRunner::allocate(uint64_t bytes)
 try {
     return engine_->allocate(bytes);
 } catch (const EngineFailure &found) {
     failure_.fail_alone(
-        "empty",
-        {found.status, format("empty: %s did not get its memory of %llu bytes that peers reach: %s",
-                              yoke::describe(members_.self()).c_str(),
-                              static_cast<unsigned long long>(bytes), found.text.c_str())});
+        "empty", {found.status, no_memory_text("empty", members_.self(), bytes, found.text)});
 }
 
 // ---- Where it fails ---------------------------------------------------------------------------------------------
 
 void CallRunner::raise_fault(const EngineFailure &failure, PendingCalls calls)
 {
-    if (failure.fault.keeps_memory) keep_for_good(tensors_of(calls), engine_->name());
+    if (failure.fault.keeps_memory) keep_for_good(storages_of(calls), engine_->name());
     const char *call = calls.front().call.name();
     bool can_agree = true;
     const Cause mine = blame_.cause_of(failure, current_call_of(failure.fault, calls), &can_agree);

@@ -3,6 +3,7 @@
 // The runner makes tensors dense or stages them, and gives the engine a record. If the engine fails, the group fails.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/comm/blame.h"
 #include "core/comm/failure.h"
 #include "core/comm/pending_call.h"
@@ -28,9 +29,25 @@ public:
     // Copies what a call on tensors of a device reads. The call has no number yet: if memory is missing, the group goes
     // on and the other ranks hear nothing. If the device is lost, the group fails.
     void stage(Collective &call);
+    // Takes a step of a call that has no number yet, as `stage` does.
+    template <class Step>
+    void stage_by(const Collective &call, Step &&step)
+    {
+        try {
+            step();
+        } catch (const Error &error) {
+            if (error.status() != YOKE_E_DEVICE_LOST) throw;
+            failure_.fail_alone(
+                call.name(),
+                {error.status(), format("%s: %s failed: %s", call.name(),
+                                        describe(members_.self()).c_str(), error.what())});
+        }
+    }
     // Runs the calls, in the caller's thread or the queue's. If the group has failed since their issue, the engine
     // refuses them, and this raises the cause.
     void run(PendingCalls calls);
+    // Raises why the device does not have a call that all ranks have made.
+    [[noreturn]] void raise_refused(const PendingCall &pending);
     // Returns memory that peers reach without a copy. All ranks make it together: if one cannot, the group fails.
     void *allocate(uint64_t bytes);
 
@@ -39,7 +56,7 @@ private:
     void end(PendingCall &pending);
     void begin_staged(PendingCall &pending);
     void end_staged(PendingCall &pending);
-    yoke_collective record_of(const PendingCall &pending);
+    yoke_collective record_of(const PendingCall &pending) const;
     void call_engine(PendingCalls calls);
     [[noreturn]] void raise_fault(const EngineFailure &failure, PendingCalls calls);
     [[noreturn]] void raise_own(yoke_status status, const char *text, const PendingCall &pending);

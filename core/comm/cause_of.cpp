@@ -18,11 +18,19 @@ std::string told_as(const CurrentCall &current)
            (current.line.empty() ? "" : " at " + current.line);
 }
 
+std::string Missing::encode() const
+{
+    return std::to_string(rank) + " " + cut(call) +
+           (held_up_by.empty() ? "" : "\n" + cut(held_up_by));
+}
+
 Missing Missing::decode(std::string_view text)
 {
     const size_t space = std::min(text.find(' '), text.size());
-    return {parsed<int32_t>(text.substr(0, space)).value_or(-1),
-            std::string(text.substr(std::min(space + 1, text.size())))};
+    const std::string_view rest = text.substr(std::min(space + 1, text.size()));
+    const size_t line = std::min(rest.find('\n'), rest.size());
+    return {parsed<int32_t>(text.substr(0, space)).value_or(-1), std::string(rest.substr(0, line)),
+            std::string(rest.substr(std::min(line + 1, rest.size())))};
 }
 
 namespace {
@@ -104,12 +112,27 @@ Cause ring_of(const CurrentCall &current, const Suspects &ring, const std::vecto
             name_of_doing(current), ring.ranks.size(), text.c_str())};
 }
 
+// Of groups that share the streams of devices.
+Cause held_up(const CurrentCall &current, const Suspects &suspects,
+              const std::vector<RankInfo> &ranks)
+{
+    const auto &[rank, call] = *suspects.held_up.begin();
+    return {
+        YOKE_E_TIMEOUT,
+        format(
+            "%s: all ranks came to %s, and it was not done in time: on %s it is behind %s of another group, which is first on the stream there, and not on all ranks; all ranks use their groups in one order",
+            name_of_doing(current), told_as(current).c_str(),
+            describe(ranks[static_cast<size_t>(rank)]).c_str(), call.c_str())};
+}
+
 }  // namespace
 
 Cause cause_of(const CurrentCall &current, const Suspects &suspects,
                const std::vector<RankInfo> &ranks)
 {
     if (!suspects.calls.empty()) return ring_of(current, suspects, ranks);
+    if (suspects.ranks.empty() && !suspects.held_up.empty())
+        return held_up(current, suspects, ranks);
     const std::string who = list(suspects.ranks, ranks), call = told_as(current);
     if (suspects.ranks.empty())
         return {
@@ -158,6 +181,14 @@ Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left
 Cause cause_of(const RankInfo &lost, const std::string &what)
 {
     return {YOKE_E_COMM, describe(lost) + " " + what, false, true};
+}
+
+std::string no_memory_text(const char *call, const RankInfo &self, uint64_t bytes,
+                           const std::string &engine_text)
+{
+    return format("%s: %s did not get its memory of %llu bytes that peers reach: %s", call,
+                  describe(self).c_str(), static_cast<unsigned long long>(bytes),
+                  engine_text.c_str());
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "core/rendezvous/rendezvous.h"
 
 #include <exception>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ struct CurrentCall {
     const char *making =
         nullptr;              // "init", "split": what makes the group, in place of a call of it
     std::string before = {};  // of a coalesce: a later call of it, which the other rank made first
+    std::string held_up_by =
+        {};  // on a device: a call of another group, behind which it is on the stream
 };
 
 // Returns the cause of a fault that an engine told: names the culprit and both calls.
@@ -32,10 +35,11 @@ std::string told_as(const CurrentCall &current);
 
 // Message of a rank to the others when its deadline passes.
 struct Missing {
-    int32_t rank = -1;  // whom it misses; -1 where it cannot tell
-    std::string call;   // in which
+    int32_t rank = -1;            // whom it misses; -1 where it cannot tell
+    std::string call;             // in which
+    std::string held_up_by = {};  // as CurrentCall has it
 
-    std::string encode() const { return std::to_string(rank) + " " + cut(call); }
+    std::string encode() const;
     static Missing decode(std::string_view text);
 };
 // Ranks of which one is to blame for a deadline; none where all came to the call. Ranks that wait for each other, each
@@ -44,6 +48,8 @@ struct Suspects {
     std::vector<int32_t> ranks;
     std::vector<std::string> calls;
     std::string refused;  // what was wrong with the call of the one
+    // By rank: the calls of other groups that hold this one up on devices; only if all came.
+    std::map<int32_t, std::string> held_up = {};
 };
 // Returns the cause for a deadline that has passed.
 Cause cause_of(const CurrentCall &current, const Suspects &suspects,
@@ -58,6 +64,9 @@ Cause cause_of(const CurrentCall &current, const RankInfo &server, bool has_left
 // Returns the cause for a rank that ended, fell silent, or left the group without a call: `what` is "died: its
 // connection ended".
 Cause cause_of(const RankInfo &lost, const std::string &what);
+// Returns why a rank did not get memory that peers reach.
+std::string no_memory_text(const char *call, const RankInfo &self, uint64_t bytes,
+                           const std::string &engine_text);
 // Returns the cause for what this rank met by itself in a call: an interrupt, an error, a want of memory. What the
 // table itself tells names its ranks; of all else the others are told that it happened here.
 Cause cause_of(const std::exception_ptr &caught, const RankInfo &self, const char *call);

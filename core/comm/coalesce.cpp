@@ -4,7 +4,6 @@
 #include "core/base/interrupt.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace yoke {
@@ -13,12 +12,7 @@ namespace {
 
 struct Kept {
     Ref<Group> group;
-    std::vector<IssuedCall> calls;
-
-    bool has_waiting() const
-    {
-        return std::ranges::any_of(calls, [](const auto &each) { return !each.work.present(); });
-    }
+    CallIssuer::Together together;
 };
 
 struct Scope {
@@ -39,7 +33,7 @@ bool leave(const char *call)
 void release(std::vector<Kept> &all, std::exception_ptr failure) noexcept
 {
     for (Kept &each : all)
-        for (IssuedCall &one : each.calls)
+        for (IssuedCall &one : each.together.calls)
             if (one.work.present()) {
                 one.work->hold(false);
                 if (failure) one.work->finish(failure);
@@ -52,19 +46,19 @@ std::exception_ptr dropped()
         Error(YOKE_E_CANCELLED, "the calls of this coalesce were dropped before they were issued"));
 }
 
-// What it failed with, which its works are told; what is still to be waited for joins `awaited`.
-std::exception_ptr issue(Kept &kept, bool may_run_here, std::vector<Ref<Work>> &awaited) noexcept
+// Tells the works of calls that were not issued.
+void tell_works(const CallIssuer::Together &kept) noexcept
 {
-    try {
-        std::ranges::move(kept.group->run_together(kept.calls, may_run_here),
-                          std::back_inserter(awaited));
-        return nullptr;
-    } catch (...) {
-        for (const IssuedCall &one : kept.calls)
-            if (one.work.present() && !one.work->is_done())
-                one.work->finish(std::current_exception());
-        return std::current_exception();
-    }
+    if (!kept.failure || kept.were_issued) return;
+    for (const IssuedCall &one : kept.calls)
+        if (one.work.present() && !one.work->is_done()) one.work->finish(kept.failure);
+}
+
+std::vector<Ref<Work>> issue(std::vector<Kept> &all)
+{
+    std::vector<CallIssuer::Together *> groups;
+    for (Kept &each : all) groups.push_back(&each.together);
+    return CallIssuer::issue_together(groups);
 }
 
 std::exception_ptr end_of(Work &work)
@@ -105,8 +99,11 @@ void Coalescing::add(Ref<Group> group, IssuedCall issued)
     if (issued.work.present()) issued.work->hold(true);
     auto found = std::ranges::find_if(
         scope.kept, [&](const Kept &each) { return each.group.get() == group.get(); });
-    if (found == scope.kept.end()) found = scope.kept.insert(found, Kept{std::move(group), {}});
-    found->calls.push_back(std::move(issued));
+    if (found == scope.kept.end()) {
+        CallIssuer &of = group->issuer();
+        found = scope.kept.insert(found, {std::move(group), {&of, {}}});
+    }
+    found->together.calls.push_back(std::move(issued));
 }
 
 void Coalescing::end(const char *call)
@@ -121,13 +118,15 @@ void Coalescing::end(const char *call)
             call);
     }
     release(all, nullptr);
-    const bool is_one = all.size() == 1;  // of several none waits for another one
-    std::vector<Ref<Work>> awaited;
+    const std::vector<Ref<Work>> awaited = issue(all);
     std::exception_ptr first;
     const auto note = [&first](std::exception_ptr failure) {
         if (!first) first = std::move(failure);
     };
-    for (Kept &each : all) note(issue(each, is_one && each.has_waiting(), awaited));
+    for (const Kept &each : all) {
+        tell_works(each.together);
+        note(each.together.failure);
+    }
     for (const Ref<Work> &each : awaited) note(end_of(*each));
     if (first) std::rethrow_exception(first);
 }

@@ -45,7 +45,10 @@ const Kind &kind_of(int32_t op)
 const char *collective_name(int32_t op) noexcept
 {
     if (op >= 0 && op < YOKE_COMM_OP_COUNT) return kKinds[op].name;
-    return op == kSplitCall ? "split" : op == kEmptyCall ? "empty" : "no collective";
+    return op == kSplitCall   ? "split"
+           : op == kEmptyCall ? "empty"
+           : op == kOpenCall  ? "init"
+                              : "no collective";
 }
 
 const char *reduction_name(int32_t reduction) noexcept
@@ -61,6 +64,15 @@ int32_t read_reduction(const char *name, const char *call)
         fail_in(call, YOKE_E_VALUE, "argument 'op' is '%s'; it is sum, avg, prod, min or max",
                 name);
     return static_cast<int32_t>(found - kReductions);
+}
+
+uint32_t flags_of_reduce_dtype(yoke_dtype reduce_dtype, const char *call)
+{
+    if (reduce_dtype == YOKE_NONE) return 0;
+    if (reduce_dtype != YOKE_F32)
+        fail_in(call, YOKE_E_TYPE, "argument 'reduce_dtype' is %s; it is float32, or none",
+                is_dtype(reduce_dtype) ? name(reduce_dtype) : "no dtype");
+    return YOKE_COMM_IN_F32;
 }
 
 // ---- Checks -----------------------------------------------------------------------------------------------------
@@ -166,6 +178,12 @@ void check_reduction(const Collective &call)
     if ((dtype == YOKE_BOOL || is_small_float) && !is_extreme)
         fail(YOKE_E_TYPE, "%s: '%s' of %s is not defined here; cast 't' first, or use min or max",
              call.name(), reduction, name(dtype));
+    if ((call.flags & YOKE_COMM_IN_F32) &&
+        (!is_floating(dtype) || is_small_float || dtype == YOKE_F64))
+        fail(
+            YOKE_E_TYPE,
+            "%s: argument 'reduce_dtype' is float32 and 't' is %s; it is for float16, bfloat16 and float32",
+            call.name(), name(dtype));
     if (call.reduction == YOKE_REDUCE_AVG && !is_floating(dtype))
         fail(YOKE_E_TYPE,
              "%s: 'avg' of %s would not be exact; use sum and divide, or cast 't' first",
@@ -217,7 +235,48 @@ void check_collective(Collective &call, RankOf at)
     check_written(call);
 }
 
+yoke_collective record_of(const Collective &call, const Tensor &in, const Tensor &out, int32_t rank)
+{
+    const bool is_root = call.peer == rank;
+    yoke_collective record{};
+    record.struct_size = sizeof record;
+    record.op = call.op;
+    record.dtype = call.dtype;
+    record.reduction = call.reduction;
+    record.peer = call.peer;
+    record.flags = call.flags;
+    record.count = call.count;
+    record.in = in.present() ? in->data : nullptr;
+    record.out = out.present() ? out->data : nullptr;
+    if (call.op == YOKE_COMM_BROADCAST && !is_root) record.in = nullptr;
+    if (call.op == YOKE_COMM_REDUCE && !is_root) record.out = nullptr;
+    return record;
+}
+
 // ---- Signatures -------------------------------------------------------------------------------------------------
+
+yoke_comm_signature signature_of(const Collective &call)
+{
+    if (call.said_as) return *call.said_as;
+    yoke_comm_signature signature{};
+    signature.count = call.count;
+    signature.op = call.op;
+    signature.dtype = call.dtype;
+    signature.reduction = call.reduction;
+    signature.root = call.peer;
+    signature.flags = call.flags;
+    return signature;
+}
+
+yoke_comm_signature signature_of(int32_t called_as, int64_t count)
+{
+    yoke_comm_signature signature{};
+    signature.count = count;
+    signature.op = called_as;
+    signature.dtype = YOKE_I64;
+    signature.reduction = signature.root = -1;
+    return signature;
+}
 
 std::string describe(const yoke_comm_signature &signature, int32_t from)
 {
@@ -225,7 +284,9 @@ std::string describe(const yoke_comm_signature &signature, int32_t from)
     if (signature.op != YOKE_COMM_BARRIER && signature.op < YOKE_COMM_OP_COUNT)
         text += format(" of %lld %s", static_cast<long long>(signature.count),
                        is_dtype(signature.dtype) ? name(signature.dtype) : "elements of no dtype");
+    if (signature.on_device) text += " on a device";
     if (signature.reduction >= 0) text += std::string(", ") + reduction_name(signature.reduction);
+    if (signature.flags & YOKE_COMM_IN_F32) text += " in float32";
     if (from >= 0) return text + " from rank " + std::to_string(from);
     if (signature.root >= 0)
         text +=
@@ -237,6 +298,8 @@ std::string difference(const yoke_comm_signature &ours, const yoke_comm_signatur
 {
     if (ours.group != theirs.group) return "the group";
     if (ours.op != theirs.op) return "the call";
+    if (ours.on_device != theirs.on_device)
+        return "where the tensor is, in the host's memory or on a device";
     if (ours.sequence != theirs.sequence)
         return format("the order, call %llu and call %llu",
                       static_cast<unsigned long long>(ours.sequence),
@@ -245,6 +308,7 @@ std::string difference(const yoke_comm_signature &ours, const yoke_comm_signatur
     if (ours.count != theirs.count) return "the number of elements";
     if (ours.reduction != theirs.reduction) return "the reduction";
     if (ours.root != theirs.root) return "the root";
+    if (ours.flags != theirs.flags) return "reduce_dtype";
     return "nothing";
 }
 

@@ -4,13 +4,15 @@
 #include "core/backend/comm.h"
 #include "core/comm/staging.h"
 
+#include <optional>
 #include <string>
 
 namespace yoke {
 
-// In signatures alone: the all_gathers by which ranks agree on a split, and on memory that peers reach.
+// In signatures alone: the all_gathers by which ranks agree on a split, on memory that peers reach, and on a device
+// that init was given.
 inline constexpr int32_t kSplitCall = YOKE_COMM_OP_COUNT, kEmptyCall = kSplitCall + 1,
-                         kCallCount = kEmptyCall + 1;
+                         kOpenCall = kEmptyCall + 1, kCallCount = kOpenCall + 1;
 
 // The name by which scripts call it, "all_reduce".
 const char *collective_name(int32_t op) noexcept;
@@ -26,11 +28,16 @@ struct Collective {
     int32_t peer = -1;  // the root, or the other rank of send and recv
     Tensor in = {}, out = {};
     yoke_dtype dtype = YOKE_NONE;
-    int64_t count = 0;        // as yoke_collective has it
-    int32_t called_as = -1;   // kSplitCall or kEmptyCall, where the core makes it
-    Ref<Staged> staged = {};  // of tensors of a device
+    int64_t count = 0;   // as yoke_collective has it
+    uint32_t flags = 0;  // YOKE_COMM_IN_F32
+    // Tensors of another device than the group's go by the host; else the call is refused.
+    bool may_be_staged = false;
+    // Of a call that the core makes for itself: as which call the ranks make it; group and sequence are not read.
+    std::optional<yoke_comm_signature> said_as = {};
+    Ref<Staged> staged = {};  // of tensors of a device that the host's engine serves
 
-    const char *name() const noexcept { return collective_name(called_as < 0 ? op : called_as); }
+    int32_t called_as() const noexcept { return said_as ? said_as->op : op; }
+    const char *name() const noexcept { return collective_name(called_as()); }
     bool is_message() const noexcept { return op == YOKE_COMM_SEND || op == YOKE_COMM_RECV; }
     Device *device() const noexcept;  // null: of a barrier
     uint64_t bytes() const noexcept;  // of all that this rank gives and takes
@@ -50,6 +57,10 @@ inline uint32_t version_of(const Tensor &tensor) noexcept
     return tensor.present() ? tensor->storage->version.load(std::memory_order_relaxed) : 0;
 }
 
+// Returns the flags of a call whose sums are to be formed in that dtype. Raises YOKE_E_TYPE for any but float32 and
+// none.
+uint32_t flags_of_reduce_dtype(yoke_dtype reduce_dtype, const char *call);
+
 // Where a rank stands in its group.
 struct RankOf {
     int32_t rank, size;
@@ -64,6 +75,14 @@ void check_collective(Collective &call, RankOf at);
 bool overlaps_in_part(const yoke_tensor &in, const yoke_tensor &out, int32_t op, int32_t rank);
 // Of a call that was checked: which of its tensors this rank's part of it reads and writes.
 Staged::Uses uses_of(const Collective &call, RankOf at);
+// Returns what an engine is told of a call that was checked: with these tensors, which are row-major, and without its
+// signature and its time.
+yoke_collective record_of(const Collective &call, const Tensor &in, const Tensor &out,
+                          int32_t rank);
+// Returns what all ranks must say alike of a call that was checked, but for the group and the sequence.
+yoke_comm_signature signature_of(const Collective &call);
+// Of a call of the core's own, by which ranks exchange `count` numbers.
+yoke_comm_signature signature_of(int32_t called_as, int64_t count);
 
 // "all_reduce of 5 float32, sum"; "broadcast of 5 int64, root 0". The signature of a recv is that of the send: who made
 // that call gives the rank `from` which it receives, for "recv of 5 int64 from rank 0".

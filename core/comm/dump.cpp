@@ -45,23 +45,25 @@ ordered_json value_if(bool is_known, ordered_json value)
 
 ordered_json json_of(const DumpedCall &each)
 {
-    static constexpr const char *kStates[] = {"queued", "running", "done", "failed"};
     const CallRecord &call = each.call;
     const yoke_comm_signature &signature = call.signature;
     const bool has_dtype = is_dtype(signature.dtype);
-    return {{"sequence", signature.sequence},
-            {"op", collective_name(call.op)},
-            {"dtype", has_dtype ? ordered_json(name(signature.dtype)) : ordered_json()},
-            {"count", signature.count},
-            {"reduction", value_if(signature.reduction >= 0, reduction_name(signature.reduction))},
-            {"peer", value_if(call.peer >= 0, call.peer)},
-            {"state", kStates[call.state]},
-            {"queued", call.queued_s},
-            {"began", value_if(call.began_s > 0, call.began_s)},
-            {"ended", value_if(call.ended_s > 0, call.ended_s)},
-            {"file", value_if(!each.file.empty(), each.file)},
-            {"line", value_if(each.line > 0, each.line)},
-            {"function", value_if(!each.function.empty(), each.function)}};
+    ordered_json made = {
+        {"sequence", signature.sequence},
+        {"op", collective_name(call.op)},
+        {"dtype", has_dtype ? ordered_json(name(signature.dtype)) : ordered_json()},
+        {"count", signature.count},
+        {"reduction", value_if(signature.reduction >= 0, reduction_name(signature.reduction))},
+        {"peer", value_if(call.peer >= 0, call.peer)},
+        {"state", CallRecord::kStates[call.state]},
+        {"queued", call.queued_s},
+        {"began", value_if(call.began_s > 0, call.began_s)},
+        {"ended", value_if(call.ended_s > 0, call.ended_s)},
+        {"file", value_if(!each.file.empty(), each.file)},
+        {"line", value_if(each.line > 0, each.line)},
+        {"function", value_if(!each.function.empty(), each.function)}};
+    if (signature.on_device) made["on_device"] = true;
+    return made;
 }
 
 ordered_json ranks_json(const Dump &dump)

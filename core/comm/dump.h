@@ -10,7 +10,8 @@
 //                 "function": "step"}]}
 //
 // Times are seconds of that machine's monotonic clock, "now" among them. "peer" is the root, or the other rank of send
-// and recv, whose sequence counts the calls from one to the other.
+// and recv, whose sequence counts the calls from one to the other. A record has "on_device": true if an engine of a
+// device passes the call's tensors.
 #pragma once
 
 #include "core/comm/cause_of.h"

@@ -17,14 +17,6 @@ namespace {
     throw EngineFailure{fault, status, take_backend_error(status, engine)};
 }
 
-yoke_comm_fault no_fault()
-{
-    yoke_comm_fault fault{};
-    fault.struct_size = sizeof fault;
-    fault.rank = -1;
-    return fault;
-}
-
 // Carries the core's all_gather through C: what it raises waits until the engine has returned.
 struct Gathering {
     const EngineInit &init;
@@ -55,6 +47,14 @@ struct Gathering {
 
 }  // namespace
 
+yoke_comm_fault no_fault() noexcept
+{
+    yoke_comm_fault fault{};
+    fault.struct_size = sizeof fault;
+    fault.rank = -1;
+    return fault;
+}
+
 const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
 {
     if (const CommModule *module = comm_module_of(name)) {
@@ -66,7 +66,7 @@ const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
     if (name != kHostKind && name != "gloo")
         fail_in(
             call, YOKE_E_VALUE,
-            "there is no engine of collectives '%s'; there are cpu (also called gloo), and mpi where its module is installed",
+            "there is no engine of collectives '%s'; there are cpu (also called gloo), nccl for devices of CUDA, and mpi where its module is installed",
             name.c_str());
     const Backend &backend = backend_of(kHostKind);
     if (!backend.table || !backend.table->comm)
@@ -176,6 +176,20 @@ void Engine::free(void *pointer, uint64_t bytes) noexcept
 {
     if (const yoke_status status = table_.mem_free(comm_, pointer, bytes))
         take_backend_error(status, table_.name);
+}
+
+void Engine::free_without(const yoke_backend_comm &table, void *pointer, uint64_t bytes) noexcept
+{
+    if (const yoke_status status = table.mem_free(nullptr, pointer, bytes))
+        take_backend_error(status, table.name);
+}
+
+std::optional<EngineFailure> Engine::async_error() const
+{
+    yoke_comm_fault fault = no_fault();
+    const yoke_status status = table_.async_error(comm_, &fault);
+    if (status == YOKE_OK) return std::nullopt;
+    return EngineFailure{fault, status, take_backend_error(status, table_.name)};
 }
 
 std::string Engine::describe() const

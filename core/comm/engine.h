@@ -5,6 +5,7 @@
 #include "core/comm/cause_of.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct EngineFailure {
     yoke_status status;
     std::string text;
 };
+
+// Returns the record of a fault in which nothing is told yet.
+yoke_comm_fault no_fault() noexcept;
 
 struct EngineInit {
     int32_t rank = 0, size = 1;
@@ -65,6 +69,12 @@ public:
     void leave() noexcept;
     void *allocate(uint64_t bytes);
     void free(void *pointer, uint64_t bytes) noexcept;
+    // Gives memory back whose communicator has gone.
+    static void free_without(const yoke_backend_comm &table, void *pointer,
+                             uint64_t bytes) noexcept;
+    const yoke_backend_comm &table() const noexcept { return table_; }
+    // Of an engine that runs late: why it has failed since; nothing while it is well.
+    std::optional<EngineFailure> async_error() const;
     std::string describe() const;
 
 private:

@@ -1,6 +1,7 @@
 #include "core/comm/exchange.h"
 
 #include "core/comm/numbers.h"
+#include "core/ops/move.h"
 #include "core/state/tree_text.h"
 
 #include <algorithm>
@@ -17,6 +18,12 @@ using Numbers = std::vector<int64_t>;
 void send(Group &group, int32_t root, const Tensor &tensor)
 {
     if (tensor->numel) group.run({YOKE_COMM_BROADCAST, -1, root, tensor, tensor}, false);
+}
+
+// The other ranks do not know on which device the root has a tensor: all pass it in the host's memory.
+Tensor on_host(const Tensor &tensor)
+{
+    return tensor->device->host ? tensor : move_to(*tensor, open_device("cpu"), false);
 }
 
 // A tree without its tensors' elements: numbers, and a text of the tree and the tensors' names.
@@ -113,7 +120,7 @@ Ref<State> state_from(Group &group, int32_t root, const Ref<State> &mine, const 
     if (!is_root) tree = tree_of(outline, call);
     std::map<std::string_view, Tensor> named;
     for (const auto &[name, tensor] : tree.tensors) {
-        send(group, root, tensor);
+        send(group, root, on_host(tensor));
         named.emplace(name, tensor);
     }
     if (is_root) return mine;

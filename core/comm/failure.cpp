@@ -39,7 +39,7 @@ void Failure::fail_with(const Cause &cause) noexcept
         for (const View &each : views_)
             if (const auto store = each.store.lock())
                 store->abort(cause.status, cause.text, cause.call_size);
-        if (const std::shared_ptr<Engine> engine = engine_.lock()) {
+        if (const std::shared_ptr<Engine> engine = engines_.host.lock()) {
             engine->abort();
             if (departures_.has_gone(departures_.server()))
                 engine->hang_up();  // nobody can be told why
@@ -47,6 +47,8 @@ void Failure::fail_with(const Cause &cause) noexcept
             members_.store->abort(cause.status, cause.text,
                                   cause.call_size);  // the others are still waited for
         }
+        if (const std::shared_ptr<DeviceEngine> engine = engines_.device.lock())
+            engine->abort(failed_->cause);
         changed_.notify_all();
     }
     dump.write();
@@ -154,21 +156,28 @@ void Failure::dump_of(const Cause &cause) const noexcept
 void Failure::attach(const std::shared_ptr<Engine> &engine)
 {
     const std::lock_guard lock(mutex_);
-    engine_ = engine;
-    is_made_ = true;
+    engines_.host = engine;
+    engines_.are_made = true;
     if (failed_) engine->abort();
+}
+
+void Failure::attach(const std::shared_ptr<DeviceEngine> &engine)
+{
+    const std::lock_guard lock(mutex_);
+    engines_.device = engine;
+    if (failed_) engine->abort(failed_->cause);
 }
 
 bool Failure::is_made() const noexcept
 {
     const std::lock_guard lock(mutex_);
-    return is_made_;
+    return engines_.are_made;
 }
 
 std::shared_ptr<Engine> Failure::engine() const noexcept
 {
     const std::lock_guard lock(mutex_);
-    return engine_.lock();
+    return engines_.host.lock();
 }
 
 size_t Failure::add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank,

@@ -7,6 +7,7 @@
 #include "core/comm/dump_failure.h"
 #include "core/comm/engine.h"
 #include "core/comm/group_keys.h"
+#include "core/comm/late/device_engine.h"
 #include "core/comm/staging.h"
 
 #include <atomic>
@@ -62,6 +63,8 @@ public:
 
     // Notes the engine, whose calls end when the group fails: at once in a group that has failed.
     void attach(const std::shared_ptr<Engine> &engine);
+    // Does the same for the engine of a device.
+    void attach(const std::shared_ptr<DeviceEngine> &engine);
     bool is_made() const noexcept;
     std::shared_ptr<Engine> engine() const noexcept;  // null before
     // Notes a view of the store in which a call of the group waits: the view ends when the group fails and, if
@@ -100,8 +103,7 @@ private:
     std::atomic<uint64_t> told_at_{UINT64_MAX};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::weak_ptr<Engine> engine_;
-    bool is_made_ = false;
+    GroupEngines engines_;
     std::vector<View> views_;
 };
 

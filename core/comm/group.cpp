@@ -10,6 +10,7 @@
 #include "core/select/select.h"
 #include "core/state/manifest.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -21,13 +22,14 @@ namespace yoke {
 Group::Group(const Members &members, const GroupOptions &options)
     : members_(members),
       options_(options),
-      process_(getpid()),
       keys_(members_),
       departures_(members_),
       failure_(members_, keys_, departures_,
                [this](const Cause &failing) { return look(&failing); }),
       runner_(members_, keys_, departures_, failure_),
-      calls_(*this, runner_, members_, options_.timeout_s),
+      flights_(std::make_shared<Flights>(static_cast<Flights::Listener &>(*this))),
+      calls_(*this, runner_, *flights_, members_, options_.timeout_s),
+      issuer_(members_, options_, keys_, departures_, failure_, runner_, calls_),
       news_(members_, keys_, departures_, failure_, calls_),
       barrier_(members_, keys_, departures_, failure_, calls_, store_call_),
       shrink_(members_, options_, keys_, departures_, failure_, store_call_),
@@ -40,7 +42,7 @@ Ref<Group> Group::make(const Members &members, const GroupOptions &options, Dead
 {
     Ref<Group> group;
     try {
-        (void)Engine::find(options.engine, call);
+        (void)Engine::find(host_engine_of(options.backend), call);
         (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when it fails
         if (members.met) come_back_to(*members.met);
         group = Ref<Group>::adopt(new Group(members, options));
@@ -50,10 +52,12 @@ Ref<Group> Group::make(const Members &members, const GroupOptions &options, Dead
                             cause_of(std::current_exception(), members.self(), call))
             .raise();
     }
-    ShrinkPorts ports;
-    group->runner_.attach(make_engine(group->members_, group->options_, group->keys_,
-                                      group->failure_, &ports, deadline, call));
-    group->shrink_.open(std::move(ports));
+    Made made = make_engine(group->members_, group->options_, group->keys_, group->failure_,
+                            deadline, call);
+    group->runner_.attach(std::move(made.engine));
+    group->issuer_.devices().take(std::move(made.devices));
+    group->shrink_.open(std::move(made.ports));
+    if (options.device) group->open(*options.device, call);
     return group;
 }
 
@@ -85,6 +89,8 @@ Group::~Group()
     (void)end_pending();
     failure_.await_dump();
     calls_.stop();
+    flights_->close();
+    issuer_.devices().close();
 }
 
 void Group::destroy() noexcept
@@ -120,24 +126,9 @@ void Group::leave() noexcept
     if (const std::shared_ptr<Engine> engine = failure_.engine()) engine->leave();
 }
 
-void Group::check_process() const
-{
-    if (!is_here())
-        fail(
-            YOKE_E_FORKED,
-            "this group is that of process %d, of which this is a forked child; make one of its own with init",
-            static_cast<int>(process_));
-}
-
-void Group::check_running(const char *call)
-{
-    check_process();
-    failure_.raise_if_failed(call);
-}
-
 void Group::abort(const std::string &reason)
 {
-    check_process();
+    issuer_.check_process();
     failure_.fail({YOKE_E_CANCELLED, "the group was ended by abort() on " +
                                          yoke::describe(members_.self()) +
                                          (reason.empty() ? "" : ": " + reason)});
@@ -167,54 +158,13 @@ Ref<Work> Group::run(Collective call, bool is_async)
         keys_.forget_refused(Refused::kMessage);
     else
         backwards_.note_asked();
-    runner_.prepare(call);
-    Ref<Work> work = is_async ? Work::begin(call.bytes()) : nullptr;
-    hold_memory(call);
-    IssuedCall issued{std::move(call), work, script_line()};
+    IssuedCall issued = issuer_.prepare(std::move(call), is_async);
+    const Ref<Work> work = issued.work;
     if (Coalescing::is_open())
         Coalescing::add(Ref<Group>::share(this), std::move(issued));
     else
-        issue(std::move(issued), !is_async);
+        issuer_.issue(std::move(issued));
     return work;
-}
-
-void Group::issue(IssuedCall issued, bool may_run_here)
-{
-    check_running(issued.call.name());
-    runner_.stage(issued.call);
-    for (const Ref<Work> &each : calls_.issue(std::move(issued), may_run_here)) each->wait(-1);
-}
-
-namespace {
-
-bool writes_what(const Collective &call, const Tensor &other)
-{
-    return call.op != YOKE_COMM_SEND && call.out.present() && other.present() &&
-           shares_memory(*call.out, *other);
-}
-
-// Of calls that are issued together none has been done when another one reads or writes.
-void check_apart(const std::vector<IssuedCall> &issued)
-{
-    for (size_t i = 0; i < issued.size(); ++i)
-        for (size_t j = 0; j < i; ++j) {
-            const Collective &a = issued[j].call, &b = issued[i].call;
-            if (writes_what(a, b.in) || writes_what(a, b.out) || writes_what(b, a.in))
-                fail(
-                    YOKE_E_STATE,
-                    "coalesce: %s and %s of one scope use the same memory, and one writes it; put them in scopes of their own, one after the other",
-                    a.name(), b.name());
-        }
-}
-
-}  // namespace
-
-std::vector<Ref<Work>> Group::run_together(std::vector<IssuedCall> calls, bool may_run_here)
-{
-    check_apart(calls);
-    check_running(calls[0].call.name());
-    for (IssuedCall &each : calls) runner_.stage(each.call);
-    return calls_.issue(std::move(calls), may_run_here);
 }
 
 void Group::monitored_barrier(double seconds)
@@ -232,29 +182,16 @@ void Group::monitored_barrier(double seconds)
     barrier_.wait(deadline);
 }
 
-// An ordinary call, so that who dies, is late or calls something else is found as in any other.
-std::vector<int64_t> Group::exchange(int32_t called_as, std::vector<int64_t> mine)
+void Group::open(Device &device, const char *call)
 {
-    const char *name = collective_name(called_as);
-    check_not_capturing(name);
-    const auto make = [name](int64_t count) {
-        return make_tensor(open_device(kHostKind), YOKE_I64, IntList(&count, 1), name);
-    };
-    const Tensor in = make(std::ssize(mine)), out = make(std::ssize(mine) * size());
-    memcpy(in->data, mine.data(), in->nbytes());
-    Collective call{YOKE_COMM_ALL_GATHER, -1, -1, in, out};
-    call.called_as = called_as;
-    check_collective(call, {rank(), size()});
-    issue({std::move(call), nullptr, script_line()}, true);
-    const auto *values = reinterpret_cast<const int64_t *>(out->data);
-    return {values, values + out->numel};
+    issuer_.devices().open(device, call, signature_of(kOpenCall, 0));
 }
 
 Ref<Group> Group::split(int32_t color, int64_t key)
 {
     or_refuse([] { Coalescing::check_closed("split"); });
     const std::vector<int64_t> given = or_fail("split", [&] {
-        return exchange(kSplitCall, {color, key});
+        return issuer_.exchange(kSplitCall, {color, key});
     });
     return split_.make(color, given);
 }
@@ -268,21 +205,28 @@ Ref<Group> Group::shrink(double seconds)
         Coalescing::check_closed("shrink");
     };
     or_refuse(check, Refused::kShrink);
-    check_process();
+    issuer_.check_process();
     shrink_.check_not_shrunk();
     keys_.forget_refused(Refused::kShrink);
     return shrink_.run(seconds);
 }
 
-Tensor Group::empty(IntList shape, yoke_dtype dtype)
+Tensor Group::empty(IntList shape, yoke_dtype dtype, Device &device)
 {
-    const int64_t numel = or_refuse([&] {
+    const auto check = [&] {
         Coalescing::check_closed("empty");
-        return checked_numel(shape, "empty");
-    });
+        checked_numel(shape, "empty");
+    };
+    or_refuse(check);
+    return device.host ? empty_on_host(shape, dtype) : empty_on_device(shape, dtype, device);
+}
+
+Tensor Group::empty_on_host(IntList shape, yoke_dtype dtype)
+{
+    const int64_t numel = checked_numel(shape, "empty");
     const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
     const std::vector<int64_t> given = or_fail("empty", [&] {
-        return exchange(kEmptyCall, {numel, dtype, free_memory_of_host()});
+        return issuer_.exchange(kEmptyCall, {numel, dtype, free_memory_of(open_device(kHostKind))});
     });
     if (const std::string unlike = unlike_memory(given, members_.ranks); !unlike.empty())
         failure_.fail_alone("empty", {YOKE_E_COMM, unlike});
@@ -296,9 +240,30 @@ Tensor Group::empty(IntList shape, yoke_dtype dtype)
     return lend(runner_.engine(), memory, shape, dtype, bytes);
 }
 
+Tensor Group::empty_on_device(IntList shape, yoke_dtype dtype, Device &device)
+{
+    const int64_t numel = checked_numel(shape, "empty");
+    const uint64_t bytes = static_cast<uint64_t>(numel) * item_size(dtype);
+    check_running("empty");
+    yoke_comm_signature said = signature_of(kEmptyCall, 3);
+    said.on_device = 1;
+    const std::shared_ptr<DeviceEngine> serving = issuer_.devices().open(device, "empty", said);
+    if (!serving) return make_tensor(device, dtype, shape, "empty");
+    const std::vector<int64_t> given = or_fail("empty", [&] {
+        return issuer_.exchange(said, {numel, dtype, free_memory_of(device)});
+    });
+    if (const std::string unlike = unlike_memory(given, members_.ranks); !unlike.empty())
+        failure_.fail_alone("empty", {YOKE_E_COMM, unlike});
+    check_memory_of_devices(given, members_.ranks, bytes);
+    void *memory =
+        bytes ? or_fail("empty", [&] { return issuer_.devices().allocate(*serving, bytes); })
+              : nullptr;
+    return lend(serving, memory, shape, dtype, bytes);
+}
+
 ReducerList &Group::reducers()
 {
-    check_process();
+    issuer_.check_process();
     return reducers_;
 }
 
@@ -307,12 +272,15 @@ ReducerList &Group::reducers()
 std::string Group::describe() const
 {
     const Engine &engine = *runner_.engine();
-    return format("rank %d of %d; %s: ", rank(), size(), engine.name()) + engine.describe();
+    const std::shared_ptr<DeviceEngine> device = issuer_.devices().engine();
+    const std::shared_ptr<Engine> theirs = device ? device->engine() : nullptr;
+    return format("rank %d of %d; %s: ", rank(), size(), engine.name()) + engine.describe() +
+           (theirs ? format("; %s: ", theirs->name()) + theirs->describe() : "");
 }
 
 std::vector<CallRecord> Group::records() const
 {
-    check_process();
+    issuer_.check_process();
     return calls_.records();
 }
 
@@ -341,13 +309,16 @@ Dump Group::look(const Cause *failing) const
     }
     if (const std::shared_ptr<Engine> engine = failure_.engine())
         dump.ways = format("%s: ", engine->name()) + engine->describe();
+    if (const std::shared_ptr<DeviceEngine> device = issuer_.devices().engine())
+        if (const std::shared_ptr<Engine> engine = device->engine())
+            dump.ways += format("; %s: ", engine->name()) + engine->describe();
     for (const CallRecord &each : records) dump.records.push_back(dumped(each));
     return dump;
 }
 
 void Group::dump(const std::string &path) const
 {
-    check_process();
+    issuer_.check_process();
     write_dump(look(nullptr), path);
 }
 

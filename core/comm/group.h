@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/comm/backwards.h"
+#include "core/comm/call_issuer.h"
 #include "core/comm/call_queue.h"
 #include "core/comm/call_runner.h"
 #include "core/comm/departures.h"
@@ -25,8 +26,6 @@
 #include "core/comm/shrink.h"
 #include "core/comm/split.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <memory>
 #include <string>
@@ -34,7 +33,7 @@
 
 namespace yoke {
 
-class Group final : public RefCounted, private CallQueue::Owner {
+class Group final : public RefCounted, private CallQueue::Owner, private Flights::Listener {
 public:
     // All members call it alike. Raises what failed, alike on all ranks.
     static Ref<Group> make(const Members &members, const GroupOptions &options, Deadline deadline,
@@ -47,15 +46,13 @@ public:
     uint64_t number() const noexcept { return members_.number; }  // no other group's
     std::string describe() const;
     // False in a forked child of the process that made it.
-    bool is_here() const noexcept { return process_ == getpid(); }
+    bool is_here() const noexcept { return issuer_.is_here(); }
     bool is_failed() const noexcept { return failure_.is_failed(); }
 
     // Checks a call and runs it. What blocks has ended when it returns; null then. Raises YOKE_E_VALUE and _TYPE for
     // what does not fit, as note_refused has it; else the group's cause.
     Ref<Work> run(Collective call, bool is_async);
-    // Calls that no send or receive among them keeps from going on, begun when it returns. Those without a work are
-    // done then where `may_run_here`, or have one among the results, to be waited for.
-    std::vector<Ref<Work>> run_together(std::vector<IssuedCall> calls, bool may_run_here);
+    CallIssuer &issuer() noexcept { return issuer_; }
     // Each rank lists the ranks that did not come within `seconds`, or at once, as YOKE_E_COMM, those that have died.
     // The group stays as it is, and the next one is that of all, whoever came to this one.
     void monitored_barrier(double seconds);
@@ -65,12 +62,15 @@ public:
     // The ranks that call it within `seconds`, in their order, even without rank 0; this group ends for all. Raises
     // YOKE_E_COMM in a rank that comes when the others have gone on, and YOKE_E_STATE where it has been called before.
     Ref<Group> shrink(double seconds);
-    // In memory that peers reach without a copy; all ranks call it alike.
-    Tensor empty(IntList shape, yoke_dtype dtype);
+    // In memory that peers reach without a copy; all ranks call it alike. If the host's engine serves the device, the
+    // memory is the allocator's.
+    Tensor empty(IntList shape, yoke_dtype dtype, Device &device);
+    // Makes the communicator on a device, before the first collective there. All ranks call it alike.
+    void open(Device &device, const char *call);
     // All ranks get it as the cause. Returns at once.
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Raises what it has failed with.
-    void check_running(const char *call);
+    void check_running(const char *call) { issuer_.check_running(call); }
     // Whether this rank had been told that it has failed, by a call that raised it or as it called abort, when the node
     // of this number was recorded.
     bool was_told_before(uint64_t sequence) const noexcept
@@ -115,11 +115,14 @@ private:
     // A forked child's stays: locks and those who wait are as they were in threads that it does not have.
     void destroy() noexcept override;
     void end_lingering() noexcept override;
+    void note_landed() noexcept override { calls_.wake(); }
+    void note_fault(LateCall &call, const EngineFailure &failure) noexcept override
+    {
+        issuer_.devices().note_fault(call, failure);
+    }
 
-    void check_process() const;  // raises YOKE_E_FORKED in a forked child
-    void issue(IssuedCall issued, bool may_run_here);
-    // What each rank gave to this call of the core's own, in their order.
-    std::vector<int64_t> exchange(int32_t called_as, std::vector<int64_t> mine);
+    Tensor empty_on_host(IntList shape, yoke_dtype dtype);
+    Tensor empty_on_device(IntList shape, yoke_dtype dtype, Device &device);
     // Takes a step that all ranks take together. If an interrupt or a want of memory ends the step here, the other
     // ranks cannot finish it: so the group fails.
     template <class Step>
@@ -138,12 +141,13 @@ private:
 
     const Members members_;
     const GroupOptions options_;
-    const pid_t process_;
     GroupKeys keys_;
     Departures departures_;
     Failure failure_;
     CallRunner runner_;
+    const std::shared_ptr<Flights> flights_;
     CallQueue calls_;
+    CallIssuer issuer_;
     PeerNews news_;
     StoreCall store_call_;
     MonitoredBarrier barrier_;

@@ -8,25 +8,17 @@
 #include "core/base/immortal.h"
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
-#include "core/base/start_thread.h"
 #include "core/comm/ending.h"
+#include "core/comm/late/call_watch.h"
 #include "core/comm/living_groups.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
 #include "core/rendezvous/known_rendezvous.h"
-#include "core/rendezvous/node.h"
 #include "core/select/select.h"
-#include "core/store/store_hash.h"
 
 #include <unistd.h>
 
-#include <atomic>
-#include <cmath>
-#include <cstdlib>
-#include <future>
 #include <mutex>
-#include <numeric>
-#include <thread>
 #include <utility>
 
 namespace yoke {
@@ -38,13 +30,6 @@ struct Default {
     Ref<Group> group;
 };
 Default &the_default = immortal<Default>();
-
-void check_seconds(double seconds, const char *argument, const char *call)
-{
-    if (!(seconds > 0))
-        fail_in(call, YOKE_E_VALUE, "argument '%s' is %g; it takes seconds, more than 0", argument,
-                seconds);
-}
 
 // Ranks of two builds may not read each other's calls alike.
 std::string build_of_ranks()
@@ -68,6 +53,7 @@ void leave_groups()
 {
     finalize_groups();
     leave_living_groups();
+    CallWatch::stop();
 }
 
 void leave_all()
@@ -196,14 +182,15 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     check_seconds(options.timeout_s, "timeout", call);
     check_seconds(options.init_timeout_s, "init_timeout", call);
     GroupOptions how;
-    if (!options.backend.empty()) how.engine = options.backend;
+    how.backend = options.backend;
+    how.device = options.device;
     how.timeout_s = options.timeout_s;
     how.init_timeout_s = options.init_timeout_s;
-    (void)Engine::find(how.engine, call);
+    (void)Engine::find(host_engine_of(how.backend), call);
     const Deadline deadline = Deadline::after(options.init_timeout_s);
     Ref<Group> group;
     while (!group.present()) group = met_group(options, how, deadline, call);
-    if (how.engine == "mpi") leave_groups_before_mpi();
+    if (how.backend == "mpi") leave_groups_before_mpi();
     return group;
 }
 
@@ -217,6 +204,13 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
 }
 
 }  // namespace
+
+void check_seconds(double seconds, const char *argument, const char *call)
+{
+    if (!(seconds > 0))
+        fail_in(call, YOKE_E_VALUE, "argument '%s' is %g; it takes seconds, more than 0", argument,
+                seconds);
+}
 
 Ref<Group> init_group(const InitOptions &options, const char *call)
 try {
@@ -236,78 +230,6 @@ try {
     fail_init(error, call);
 } catch (const std::bad_alloc &) {
     fail_init(Error(YOKE_E_OOM, kNoMemoryText), call);
-}
-
-namespace {
-
-// All ranks meet, each in a thread of its own but the first, which is the caller's.
-std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions &how,
-                                     const char *call)
-{
-    const Deadline deadline = Deadline::after(how.init_timeout_s);
-    const auto make = [&](int32_t rank) {
-        Members own = members;
-        own.rank = rank;
-        return Group::make(std::move(own), how, deadline, call);
-    };
-    const auto count = static_cast<size_t>(members.size() - 1);
-    std::vector<std::future<Ref<Group>>> others;
-    others.reserve(count);
-    struct Threads : std::vector<std::thread> {
-        ~Threads()
-        {
-            for (std::thread &each : *this) each.join();
-        }
-    } threads;
-    threads.reserve(count);
-    for (int32_t rank = 1; rank < members.size(); ++rank) {
-        std::packaged_task<Ref<Group>()> task([make, rank] { return make(rank); });
-        others.push_back(task.get_future());
-        std::thread thread;
-        const std::string why = start_thread(thread, std::move(task));
-        if (!why.empty()) {
-            const std::string text = format(
-                "%s: the system gives no thread for rank %d of %d: %s; see ulimit -u, or ask for fewer ranks",
-                call, rank, members.size(), why.c_str());
-            // Or the threads that there are would wait for this one.
-            members.store->abort(YOKE_E_OOM, text, std::string_view(call).size());
-            throw Error(YOKE_E_OOM, text);
-        }
-        threads.push_back(std::move(thread));
-    }
-    std::vector<Ref<Group>> groups{make(0)};
-    for (std::future<Ref<Group>> &each : others) groups.push_back(each.get());
-    return groups;
-}
-
-}  // namespace
-
-std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call)
-{
-    if (size < 1 || size > YOKE_MAX_RANKS)
-        fail_in(call, YOKE_E_VALUE, "argument 'size' is %d; a process has 1 to %d ranks", size,
-                YOKE_MAX_RANKS);
-    GroupOptions how;
-    if (timeout_s != 0) how.timeout_s = timeout_s;
-    check_seconds(how.timeout_s, "timeout", call);
-    Members members;
-    const HostNode node = read_node();
-    for (int32_t rank = 0; rank < size; ++rank) {
-        RankInfo info;
-        info.rank = info.local_rank = rank;
-        info.size = info.local_size = size;
-        info.host = node.host;
-        info.process = getpid();
-        info.node = node.identity;
-        info.memory = node.memory;
-        info.address = "127.0.0.1";
-        members.ranks.push_back(std::move(info));
-    }
-    static std::atomic<int> made{0};
-    members.number = number_of_group(describe_process(members.ranks[0]) + " group/" +
-                                     std::to_string(made.fetch_add(1)));
-    members.store = std::make_shared<HashStore>();
-    return made_at_once(members, how, call);
 }
 
 Ref<Group> shrink_group(Group &group, double seconds)

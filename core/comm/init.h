@@ -5,8 +5,13 @@
 
 namespace yoke {
 
+// Raises YOKE_E_VALUE for a time that is not above 0.
+void check_seconds(double seconds, const char *argument, const char *call);
+
 struct InitOptions {
-    std::string backend = "";  // "": the host's engine, which stages tensors of devices
+    // "": the host's engine, and for tensors of devices theirs, if all ranks have one.
+    std::string backend = "";
+    Device *device = nullptr;  // of the collectives; null: that of the first one's tensor
     InitArguments arguments;
     double timeout_s = 600, init_timeout_s = 300;
     HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call
@@ -15,9 +20,6 @@ struct InitOptions {
 // The group of all ranks that whoever launched this process tells of; the default group, if there is none yet. Raises
 // as meet() does.
 Ref<Group> init_group(const InitOptions &options, const char *call);
-
-// Groups whose ranks are threads of this process, at most YOKE_MAX_RANKS.
-std::vector<Ref<Group>> init_threads(int32_t size, double timeout_s, const char *call);
 
 // Group::shrink; the new group takes the place of the default one, where that has been shrunk.
 Ref<Group> shrink_group(Group &group, double seconds);

@@ -10,19 +10,62 @@ namespace yoke {
 
 namespace {
 
-// Each rank tells its engine's name, a slash, and rank 0 an id.
-void check_one_engine(const std::vector<std::string> &told, const Members &members,
-                      const char *call)
+// A rank's text: its engine and its offer, a line each, and an id, which rank 0 makes.
+struct Told {
+    std::string engine;
+    DeviceOffer offer;
+    std::string id;
+
+    std::string encode() const { return engine + "\n" + offer.encode() + "\n" + id; }
+    static Told decode(const std::string &text)
+    {
+        const size_t first = text.find('\n'), second = text.find('\n', first + 1);
+        return {text.substr(0, first),
+                DeviceOffer::decode(std::string_view(text).substr(first + 1, second - first - 1)),
+                text.substr(second + 1)};
+    }
+};
+
+void check_one_engine(const std::vector<Told> &told, const Members &members, const char *call)
 {
-    const auto name_of = [](const std::string &text) { return text.substr(0, text.find('/')); };
     for (size_t i = 1; i < told.size(); ++i)
-        if (name_of(told[i]) != name_of(told[0]))
+        if (told[i].engine != told[0].engine)
             fail_in(
                 call, YOKE_E_COMM,
                 "ranks do not agree on the backend: %s has '%s', and %s '%s'; give all the same",
-                describe(members.ranks[0]).c_str(), name_of(told[0]).c_str(),
-                describe(members.ranks[i]).c_str(), name_of(told[i]).c_str());
+                describe(members.ranks[0]).c_str(), told[0].engine.c_str(),
+                describe(members.ranks[i]).c_str(), told[i].engine.c_str());
 }
+
+Made open_engine(const Members &members, const GroupOptions &options, GroupKeys &keys,
+                 Failure &failure, Deadline deadline, const char *call)
+{
+    Made made;
+    const yoke_backend_comm &table = Engine::find(host_engine_of(options.backend), call);
+    EngineInit init;
+    init.all_gather = [&](const std::string &mine) { return keys.gather(mine, deadline, call); };
+    if (members.met) made.ports = ShrinkPorts(members.self(), init.all_gather);
+    const Told mine{table.name, DeviceOffer::of_this_rank(options.backend, options.device),
+                    members.rank == 0 ? Engine::make_id(table) : std::string()};
+    std::vector<Told> told;
+    for (const std::string &each : init.all_gather(mine.encode()))
+        told.push_back(Told::decode(each));
+    check_one_engine(told, members, call);
+    std::vector<DeviceOffer> offers;
+    for (const Told &each : told) offers.push_back(each.offer);
+    made.devices = choose(offers, members, call);
+    init.id = told[0].id;
+    init.rank = members.rank;
+    init.size = members.size();
+    init.address = members.self().address;
+    init.timeout_s = deadline.remaining_s();
+    init.patience_s = options.timeout_s;
+    init.is_over = [&failure] { return failure.is_failed() || is_interrupted(); };
+    made.engine = connect(table, init);
+    return made;
+}
+
+}  // namespace
 
 std::shared_ptr<Engine> connect(const yoke_backend_comm &table, const EngineInit &init)
 try {
@@ -32,37 +75,13 @@ try {
     throw;
 }
 
-std::shared_ptr<Engine> open_engine(const Members &members, const GroupOptions &options,
-                                    GroupKeys &keys, Failure &failure, ShrinkPorts *ports,
-                                    Deadline deadline, const char *call)
-{
-    const yoke_backend_comm &table = Engine::find(options.engine, call);
-    EngineInit init;
-    init.all_gather = [&](const std::string &mine) { return keys.gather(mine, deadline, call); };
-    if (members.met) *ports = ShrinkPorts(members.self(), init.all_gather);
-    const std::string own_id = members.rank == 0 ? Engine::make_id(table) : std::string();
-    const std::vector<std::string> told = init.all_gather(table.name + ("/" + own_id));
-    check_one_engine(told, members, call);
-    init.id = told[0].substr(strlen(table.name) + 1);
-    init.rank = members.rank;
-    init.size = members.size();
-    init.address = members.self().address;
-    init.timeout_s = deadline.remaining_s();
-    init.patience_s = options.timeout_s;
-    init.is_over = [&failure] { return failure.is_failed() || is_interrupted(); };
-    return connect(table, init);
-}
-
-}  // namespace
-
-std::shared_ptr<Engine> make_engine(const Members &members, const GroupOptions &options,
-                                    GroupKeys &keys, Failure &failure, ShrinkPorts *ports,
-                                    Deadline deadline, const char *call)
+Made make_engine(const Members &members, const GroupOptions &options, GroupKeys &keys,
+                 Failure &failure, Deadline deadline, const char *call)
 try {
-    auto engine = open_engine(members, options, keys, failure, ports, deadline, call);
-    failure.attach(engine);
+    Made made = open_engine(members, options, keys, failure, deadline, call);
+    failure.attach(made.engine);
     keys.note_made();
-    return engine;
+    return made;
 } catch (const EngineFailure &found) {
     if (found.fault.kind == YOKE_COMM_FAULT_DIED) failure.await(call);
     CurrentCall current;

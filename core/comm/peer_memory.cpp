@@ -14,32 +14,53 @@ namespace yoke {
 namespace {
 
 // Memory of an engine, until its tensor goes. It is not the group's: the group's thread may be the last to let go of a
-// tensor.
+// tensor. A communicator on a device may end before.
 struct Lent {
-    std::shared_ptr<Engine> engine;
+    Device &device;
+    const yoke_backend_comm &table;
+    std::shared_ptr<Engine> kept;  // null: of a device
+    std::weak_ptr<Engine> engine;
     void *memory;
     uint64_t bytes;
-    Lent(std::shared_ptr<Engine> of, void *made, uint64_t size)
-        : engine(std::move(of)), memory(made), bytes(size)
+
+    Lent(Device &of, const std::shared_ptr<Engine> &maker, bool keeps_engine, void *made,
+         uint64_t size)
+        : device(of),
+          table(maker->table()),
+          kept(keeps_engine ? maker : nullptr),
+          engine(maker),
+          memory(made),
+          bytes(size)
     {
-        count_foreign(open_device(kHostKind), static_cast<int64_t>(bytes));
+        count_foreign(device, static_cast<int64_t>(bytes));
     }
     ~Lent()
     {
-        if (memory) engine->free(memory, bytes);
-        count_foreign(open_device(kHostKind), -static_cast<int64_t>(bytes));
+        if (const std::shared_ptr<Engine> held = memory ? engine.lock() : nullptr)
+            held->free(memory, bytes);
+        else if (memory)
+            Engine::free_without(table, memory, bytes);
+        count_foreign(device, -static_cast<int64_t>(bytes));
     }
     Lent(const Lent &) = delete;
     Lent &operator=(const Lent &) = delete;
     static void drop(void *user) { delete static_cast<Lent *>(user); }
 };
 
+Tensor tensor_in(std::unique_ptr<Lent> lent, IntList shape, yoke_dtype dtype)
+{
+    Tensor made = from_memory(lent->memory, shape, nullptr, dtype, lent->device, Lent::drop,
+                              lent.get(), "empty");
+    (void)lent.release();
+    return made;
+}
+
 }  // namespace
 
-int64_t free_memory_of_host()
+int64_t free_memory_of(Device &device)
 {
     FreeMemory memory;
-    const bool is_known = free_memory_on(open_device(kHostKind), &memory) == YOKE_OK;
+    const bool is_known = free_memory_on(device, &memory) == YOKE_OK;
     return static_cast<int64_t>(is_known ? std::min<uint64_t>(memory.free, INT64_MAX) : INT64_MAX);
 }
 
@@ -72,14 +93,30 @@ std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<R
     return "";
 }
 
+void check_memory_of_devices(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
+                             uint64_t bytes)
+{
+    for (size_t i = 0; i < ranks.size(); ++i)
+        if (bytes > static_cast<uint64_t>(given[3 * i + 2]))
+            fail(YOKE_E_OOM,
+                 "empty: the device of %s has %lld bytes free, and each rank asks for %llu",
+                 describe(ranks[i]).c_str(), static_cast<long long>(given[3 * i + 2]),
+                 static_cast<unsigned long long>(bytes));
+}
+
 Tensor lend(const std::shared_ptr<Engine> &engine, void *memory, IntList shape, yoke_dtype dtype,
             uint64_t bytes)
 {
-    auto lent = std::make_unique<Lent>(engine, memory, bytes);
-    Tensor made = from_memory(lent->memory, shape, nullptr, dtype, open_device(kHostKind),
-                              Lent::drop, lent.get(), "empty");
-    (void)lent.release();
-    return made;
+    Device &host = open_device(kHostKind);
+    return tensor_in(std::make_unique<Lent>(host, engine, true, memory, bytes), shape, dtype);
+}
+
+Tensor lend(const std::shared_ptr<DeviceEngine> &engine, void *memory, IntList shape,
+            yoke_dtype dtype, uint64_t bytes)
+{
+    return tensor_in(
+        std::make_unique<Lent>(engine->device(), engine->engine(), false, memory, bytes), shape,
+        dtype);
 }
 
 }  // namespace yoke

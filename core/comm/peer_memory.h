@@ -2,7 +2,7 @@
 // it.
 #pragma once
 
-#include "core/comm/engine.h"
+#include "core/comm/late/device_engine.h"
 #include "core/rendezvous/check_in.h"
 #include "core/tensor/tensor.h"
 
@@ -14,15 +14,21 @@
 namespace yoke {
 
 // Returns the free bytes, or INT64_MAX if the system does not tell them.
-int64_t free_memory_of_host();
+int64_t free_memory_of(Device &device);
 // Raises YOKE_E_OOM, alike on all ranks, if the ranks of a host ask for more than is free there: each asks for `bytes`.
-// `given`: for each rank the number of elements, their dtype, and free_memory_of_host().
+// `given`: for each rank the number of elements, their dtype, and free_memory_of().
 void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
                            uint64_t bytes);
+// Does the same for a device of each rank.
+void check_memory_of_devices(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
+                             uint64_t bytes);
 // Returns a text about the first rank that asks for something else than rank 0, alike on all ranks; "" if none does.
 std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks);
 // Returns a tensor in memory of the engine, which takes the memory back when the tensor goes.
 Tensor lend(const std::shared_ptr<Engine> &engine, void *memory, IntList shape, yoke_dtype dtype,
             uint64_t bytes);
+// Does the same for memory of a device. The tensor may outlive the communicator, and does not keep it.
+Tensor lend(const std::shared_ptr<DeviceEngine> &engine, void *memory, IntList shape,
+            yoke_dtype dtype, uint64_t bytes);
 
 }  // namespace yoke

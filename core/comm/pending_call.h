@@ -7,6 +7,7 @@
 #include "core/comm/cause_of.h"
 #include "core/comm/collective.h"
 #include "core/comm/in_use.h"
+#include "core/comm/late/late_call.h"
 
 #include <cstdint>
 #include <span>
@@ -18,6 +19,7 @@ struct IssuedCall {
     Collective call;
     Ref<Work> work;
     const ScriptLine *line = nullptr;
+    Ref<LateCall> late = {};  // of tensors of a device that an engine of its own serves
 };
 
 // A call with its place in the order, and its tensors as the engine takes them.
@@ -31,6 +33,7 @@ struct PendingCall {
     InUse in_use = {};    // finds writes by others to the call's tensors, from the issue on
     const void *order =
         nullptr;  // as InUse has it; null for a device's tensors: they are read before earlier calls write
+    Ref<LateCall> late = {};  // then this call passes no bytes: ranks compare what they called
     Tensor in = {}, out = {};
 
     CurrentCall current() const

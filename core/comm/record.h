@@ -11,7 +11,9 @@
 namespace yoke {
 
 struct CallRecord {
-    enum State : uint8_t { kQueued, kRunning, kDone, kFailed };
+    // kIssued: all ranks have made the call, and a device is at it.
+    enum State : uint8_t { kQueued, kRunning, kDone, kFailed, kIssued };
+    static constexpr const char *kStates[] = {"queued", "running", "done", "failed", "issued"};
 
     yoke_comm_signature signature{};
     State state = kQueued;

@@ -81,7 +81,7 @@ Ref<Group> Split::make(int32_t color, const std::vector<int64_t> &given)
     try {
         Ref<Group> part = make_part(part_of(color, given, name));
         // Ranks that are threads end with the process; MPI is at its end before groups that still live are.
-        if (members_.met && options_.engine != "mpi") part->let_linger();
+        if (members_.met && options_.backend != "mpi") part->let_linger();
         return part;
     } catch (const std::bad_alloc &) {
         PrefixStore part(members_.store, name);

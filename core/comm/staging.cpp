@@ -3,12 +3,12 @@
 #include "core/autograd/node.h"
 #include "core/base/error.h"
 #include "core/base/immortal.h"
+#include "core/comm/await_fence.h"
 #include "core/device/deferred_error.h"
 #include "core/device/inner_stream.h"
 #include "core/ops/ops.h"
 
 #include <algorithm>
-#include <thread>
 
 namespace yoke {
 
@@ -74,45 +74,6 @@ struct Live {
     std::vector<Staging *> all;
 };
 Live &live = immortal<Live>();
-
-// The calling thread's current stream, as long as its scope lasts.
-class OnStream {
-public:
-    explicit OnStream(Stream &stream) : before_(current_stream(*stream.lane.device))
-    {
-        set_current_stream(stream);
-    }
-    // Also where the device cannot be used any more.
-    ~OnStream()
-    {
-        Stream *&place = thread_state().streams[before_->lane.device->ordinal];
-        place->release();
-        place = before_->lane.id == 0 ? nullptr : before_.detach();
-    }
-    OnStream(const OnStream &) = delete;
-    OnStream &operator=(const OnStream &) = delete;
-
-private:
-    Ref<Stream> before_;
-};
-
-// No device tells the host at a deadline, so it looks again after an eighth of the time that it has waited: it hears
-// that much late at most.
-bool is_reached_by(const Fence &fence, Deadline deadline, const std::function<bool()> &is_over)
-{
-    using Seconds = std::chrono::duration<double>;
-    constexpr Seconds kLeast(20e-6), kMost(1e-3);
-    const auto began = Deadline::Clock::now();
-    while (!is_reached(fence)) {
-        if (deadline.has_passed() || (is_over && is_over())) return false;
-        const Seconds pause = (Deadline::Clock::now() - began) / 8;
-        if (pause < kLeast)
-            std::this_thread::yield();
-        else
-            std::this_thread::sleep_for(std::min(pause, kMost));
-    }
-    return true;
-}
 
 }  // namespace
 

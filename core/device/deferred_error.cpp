@@ -1,12 +1,15 @@
 #include "core/device/deferred_error.h"
 
 #include "core/base/immortal.h"
+#include "core/base/interrupt.h"
 #include "core/base/log.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <new>
+#include <set>
 #include <utility>
 
 namespace yoke {
@@ -75,8 +78,59 @@ void forget_deferred_error(uint64_t failure) noexcept
     deferred_errors.count.fetch_sub(static_cast<int>(told));
 }
 
+namespace {
+
+struct UnsettledWork {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<const Device *, std::set<uint64_t>> by_device;
+    uint64_t last = 0;          // number that was given
+    std::atomic<int> count{0};  // so that a wait with nothing unsettled takes no lock
+};
+UnsettledWork &unsettled = immortal<UnsettledWork>();
+thread_local bool settles_here = false;
+
+// Later work may come meanwhile, and is not waited for.
+void await_settled(const Device &device)
+{
+    if (unsettled.count.load(std::memory_order_acquire) == 0 || settles_here) return;
+    std::unique_lock lock(unsettled.mutex);
+    const uint64_t last = unsettled.last;
+    const std::set<uint64_t> &here = unsettled.by_device[&device];
+    wait_until(unsettled.changed, lock, Deadline::never(),
+               [&] { return here.empty() || *here.begin() > last; });
+}
+
+}  // namespace
+
+void Unsettled::begin(const Device &device) noexcept
+try {
+    const std::lock_guard lock(unsettled.mutex);
+    unsettled.by_device[&device].insert(unsettled.last + 1);
+    number_ = ++unsettled.last;
+    device_ = &device;
+    unsettled.count.fetch_add(1);
+} catch (const std::bad_alloc &) {
+}
+
+void Unsettled::settle() noexcept
+{
+    if (!device_) return;
+    const std::lock_guard lock(unsettled.mutex);
+    unsettled.by_device[device_].erase(number_);
+    unsettled.count.fetch_sub(1);
+    unsettled.changed.notify_all();
+    device_ = nullptr;
+}
+
+void Unsettled::settle_here() noexcept
+{
+    settles_here = true;
+}
+
 void raise_deferred_error(const Device &device)
 {
+    await_settled(device);
     if (deferred_errors.count.load(std::memory_order_acquire) == 0) return;
     DeferredError error{YOKE_OK, "", 0};
     {

@@ -24,7 +24,29 @@ void defer_error_of_work(const Device &device, yoke_status status, const std::st
 // Forgets the deferred errors of this failure, of all devices: who began the work has been told, so nobody else is.
 void forget_deferred_error(uint64_t failure) noexcept;
 
-// Raises the deferred error of this device, once.
+// Raises the deferred error of this device, once. Waits before until work that is unsettled now is settled, so that the
+// host reads no result that is about to be called wrong.
 void raise_deferred_error(const Device &device);
+
+// Work of a device which may still turn out to be wrong, though the device has done it: of a collective whose ranks
+// have not compared yet what they called. From begin to settle, or to its end. Who settles work defers its error
+// before.
+class Unsettled {
+public:
+    Unsettled() = default;
+    ~Unsettled() { settle(); }
+    Unsettled(const Unsettled &) = delete;
+    Unsettled &operator=(const Unsettled &) = delete;
+
+    // If there is no memory to note it, nobody waits for it.
+    void begin(const Device &device) noexcept;
+    void settle() noexcept;
+    // The calling thread settles work, and so waits for none.
+    static void settle_here() noexcept;
+
+private:
+    const Device *device_ = nullptr;
+    uint64_t number_ = 0;
+};
 
 }  // namespace yoke

@@ -115,8 +115,6 @@ int32_t dtype_of(const Object &at)
     return found;
 }
 
-constexpr const char *kStates[] = {"queued", "running", "done", "failed"};
-
 DumpedCall call_of(const Object &at, const Dump &dump)
 {
     constexpr int32_t kReductionCount = YOKE_REDUCE_AVG + 1;
@@ -135,8 +133,10 @@ DumpedCall call_of(const Object &at, const Dump &dump)
     signature.reduction =
         at.has("reduction") ? at.word("reduction", kReductionCount, reduction_name) : -1;
     signature.root = call.op == YOKE_COMM_RECV ? dump.rank : call.peer;
-    call.state = static_cast<CallRecord::State>(
-        at.word("state", std::ssize(kStates), [](int32_t i) { return kStates[i]; }));
+    call.state =
+        static_cast<CallRecord::State>(at.word("state", std::ssize(CallRecord::kStates),
+                                               [](int32_t i) { return CallRecord::kStates[i]; }));
+    signature.on_device = at.has("on_device") ? 1 : 0;
     call.queued_s = at.seconds("queued");
     call.began_s = at.seconds_or_0("began");
     call.ended_s = at.seconds_or_0("ended");

@@ -24,7 +24,8 @@ CallKey key_of(const DumpedCall &each, const Dump &dump)
 Standing standing_of(const CallRecord &call, const Dump &dump)
 {
     if (call.state == CallRecord::kQueued) return Standing::kQueued;
-    if (call.state == CallRecord::kRunning) return Standing::kIn;
+    if (call.state == CallRecord::kRunning || call.state == CallRecord::kIssued)
+        return Standing::kIn;
     if (call.state == CallRecord::kDone || !dump.cause) return Standing::kDone;
     return call.began_s > 0 && call.began_s <= dump.failed_s ? Standing::kIn : Standing::kQueued;
 }

@@ -86,8 +86,9 @@ Bucket make_bucket(Group &group, const std::vector<Tensor> &params,
     for (const size_t each : which) count += padded_count(*params[each]);
     const int64_t shape[] = {count};
     const yoke_tensor &one = *params[which[0]];
-    made.memory = one.device->host ? group.empty(shape, one.dtype)
-                                   : make_tensor(*one.device, one.dtype, shape, "backward");
+    const bool has_peers = one.device->host || group.issuer().devices().may_serve(*one.device);
+    made.memory = has_peers ? group.empty(shape, one.dtype, *one.device)
+                            : make_tensor(*one.device, one.dtype, shape, "backward");
     ops::fill_(*made.memory, 0.0);
     int64_t offset = 0;
     for (const size_t each : which) {

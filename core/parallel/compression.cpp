@@ -10,9 +10,13 @@ namespace yoke {
 
 namespace detail {
 
-Collective mean_of(const Tensor &tensor)
+Collective mean_of(const Tensor &tensor, uint32_t flags)
 {
-    return {YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_AVG, -1, tensor, tensor};
+    Collective call{YOKE_COMM_ALL_REDUCE, YOKE_REDUCE_AVG, -1, tensor, tensor};
+    const bool is_small = tensor->dtype == YOKE_F16 || tensor->dtype == YOKE_BF16;
+    if (is_small) call.flags = flags;
+    call.may_be_staged = true;  // a module may be on several devices
+    return call;
 }
 
 void Works::add(size_t bucket, Ref<Work> work)
@@ -95,10 +99,10 @@ namespace {
 
 class Plain : public Compression {
 public:
-    explicit Plain(Ref<Group> group) : group_(std::move(group)) {}
+    Plain(Ref<Group> group, uint32_t flags) : group_(std::move(group)), flags_(flags) {}
     void begin(Bucket &bucket, size_t index, bool) override
     {
-        works_.add(index, group_->run(detail::mean_of(bucket.memory), true));
+        works_.add(index, group_->run(detail::mean_of(bucket.memory, flags_), true));
     }
     void end(Bucket &, size_t index) override { works_.wait(index); }
     void abandon() noexcept override { works_.abandon(); }
@@ -106,13 +110,17 @@ public:
 
 protected:
     const Ref<Group> group_;
+    const uint32_t flags_;
     detail::Works works_;
 };
 
 // Halves what passes; the engine forms sums of 16-bit floats in float32.
 class Cast final : public Plain {
 public:
-    Cast(Ref<Group> group, yoke_dtype dtype) : Plain(std::move(group)), dtype_(dtype) {}
+    Cast(Ref<Group> group, yoke_dtype dtype, uint32_t flags)
+        : Plain(std::move(group), flags), dtype_(dtype)
+    {
+    }
     yoke_dtype passes(yoke_dtype dtype) const override
     {
         return item_size(dtype) > item_size(dtype_) ? dtype_ : dtype;
@@ -122,7 +130,7 @@ public:
         if (passes(bucket.memory->dtype) == bucket.memory->dtype)
             return Plain::begin(bucket, index, is_last);
         const Tensor sent = sent_[index] = ops::cast(*bucket.memory, dtype_);
-        works_.add(index, group_->run(detail::mean_of(sent), true));
+        works_.add(index, group_->run(detail::mean_of(sent, flags_), true));
     }
     void end(Bucket &bucket, size_t index) override
     {
@@ -144,7 +152,7 @@ private:
 
 class Hook final : public Plain {
 public:
-    Hook(BucketHook hook, Ref<Group> group) : Plain(std::move(group)), hook_(std::move(hook)) {}
+    Hook(BucketHook hook, Ref<Group> group) : Plain(std::move(group), 0), hook_(std::move(hook)) {}
     void begin(Bucket &bucket, size_t index, bool is_last) override
     {
         works_.add(index, hook_({bucket.memory, index, is_last, *group_}));
@@ -162,11 +170,12 @@ std::unique_ptr<Compression> make_hook(BucketHook hook, Ref<Group> group)
     return std::make_unique<Hook>(std::move(hook), std::move(group));
 }
 
-std::unique_ptr<Compression> make_compression(const std::string &text, Ref<Group> group)
+std::unique_ptr<Compression> make_compression(const std::string &text, Ref<Group> group,
+                                              uint32_t flags)
 {
-    if (text.empty()) return std::make_unique<Plain>(std::move(group));
-    if (text == "fp16") return std::make_unique<Cast>(std::move(group), YOKE_F16);
-    if (text == "bf16") return std::make_unique<Cast>(std::move(group), YOKE_BF16);
+    if (text.empty()) return std::make_unique<Plain>(std::move(group), flags);
+    if (text == "fp16") return std::make_unique<Cast>(std::move(group), YOKE_F16, flags);
+    if (text == "bf16") return std::make_unique<Cast>(std::move(group), YOKE_BF16, flags);
     const std::string kind = text.substr(0, text.find(':'));
     if (kind == "powersgd")
         return make_powersgd(text.size() > kind.size() ? text.substr(kind.size() + 1) : "",

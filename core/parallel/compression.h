@@ -53,7 +53,9 @@ public:
 };
 
 // "" for none, "fp16", "bf16", "powersgd:rank=4,start=10,rate=2". Raises YOKE_E_VALUE with what it does not know.
-std::unique_ptr<Compression> make_compression(const std::string &text, Ref<Group> group);
+// `flags`: of the calls on 16-bit floats, as yoke_collective has it.
+std::unique_ptr<Compression> make_compression(const std::string &text, Ref<Group> group,
+                                              uint32_t flags = 0);
 
 // What the host does with a bucket: it gives a work, whose end leaves the mean in the tensor; or null where it is there
 // already.
@@ -68,7 +70,7 @@ std::unique_ptr<Compression> make_hook(BucketHook hook, Ref<Group> group);
 
 namespace detail {
 
-Collective mean_of(const Tensor &tensor);
+Collective mean_of(const Tensor &tensor, uint32_t flags = 0);
 
 // Works by the bucket that they belong to.
 class Works {

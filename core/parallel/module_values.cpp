@@ -43,7 +43,9 @@ void send_together(Group &group, const std::vector<Tensor> &some, int32_t root, 
 {
     const bool is_in_place = writes == Writes::kAll && some.size() == 1;
     const Tensor all = is_in_place ? some[0] : together(some);
-    group.run({YOKE_COMM_BROADCAST, -1, root, all, all}, false);
+    Collective call{YOKE_COMM_BROADCAST, -1, root, all, all};
+    call.may_be_staged = true;  // a module may be on several devices
+    group.run(std::move(call), false);
     if (is_in_place || group.rank() == root) return;
     int64_t offset = 0;
     for (const Tensor &each : some) {

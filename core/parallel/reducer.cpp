@@ -27,7 +27,7 @@ Reducer::Reducer(Ref<Group> group, WrappedModule module, const ReducerOptions &o
       options_(options),
       order_(++reducers_made),
       compression_(options.hook ? make_hook(options.hook, group_)
-                                : make_compression(options.compression, group_)),
+                                : make_compression(options.compression, group_, options.flags)),
       layout_(*group_, module_, *compression_, options.sizes),
       writes_(module_),
       steps_(layout_, *compression_, gate_, writes_),

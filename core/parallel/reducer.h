@@ -33,6 +33,7 @@ struct ReducerOptions {
     BucketSizes sizes;
     std::string compression;  // as make_compression takes it
     BucketHook hook;          // in its place
+    uint32_t flags = 0;       // of the calls on 16-bit floats, as yoke_collective has it
 };
 
 // A reducer of one module in one group. Any thread calls the functions for scripts. A reducer has no lock of its own:

@@ -16,7 +16,7 @@ constexpr int64_t kRadix = 16;
 
 bool is_same(const Signature &a, const Signature &b)
 {
-    static_assert(sizeof(Signature) == 40, "no byte between its members is left to chance");
+    static_assert(sizeof(Signature) == 48, "no byte between its members is left to chance");
     return memcmp(&a, &b, sizeof a) == 0;
 }
 

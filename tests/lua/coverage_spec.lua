@@ -2,6 +2,8 @@
 local yoke = require "yoke"
 
 local NOT_BOUND = {
+    yoke_group_empty = "yoke_group_empty_on is the same with a device",
+    yoke_group_all_reduce = "yoke_group_all_reduce_in is the same with a dtype of the sum",
     yoke_alloc = "a raw pointer is of no use to a script; yoke.empty gives memory as a tensor",
     yoke_free = "goes with yoke_alloc",
     yoke_tensor_from_memory = "Lua has no memory of its own to share; yoke.frombuffer copies from a string",

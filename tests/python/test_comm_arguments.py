@@ -135,9 +135,17 @@ def test_init_names_ranks_that_are_none(rank, size, argument, kind):
     refused(kind, "init", argument, lambda: comm.init(rank=rank, world_size=size))
 
 
-@pytest.mark.parametrize("devices", [5, None, "cpu", [], ["cuda:0"]])
-def test_devices_that_are_none(devices):
-    assert "['cpu']" in refused(yoke.UnsupportedError, "init_all", "devices", lambda: comm.init_all(devices))
+@pytest.mark.parametrize("devices", [5, None, "cpu"])
+def test_devices_that_are_no_list(devices):
+    assert "['cpu']" in refused(yoke.TypeError, "init_all", "devices", lambda: comm.init_all(devices))
+
+
+def test_lists_of_devices_that_are_no_ranks():
+    assert "0 devices" in refused(yoke.ValueError, "init_all", "devices", lambda: comm.init_all([]))
+    assert "cpu" in refused(yoke.ValueError, "init_all", "devices", lambda: comm.init_all(["cpu", "cpu"]))
+    assert "leave size out" in refused(yoke.ValueError, "init_all", "size", lambda: comm.init_all(["cuda:0"], size=2))
+    with pytest.raises(yoke.DeviceUnavailableError, match="cuda"):
+        comm.init_all(["cuda:0"])
 
 
 @pytest.mark.parametrize("size, timeout, argument, kind", [

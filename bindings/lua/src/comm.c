@@ -4,8 +4,8 @@
 #include "bindings/lua/src/runtime/interrupt.h"
 #include "bindings/lua/src/runtime/scope.h"
 #include "bindings/lua/src/runtime/script.h"
-#include "bindings/lua/src/runtime/store.h"
 #include "bindings/lua/src/values/convert.h"
+#include "bindings/lua/src/values/group.h"
 #include "bindings/lua/src/values/handles.h"
 
 #include "yoke/parallel.h"
@@ -19,89 +19,6 @@ static void release_group(void *group)
 
 const YlClass yl_group_class = {"yoke.core.Group", "a group", "a closed group", release_group, 0};
 
-/* What the world may cause comes back as nil and an error. */
-static int is_told(yoke_status status)
-{
-    return status == YOKE_E_COMM || status == YOKE_E_TIMEOUT || status == YOKE_E_CANCELLED ||
-           status == YOKE_E_FORKED || status == YOKE_E_IO;
-}
-
-static int told(lua_State *L, Binding *b, yoke_status status)
-{
-    if (is_told(status)) return yl_nil_error(L, b);
-    yl_check(L, b, status);
-    return 1;
-}
-
-static int32_t rank_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
-{
-    const int64_t number = yl_int_arg(L, b, index, call, name);
-    if (number != (int32_t)number)
-        yl_raise(L, b, YOKE_E_VALUE, call, "argument '%s' is %I, which no rank has", name,
-                 (lua_Integer)number);
-    return (int32_t)number;
-}
-
-/* More than 0, which would stand for a default where C has it. */
-static double seconds_arg(lua_State *L, Binding *b, int index, const char *call, const char *name)
-{
-    const double seconds = yl_number_arg(L, b, index, call, name);
-    if (!(seconds > 0))
-        yl_raise(L, b, YOKE_E_VALUE, call, "argument '%s' is %f; it takes seconds, more than 0",
-                 name, seconds);
-    return seconds;
-}
-
-/* comm_init(backend, init_method, rank, world_size, timeout, init_timeout, set, get): a group, or nil and an error. */
-static int init(lua_State *L)
-{
-    Binding *b = yl_binding(L);
-    yoke_comm_options options = {.struct_size = sizeof options};
-    YlStore store = {L, 7, 8, 9};
-    const yoke_store_functions functions = yl_store_functions(&store);
-    lua_settop(L, 9);
-    if (!lua_isnil(L, store.set)) options.store = &functions;
-    if (!lua_isnil(L, 1)) options.backend = yl_string_arg(L, b, 1, "init", "backend");
-    options.init_method = yl_string_arg(L, b, 2, "init", "init_method");
-    if (lua_isnil(L, 3) != lua_isnil(L, 4))
-        yl_raise(L, b, YOKE_E_VALUE, "init",
-                 "one of the options 'rank' and 'world_size' is missing; give both, or neither");
-    if (!lua_isnil(L, 3)) {
-        options.has_rank = 1;
-        options.rank = rank_arg(L, b, 3, "init", "rank");
-        options.world_size = rank_arg(L, b, 4, "init", "world_size");
-    }
-    options.timeout = seconds_arg(L, b, 5, "init", "timeout");
-    options.init_timeout = seconds_arg(L, b, 6, "init", "init_timeout");
-    yoke_group **box = yl_push_handle(L, &yl_group_class);
-    YlWait wait;
-    yl_begin_wait(L, &wait);
-    const yoke_status status = yoke_comm_init(&options, box);
-    yl_end_wait(&wait);
-    return told(L, b, status);
-}
-
-/* comm_group(): the default group, or nil. */
-static int default_group(lua_State *L)
-{
-    const yoke_status status = yoke_comm_group(yl_push_handle(L, &yl_group_class));
-    if (status != YOKE_E_STATE) yl_check(L, yl_binding(L), status);
-    if (status) lua_pushnil(L);
-    return 1;
-}
-
-static int finalize(lua_State *L)
-{
-    yl_check(L, yl_binding(L), yoke_comm_finalize());
-    return 0;
-}
-
-static int note_raised(lua_State *L)
-{
-    yl_check(L, yl_binding(L), yoke_comm_note_raised(luaL_checkstring(L, 1)));
-    return 0;
-}
-
 /* comm_coalesce("begin" | "end" | "drop"): true, or nil and an error. */
 static int coalesce(lua_State *L)
 {
@@ -114,7 +31,7 @@ static int coalesce(lua_State *L)
     yl_begin_wait(L, &wait);
     const yoke_status status = calls[which]();
     yl_end_wait(&wait);
-    return told(L, yl_binding(L), status);
+    return yl_told(L, yl_binding(L), status);
 }
 
 /* group:about(): rank, size, local rank, how its ranks reach each other. */
@@ -152,11 +69,12 @@ typedef struct Call {
     yoke_group *group;
     yoke_tensor *t, *out;
     int32_t reduction, peer;
+    yoke_dtype reduce_dtype;
 } Call;
 
 static yoke_status all_reduce(const Call *c, yoke_work **work)
 {
-    return yoke_group_all_reduce(c->group, c->t, c->reduction, work);
+    return yoke_group_all_reduce_in(c->group, c->t, c->reduction, c->reduce_dtype, work);
 }
 static yoke_status reduce(const Call *c, yoke_work **work)
 {
@@ -214,18 +132,20 @@ static const struct {
               {"recv", recv},
               {"barrier", barrier}};
 
-/* group:run(name, is_async, t, out, reduction, peer): true or the work; nil and an error where the group has failed.
- * yoke/comm.lua has looked at the names and numbers. */
+/* group:run(name, is_async, t, out, reduction, peer, reduce_dtype): true or the work; nil and an error where the group
+ * has failed. yoke/comm.lua has looked at the names and numbers. */
 static int run(lua_State *L)
 {
     Binding *b = yl_binding(L);
     const char *name = luaL_checkstring(L, 2);
     const int is_async = lua_toboolean(L, 3);
-    Call call = {yl_need_self(L, &yl_group_class, name), NULL, NULL, 0, -1};
+    Call call = {yl_need_self(L, &yl_group_class, name), NULL, NULL, 0, -1, YOKE_NONE};
+    lua_settop(L, 8);
     if (!lua_isnoneornil(L, 4)) call.t = yl_tensor_arg(L, b, 4, name, "t");
     if (!lua_isnoneornil(L, 5)) call.out = yl_tensor_arg(L, b, 5, name, "out");
     call.reduction = (int32_t)luaL_optinteger(L, 6, 0);
     call.peer = (int32_t)luaL_optinteger(L, 7, -1);
+    call.reduce_dtype = yl_need_dtype(L, (Target){b, name, "reduce_dtype"}, 8);
     size_t which = 0;
     while (which < sizeof kCalls / sizeof *kCalls - 1 && strcmp(kCalls[which].name, name) != 0)
         ++which;
@@ -235,7 +155,7 @@ static int run(lua_State *L)
         yl_note_line(L, &line);
         const yoke_status status = kCalls[which].run(&call, work);
         yl_forget_line();
-        return told(L, b, status);
+        return yl_told(L, b, status);
     }
     Step step;
     begin_step(L, &step);
@@ -244,7 +164,7 @@ static int run(lua_State *L)
     yl_leave(outer);
     end_step(&step);
     lua_pushboolean(L, 1);
-    return told(L, b, status);
+    return yl_told(L, b, status);
 }
 
 static int monitored_barrier(lua_State *L)
@@ -257,7 +177,7 @@ static int monitored_barrier(lua_State *L)
     begin_step(L, &step);
     const yoke_status status = yoke_group_monitored_barrier(group, timeout);
     end_step(&step);
-    return told(L, b, status);
+    return yl_told(L, b, status);
 }
 
 /* group:split(color, key): a group, false for a negative color, or nil and an error. */
@@ -265,7 +185,7 @@ static int split(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &yl_group_class, "split");
-    const int32_t color = rank_arg(L, b, 2, "split", "color");
+    const int32_t color = yl_rank_arg(L, b, 2, "split", "color");
     const int64_t key = yl_int_arg(L, b, 3, "split", "key");
     yoke_group **box = yl_push_handle(L, &yl_group_class);
     Step step;
@@ -273,7 +193,7 @@ static int split(lua_State *L)
     const yoke_status status = yoke_group_split(group, color, key, box);
     end_step(&step);
     if (status == YOKE_OK && !*box) lua_pushboolean(L, 0);
-    return told(L, b, status);
+    return yl_told(L, b, status);
 }
 
 /* group:shrink(timeout): a group, or nil and an error. */
@@ -281,21 +201,23 @@ static int shrink(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &yl_group_class, "shrink");
-    const double timeout = seconds_arg(L, b, 2, "shrink", "timeout");
+    const double timeout = yl_seconds_arg(L, b, 2, "shrink", "timeout");
     yoke_group **box = yl_push_handle(L, &yl_group_class);
     Step step;
     begin_step(L, &step);
     const yoke_status status = yoke_group_shrink(group, timeout, box);
     end_step(&step);
-    return told(L, b, status);
+    return yl_told(L, b, status);
 }
 
-/* group:empty(sizes, dtype): a tensor, or nil and an error. */
+/* group:empty(sizes, dtype, device): a tensor, or nil and an error. */
 static int empty(lua_State *L)
 {
     Binding *b = yl_binding(L);
     yoke_group *group = yl_need_self(L, &yl_group_class, "empty");
     const yoke_dtype dtype = yl_need_dtype(L, (Target){b, "empty", "dtype"}, 3);
+    yoke_device *const device =
+        lua_isnoneornil(L, 4) ? NULL : yl_need_device(L, (Target){b, "empty", "device"}, 4);
     const lua_Unsigned ndim = lua_rawlen(L, 2);
     int64_t sizes[YOKE_MAX_NDIM];
     if (ndim > YOKE_MAX_NDIM)
@@ -311,9 +233,9 @@ static int empty(lua_State *L)
     Step step;
     begin_step(L, &step);
     const yoke_status status =
-        yoke_group_empty(group, sizes, (int32_t)ndim, dtype ? dtype : YOKE_F32, box);
+        yoke_group_empty_on(group, sizes, (int32_t)ndim, dtype ? dtype : YOKE_F32, device, box);
     end_step(&step);
-    return told(L, b, status);
+    return yl_told(L, b, status);
 }
 
 static int abort_group(lua_State *L)
@@ -355,7 +277,7 @@ static int join_end(lua_State *L)
     const yoke_status status = yoke_group_join_end(group, mine, last);
     end_step(&step);
     if (status == YOKE_OK && !*last) lua_pushboolean(L, 0);
-    return told(L, b, status);
+    return yl_told(L, b, status);
 }
 
 /* ---- What a group is at -------------------------------------------------------------------------------------- */
@@ -367,18 +289,13 @@ static int dump(lua_State *L)
     yoke_group *group = yl_need_self(L, &yl_group_class, "dump");
     const char *path = yl_string_arg(L, b, 2, "dump", "path");
     lua_pushboolean(L, 1);
-    return told(L, b, yoke_group_dump(group, path));
+    return yl_told(L, b, yoke_group_dump(group, path));
 }
 
 void yl_open_comm(lua_State *L, Binding *b)
 {
-    static const luaL_Reg functions[] = {{"_comm_init", init},
-                                         {"_comm_group", default_group},
-                                         {"_comm_finalize", finalize},
-                                         {"_comm_note_raised", note_raised},
-                                         {"_comm_coalesce", coalesce},
-                                         {"_comm_tell_lines", yl_tell_lines},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"_comm_coalesce", coalesce}, {"_comm_tell_lines", yl_tell_lines}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"about", about},
                                        {"run", run},
                                        {"monitored_barrier", monitored_barrier},

@@ -28,6 +28,7 @@ void yl_open_inventory(lua_State *L, Binding *b);
 void yl_open_state(lua_State *L, Binding *b);
 void yl_open_checkpoints(lua_State *L, Binding *b);
 void yl_open_comm(lua_State *L, Binding *b);
+void yl_open_comm_init(lua_State *L, Binding *b);
 void yl_open_parallel(lua_State *L, Binding *b);
 void yl_open_jobs(lua_State *L, Binding *b);
 void yl_open_preempt(lua_State *L, Binding *b);

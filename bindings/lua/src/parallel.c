@@ -39,7 +39,8 @@ static const char *const *texts(lua_State *L, int index)
     return all;
 }
 
-/* _reducer(group, params, names, buffers, buffer_names, bucket_mb, compression): the lists are yoke/parallel.lua's. */
+/* _reducer(group, params, names, buffers, buffer_names, bucket_mb, compression, reduce_dtype): the lists are
+ * yoke/parallel.lua's. */
 static int make_reducer(lua_State *L)
 {
     Binding *b = yl_binding(L);
@@ -51,6 +52,7 @@ static int make_reducer(lua_State *L)
             L, b, YOKE_E_VALUE, kCall,
             "argument 'bucket_mb' is 0; it takes the MiB of a bucket, above 0 and up to 1e+06");
     if (!lua_isnil(L, 7)) options.compression = yl_string_arg(L, b, 7, kCall, "compression");
+    options.reduce_dtype = yl_need_dtype(L, (Target){b, kCall, "reduce_dtype"}, 8);
     const char *const *names = texts(L, 3), *const *buffer_names = texts(L, 5);
     const yoke_arg params = yl_tensors_arg(L, (Target){b, kCall, "module"}, 2);
     const yoke_arg buffers = yl_tensors_arg(L, (Target){b, kCall, "module"}, 4);

@@ -12,13 +12,20 @@ local yoke = {}
 local comm = {}
 
 ---The group of all ranks; each of them calls it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun, Kubeflow),
----mpirun, srun or an indexed Job tell which rank this is; or init_method with rank and world_size. backend is that of
----the current device, "cpu" or "mpi", where tensors of a GPU pass through the host's memory. A store, which init alone
----calls, stands for rank 0's address: get gives nil, or waits, until the key is there.
----@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?, store: yoke.Store?}
+---mpirun, srun or an indexed Job tell which rank this is; or init_method with rank and world_size. backend is "cpu",
+---"nccl" or "mpi"; nil is the host's engine, and NCCL for tensors of GPUs if it can serve all ranks. A store, which
+---init alone calls, stands for rank 0's address: get gives nil, or waits, until the key is there.
+---@param options? {backend: string?, init_method: string?, rank: integer?, world_size: integer?, timeout: number?, init_timeout: number?, store: yoke.Store?, device: (yoke.Device|string)?}
 ---@return yoke.Group? group
 ---@return yoke.Error? error
 function comm.init(options) end
+
+---Groups of one process, of which each is the rank of one device. Their calls stand in one coalesce.
+---@param devices (yoke.Device|string)[]
+---@param options? {timeout: number?}
+---@return yoke.Group[]? groups
+---@return yoke.Error? error
+function comm.init_all(devices, options) end
 
 ---Lets the default group go. A process that ends does so by itself.
 function comm.finalize() end
@@ -64,7 +71,7 @@ local Group = {}
 ---`op` is "sum", "avg", "prod", "min" or "max".
 ---@param t yoke.Tensor
 ---@param op? string
----@param options? yoke.Async
+---@param options? {async_op: boolean?, reduce_dtype: string?}
 function Group:all_reduce(t, op, options) end
 
 ---@param t yoke.Tensor
@@ -136,10 +143,11 @@ function Group:split(color, key) end
 ---@return yoke.Error? error
 function Group:shrink(timeout) end
 
----A tensor of the host in memory that peers reach without a copy; all ranks call it alike.
+---A tensor in memory that peers reach without a copy, of the host where device is nil; all ranks call it alike.
 ---@param shape integer|integer[]
 ---@param dtype? string
-function Group:empty(shape, dtype) end
+---@param device? yoke.Device|string
+function Group:empty(shape, dtype, device) end
 
 ---Writes what this rank knows of the group to a file, for yoke.comm.hang and `yoke hang`.
 ---@param path string

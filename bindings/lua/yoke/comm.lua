@@ -46,9 +46,11 @@ local function run(self, call, given, t, out, op, peer)
 end
 
 --- `t` of all ranks, reduced by "sum" (if nothing is given), "avg", "prod", "min" or "max", is in `t` of each.
+--- {reduce_dtype = "float32"} has NCCL too add up 16-bit floats in float32.
 function Group:all_reduce(t, op, given)
     op, given = default(op, given, "sum")
-    return run(self, "all_reduce", given, t, nil, reduction(op, "all_reduce"))
+    local named = options.named("all_reduce", given, { async_op = false, reduce_dtype = options.none })
+    return self.handle:run("all_reduce", named.async_op, t, nil, reduction(op, "all_reduce"), nil, named.reduce_dtype or nil)
 end
 
 --- The same, in `t` of rank `root` alone.
@@ -90,11 +92,11 @@ function Group:barrier(given) return run(self, "barrier", given) end
 --- The same within `timeout` seconds; the error lists all ranks that did not come, and the group goes on.
 function Group:monitored_barrier(timeout) return self.handle:monitored_barrier(timeout) end
 
---- A tensor of the host in memory that peers reach without a copy; all ranks call it alike. `shape` is a list of sizes
---- or one number.
-function Group:empty(shape, dtype)
+--- A tensor in memory that peers reach without a copy, of the host where `device` is nil; all ranks call it alike.
+--- `shape` is a list of sizes or one number. On a GPU the memory is NCCL's where NCCL serves the group.
+function Group:empty(shape, dtype, device)
     if shape == nil then core.raise("type", "empty", "argument 'shape' is nil; it takes a list of sizes or one number") end
-    return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype)
+    return self.handle:empty(type(shape) == "table" and shape or { shape }, dtype, device)
 end
 
 -- Who waits for a call of this rank's is told what was wrong with it.
@@ -201,18 +203,34 @@ local function asked(store)
 end
 
 --- The group of all ranks; each of them calls it. {backend =, init_method = "env://", rank =, world_size =, timeout =
---- 600, init_timeout = 300, store =}. `backend` is "cpu" (also called "gloo"; nil means it) or "mpi": tensors of a GPU
---- pass through the host's memory. Nil and an error where not all come, or have failed. `store`
---- stands for rank 0's address: an object with set(self, key, value) and get(self, key, timeout), which gives nil, or
---- waits, until the key is there. init calls it, and nobody does after it; nil and a text, or an error that it raises,
---- end init.
+--- 600, init_timeout = 300, store =, device =}. `backend` nil: the host's engine, and NCCL for tensors of GPUs if it
+--- can serve all ranks; if not they pass through the host's memory, and a warning says why. "nccl": an error if not.
+--- "cpu" (also called "gloo") or "mpi": for all tensors. NCCL's communicator is made at the first collective with a
+--- tensor of a GPU, on that GPU; with `device`, on all ranks, at once. Nil and an error where not all come, or have
+--- failed. `store` stands for rank 0's address: an object with set(self, key, value) and get(self, key, timeout), which
+--- gives nil, or waits, until the key is there. init calls it, and nobody does after it; nil and a text, or an error
+--- that it raises, end init.
 function comm.init(given)
     local named = options.named("init", given, { backend = options.none, init_method = "env://", rank = options.none,
-        world_size = options.none, timeout = 600.0, init_timeout = 300.0, store = options.none })
+        world_size = options.none, timeout = 600.0, init_timeout = 300.0, store = options.none, device = options.none })
     local set, get
     if named.store ~= nil then set, get = asked(named.store) end
     return made(core._comm_init(named.backend, named.init_method, named.rank, named.world_size, named.timeout,
-        named.init_timeout, set, get))
+        named.init_timeout, set, get, named.device or nil))
+end
+
+--- Groups of one process, of which each is the rank of one device: init_all({"cuda:0", "cuda:1"}), with {timeout =
+--- 600}. Their calls stand in one coalesce. Nil and an error where it failed.
+function comm.init_all(devices, given)
+    if type(devices) ~= "table" then
+        core.raise("type", "init_all", ("argument 'devices' is %s; it takes a list of devices"):format(options.shown(devices)))
+    end
+    local named = options.named("init_all", given, { timeout = 600.0 })
+    local handles, problem = core._comm_init_devices(devices, named.timeout)
+    if not handles then return nil, problem end
+    local groups = {}
+    for rank, handle in ipairs(handles) do groups[rank] = made(handle) end
+    return groups
 end
 
 local scopes = 0 -- of coalesce, that are open

@@ -10,7 +10,7 @@ local hidden = { tensor_methods = true, shape_class = true, optimizer = true, gr
     read_idx = true, raise = true, meant = true, get_rng_state = true, set_rng_state = true, clock = true,
     get_allow_tf32 = true, state = true, state_list = true, state_dict = true, _save = true, _load = true,
     _load_info = true, _check_schedule = true, _checkpoint_manager = true, _misfits = true, _copy_into = true,
-    _comm_init = true, _comm_group = true, _comm_finalize = true, _comm_coalesce = true, _comm_env = true, _comm_note_raised = true, _comm_hang = true, _comm_tell_lines = true, _run = true,
+    _comm_init = true, _comm_init_devices = true, _comm_group = true, _comm_finalize = true, _comm_coalesce = true, _comm_env = true, _comm_note_raised = true, _comm_hang = true, _comm_tell_lines = true, _run = true,
     _program = true, _reducer = true, _refuse_device = true, _sampler = true,
     set_allow_tf32 = true, cudnn_set = true, cudnn_get = true, cudnn_version = true, cudnn_why_unavailable = true, _select = true, _pause = true }
 for name, value in pairs(core) do

@@ -47,13 +47,14 @@ end
 --- {group =, bucket_mb = 25, compression =}: MiB of gradients that are reduced together; "fp16" or "bf16" send 16-bit
 --- floats, "powersgd:rank=4,start=10,rate=2" sends matrices as thin products. device_ids = {d}: d is the card of all
 --- parameters, a device, an index or a text, and tensors in what module(...) gets are copied there; without it they are
---- given as they are. output_device is that card, too.
+--- given as they are. output_device is that card, too. reduce_dtype = "float32" has NCCL add up 16-bit gradients in
+--- float32, as the host's engine does.
 function Parallel:init(module, given)
     if not base.is_module(module) then
         core.raise("type", NAME, ("argument 'module' is %s; it takes a module of yoke.nn"):format(options.shown(module)))
     end
     local named = options.named(NAME, given, { group = options.none, bucket_mb = 25, compression = options.none,
-        device_ids = options.none, output_device = options.none })
+        device_ids = options.none, output_device = options.none, reduce_dtype = options.none })
     local handle = handle_of(named.group, NAME, "option")
     self.module = module
     local names, params = listed(module:named_parameters())
@@ -74,7 +75,8 @@ function Parallel:init(module, given)
     rawset(self, "trained", trained)
     rawset(self, "places", places)
     rawset(self, "wrapped", params)
-    rawset(self, "reducer", core._reducer(handle, params, names, buffers, buffer_names, named.bucket_mb, compression))
+    rawset(self, "reducer", core._reducer(handle, params, names, buffers, buffer_names, named.bucket_mb, compression,
+        named.reduce_dtype or nil))
 end
 
 -- Tensors as keys.

@@ -49,6 +49,7 @@ struct Collective {
     yoke_group *group;
     yoke_tensor *t, *out;
     int32_t peer, reduction;
+    yoke_dtype reduce_dtype;
 };
 
 enum class Takes { kNothing, kTensor, kTensorOrNone };
@@ -64,7 +65,7 @@ struct CollectiveKind {
 const CollectiveKind kCollectives[] = {
     {"all_reduce", Takes::kNothing, Takes::kTensor, nullptr,
      [](const Collective &c, yoke_work **work) {
-         return yoke_group_all_reduce(c.group, c.t, c.reduction, work);
+         return yoke_group_all_reduce_in(c.group, c.t, c.reduction, c.reduce_dtype, work);
      }},
     {"reduce", Takes::kNothing, Takes::kTensor, "root",
      [](const Collective &c, yoke_work **work) {
@@ -124,10 +125,11 @@ yoke_tensor *tensor_for(Takes takes, const py::object &value, const char *call,
 // Begins a collective by its name, which yoke/comm.py gives; `reduction` is one of YOKE_REDUCE_SUM and its like.
 // Returns the work.
 py::object run(const Group &group, const char *name, const py::object &t, const py::object &out,
-               const py::object &peer, int32_t reduction)
+               const py::object &peer, int32_t reduction, const py::object &reduce_dtype)
 {
     const CollectiveKind &kind = kind_of(name);
-    Collective given{group.handle(), nullptr, nullptr, 0, reduction};
+    Collective given{group.handle(), nullptr, nullptr, 0, reduction, YOKE_NONE};
+    require(to_dtype(reduce_dtype.ptr(), {name, "reduce_dtype"}, &given.reduce_dtype));
     given.out = tensor_for(kind.out, out, name, "out");
     given.t = tensor_for(kind.t, t, name, "t");
     if (kind.peer) given.peer = need_rank(peer, name, kind.peer);
@@ -170,17 +172,20 @@ py::object shrink(const Group &group, const py::object &timeout)
     return made(smaller);
 }
 
-py::object empty(const Group &group, const py::object &shape, const py::object &dtype)
+py::object empty(const Group &group, const py::object &shape, const py::object &dtype,
+                 const py::object &device)
 {
     std::vector<int64_t> sizes;
     require(to_ints(shape.ptr(), {"empty", "shape"}, &sizes));
     yoke_dtype wanted = YOKE_NONE;
     require(to_dtype(dtype.ptr(), {"empty", "dtype"}, &wanted));
+    yoke_device *place = nullptr;
+    if (!device.is_none()) require(to_device(device.ptr(), {"empty", "device"}, &place));
     yoke_tensor *tensor = nullptr;
     const ScriptLine line;
     wait_in([&] {
-        return yoke_group_empty(group.handle(), sizes.data(), static_cast<int64_t>(sizes.size()),
-                                wanted ? wanted : YOKE_F32, &tensor);
+        return yoke_group_empty_on(group.handle(), sizes.data(), static_cast<int64_t>(sizes.size()),
+                                   wanted ? wanted : YOKE_F32, place, &tensor);
     });
     return taken(wrap_tensor(tensor));
 }
@@ -263,7 +268,7 @@ private:
 
 py::object init(const py::object &backend, const py::object &init_method, const py::object &rank,
                 const py::object &world_size, const py::object &timeout,
-                const py::object &init_timeout, const py::object &store)
+                const py::object &init_timeout, const py::object &store, const py::object &device)
 {
     const StoreCalls calls(store);
     yoke_comm_options options{};
@@ -282,6 +287,7 @@ py::object init(const py::object &backend, const py::object &init_method, const 
     options.timeout = need_seconds(timeout, "init", "timeout");
     options.init_timeout = need_seconds(init_timeout, "init", "init_timeout");
     options.store = calls.functions();
+    if (!device.is_none()) require(to_device(device.ptr(), {"init", "device"}, &options.device));
     yoke_group *group = nullptr;
     wait_in([&] { return yoke_comm_init(&options, &group); });
     return made(group);
@@ -301,6 +307,22 @@ py::list init_threads(const py::object &size, const py::object &timeout)
     return all;
 }
 
+py::list init_devices(const py::list &devices, const py::object &timeout)
+{
+    const double seconds = need_seconds(timeout, "init_all", "timeout");
+    std::vector<yoke_device *> all;
+    for (const py::handle each : devices)
+        require(to_device(each.ptr(), {"init_all", "devices"}, &all.emplace_back()));
+    std::vector<yoke_group *> groups(all.size());
+    wait_in([&] {
+        return yoke_comm_init_devices(all.data(), static_cast<int32_t>(all.size()), seconds,
+                                      groups.data());
+    });
+    py::list made_groups;
+    for (yoke_group *group : groups) made_groups.append(made(group));
+    return made_groups;
+}
+
 }  // namespace
 
 void bind_comm(py::module_ &module)
@@ -312,18 +334,19 @@ void bind_comm(py::module_ &module)
         .def("describe",
              [](const Group &group) { return text_of(yoke_group_describe(group.handle())); })
         .def("run", run, py::arg("name"), py::arg("t"), py::arg("out"), py::arg("peer"),
-             py::arg("reduction"))
+             py::arg("reduction"), py::arg("reduce_dtype"))
         .def("monitored_barrier", monitored_barrier, py::arg("timeout"))
         .def("split", split, py::arg("color"), py::arg("key"))
         .def("shrink", shrink, py::arg("timeout"))
-        .def("empty", empty, py::arg("shape"), py::arg("dtype"))
+        .def("empty", empty, py::arg("shape"), py::arg("dtype"), py::arg("device"))
         .def("abort", abort_group, py::arg("reason"))
         .def("note_refused", note_refused, py::arg("call"), py::arg("why"))
         .def("dump", dump, py::arg("path"));
     module.def("_comm_init", init, py::arg("backend"), py::arg("init_method"), py::arg("rank"),
-               py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"),
-               py::arg("store"));
+               py::arg("world_size"), py::arg("timeout"), py::arg("init_timeout"), py::arg("store"),
+               py::arg("device"));
     module.def("_comm_init_threads", init_threads, py::arg("size"), py::arg("timeout"));
+    module.def("_comm_init_devices", init_devices, py::arg("devices"), py::arg("timeout"));
     module.def("_comm_group", [] {
         yoke_group *group = nullptr;
         check(yoke_comm_group(&group));

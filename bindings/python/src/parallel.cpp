@@ -187,7 +187,7 @@ private:
 
 // The arguments of DistributedDataParallel, which has checked all but the tensors.
 struct ReducerArguments {
-    py::object params, names, buffers, buffer_names, bucket_mb, compression, hook;
+    py::object params, names, buffers, buffer_names, bucket_mb, compression, hook, reduce_dtype;
 };
 
 py::object make_reducer(const Group &group, const ReducerArguments &given)
@@ -208,6 +208,7 @@ py::object make_reducer(const Group &group, const ReducerArguments &given)
                 given.bucket_mb.ptr()) != nullptr);
     options.compression =
         given.compression.is_none() ? nullptr : need_text(given.compression, call, "compression");
+    require(to_dtype(given.reduce_dtype.ptr(), {call, "reduce_dtype"}, &options.reduce_dtype));
     yoke_bucket_hook hook{};
     hook.struct_size = sizeof hook;
     if (!given.hook.is_none()) {
@@ -287,12 +288,12 @@ void bind_parallel(py::module_ &module)
         module, "reducer",
         [](const Group &group, const py::object &params, const py::object &names,
            const py::object &buffers, const py::object &buffer_names, const py::object &bucket_mb,
-           const py::object &compression, const py::object &hook) {
-            return make_reducer(
-                group, {params, names, buffers, buffer_names, bucket_mb, compression, hook});
+           const py::object &compression, const py::object &hook, const py::object &reduce_dtype) {
+            return make_reducer(group, {params, names, buffers, buffer_names, bucket_mb,
+                                        compression, hook, reduce_dtype});
         },
         py::arg("params"), py::arg("names"), py::arg("buffers"), py::arg("buffer_names"),
-        py::arg("bucket_mb"), py::arg("compression"), py::arg("hook"));
+        py::arg("bucket_mb"), py::arg("compression"), py::arg("hook"), py::arg("reduce_dtype"));
     def_on_group(module, "join_begin",
                  [](const Group &group) { check(yoke_group_join_begin(group.handle())); });
     def_on_group(module, "join_end", join_end, py::arg("mine"));

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from yoke import _carried, _outputs, _own_card, _yoke
 from yoke._check import noun, shown
 from yoke._refused import asked, made
-from yoke._yoke import Device, Tensor, Work
+from yoke._yoke import Device, Tensor, Work, dtype
 from yoke.comm import Group
 from yoke.data import DistributedSampler
 from yoke.nn.module import LoadResult, Module
@@ -74,7 +74,8 @@ class DistributedDataParallel(Module):
     compression: "fp16" or "bf16" send 16-bit floats; "powersgd:rank=4,start=10,rate=2" sends matrices as thin products;
     a function (bucket, group) does it itself, and gives a Work, a tensor like the bucket's, or None. device_ids=[d]: d is
     the card of all parameters, a device, an index or a text, and tensors in what module(...) gets are copied there;
-    without it they are given as they are. output_device is that card, too.
+    without it they are given as they are. output_device is that card, too. reduce_dtype=yoke.float32 has NCCL add up 16-bit
+    gradients in float32, as the host's engine does.
 
     All ranks make it alike: where values differ they take those of rank 0, and rank 0's buffers after each backward. A
     parameter that only some ranks used has 0 from the others; one that nobody used keeps no gradient. A backward that
@@ -88,9 +89,10 @@ class DistributedDataParallel(Module):
     module: Module
 
     def __init__(self, module: Module, group: Group | None = None, bucket_mb: float = 25, compression: str | Hook | None = None,
-                 device_ids: Sequence[Device | str | int] | None = None, output_device: Device | str | int | None = None, **unknown: NoReturn) -> None:
+                 device_ids: Sequence[Device | str | int] | None = None, output_device: Device | str | int | None = None,
+                 reduce_dtype: dtype | None = None, **unknown: NoReturn) -> None:
         for name in unknown:
-            raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'there are module, group, bucket_mb, compression, device_ids and output_device')}")
+            raise _yoke.TypeError(f"{_NAME}(): there is no argument '{name}'; {_REMEDIES.get(name, 'there are module, group, bucket_mb, compression, device_ids, output_device and reduce_dtype')}")
         if not isinstance(module, Module):
             raise _yoke.TypeError(f"{_NAME}(): argument 'module' is {shown(module)}; it is a yoke.nn.Module")
         if group is not None and not isinstance(group, Group):
@@ -113,7 +115,7 @@ class DistributedDataParallel(Module):
         object.__setattr__(self, "_broadcast", dict(buffers))
         object.__setattr__(self, "_reducer", held._core.reducer(
             [each for _, each in named], [name for name, _ in named], [each for _, each in buffers], [name for name, _ in buffers],
-            bucket_mb, text, None if hook is None else _weakly(hook)))
+            bucket_mb, text, None if hook is None else _weakly(hook), reduce_dtype))
 
     @property
     def group(self) -> Group:

@@ -55,11 +55,12 @@ _scopes = _Scopes()
 _NO_OP: Any = object()
 
 
-def _run(core: Any, call: str, async_op: bool, t: Any = None, out: Any = None, peer: Any = None, op: str = _NO_OP) -> Work | None:
+def _run(core: Any, call: str, async_op: bool, t: Any = None, out: Any = None, peer: Any = None, op: str = _NO_OP,
+         reduce_dtype: dtype_ | None = None) -> Work | None:
     try:
         if not isinstance(async_op, bool):
             raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it is True or False")
-        work: Work = core.run(call, t, out, peer, 0 if op is _NO_OP else _reduction(op, call))
+        work: Work = core.run(call, t, out, peer, 0 if op is _NO_OP else _reduction(op, call), reduce_dtype)
     except Exception as error:
         core.note_refused(call, text_of(error))
         raise
@@ -96,8 +97,8 @@ class Group:
     Every collective returns None when its tensors are written; with async_op=True it returns a Work at once, wait() of
     which ends then, and until then nobody writes the tensors. They may have any strides. Of tensors of a GPU the current
     stream waits, not the host, unless wait() is given a time. `op` is "sum", "avg", "prod",
-    "min" or "max"; float16 and bfloat16 add up in float32. avg is for what floats, min and max for every dtype, sum and
-    prod for all but bool and float8.
+    "min" or "max"; float16 and bfloat16 add up in float32 on the host, and as reduce_dtype says by NCCL. avg is for what
+    floats, min and max for every dtype, sum and prod for all but bool and float8.
     """
 
     def __init__(self, core: Any) -> None:
@@ -118,9 +119,12 @@ class Group:
         """Its number among those on its host."""
         return self._core.local_rank()
 
-    def all_reduce(self, t: Tensor, op: str = "sum", async_op: bool = False) -> Work | None:
-        """`t` of all ranks, reduced, is in `t` of each."""
-        return _run(self._core, "all_reduce", async_op, t, op=op)
+    def all_reduce(self, t: Tensor, op: str = "sum", async_op: bool = False, reduce_dtype: dtype_ | None = None) -> Work | None:
+        """`t` of all ranks, reduced, is in `t` of each.
+
+        reduce_dtype=yoke.float32 has NCCL too add up 16-bit floats in float32; None leaves it to the engine.
+        """
+        return _run(self._core, "all_reduce", async_op, t, op=op, reduce_dtype=reduce_dtype)
 
     def reduce(self, t: Tensor, root: int, op: str = "sum", async_op: bool = False) -> Work | None:
         """`t` of all ranks, reduced, is in `t` of rank `root`."""
@@ -186,9 +190,12 @@ class Group:
         """
         return Group(asked(self._core, "shrink", lambda: self._core.shrink(timeout)))
 
-    def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None) -> Tensor:
-        """A tensor of the host in memory that peers reach without a copy; all ranks call it alike."""
-        return made(self._core, "empty", lambda: self._core.empty(shape, dtype))
+    def empty(self, shape: int | Sequence[int], dtype: dtype_ | None = None, device: Device | str | None = None) -> Tensor:
+        """A tensor in memory that peers reach without a copy, of the host where `device` is None; all ranks call it alike.
+
+        On a GPU the memory is NCCL's where NCCL serves the group, else the allocator's.
+        """
+        return made(self._core, "empty", lambda: self._core.empty(shape, dtype, device))
 
     def abort(self, reason: str | None = None) -> None:
         """Ends the group on all ranks: what is under way, and what is called later, is a CancelledError."""
@@ -241,14 +248,17 @@ for _name in ("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scat
 
 
 def init(backend: str | None = None, init_method: str = "env://", rank: int | None = None, world_size: int | None = None,
-         timeout: float = 600., init_timeout: float = 300., store: Any = None) -> Group:
+         timeout: float = 600., init_timeout: float = 300., store: Any = None, device: Device | str | None = None) -> Group:
     """The group of all ranks; each of them calls it. The first one of a process is its default group.
 
     Which rank this is, of how many, and where rank 0 is, is told by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
     (torchrun, Kubeflow), by mpirun, srun or an indexed Job; or by `init_method` "tcp://HOST:PORT" or "file:///PATH" with
-    `rank` and `world_size`. `backend` is "cpu" (also called "gloo"; None means it) or "mpi": tensors of a GPU pass through
-    the host's memory. `timeout` is the seconds that a call may take, `init_timeout` those until all
-    must be there.
+    `rank` and `world_size`. `timeout` is the seconds that a call may take, `init_timeout` those until all must be there.
+
+    `backend` None: the host's engine, and NCCL for tensors of GPUs if it can serve all ranks; if not they pass through the
+    host's memory, and a warning says why. "nccl": an error if not. "cpu" (also called "gloo") or "mpi": for all tensors. NCCL's communicator is made at the first
+    collective with a tensor of a GPU, on that GPU, so that set_device may come behind init(); with `device`, on all ranks,
+    at once.
 
     `store` stands for rank 0's address: an object with set(key, value), get(key), and wait([key], timeout) if get() does
     not wait, such as a TCPStore, FileStore or PrefixStore of torch.distributed. init() calls it in this thread, and nobody
@@ -259,7 +269,7 @@ def init(backend: str | None = None, init_method: str = "env://", rank: int | No
     """
     calls = None if store is None else HostStore(store)
     try:
-        return Group(_yoke._comm_init(backend, init_method, rank, world_size, timeout, init_timeout, calls))
+        return Group(_yoke._comm_init(backend, init_method, rank, world_size, timeout, init_timeout, calls, device))
     except _yoke.Error as error:
         if calls is None or calls.failure is None:
             raise
@@ -353,8 +363,17 @@ def env() -> list[Variable]:
 
 
 def init_all(devices: Sequence[Device | str], size: int | None = None, timeout: float = 600.) -> list[Group]:
-    """Groups of one process, a rank each, to be used by a thread each: init_all(["cpu"], size=4)."""
-    names = [] if isinstance(devices, str) or not isinstance(devices, Iterable) else list(map(str, devices))
-    if names != ["cpu"]:
-        raise _yoke.UnsupportedError(f"init_all(): argument 'devices' is {shown(devices)}; it is ['cpu'], whose ranks are threads and take tensors of any device")
-    return [Group(core) for core in _yoke._comm_init_threads(1 if size is None else size, timeout)]
+    """Groups of one process, a rank each: init_all(["cuda:0", "cuda:1"]), or init_all(["cpu"], size=4) whose ranks are threads.
+
+    Of GPUs one thread may call for all ranks, so calls stand in `with yoke.comm.coalesce():`, which begins those of all groups
+    before any is waited for; one outside is a StateError. split(), shrink() and what else waits for all ranks by itself is
+    called by a thread for each group. Groups of ["cpu"] are used by a thread each, and take tensors of any device.
+    """
+    if isinstance(devices, str) or not isinstance(devices, Iterable):
+        raise _yoke.TypeError(f"init_all(): argument 'devices' is {shown(devices)}; it is a list of devices, such as ['cuda:0', 'cuda:1'] or ['cpu']")
+    given = list(devices)
+    if list(map(str, given)) == ["cpu"]:
+        return [Group(core) for core in _yoke._comm_init_threads(1 if size is None else size, timeout)]
+    if size is not None and size != len(given):
+        raise _yoke.ValueError(f"init_all(): argument 'size' is {shown(size)} and 'devices' has {len(given)}; each device is a rank, so leave size out")
+    return [Group(core) for core in _yoke._comm_init_devices(given, timeout)]

@@ -753,6 +753,12 @@ typedef struct yoke_api {
     yoke_status (*reset_accumulated_memory_stats)(yoke_device *device);
     yoke_state *(*oom_details)(void);
     yoke_status (*tensor_record_use)(yoke_tensor *tensor, yoke_event *event);
+    yoke_status (*comm_init_devices)(yoke_device *const *devices, int32_t count, double timeout,
+                                     yoke_group **groups);
+    yoke_status (*group_empty_on)(yoke_group *group, const int64_t *shape, int64_t ndim,
+                                  yoke_dtype dtype, yoke_device *device, yoke_tensor **out);
+    yoke_status (*group_all_reduce_in)(yoke_group *group, yoke_tensor *t, int32_t reduction,
+                                       yoke_dtype reduce_dtype, yoke_work **work);
 } yoke_api;
 
 /* The table, if the library's major version is `major` and its minor version at least `min_minor`; else

@@ -59,13 +59,18 @@ typedef struct yoke_comm_options {
     int32_t has_rank; /* 1: `rank` and `world_size` count, not those of the environment */
     int32_t rank;
     int32_t world_size;
-    const char *
-        backend; /* NULL: "cpu", also called "gloo"; or "mpi". Tensors of a GPU pass through the host's memory */
+    /* NULL: the host's engine, and NCCL for tensors of GPUs if it can serve all ranks; else they pass through the
+     * host's memory, and a warning says why. "nccl": NCCL must serve. "cpu", also called "gloo": the host's engine for
+     * all. "mpi": MPI for all. */
+    const char *backend;
     const char *init_method; /* NULL: "env://"; "tcp://HOST:PORT", "file:///PATH" */
     double timeout;          /* seconds that a call may take; 0: 600 */
     double init_timeout;     /* seconds until all ranks must be there; 0: 300 */
     const yoke_store_functions
         *store; /* by which ranks find rank 0, in place of its address; else NULL */
+    /* Of the collectives, on all ranks or on none: their communicator is made at once. NULL: it is made at the first
+     * collective with a tensor of a GPU, on that GPU. */
+    yoke_device *device;
 } yoke_comm_options;
 
 /* The group of all ranks; each of them calls it. The first one of a process is its default group, and where that has
@@ -79,6 +84,14 @@ YOKE_API yoke_status yoke_comm_init(const yoke_comm_options *options, yoke_group
  * are NULL on failure. `timeout` as in yoke_comm_options. Errors: VALUE for a size below 1 or above 1024; OOM where the
  * system gives no threads. [any-thread] */
 YOKE_API yoke_status yoke_comm_init_threads(int32_t size, double timeout, yoke_group **groups);
+
+/* `count` groups of one process, of which each is the rank of one device, all of one kind. Calls of several of them
+ * that one thread makes stand in one coalesce: else each would wait for those that come later, so that a call outside
+ * is STATE. What waits for all ranks by itself, as split and shrink, is called by a thread for each group. All places
+ * of `groups` are NULL on failure. `timeout` as in yoke_comm_options. Errors: VALUE for a device that stands twice, for
+ * devices of two kinds, and for the host's; OOM where the system gives no threads. [any-thread] */
+YOKE_API yoke_status yoke_comm_init_devices(yoke_device *const *devices, int32_t count,
+                                            double timeout, yoke_group **groups);
 
 /* One more reference to the default group. Errors: STATE where there is none. [any-thread] */
 YOKE_API yoke_status yoke_comm_group(yoke_group **out);
@@ -129,6 +142,12 @@ YOKE_API yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_g
 YOKE_API yoke_status yoke_group_empty(yoke_group *group, const int64_t *shape, int64_t ndim,
                                       yoke_dtype dtype, yoke_tensor **out);
 
+/* The same on a device; NULL is the host. Where NCCL serves the device the memory is NCCL's, else the allocator's. A
+ * device's memory may outlive the group too. Errors: OOM, alike on all ranks, if it does not fit on one of them.
+ * [any-thread] */
+YOKE_API yoke_status yoke_group_empty_on(yoke_group *group, const int64_t *shape, int64_t ndim,
+                                         yoke_dtype dtype, yoke_device *device, yoke_tensor **out);
+
 /* For bindings: `call`, "all_reduce", was refused for `why` before it came to the library. A rank that waits for this
  * one in its place is told at its deadline, as of what the library refuses. Returns at once. [any-thread] */
 YOKE_API yoke_status yoke_group_note_refused(yoke_group *group, const char *call, const char *why);
@@ -141,9 +160,13 @@ YOKE_API yoke_status yoke_group_abort(yoke_group *group, const char *reason);
 
 /* `t` of all ranks, reduced, is in `t` of each; of reduce, in that of `root` alone. `reduction` is a YOKE_REDUCE_*: avg
  * is for what floats, min and max for every dtype, sum and prod for all but bool and float8. Sums of 16-bit floats are
- * formed in float32. [any-thread] */
+ * formed in float32 and rounded once on the host; NCCL rounds them at each step. [any-thread] */
 YOKE_API yoke_status yoke_group_all_reduce(yoke_group *group, yoke_tensor *t, int32_t reduction,
                                            yoke_work **work);
+/* The same, which NCCL too forms in `reduce_dtype`: FLOAT32 for 16-bit floats; NONE leaves it to the engine. Errors:
+ * TYPE for another dtype. [any-thread] */
+YOKE_API yoke_status yoke_group_all_reduce_in(yoke_group *group, yoke_tensor *t, int32_t reduction,
+                                              yoke_dtype reduce_dtype, yoke_work **work);
 YOKE_API yoke_status yoke_group_reduce(yoke_group *group, yoke_tensor *t, int32_t root,
                                        int32_t reduction, yoke_work **work);
 

@@ -30,7 +30,6 @@ struct Header {
         kNoSegment;  // of mem_alloc, in which the caller's tensor lies, in and out alike
     yoke_comm_signature signature = {};
     uint64_t offset = 0;  // there
-    uint64_t reserved = 0;
 };
 static_assert(sizeof(Header) == 64 && sizeof(Header) % kPad == 0);
 

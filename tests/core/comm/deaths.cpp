@@ -1,6 +1,7 @@
 // Ranks that die once all have met, and who is told of it.
 #include "core/comm/init.h"
 #include "core/rendezvous/relay.h"
+#include "core/select/select.h"
 #include "tests/core/comm/ranks.h"
 
 #include <thread>
@@ -148,7 +149,7 @@ TEST(Deaths, OneIsToldToWhoMakesMemory)
 {
     expect_death_told([](Group &group) {
         const int64_t shape[] = {5};
-        group.empty(shape, YOKE_F32);
+        group.empty(shape, YOKE_F32, open_device("cpu"));
         return std::string("it was made");
     });
 }
@@ -218,7 +219,7 @@ TEST(Deaths, APartTellsWhatItCannotDoWithoutRankZeroAndGoesOn)
             text += told_by([&] { part.monitored_barrier(5); });
             part.run({}, false);
             const int64_t shape[] = {5};
-            (void)part.empty(shape, YOKE_F32);
+            (void)part.empty(shape, YOKE_F32, open_device("cpu"));
             const Ref<Group> smaller = part.shrink(10);
             (void)smaller->split(0, 0);
             smaller->monitored_barrier(10);

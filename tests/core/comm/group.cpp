@@ -173,7 +173,7 @@ TEST(Group, ShowsARecvAsOneThoughTheSendDiffers)
              nullptr});
         calls.push_back({checked({YOKE_COMM_RECV, -1, other, {}, out}, group), nullptr});
         if (group.rank() == 1) calls.pop_back();
-        group.run_together(std::move(calls), true);
+        run_together(group, std::move(calls));
     });
     expect_all_told({told[0]},
                     {"recv: ranks do not agree on the number of elements: rank 0 (host",
@@ -196,7 +196,7 @@ TEST(Group, ShowsTheOrderOfCallsThatAreIssuedTogether)
             const bool is_first = is_sender != has_barrier_first;
             calls.insert(is_first ? calls.begin() : calls.end(),
                          {checked(barrier(), group), nullptr});
-            group.run_together(std::move(calls), true);
+            run_together(group, std::move(calls));
         });
         const std::string own = has_barrier_first ? "barrier before recv of 3 float32 from rank 0"
                                                   : "recv of 3 float32 from rank 0 before barrier";
@@ -236,7 +236,7 @@ TEST(Group, NamesAllThatMayBeLateWhereNobodyCanTellWhich)
 {
     const std::vector<RankInfo> ranks = init_threads(12, 0, kCall)[0]->ranks();
     CurrentCall current;
-    current.signature = {1, 1, 4, YOKE_COMM_ALL_REDUCE, YOKE_F32, YOKE_REDUCE_SUM, -1};
+    current.signature = {1, 1, 4, YOKE_COMM_ALL_REDUCE, YOKE_F32, YOKE_REDUCE_SUM, -1, 0, 0U};
     const auto text = [&](const std::vector<int32_t> &suspects) {
         const Cause cause = cause_of(current, Suspects{suspects, {}, {}}, ranks);
         EXPECT_EQ(cause.status, YOKE_E_TIMEOUT);

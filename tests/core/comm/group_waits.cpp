@@ -142,7 +142,7 @@ TEST(GroupWaits, SplitsAndMemoryThatOneRankRefusedAreToldOfToo)
 {
     const int64_t negative[] = {-1};
     const std::pair<const char *, std::function<void(Group &)>> calls[] = {
-        {"empty", [&](Group &group) { (void)group.empty(negative, YOKE_F32); }},
+        {"empty", [&](Group &group) { (void)group.empty(negative, YOKE_F32, open_device("cpu")); }},
         {"split", [&](Group &group) {
              Coalescing::begin();
              const struct Drop {

@@ -83,7 +83,7 @@ private:
         DumpedCall made;
         yoke_comm_signature &signature = made.call.signature;
         const bool is_between = op == YOKE_COMM_SEND || op == YOKE_COMM_RECV;
-        signature = {dump_.group, sequence, count, op, YOKE_F32, -1, -1};
+        signature = {dump_.group, sequence, count, op, YOKE_F32, -1, -1, 0, 0};
         if (op == YOKE_COMM_ALL_REDUCE) signature.reduction = YOKE_REDUCE_SUM;
         if (op == YOKE_COMM_BARRIER) signature.dtype = YOKE_NONE, signature.count = 0;
         if (is_between) {

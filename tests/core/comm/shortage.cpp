@@ -1,5 +1,6 @@
 // Ranks whose system gives no thread, descriptor or memory while they make a group: all are told which, and of what.
 #include "core/comm/init.h"
+#include "core/comm/local_groups.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/core/comm/threads.h"
 #include "tests/core/no_threads.h"

@@ -76,7 +76,7 @@ TEST(Group, FailsWhereRanksAskForUnlikeMemory)
     std::vector<Ref<Group>> groups = init_threads(3, 0, kCall);
     const auto told = each_rank(groups, [](Group &group) {
         const int64_t shape[] = {group.rank() == 1 ? 4 : 5};
-        group.empty(shape, YOKE_F32);
+        group.empty(shape, YOKE_F32, open_device("cpu"));
     });
     expect_all_told(told, {"empty: rank 0", "5 elements of float32", "rank 1", "4 of float32"});
     // As any call that differs.
@@ -89,9 +89,9 @@ TEST(Group, RefusesMemoryThatIsNotThereAndGoesOn)
     const auto told = each_rank(groups, [](Group &group) {
         const int64_t huge[] = {int64_t{1} << 45}, negative[] = {-1};
         expect_error(YOKE_E_OOM, {"empty", "the 2 ranks on the host of rank 0", "are free"},
-                     [&] { group.empty(huge, YOKE_F32); });
+                     [&] { group.empty(huge, YOKE_F32, open_device("cpu")); });
         expect_error(YOKE_E_VALUE, {"empty", "[-1]", "negative size"},
-                     [&] { group.empty(negative, YOKE_F32); });
+                     [&] { group.empty(negative, YOKE_F32, open_device("cpu")); });
         group.run(barrier(), false);
     });
     EXPECT_EQ(told, std::vector<std::string>(2));
@@ -105,11 +105,10 @@ TEST(Group, IssuesPartsOfOneTensorTogether)
         const int64_t shape[] = {4}, strides[] = {1};
         const Tensor halves[] = {make_view(*flat, shape, strides, 0),
                                  make_view(*flat, shape, strides, 4)};
-        group.run_together({reduce_all_of(halves[0], group), reduce_all_of(halves[1], group)},
-                           true);
+        run_together(group, {reduce_all_of(halves[0], group), reduce_all_of(halves[1], group)});
         EXPECT_EQ(values(flat), std::vector<float>(8, 2));
         expect_error(YOKE_E_STATE, {"coalesce", "all_reduce", "use the same memory"}, [&] {
-            group.run_together({reduce_all_of(flat, group), reduce_all_of(halves[1], group)}, true);
+            run_together(group, {reduce_all_of(flat, group), reduce_all_of(halves[1], group)});
         });
         group.run(barrier(), false);
     });
@@ -124,12 +123,10 @@ TEST(Group, IssuesColumnsOfOneTensorTogether)
         const int64_t shape[] = {4}, strides[] = {2};
         const Tensor columns[] = {make_view(*flat, shape, strides, 0),
                                   make_view(*flat, shape, strides, 1)};
-        group.run_together({reduce_all_of(columns[0], group), reduce_all_of(columns[1], group)},
-                           true);
+        run_together(group, {reduce_all_of(columns[0], group), reduce_all_of(columns[1], group)});
         EXPECT_EQ(values(flat), std::vector<float>(8, 2));
         expect_error(YOKE_E_STATE, {"coalesce", "all_reduce", "use the same memory"}, [&] {
-            group.run_together({reduce_all_of(flat, group), reduce_all_of(columns[1], group)},
-                               true);
+            run_together(group, {reduce_all_of(flat, group), reduce_all_of(columns[1], group)});
         });
         group.run(barrier(), false);
     });
@@ -143,7 +140,7 @@ TEST(Group, RefusesInACoalesceWhatIsWantedAtOnce)
         const int64_t shape[] = {4};
         const std::pair<const char *, std::function<void()>> calls[] = {
             {"split", [&] { (void)group.split(0, 0); }},
-            {"empty", [&] { (void)group.empty(shape, YOKE_F32); }},
+            {"empty", [&] { (void)group.empty(shape, YOKE_F32, open_device("cpu")); }},
             {"shrink", [&] { (void)group.shrink(1); }},
             {"monitored_barrier", [&] { group.monitored_barrier(1); }}};
         Coalescing::begin();
@@ -186,7 +183,7 @@ TEST(Group, MakesMemoryBehindTheCallsBeforeIt)
         const Tensor other = filled(300000, 1);
         for (int i = 0; i < 30; ++i) {
             const Ref<Work> before = group.run(reduce_all(other, YOKE_REDUCE_MAX), true);
-            Tensor t = group.empty(shape, YOKE_F32);
+            Tensor t = group.empty(shape, YOKE_F32, open_device("cpu"));
             ops::fill_(*t, 1.0);
             const Ref<Work> with = group.run(reduce_all(t), true);
             const Ref<Work> behind = group.run(reduce_all(other, YOKE_REDUCE_MAX), true);
@@ -205,7 +202,7 @@ TEST(Group, GivesMemoryThatOutlivesWhoMadeIt)
     std::vector<Tensor> kept(2);
     const auto told = each_rank(groups, [&](Group &group) {
         const int64_t shape[] = {3, 2};
-        Tensor t = group.empty(shape, YOKE_F32);
+        Tensor t = group.empty(shape, YOKE_F32, open_device("cpu"));
         ops::fill_(*t, group.rank() + 1.0);
         group.run(reduce_all(t), false);
         kept[static_cast<size_t>(group.rank())] = std::move(t);
@@ -222,7 +219,8 @@ TEST(Group, IsSeenToBeLeftThoughItsMemoryIsKept)
     std::vector<Tensor> kept(2);
     const auto told = each_rank(groups, [&](Group &group) {
         const int64_t shape[] = {4};
-        const Tensor t = kept[static_cast<size_t>(group.rank())] = group.empty(shape, YOKE_F32);
+        const Tensor t = kept[static_cast<size_t>(group.rank())] =
+            group.empty(shape, YOKE_F32, open_device("cpu"));
         ops::fill_(*t, group.rank() + 1.0);
         group.run(reduce_all(t), false);
     });
@@ -242,7 +240,8 @@ TEST(Group, IsLeftWhileItsCallsGoOn)
         const int64_t before = live_tensor_count(), shape[] = {100000};
         std::vector<Ref<Group>> groups = init_threads(1, 0, kCall);
         for (int call = 0; call < 4; ++call)
-            (void)groups[0]->run(reduce_all(groups[0]->empty(shape, YOKE_F32)), true);
+            (void)groups[0]->run(reduce_all(groups[0]->empty(shape, YOKE_F32, open_device("cpu"))),
+                                 true);
         groups.clear();
         EXPECT_EQ(live_tensor_count(), before);
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/comm/group.h"
-#include "core/comm/init.h"
+#include "core/comm/local_groups.h"
 #include "core/ops/ops.h"
 #include "core/select/select.h"
 #include "tests/core/expect_error.h"
@@ -74,6 +74,14 @@ inline void expect_all_told(const std::vector<std::string> &told,
         for (const char *part : parts)
             EXPECT_NE(each.find(part), std::string::npos) << "no '" << part << "' in: " << each;
     }
+}
+
+// Issues calls of one group together, in this thread if it may, and raises what they failed with.
+inline void run_together(Group &group, std::vector<IssuedCall> calls)
+{
+    CallIssuer::Together together{&group.issuer(), std::move(calls)};
+    for (const Ref<Work> &each : CallIssuer::issue_together({&together})) each->wait(-1);
+    if (together.failure) std::rethrow_exception(together.failure);
 }
 
 }  // namespace yoke::test

@@ -47,7 +47,7 @@ TEST(Group, TellsThatItsMakingFailedAsNoCallOfIts)
     constexpr double kShort = 0.3;
     Members members = here(2);
     members.store = std::make_shared<HashStore>();
-    members.store->set(gather_keys("init/0", 2)[1], "cpu/", Deadline::after(20));
+    members.store->set(gather_keys("init/0", 2)[1], "cpu\n\n", Deadline::after(20));
     for (const char *told :
          {"init/1", "init/2"})  // where rank 1 is, and how it is reached: nowhere
         members.store->set(gather_keys(told, 2)[1], "", Deadline::after(20));

@@ -21,7 +21,7 @@ SPECIAL = {
     "yoke_checkpoint_begin", "yoke_checkpoint_swap", "yoke_select", "yoke_last_error", "yoke_op_info",
     "yoke_tensor_shape", "yoke_tensor_strides", "yoke_get_api", "yoke_state_set_string", "yoke_state_put", "yoke_save",
     "yoke_load", "yoke_preempt_watch", "yoke_preempt_add", "yoke_preempt_signal", "yoke_preempt_resume", "yoke_preempt_clear",
-    "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads", "yoke_run", "yoke_comm_hang", "yoke_set_stack_provider",
+    "yoke_preempt_unwatch", "yoke_comm_init", "yoke_comm_init_threads", "yoke_comm_init_devices", "yoke_run", "yoke_comm_hang", "yoke_set_stack_provider",
     "yoke_set_interrupt_hook", "yoke_reducer_create", "yoke_sampler_create", "yoke_sampler_get_state", "yoke_sampler_load",
 }
 # One call of so many that are drawn is made: these look at the whole machine, or change what is the process's.

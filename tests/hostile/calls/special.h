@@ -35,6 +35,7 @@ void yoke_preempt_clear(Draw &d);
 void yoke_preempt_unwatch(Draw &d);
 void yoke_comm_init(Draw &d);
 void yoke_comm_init_threads(Draw &d);
+void yoke_comm_init_devices(Draw &d);
 void yoke_run(Draw &d);
 void yoke_comm_hang(Draw &d);
 void yoke_set_stack_provider(Draw &d);

@@ -34,6 +34,19 @@ void yoke_comm_init_threads(Draw &d)
     d.finish(::yoke_comm_init_threads(size, timeout, out));
 }
 
+// Of one device there is a group; the others are refused.
+void yoke_comm_init_devices(Draw &d)
+{
+    const int32_t count = d.one_in(4) ? -static_cast<int32_t>(d.below(1000)) : d.one_in(4) ? 2 : 1;
+    const double timeout = d.one_in(4) ? d.real() : 0;
+    yoke_device **devices = d.array<yoke_device *>(2);
+    for (int i = 0; i < 2; ++i) devices[i] = d.handle<yoke_device>();
+    d.show("%d, %g", count, timeout);
+    yoke_group **out = count == 1 ? d.out<yoke_group>() : nullptr;  // it has no places then
+    d.announce();
+    d.finish(::yoke_comm_init_devices(devices, count, timeout, out));
+}
+
 // Programs that end at once, or are none.
 void yoke_run(Draw &d)
 {

@@ -64,7 +64,7 @@ yoke_status compare_cards(const yoke_comm_member &member, const Told *all)
             if (*all[rank].uuid && !strcmp(all[rank].uuid, all[other].uuid))
                 return fail(
                     YOKE_E_VALUE, 0,
-                    "init: ranks %d and %d both use the card %s, and NCCL wants one for each rank; call set_device(local_rank) first",
+                    "init: ranks %d and %d both use the card %s, and NCCL wants one for each rank; call set_device(local_rank) first, or init with backend 'cpu', whose ranks may share a card",
                     other, rank, all[rank].uuid);
     return YOKE_OK;
 }

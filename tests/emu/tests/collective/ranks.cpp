@@ -250,7 +250,7 @@ yoke_status Rank::init()
 yoke_status Rank::call(yoke_collective record)
 {
     static thread_local yoke_comm_signature signature;
-    signature = {1, 0, record.count, record.op, record.dtype, record.reduction, record.peer};
+    signature = {1, 0, record.count, record.op, record.dtype, record.reduction, record.peer, 1, 0};
     record.struct_size = sizeof record;
     record.signature = &signature;
     record.stream = stream;

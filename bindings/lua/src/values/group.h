@@ -1,0 +1,16 @@
+/* Arguments and results that calls of groups share. */
+#ifndef YOKE_LUA_VALUES_GROUP_H
+#define YOKE_LUA_VALUES_GROUP_H
+
+#include "bindings/lua/src/runtime/state.h"
+
+#include "yoke/comm.h"
+
+/* Pushes nil and an error for what the world may cause, and raises all else; returns the number of results. */
+int yl_told(lua_State *L, Binding *b, yoke_status status);
+
+int32_t yl_rank_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
+/* More than 0, which would stand for a default where C has it. */
+double yl_seconds_arg(lua_State *L, Binding *b, int index, const char *call, const char *name);
+
+#endif /* YOKE_LUA_VALUES_GROUP_H */

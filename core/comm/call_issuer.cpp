@@ -1,0 +1,199 @@
+#include "core/comm/call_issuer.h"
+
+#include "core/backend/registry.h"
+#include "core/base/error.h"
+#include "core/select/select.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace yoke {
+
+CallIssuer::CallIssuer(const Members &members, const GroupOptions &options, const GroupKeys &keys,
+                       const Departures &departures, Failure &failure, CallRunner &runner,
+                       CallQueue &calls)
+    : members_(members),
+      options_(options),
+      process_(getpid()),
+      failure_(failure),
+      runner_(runner),
+      calls_(calls),
+      devices_(members, options, keys, departures, failure, calls,
+               [this](const yoke_comm_signature &said, std::vector<int64_t> mine) {
+                   return exchange(said, std::move(mine));
+               })
+{
+}
+
+bool CallIssuer::is_here() const noexcept
+{
+    return process_ == getpid();
+}
+
+void CallIssuer::check_process() const
+{
+    if (!is_here())
+        fail(
+            YOKE_E_FORKED,
+            "this group is that of process %d, of which this is a forked child; make one of its own with init",
+            static_cast<int>(process_));
+}
+
+void CallIssuer::check_running(const char *call)
+{
+    check_process();
+    failure_.raise_if_failed(call);
+}
+
+void CallIssuer::check_coalesced(const char *call, bool is_coalesced) const
+{
+    if (options_.is_one_of_several && members_.size() > 1 && !is_coalesced)
+        fail_in(
+            call, YOKE_E_STATE,
+            "the ranks of this group are devices of one process; put the calls of all of them in one coalesce, or a thread's call in one of its own");
+}
+
+// A call on tensors of a device is late if an engine of the device serves it; else it is staged.
+IssuedCall CallIssuer::prepare(Collective call, bool is_async)
+{
+    IssuedCall issued{std::move(call), nullptr, script_line()};
+    const Device *const device = issued.call.device();
+    if (device && !device->host) [[unlikely]] {
+        check_running(issued.call.name());
+        issued.late = devices_.begin(issued.call);
+        if (!issued.late.present()) runner_.prepare(issued.call);
+    }
+    if (is_async) {
+        auto tail = issued.late.present() ? std::make_unique<LateTail>(issued.late) : nullptr;
+        issued.work = Work::begin(issued.call.bytes(), std::move(tail));
+    }
+    hold_memory(issued.call);
+    return issued;
+}
+
+void CallIssuer::stage(IssuedCall &issued)
+{
+    if (issued.late.present()) [[unlikely]]
+        runner_.stage_by(issued.call, [&] { issued.late->stage(issued.call, place()); });
+    else
+        runner_.stage(issued.call);
+}
+
+void CallIssuer::issue(IssuedCall issued)
+{
+    check_running(issued.call.name());
+    stage(issued);
+    if (issued.late.present()) [[unlikely]] {
+        DeviceCalls::Batch batch{&devices_, {}};
+        batch.calls.push_back(std::move(issued));
+        return DeviceCalls::launch({&batch, 1});
+    }
+    const bool may_run_here = !issued.work.present();
+    for (const Ref<Work> &each : calls_.issue(std::move(issued), may_run_here)) each->wait(-1);
+}
+
+// ---- Several at once --------------------------------------------------------------------------------------------
+
+namespace {
+
+bool writes_what(const Collective &call, const Tensor &other)
+{
+    return call.op != YOKE_COMM_SEND && call.out.present() && other.present() &&
+           shares_memory(*call.out, *other);
+}
+
+// Of calls that are issued together none has been done when another one reads or writes.
+void check_apart(const std::vector<IssuedCall> &issued)
+{
+    for (size_t i = 0; i < issued.size(); ++i)
+        for (size_t j = 0; j < i; ++j) {
+            const Collective &a = issued[j].call, &b = issued[i].call;
+            if (writes_what(a, b.in) || writes_what(a, b.out) || writes_what(b, a.in))
+                fail(
+                    YOKE_E_STATE,
+                    "coalesce: %s and %s of one scope use the same memory, and one writes it; put them in scopes of their own, one after the other",
+                    a.name(), b.name());
+        }
+}
+
+bool blocks(const IssuedCall &call)
+{
+    return !call.work.present();
+}
+
+bool is_late(const IssuedCall &call)
+{
+    return call.late.present();
+}
+
+}  // namespace
+
+// Calls of several groups run in the threads of their groups: none waits for another one.
+std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> &groups)
+{
+    std::vector<Ref<Work>> awaited;
+    std::vector<DeviceCalls::Batch> batches;
+    std::vector<Together *> launched;
+    for (Together *each : groups) try {
+            CallIssuer &of = *each->of;
+            check_apart(each->calls);
+            of.check_running(each->calls[0].call.name());
+            for (IssuedCall &one : each->calls) of.stage(one);
+            if (std::ranges::any_of(each->calls, is_late)) {
+                batches.push_back({&of.devices_, each->calls});
+                launched.push_back(each);
+                continue;
+            }
+            const bool may_run_here =
+                groups.size() == 1 && std::ranges::any_of(each->calls, blocks);
+            std::ranges::move(of.calls_.issue(each->calls, may_run_here),
+                              std::back_inserter(awaited));
+        } catch (...) {
+            each->failure = std::current_exception();
+        }
+    if (batches.empty()) return awaited;
+    std::exception_ptr failure;
+    try {
+        DeviceCalls::launch(batches);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    for (size_t i = 0; i < batches.size(); ++i) {
+        launched[i]->failure = failure;
+        launched[i]->were_issued = batches[i].calls.empty();
+        std::ranges::move(batches[i].awaited, std::back_inserter(awaited));
+    }
+    return awaited;
+}
+
+// ---- Calls of the core's own ------------------------------------------------------------------------------------
+
+// An ordinary call, so that who dies, is late or calls something else is found as in any other.
+std::vector<int64_t> CallIssuer::exchange(const yoke_comm_signature &said,
+                                          std::vector<int64_t> mine)
+{
+    const char *name = collective_name(said.op);
+    check_not_capturing(name);
+    const auto make = [name](int64_t count) {
+        return make_tensor(open_device(kHostKind), YOKE_I64, IntList(&count, 1), name);
+    };
+    const Tensor in = make(std::ssize(mine)), out = make(std::ssize(mine) * members_.size());
+    memcpy(in->data, mine.data(), in->nbytes());
+    Collective call{YOKE_COMM_ALL_GATHER, -1, -1, in, out};
+    call.said_as = said;
+    check_collective(call, place());
+    issue({std::move(call), nullptr, script_line()});
+    const auto *values = reinterpret_cast<const int64_t *>(out->data);
+    return {values, values + out->numel};
+}
+
+std::vector<int64_t> CallIssuer::exchange(int32_t called_as, std::vector<int64_t> mine)
+{
+    return exchange(signature_of(called_as, std::ssize(mine)), std::move(mine));
+}
+
+}  // namespace yoke

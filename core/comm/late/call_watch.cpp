@@ -1,0 +1,128 @@
+#include "core/comm/late/call_watch.h"
+
+#include "core/base/immortal.h"
+#include "core/base/log.h"
+#include "core/base/start_thread.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace yoke {
+
+namespace {
+
+struct Watched {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::shared_ptr<Flights>> flights;  // the thread alone removes one
+    std::vector<std::shared_ptr<const void>> left;  // for others to let go of
+    pid_t process = 0;                              // that has the thread
+    bool is_idle = false, is_stopped = false;
+};
+Watched &watched = immortal<Watched>();
+
+using Time = Deadline::Clock::time_point;
+
+// Looks at all flights, with the lock open meanwhile. Returns when to look again; nothing if none is left.
+std::optional<Time> look_at_all(std::unique_lock<std::mutex> &lock)
+{
+    std::optional<Time> next;
+    for (size_t i = 0; i < watched.flights.size();) {
+        Flights &flights = *watched.flights[i];
+        lock.unlock();
+        const std::optional<Time> again = flights.look();
+        lock.lock();
+        if (again || flights.are_flying()) {  // some may have come since
+            next = std::min(next.value_or(Time::max()), again.value_or(Time::min()));
+            ++i;
+            continue;
+        }
+        watched.left.push_back(
+            std::exchange(watched.flights[i], std::move(watched.flights.back())));
+        watched.flights.pop_back();
+    }
+    return next;
+}
+
+void run() noexcept
+{
+    std::unique_lock lock(watched.mutex);
+    while (!watched.is_stopped) {
+        const std::optional<Time> next = look_at_all(lock);
+        if (next) {
+            watched.changed.wait_until(lock, *next, [] { return watched.is_stopped; });
+            continue;
+        }
+        watched.is_idle = true;
+        watched.changed.wait(lock, [] { return !watched.flights.empty() || watched.is_stopped; });
+        watched.is_idle = false;
+    }
+    watched.process = 0;
+    watched.changed.notify_all();
+}
+
+// With the lock held.
+void begin()
+{
+    if (watched.process == getpid() || watched.is_stopped) return;
+    watched.process = getpid();
+    const std::string why = start_detached_thread(run);
+    if (why.empty()) return;
+    watched.process = 0;
+    log(LogLevel::kWarn,
+        "the system gives no thread that watches collectives on devices (%s): one that hangs is found by those alone who wait for it with a time",
+        why.c_str());
+}
+
+}  // namespace
+
+void CallWatch::watch(std::shared_ptr<Flights> flights)
+{
+    std::vector<std::shared_ptr<const void>> left;  // outlives the lock
+    const std::lock_guard lock(watched.mutex);
+    left.swap(watched.left);
+    begin();
+    if (std::ranges::find(watched.flights, flights) != watched.flights.end()) return;
+    watched.left.reserve(watched.flights.size() + 1);  // so that the thread needs no memory
+    watched.flights.push_back(std::move(flights));
+    if (watched.is_idle) watched.changed.notify_all();
+}
+
+std::optional<Flights::Head> CallWatch::head_of(const CommLane &lane)
+{
+    std::optional<Flights::Head> first;
+    std::vector<std::shared_ptr<Flights>> all;
+    {
+        const std::lock_guard lock(watched.mutex);
+        all = watched.flights;
+    }
+    for (const std::shared_ptr<Flights> &each : all)
+        if (const auto found = each->head_on(lane);
+            found && (!first || found->place < first->place))
+            first = found;
+    return first;
+}
+
+void CallWatch::leave(std::shared_ptr<const void> object)
+{
+    const std::lock_guard lock(watched.mutex);
+    watched.left.push_back(std::move(object));
+}
+
+void CallWatch::stop() noexcept
+{
+    constexpr std::chrono::milliseconds kToEnd{100};
+    std::unique_lock lock(watched.mutex);
+    watched.is_stopped = true;
+    watched.changed.notify_all();
+    watched.changed.wait_for(lock, kToEnd, [] { return watched.process != getpid(); });
+}
+
+}  // namespace yoke

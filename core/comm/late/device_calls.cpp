@@ -1,0 +1,317 @@
+#include "core/comm/late/device_calls.h"
+
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/base/log.h"
+#include "core/comm/late/call_watch.h"
+#include "core/device/free_memory.h"
+#include "core/memory/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <utility>
+
+namespace yoke {
+
+DeviceCalls::DeviceCalls(const Members &members, const GroupOptions &options, const GroupKeys &keys,
+                         const Departures &departures, Failure &failure, CallQueue &calls,
+                         Exchange exchange)
+    : members_(members),
+      options_(options),
+      failure_(failure),
+      blame_(members, keys, departures),
+      calls_(calls),
+      exchange_(std::move(exchange))
+{
+}
+
+void DeviceCalls::close() noexcept
+{
+    if (const std::shared_ptr<DeviceEngine> held = engine()) held->close();
+}
+
+std::shared_ptr<DeviceEngine> DeviceCalls::engine() const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return engine_;
+}
+
+// ---- How the communicator is made -------------------------------------------------------------------------------
+
+namespace {
+
+std::vector<int64_t> words_of(std::string_view bytes)
+{
+    std::vector<int64_t> words((bytes.size() + sizeof(int64_t) - 1) / sizeof(int64_t));
+    if (!bytes.empty()) memcpy(words.data(), bytes.data(), bytes.size());
+    return words;
+}
+
+// The bytes of each rank, of words that all ranks gave alike.
+std::vector<std::string> bytes_of(const std::vector<int64_t> &words, size_t ranks, size_t bytes)
+{
+    const size_t each = words.size() / ranks;
+    std::vector<std::string> told;
+    for (size_t rank = 0; rank < ranks; ++rank)
+        told.emplace_back(reinterpret_cast<const char *>(&words[rank * each]), bytes);
+    return told;
+}
+
+// A library of collectives takes memory that the allocator does not know of, and may end badly if the device has none.
+void make_room(Device &device)
+{
+    constexpr uint64_t kWanted = uint64_t{1} << 30;
+    FreeMemory memory;
+    if (free_memory_on(device, &memory) == YOKE_OK && memory.free < kWanted) empty_cache(&device);
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> DeviceCalls::connect_to(Device &device, const yoke_comm_signature &said)
+{
+    EngineInit init;
+    init.rank = members_.rank;
+    init.size = members_.size();
+    init.address = members_.self().address;
+    init.timeout_s = options_.init_timeout_s;
+    init.patience_s = options_.timeout_s;
+    init.device = device.handle;
+    init.is_over = [this] { return failure_.is_failed() || is_interrupted(); };
+    const auto ranks = static_cast<size_t>(members_.size());
+    init.all_gather = [&](const std::string &mine) {
+        return bytes_of(exchange_(said, words_of(mine)), ranks, mine.size());
+    };
+    const std::string own_id = members_.rank == 0 ? Engine::make_id(*choice_.table)
+                                                  : std::string(YOKE_COMM_ID_BYTES, '\0');
+    init.id = init.all_gather(own_id)[0];
+    make_room(device);
+    return connect(*choice_.table, init);
+}
+
+std::shared_ptr<DeviceEngine> DeviceCalls::make(Device &device, const char *call,
+                                                const yoke_comm_signature &said)
+try {
+    calls_.ensure_thread(call);
+    auto lane = CommLane::of(device);
+    auto engine = connect_to(device, said);
+    auto made =
+        std::make_shared<DeviceEngine>(std::move(lane), std::move(engine), failure_.devices());
+    failure_.attach(made);
+    log(LogLevel::kInfo, "%s: tensors of %s go by %s: %s", call, device.name.c_str(),
+        choice_.table->name, made->engine()->describe().c_str());
+    return made;
+} catch (const EngineFailure &found) {
+    if (found.fault.kind == YOKE_COMM_FAULT_DIED) failure_.await(call);
+    if (failure_.is_failed()) failure_.raise_amid(call);
+    CurrentCall current;
+    current.making = call;
+    failure_.fail_alone(call, yoke::cause_of(found.fault, found.status, found.text, current,
+                                             members_.self(), members_.ranks)
+                                  .of(call));
+} catch (const std::exception &) {
+    if (failure_.is_failed()) throw;
+    failure_.fail_alone(call, yoke::cause_of(std::current_exception(), members_.self(), call));
+}
+
+bool DeviceCalls::may_serve(const Device &device) const noexcept
+{
+    if (!choice_.table || choice_.kind != device.kind()) return false;
+    const std::shared_ptr<DeviceEngine> known = engine();
+    return !known || &known->device() == &device;
+}
+
+std::shared_ptr<DeviceEngine> DeviceCalls::open(Device &device, const char *call,
+                                                yoke_comm_signature said)
+{
+    if (!choice_.table || choice_.kind != device.kind()) return nullptr;
+    const std::lock_guard making(making_);
+    if (std::shared_ptr<DeviceEngine> known = engine()) {
+        if (&known->device() == &device) return known;
+        fail_in(
+            call, YOKE_E_VALUE,
+            "the tensor is on %s, and this group's collectives are on %s since its first one; move the tensor there, or make a group of its own",
+            device.name.c_str(), known->device().name.c_str());
+    }
+    said.on_device = 2;
+    std::shared_ptr<DeviceEngine> made = make(device, call, said);
+    const std::lock_guard lock(mutex_);
+    return engine_ = std::move(made);
+}
+
+// ---- From a call to the stream ----------------------------------------------------------------------------------
+
+std::string DeviceCalls::why_staged(const Device &device) const
+{
+    if (!choice_.table) return choice_.why_staged;
+    if (const std::shared_ptr<DeviceEngine> known = engine())
+        return format("this group's collectives are on %s", known->device().name.c_str());
+    return format(
+        "it comes before the group's first collective on %s; give init the device, or make a collective first",
+        device.name.c_str());
+}
+
+void DeviceCalls::tell_staged(const Collective &call, const Device &device)
+{
+    const std::string why = why_staged(device);
+    {
+        const std::lock_guard lock(mutex_);
+        if (why.empty() || std::exchange(has_told_staged_, true)) return;
+    }
+    log(LogLevel::kWarn, "%s: tensors of %s pass through the host's memory: %s", call.name(),
+        device.name.c_str(), why.c_str());
+}
+
+Ref<LateCall> DeviceCalls::begin(const Collective &call)
+{
+    Device *const device = call.device();
+    if (!device || device->host) return nullptr;
+    const bool is_early = call.is_message() && !engine();
+    const bool is_staged = is_early || (call.may_be_staged && !may_serve(*device));
+    std::shared_ptr<DeviceEngine> serving;
+    if (!is_staged) serving = open(*device, call.name(), signature_of(call));
+    if (serving) return LateCall::make(std::move(serving));
+    tell_staged(call, *device);
+    return nullptr;
+}
+
+namespace {
+
+struct Launched {
+    Ref<LateCall> call;
+    bool is_watched;  // it has a work
+};
+
+// The calls of one group, with the scope of its engine.
+struct Launch {
+    DeviceCalls &of;
+    std::vector<Launched> calls;
+    Engine *engine;
+    std::list<Engine::Together> scope = {};
+};
+
+std::vector<Launched> late_of(const std::vector<IssuedCall> &calls)
+{
+    std::vector<Launched> late;
+    for (const IssuedCall &each : calls)
+        if (each.late.present()) late.push_back({each.late, each.work.present()});
+    return late;
+}
+
+// Locks of all lanes, in the order of their devices.
+class LaneLocks {
+public:
+    explicit LaneLocks(const std::vector<Launch> &launches)
+    {
+        std::vector<CommLane *> all;
+        for (const Launch &each : launches) all.push_back(&each.calls[0].call->engine().lane());
+        std::ranges::sort(all, {}, [](const CommLane *lane) { return lane->device().ordinal; });
+        const auto [same, end] = std::ranges::unique(all);
+        all.erase(same, end);
+        for (CommLane *each : all) locks_.emplace_back(each->mutex());
+    }
+
+private:
+    std::vector<std::unique_lock<std::mutex>> locks_;
+};
+
+// The groups begin one within the other, so that an engine issues all calls when the outermost one ends.
+void give_to_engines(std::vector<Launch> &launches)
+{
+    const bool is_one = launches.size() == 1 && launches[0].calls.size() == 1;
+    for (Launch &each : launches) {
+        Engine::Together &scope = each.scope.emplace_back(is_one ? nullptr : each.engine);
+        for (const Launched &one : each.calls) one.call->launch(scope, one.is_watched);
+    }
+    for (auto each = launches.rbegin(); each != launches.rend(); ++each) each->scope.back().end();
+}
+
+void end_launches(std::vector<Launch> &launches)
+{
+    for (Launch &each : launches) {
+        for (const Launched &one : each.calls) one.call->bring_back();
+        CommLane &lane = each.calls[0].call->engine().lane();
+        const Ref<Fence> done = fence_behind(lane.device(), lane.id());
+        for (const Launched &one : each.calls) one.call->end_launch(done);
+    }
+}
+
+}  // namespace
+
+void DeviceCalls::launch(std::span<Batch> batches)
+{
+    std::vector<std::shared_ptr<Engine>> engines;  // outlive the launch, though a group may end
+    std::vector<Launch> launches;
+    for (Batch &each : batches)
+        if (std::vector<Launched> late = late_of(each.calls); !late.empty()) {
+            engines.push_back(late[0].call->engine().engine());
+            launches.push_back({*each.of, std::move(late), engines.back().get()});
+        }
+    const auto refuse = [&](bool keeps_memory) {
+        for (const Launch &each : launches)
+            for (const Launched &one : each.calls) one.call->refuse(keeps_memory);
+    };
+    try {
+        const LaneLocks locks(launches);
+        for (Batch &each : batches) {
+            each.awaited = each.of->calls_.issue(each.calls, false);
+            each.calls.clear();
+        }
+        give_to_engines(launches);
+        end_launches(launches);
+    } catch (const EngineFailure &failure) {
+        refuse(failure.fault.keeps_memory != 0);
+        for (const Launch &each : launches) each.of.note_fault(*each.calls[0].call, failure);
+        launches[0].of.failure_.raise_amid(launches[0].calls[0].call->name());
+    } catch (const std::exception &) {
+        refuse(true);
+        const LateCall &first = *launches[0].calls[0].call;
+        DeviceCalls &of = launches[0].of;
+        of.failure_.fail_alone(first.name(), yoke::cause_of(std::current_exception(),
+                                                            of.members_.self(), first.name()));
+    }
+    for (const Launch &each : launches)
+        for (const Launched &one : each.calls)
+            if (!one.is_watched) one.call->follow();
+}
+
+void *DeviceCalls::allocate(DeviceEngine &engine, uint64_t bytes)
+try {
+    const std::lock_guard lock(engine.lane().mutex());  // in one order with the calls of this rank
+    return engine.engine()->allocate(bytes);
+} catch (const EngineFailure &found) {
+    if (failure_.is_failed()) failure_.raise_amid("empty");
+    failure_.fail_alone(
+        "empty", {found.status, no_memory_text("empty", members_.self(), bytes, found.text)});
+}
+
+// ---- Where it fails ---------------------------------------------------------------------------------------------
+
+Cause DeviceCalls::cause_of(const EngineFailure &failure, const LateCall &call) const
+{
+    CurrentCall current = call.current();
+    if (const auto head = CallWatch::head_of(call.engine().lane());
+        head && head->call.signature.group != members_.number)
+        current.held_up_by = told_as(head->call);
+    bool can_agree = true;
+    return blame_.cause_of(failure, current, &can_agree);
+}
+
+void DeviceCalls::note_fault(const LateCall &call, const EngineFailure &failure) noexcept
+try {
+    EngineFailure told = failure;
+    if (told.fault.kind == YOKE_COMM_FAULT_ABORTED && failure_.is_failed()) return;
+    if (told.fault.rank < 0 && told.fault.kind == YOKE_COMM_FAULT_DIED) {
+        try {
+            failure_.await(call.name());  // who died is about to be heard
+        } catch (const Error &) {
+            return;
+        }
+        told.fault.kind = YOKE_COMM_FAULT_NONE;
+    }
+    failure_.fail(cause_of(told, call));
+} catch (const std::exception &) {
+    failure_.fail(yoke::cause_of(std::current_exception(), members_.self(), call.name()));
+}
+
+}  // namespace yoke

@@ -1,0 +1,154 @@
+#include "core/comm/late/flights.h"
+
+#include "core/base/error.h"
+#include "core/base/start_thread.h"
+#include "core/comm/late/call_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+namespace yoke {
+
+void Flights::add(Flight flight)
+{
+    {
+        const std::lock_guard lock(mutex_);
+        landed_.reserve(count_ + 1);  // so that the watch thread needs no memory
+        flying_.push_back(std::move(flight));
+        ++flying_count_;
+        ++count_;
+    }
+    CallWatch::watch(shared_from_this());
+}
+
+std::vector<Flight> Flights::take_landed() noexcept
+{
+    std::vector<Flight> landed;
+    const std::lock_guard lock(mutex_);
+    landed.swap(landed_);
+    landed_count_ = 0;
+    count_ -= landed.size();
+    return landed;
+}
+
+void Flights::close() noexcept
+{
+    std::unique_lock lock(mutex_);
+    listener_ = nullptr;
+    told_.wait(lock, [this] { return telling_ == 0; });
+}
+
+std::optional<Flights::Head> Flights::head_on(const CommLane &lane) const
+{
+    const std::lock_guard lock(mutex_);
+    if (flying_.empty()) return std::nullopt;
+    const LateCall &first = *flying_.front().call;
+    if (&first.engine().lane() != &lane) return std::nullopt;
+    return Head{first.place(), first.current()};
+}
+
+// ---- The watch thread -------------------------------------------------------------------------------------------
+
+LateCall *Flights::head() noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return flying_.empty() ? nullptr : flying_.front().call.get();
+}
+
+// Only this thread takes calls from those that fly, so the head stays while this thread asks for it.
+std::optional<Deadline::Clock::time_point> Flights::look() noexcept
+{
+    using namespace std::chrono_literals;
+    while (LateCall *const call = head()) {
+        const Time now = Deadline::Clock::now();
+        if (watched_.head != call) watched_.head = call, watched_.since = now;
+        if (land_ended(*call)) continue;
+        if (call->engine().is_aborted()) {
+            land(SIZE_MAX, false);
+            continue;
+        }
+        look_for_failure(*call);
+        return now + std::clamp<Time::duration>((now - watched_.since) / 8, 50us, 1ms);
+    }
+    watched_.head = nullptr;
+    return std::nullopt;
+}
+
+bool Flights::land_ended(LateCall &call) noexcept
+{
+    try {
+        if (!call.is_reached() || call.engine().is_aborted()) return false;
+    } catch (const Error &error) {
+        if (!watched_.has_failed)
+            watched_.found = EngineFailure{no_fault(), error.status(), error.what()};
+        return false;
+    } catch (const std::exception &) {  // no memory to say what failed; it is asked again
+        return false;
+    }
+    land(1, true);
+    return true;
+}
+
+void Flights::land(size_t count, bool have_ended) noexcept
+{
+    const std::lock_guard lock(mutex_);
+    for (count = std::min(count, flying_.size()); count > 0; --count) {
+        landed_.push_back(std::move(flying_.front()));
+        landed_.back().has_ended = have_ended;
+        flying_.pop_front();
+        ++landed_count_;
+        --flying_count_;
+    }
+    if (listener_) return listener_->note_landed();
+    const auto let_go = [self = shared_from_this()] {
+        for (const Flight &each : self->take_landed()) each.call->land(each.has_ended);
+    };
+    (void)start_detached_thread(let_go);
+}
+
+std::optional<EngineFailure> Flights::failure_of(LateCall &call)
+{
+    constexpr std::chrono::milliseconds kBetween{20};
+    if (watched_.found) return std::exchange(watched_.found, std::nullopt);
+    if (call.deadline().has_passed()) {
+        EngineFailure late{no_fault(), YOKE_E_TIMEOUT, "the device was not done in time"};
+        late.fault.kind = YOKE_COMM_FAULT_LATE;
+        return late;
+    }
+    const Time now = Deadline::Clock::now();
+    if (now - watched_.asked_engine < kBetween) return std::nullopt;
+    watched_.asked_engine = now;
+    return call.engine().async_error();
+}
+
+void Flights::look_for_failure(LateCall &call) noexcept
+try {
+    if (watched_.has_failed) return;
+    const std::optional<EngineFailure> failure = failure_of(call);
+    if (!failure) return;
+    watched_.has_failed = true;
+    tell(Ref<LateCall>::share(&call), *failure);
+} catch (const std::bad_alloc &) {  // it is looked for again
+}
+
+void Flights::tell(Ref<LateCall> call, const EngineFailure &failure) noexcept
+{
+    Listener *listener = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        listener = listener_;
+        if (!listener) return;
+        ++telling_;
+    }
+    const auto run = [self = shared_from_this(), listener, call = std::move(call), failure] {
+        listener->note_fault(*call, failure);
+        const std::lock_guard lock(self->mutex_);
+        --self->telling_;
+        self->told_.notify_all();
+    };
+    if (!start_detached_thread(run).empty()) run();
+}
+
+}  // namespace yoke

@@ -1,0 +1,240 @@
+#include "core/comm/late/late_call.h"
+
+#include "core/autograd/node.h"
+#include "core/base/error.h"
+#include "core/comm/await_fence.h"
+#include "core/comm/keep_for_good.h"
+#include "core/device/inner_stream.h"
+#include "core/ops/ops.h"
+#include "core/tensor/snapshot.h"
+
+#include <new>
+#include <utility>
+
+namespace yoke {
+
+LateCall::LateCall(std::shared_ptr<DeviceEngine> engine)
+    : engine_(std::move(engine)), callers_(current_stream(engine_->device()))
+{
+}
+
+LateCall::~LateCall() = default;
+
+Ref<LateCall> LateCall::make(std::shared_ptr<DeviceEngine> engine)
+{
+    check_usable(engine->device());
+    return Ref<LateCall>::adopt(new LateCall(std::move(engine)));
+}
+
+// ---- Until the stream has it ------------------------------------------------------------------------------------
+
+void LateCall::stage(Collective &call, RankOf at)
+{
+    Device &device = engine_->device();
+    CommLane &lane = engine_->lane();
+    const NoGrad no_grad;
+    if (const Ref<Fence> ready = fence_behind(device, callers_->lane.id); ready.present())
+        wait_fence(device, lane.id(), *ready);
+    callers_ = nullptr;
+    const OnStream on(lane.stream());
+    const Staged::Uses uses = uses_of(call, at);
+    const bool is_one = call.in.get() == call.out.get(),
+               has_both = call.in.present() && call.out.present();
+    Tensor in = call.in, out = call.out;
+    if (in.present() && (uses.in || is_one) && !in->contiguous)
+        in = dense_.in = ops::contiguous(*in);
+    if (is_one)
+        out = in, dense_.out = dense_.in;
+    else if (out.present() && uses.out && !out->contiguous)
+        out = dense_.out = make_tensor(device, out->dtype, out->shape(), call.name());
+    if (!is_one && has_both && overlaps_in_part(*in, *out, call.op, at.rank))
+        in = dense_.in = ops::clone(*in);
+    has_result_ = call.out.present() && uses.out;
+    if (has_result_) before_write(*call.out->storage);
+    record_ = record_of(call, in, out, at.rank);
+    record_.stream = lane.stream().lane.native;
+    in_ = std::exchange(call.in, {});
+    out_ = std::exchange(call.out, {});
+}
+
+void LateCall::note_number(const yoke_comm_signature &signature, Deadline deadline,
+                           const ScriptLine *line) noexcept
+{
+    number_ = {signature, deadline, line, 0};
+    unsettled_.begin(engine_->device());
+    engine_->note_issued();
+}
+
+void LateCall::launch(Engine::Together &together, bool is_watched)
+{
+    number_.place = engine_->lane().next_place();
+    if (is_watched) in_use_ = InUse(in_, out_, &engine_->lane());
+    record_.signature = &number_.signature;
+    record_.timeout_s = number_.deadline.remaining_s();
+    engine_->engine()->call(record_, together);
+}
+
+void LateCall::bring_back()
+{
+    const NoGrad no_grad;
+    const OnStream on(engine_->lane().stream());
+    if (has_result_) {
+        const InUse::Writing writing(*out_, &engine_->lane());
+        if (dense_.out.present())
+            ops::copy_(*out_, *dense_.out);
+        else
+            out_->storage->note_written(name());
+    }
+    dense_ = {};
+}
+
+void LateCall::end_launch(Ref<Fence> done) noexcept
+{
+    done_ = std::move(done);
+    state_.store(kLaunched, std::memory_order_release);
+    state_.notify_all();
+}
+
+void LateCall::refuse(bool keeps_memory) noexcept
+{
+    keeps_memory_ = keeps_memory;
+    state_.store(kRefused, std::memory_order_release);
+    state_.notify_all();
+}
+
+bool LateCall::await_launch() const noexcept
+{
+    state_.wait(kIssued, std::memory_order_acquire);
+    return state_.load(std::memory_order_acquire) != kRefused;
+}
+
+// ---- Its end ----------------------------------------------------------------------------------------------------
+
+// Calls guard(storage) for memory of the allocator. Other memory stays with the call.
+template <class Guard>
+void LateCall::drop_tensors(const Guard &guard) noexcept
+{
+    std::vector<Tensor> gone;  // outlive the lock: their end may free memory
+    const std::lock_guard lock(mutex_);
+    in_use_ = {};
+    for (Tensor *each : {&in_, &out_}) {
+        if (!each->present()) continue;
+        try {
+            Storage &storage = *(*each)->storage;
+            if (storage.block())
+                guard(storage);
+            else if (storage.bytes)
+                foreign_.push_back((*each)->storage);
+            gone.push_back(std::move(*each));
+        } catch (const std::bad_alloc &) {  // the tensor stays until the call lands
+        }
+    }
+}
+
+bool LateCall::may_be_at_work() const noexcept
+{
+    if (!done_.present()) return keeps_memory_;
+    try {
+        return !is_reached();
+    } catch (const std::exception &) {
+        return true;
+    }
+}
+
+// Of a call that was aborted. A fence guards what is the allocator's; all else stays if the call may be at work.
+void LateCall::give_up(std::vector<Ref<Storage>> storages) noexcept
+try {
+    if (!may_be_at_work()) return;
+    std::erase_if(storages, [this](const Ref<Storage> &each) {
+        const bool is_guarded = each->block() && done_.present();
+        if (is_guarded) each->note_use(done_);
+        return is_guarded;
+    });
+    keep_for_good(std::move(storages), engine_->device().name.c_str());
+} catch (const std::bad_alloc &) {  // no memory to keep it
+}
+
+void LateCall::land(bool has_ended) noexcept
+{
+    std::vector<Ref<Storage>> foreign;
+    std::vector<Tensor> given;  // outlive the lock
+    {
+        const std::lock_guard lock(mutex_);
+        foreign.swap(foreign_);
+        for (Tensor *each : {&in_, &out_}) {
+            if (has_ended || !each->present()) continue;
+            try {
+                foreign.push_back((*each)->storage);
+                given.push_back(std::move(*each));
+            } catch (const std::bad_alloc &) {  // it stays as long as the call
+            }
+        }
+    }
+    if (has_ended)
+        state_.store(kLanded, std::memory_order_release);
+    else
+        give_up(std::move(foreign));
+    engine_->note_ended();
+}
+
+void LateCall::raise_if_aborted() const
+{
+    if (state_.load(std::memory_order_acquire) == kLanded) return;
+    if (const std::exception_ptr failure = engine_->failure()) {
+        engine_->note_told();
+        std::rethrow_exception(failure);
+    }
+}
+
+void LateCall::check_untouched() const
+{
+    const std::lock_guard lock(mutex_);
+    in_use_.check(name());
+}
+
+bool LateCall::is_over() noexcept
+{
+    try {
+        if (!is_reached()) return engine_->is_aborted();
+        if (!engine_->is_aborted()) drop_tensors([](Storage &) {});
+    } catch (const std::exception &) {  // wait tells it
+    }
+    return true;
+}
+
+bool LateCall::wait(double seconds)
+{
+    const auto is_aborted = [this] { return engine_->is_aborted(); };
+    const bool has_ended = is_reached_by(*done_, Deadline::after(seconds), is_aborted);
+    raise_if_aborted();
+    if (!has_ended) return false;
+    check_untouched();
+    drop_tensors([](Storage &) {});
+    return true;
+}
+
+void LateCall::follow()
+{
+    raise_if_aborted();
+    Device &device = engine_->device();
+    const uint8_t lane = memory_lane(device);
+    check_not_capturing("wait for a collective");
+    wait_fence(device, lane, *done_);
+    check_untouched();
+    drop_tensors([lane](Storage &storage) { storage.note_use(lane); });
+}
+
+void LateCall::let_go() noexcept
+{
+    drop_tensors([this](Storage &storage) {
+        if (done_.present()) storage.note_use(done_);
+    });
+}
+
+CurrentCall LateCall::current() const
+{
+    return {number_.signature, describe(number_.line),
+            record_.op == YOKE_COMM_RECV ? record_.peer : -1};
+}
+
+}  // namespace yoke

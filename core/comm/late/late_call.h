@@ -1,0 +1,118 @@
+// late_call.h: a call whose engine puts its work on the stream of a device.
+//
+// A call is staged before it has a number, launched behind the calls before it, and lands when the device has done it:
+//
+//  * `stage`: the caller's thread. The stream of the lane waits for the caller's stream; tensors become dense.
+//  * `note_number`: the caller's thread, under the lock of the queue.
+//  * `launch`, then `end_launch` or `refuse`: the caller's thread, under the lock of the lane.
+//  * `await_launch`, `land`: the group's thread.
+//  * `is_over`, `wait`, `follow`, `let_go`: who has the work, any thread.
+//  * `is_reached`: the watch thread as well.
+//
+// A call holds its tensors until its caller's stream has come behind it, or its work is let go: then the allocator
+// guards the memory by the call's fence. Memory of the host program, and of engines, is held until the call lands: the
+// group's thread lets go of it, since that may wait for the device, or run code of the host program.
+#pragma once
+
+#include "core/base/deadline.h"
+#include "core/base/script.h"
+#include "core/base/work.h"
+#include "core/comm/collective.h"
+#include "core/comm/in_use.h"
+#include "core/comm/late/device_engine.h"
+#include "core/comm/late/late_parts.h"
+#include "core/device/deferred_error.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace yoke {
+
+class LateCall final : public RefCounted {
+public:
+    // The calling thread's current stream is the one behind which the call comes.
+    static Ref<LateCall> make(std::shared_ptr<DeviceEngine> engine);
+
+    // Takes the call's tensors, and what memory the call needs. Raises OOM, and what the device failed with.
+    void stage(Collective &call, RankOf at);
+    void note_number(const yoke_comm_signature &signature, Deadline deadline,
+                     const ScriptLine *line) noexcept;
+
+    // `is_watched`: somebody has a work of it, and is told of foreign writes to its tensors until he has waited.
+    void launch(Engine::Together &together, bool is_watched);
+    // Copies a result to a tensor that is not dense, and notes that the result was written. Of calls that are launched
+    // together each comes behind all of them.
+    void bring_back();
+    void end_launch(Ref<Fence> done) noexcept;
+    // `keeps_memory`: as yoke_comm_fault has it.
+    void refuse(bool keeps_memory) noexcept;
+    // All ranks have compared what they called, or the group has failed.
+    void settle() noexcept { unsettled_.settle(); }
+    // Returns whether the stream has the call; false if its engine did not take it.
+    bool await_launch() const noexcept;
+    // Lets go of memory that is not the allocator's. A call that has not ended was aborted, or refused: if it may still
+    // be at work, the memory stays for the life of the process.
+    void land(bool has_ended) noexcept;
+
+    // Asks the device. Raises what it failed with.
+    bool is_reached() const { return yoke::is_reached(*done_); }
+    // Returns whether a wait would end at once.
+    bool is_over() noexcept;
+    // Waits on the host. Returns false at the deadline; raises what the call, or its group, failed with.
+    bool wait(double seconds);
+    // Has the calling thread's current stream come behind the call.
+    void follow();
+    // Nobody waits for the call any more.
+    void let_go() noexcept;
+
+    DeviceEngine &engine() const noexcept { return *engine_; }
+    CurrentCall current() const;
+    const char *name() const noexcept { return collective_name(record_.op); }
+    Deadline deadline() const noexcept { return number_.deadline; }
+    uint64_t place() const noexcept { return number_.place; }  // on the stream; set by launch
+    bool is_message() const noexcept { return number_.signature.op == YOKE_COMM_SEND; }
+
+private:
+    explicit LateCall(std::shared_ptr<DeviceEngine> engine);
+    ~LateCall() override;
+    void check_untouched() const;
+    void raise_if_aborted() const;
+    bool may_be_at_work() const noexcept;
+    void give_up(std::vector<Ref<Storage>> storages) noexcept;
+    template <class Guard>
+    void drop_tensors(const Guard &guard) noexcept;
+
+    const std::shared_ptr<DeviceEngine> engine_;
+    Ref<Stream> callers_;
+    CallNumber number_;
+    yoke_collective record_{};
+    DenseTensors dense_;
+    bool has_result_ = false, keeps_memory_ = false;
+    Ref<Fence> done_;
+    Unsettled unsettled_;
+    enum State : int { kIssued, kLaunched, kRefused, kLanded };
+    std::atomic<int> state_{kIssued};
+    mutable std::mutex mutex_;
+    Tensor in_, out_;  // absent once let go
+    std::vector<Ref<Storage>> foreign_;
+    InUse in_use_;
+};
+
+// Tail of a work whose call is late.
+class LateTail final : public Work::Tail {
+public:
+    explicit LateTail(Ref<LateCall> call) : call_(std::move(call)) {}
+    ~LateTail() override { call_->let_go(); }
+    bool is_reached() noexcept override { return call_->is_over(); }
+    bool wait(double seconds) override { return call_->wait(seconds); }
+    void follow() override { call_->follow(); }
+    void note_told() noexcept override { call_->engine().note_told(); }
+
+private:
+    const Ref<LateCall> call_;
+};
+
+}  // namespace yoke

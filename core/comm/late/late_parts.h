@@ -1,0 +1,26 @@
+// late_parts.h: parts of a late call.
+#pragma once
+
+#include "core/backend/comm.h"
+#include "core/base/deadline.h"
+#include "core/base/script.h"
+#include "core/tensor/tensor.h"
+
+#include <cstdint>
+
+namespace yoke {
+
+// Place of a call in the orders of its group and of its stream.
+struct CallNumber {
+    yoke_comm_signature signature{};
+    Deadline deadline = Deadline::after(0);
+    const ScriptLine *line = nullptr;  // of the script that made the call
+    uint64_t place = 0;                // on the stream
+};
+
+// Tensors as an engine takes them; absent where the call's own will do.
+struct DenseTensors {
+    Tensor in, out;
+};
+
+}  // namespace yoke
