@@ -10,14 +10,6 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-Tensor filled_on(Device &device, int64_t count, float value)
-{
-    const int64_t shape[] = {count};
-    Tensor made = make_tensor(device, YOKE_F32, shape, kCall);
-    for (int64_t i = 0; i < count; ++i) reinterpret_cast<float *>(made->data)[i] = value;
-    return made;
-}
-
 TEST(GroupDevices, ACallGoesThroughTheGroupsOwnStreamBehindTheCallersAndTheCallersBehindIt)
 {
     in_fresh_process_with_streams([](Device &device, Device &) {

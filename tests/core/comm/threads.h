@@ -15,12 +15,18 @@ namespace yoke::test {
 
 inline constexpr const char *kCall = "init_all";
 
-inline Tensor filled(int64_t count, float value)
+// On a device whose memory the host reaches.
+inline Tensor filled_on(Device &device, int64_t count, float value)
 {
     const int64_t shape[] = {count};
-    Tensor made = make_tensor(open_device("cpu"), YOKE_F32, shape, kCall);
+    Tensor made = make_tensor(device, YOKE_F32, shape, kCall);
     for (int64_t i = 0; i < count; ++i) reinterpret_cast<float *>(made->data)[i] = value;
     return made;
+}
+
+inline Tensor filled(int64_t count, float value)
+{
+    return filled_on(open_device("cpu"), count, value);
 }
 
 inline std::vector<float> values(const Tensor &tensor)
