@@ -150,7 +150,7 @@ bool Work::wait_for_tail(Deadline deadline)
 
 bool Work::follow(double seconds)
 {
-    if (has_early_tail_ && seconds < 0 && !has_ended()) {
+    if (has_early_tail_ && seconds < 0 && !has_ended() && tail_->is_given()) {
         check_can_wait();
         tail_->follow();
         return true;

@@ -43,6 +43,8 @@ public:
         virtual bool is_reached() noexcept = 0;
         // At most `seconds`. Whether the device has done it; raises what it failed with.
         virtual bool wait(double seconds) = 0;
+        // Whether the device has been given the work; of an early tail it may not have been yet.
+        virtual bool is_given() const noexcept { return true; }
         // What the calling thread gives to its current stream from now on comes behind it.
         virtual void follow() = 0;
         // Whoever waits has learnt what the work failed with.

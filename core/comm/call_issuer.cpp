@@ -23,8 +23,8 @@ CallIssuer::CallIssuer(const Members &members, const GroupOptions &options, cons
       runner_(runner),
       calls_(calls),
       devices_(members, options, keys, departures, failure, calls,
-               [this](const yoke_comm_signature &said, std::vector<int64_t> mine) {
-                   return exchange(said, std::move(mine));
+               [this](const yoke_comm_signature &said, std::vector<int64_t> mine, Deadline until) {
+                   return exchange(said, std::move(mine), until);
                })
 {
 }
@@ -132,31 +132,43 @@ bool is_late(const IssuedCall &call)
 
 }  // namespace
 
-// Calls of several groups run in the threads of their groups: none waits for another one.
+// Calls of several groups run in the threads of their groups: none waits for another one. If one group's late calls
+// cannot be issued, those of no group are: an engine would wait for them.
 std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> &groups)
 {
+    const auto has_late = [](const Together *each) {
+        return std::ranges::any_of(each->calls, is_late);
+    };
+    std::exception_ptr failure;
+    for (Together *each : groups) try {
+            check_apart(each->calls);
+            each->of->check_running(each->calls[0].call.name());
+            for (IssuedCall &one : each->calls) each->of->stage(one);
+        } catch (...) {
+            each->failure = std::current_exception();
+            if (!failure && has_late(each)) failure = each->failure;
+        }
     std::vector<Ref<Work>> awaited;
     std::vector<DeviceCalls::Batch> batches;
     std::vector<Together *> launched;
-    for (Together *each : groups) try {
-            CallIssuer &of = *each->of;
-            check_apart(each->calls);
-            of.check_running(each->calls[0].call.name());
-            for (IssuedCall &one : each->calls) of.stage(one);
-            if (std::ranges::any_of(each->calls, is_late)) {
-                batches.push_back({&of.devices_, each->calls});
-                launched.push_back(each);
-                continue;
-            }
+    for (Together *each : groups) {
+        if (each->failure) continue;
+        if (has_late(each)) {
+            each->failure = failure;
+            if (!failure)
+                launched.push_back(each), batches.push_back({&each->of->devices_, each->calls});
+            continue;
+        }
+        try {
             const bool may_run_here =
                 groups.size() == 1 && std::ranges::any_of(each->calls, blocks);
-            std::ranges::move(of.calls_.issue(each->calls, may_run_here),
+            std::ranges::move(each->of->calls_.issue(each->calls, may_run_here),
                               std::back_inserter(awaited));
         } catch (...) {
             each->failure = std::current_exception();
         }
+    }
     if (batches.empty()) return awaited;
-    std::exception_ptr failure;
     try {
         DeviceCalls::launch(batches);
     } catch (...) {
@@ -174,7 +186,7 @@ std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> 
 
 // An ordinary call, so that who dies, is late or calls something else is found as in any other.
 std::vector<int64_t> CallIssuer::exchange(const yoke_comm_signature &said,
-                                          std::vector<int64_t> mine)
+                                          std::vector<int64_t> mine, std::optional<Deadline> until)
 {
     const char *name = collective_name(said.op);
     check_not_capturing(name);
@@ -186,7 +198,9 @@ std::vector<int64_t> CallIssuer::exchange(const yoke_comm_signature &said,
     Collective call{YOKE_COMM_ALL_GATHER, -1, -1, in, out};
     call.said_as = said;
     check_collective(call, place());
-    issue({std::move(call), nullptr, script_line()});
+    IssuedCall issued{std::move(call), nullptr, script_line()};
+    issued.until = until;
+    issue(std::move(issued));
     const auto *values = reinterpret_cast<const int64_t *>(out->data);
     return {values, values + out->numel};
 }

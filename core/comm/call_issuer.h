@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <vector>
 
 namespace yoke {
@@ -48,7 +49,8 @@ public:
     static std::vector<Ref<Work>> issue_together(const std::vector<Together *> &groups);
 
     // Returns what each rank gave to this call of the core's own, in their order.
-    std::vector<int64_t> exchange(const yoke_comm_signature &said, std::vector<int64_t> mine);
+    std::vector<int64_t> exchange(const yoke_comm_signature &said, std::vector<int64_t> mine,
+                                  std::optional<Deadline> until = {});
     std::vector<int64_t> exchange(int32_t called_as, std::vector<int64_t> mine);
 
     DeviceCalls &devices() noexcept { return devices_; }

@@ -6,6 +6,7 @@
 #include "core/base/start_thread.h"
 #include "core/comm/call_runner.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -63,8 +64,11 @@ PendingCall CallQueue::number(IssuedCall issued)
     made.signature = sign(issued.call);
     made.signature.on_device |= issued.late.present() ? 1 : 0;
     made.deadline = Deadline::after(timeout_s_);
-    if (issued.late.present()) [[unlikely]]
+    if (issued.until) made.deadline = made.deadline.within(issued.until->remaining_s());
+    if (issued.late.present()) [[unlikely]] {
         issued.late->note_number(made.signature, made.deadline, issued.line);
+        flights_.note_issued();
+    }
     CallRecord record;
     record.signature = made.signature;
     record.queued_s = made.deadline.made_s();
@@ -99,7 +103,7 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
 {
     // Amid a call of the engine's no host is asked.
     const bool is_free =
-        queue_.empty() && !is_running_ && !Interruptible::is_open() && flights_.are_none();
+        queue_.empty() && !is_running_ && !Interruptible::is_open() && !flights_.are_issued();
     std::vector<Ref<Work>> awaited;
     if (may_run_here && is_free) {
         note_running(calls, calls[0].deadline.made_s());
@@ -172,11 +176,12 @@ void CallQueue::note_ended(PendingCalls calls, bool is_done) noexcept
     is_running_ = false;
     for (const PendingCall &each : calls) {
         if (CallRecord *record = records_.find(each.record)) {
-            const bool goes_on = each.late.present() && is_done;  // on the device
+            const bool has_failed = !is_done || each.late_failure;
+            const bool goes_on = each.late.present() && !has_failed;  // on the device
             record->ended_s = goes_on ? 0 : now;
-            record->state = goes_on   ? CallRecord::kIssued
-                            : is_done ? CallRecord::kDone
-                                      : CallRecord::kFailed;
+            record->state = goes_on      ? CallRecord::kIssued
+                            : has_failed ? CallRecord::kFailed
+                                         : CallRecord::kDone;
         }
     }
     changed_.notify_all();
@@ -190,6 +195,10 @@ std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
     } catch (...) {
         failure = std::current_exception();
     }
+    for (PendingCall &each :
+         calls)  // first: the end of memory of the host program may end the group
+        if (each.late.present()) [[unlikely]]
+            each.late_failure = end_late(each, failure);
     note_ended(calls, !failure);
     for (PendingCall &each : calls) end(each, failure);
     return failure;
@@ -202,39 +211,45 @@ void CallQueue::end(PendingCall &call, std::exception_ptr failure) noexcept
         tail = call.call.staged->end(failure, !call.work.present());
     call.in_use = {};
     call.call.in = call.in = {}, call.call.out = call.out = {}, call.call.staged = {};
-    if (call.late.present()) [[unlikely]] {
-        call.late->settle();
-        if (!failure) failure = fly(call);
-        if (failure) (void)call.late->await_launch(), call.late->land(false);
-        call.late = {};
-    }
+    if (call.late_failure) failure = call.late_failure;
+    call.late = {};
     if (call.work.present()) call.work->finish(failure, std::move(tail));
 }
 
-// All ranks have made the call. Returns what it failed with if the device does not have it.
-std::exception_ptr CallQueue::fly(PendingCall &call) noexcept
-try {
-    if (!call.late->await_launch()) {
-        runner_.raise_refused(call);
-    }
-    flights_.add({call.late, call.record, false});
-    return nullptr;
-} catch (...) {
-    return std::current_exception();
+// Returns what the call failed with if it does not fly: `failure` if the ranks did not call alike.
+std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr failure) noexcept
+{
+    call.late->settle();
+    if (!failure) try {
+            runner_.await_launch(call);
+            flights_.add({call.late, call.record, false});
+            return nullptr;
+        } catch (...) {
+            failure = std::current_exception();
+        }
+    const auto land = [late = call.late] {
+        (void)late->await_launch(Deadline::never());
+        late->land(false);
+    };
+    if (!start_detached_thread(land).empty()) land();
+    flights_.note_failed();
+    return failure;
 }
 
 // A barrier waits for the calls before it that a device has. With the lock held.
 bool CallQueue::is_next_ready() const noexcept
 {
     if (queue_.empty() || is_running_) return false;
-    const PendingCall &next = queue_.front().front();
-    const bool is_barrier = next.call.op == YOKE_COMM_BARRIER && !next.late.present();
-    return !is_barrier || flights_.are_none();
+    const bool has_barrier = std::ranges::any_of(queue_.front(), [](const PendingCall &each) {
+        return each.call.op == YOKE_COMM_BARRIER && !each.late.present();
+    });
+    return !has_barrier || flights_.are_none();
 }
 
 void CallQueue::take_landed() noexcept
 {
-    std::vector<Flight> landed = flights_.take_landed();
+    const std::shared_ptr<Flights> flights = flights_.shared_from_this();  // the group may end here
+    std::vector<Flight> landed = flights->take_landed();
     {
         const double now = monotonic_seconds();
         const std::lock_guard lock(mutex_);
@@ -249,6 +264,7 @@ void CallQueue::take_landed() noexcept
         each.call->land(each.has_ended);
         each.call = {};  // a tensor's end may run code of the host program
     }
+    flights->note_let_go(landed.size());
 }
 
 // Runs the queue's thread: calls in their order, until all are done and the group ends. A call may let go of the host's
@@ -288,14 +304,14 @@ void CallQueue::serve() noexcept
 bool CallQueue::has_pending() const noexcept
 {
     const std::lock_guard lock(mutex_);
-    return is_running_ || !queue_.empty() || !flights_.are_none();
+    return is_running_ || !queue_.empty() || flights_.are_issued();
 }
 
 bool CallQueue::linger() noexcept
 {
     const std::lock_guard lock(mutex_);
     const bool is_served = thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
-    if (!is_served || (queue_.empty() && !is_running_ && flights_.are_none())) return false;
+    if (!is_served || (queue_.empty() && !is_running_ && !flights_.are_issued())) return false;
     end_ = kLingers;
     return true;
 }

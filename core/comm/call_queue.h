@@ -97,7 +97,7 @@ private:
                                  std::unique_lock<std::mutex> lock);
     std::exception_ptr perform(PendingCalls calls) noexcept;
     void end(PendingCall &call, std::exception_ptr failure) noexcept;
-    std::exception_ptr fly(PendingCall &call) noexcept;
+    std::exception_ptr end_late(PendingCall &call, std::exception_ptr failure) noexcept;
     void note_ended(PendingCalls calls, bool is_done) noexcept;
     bool is_next_ready() const noexcept;
     void take_landed() noexcept;

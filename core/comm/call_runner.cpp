@@ -195,10 +195,17 @@ void CallRunner::call_engine(PendingCalls calls)
     }
 }
 
-void CallRunner::raise_refused(const PendingCall &pending)
+void CallRunner::await_launch(const PendingCall &pending)
 {
-    failure_.await(pending.call.name());  // the thread that launches it fails the group
-    raise_own(YOKE_E_CANCELLED, "the engine of the device did not take the call", pending);
+    const std::optional<bool> is_given = pending.late->await_launch(pending.deadline);
+    if (is_given == true) return;
+    if (is_given)
+        failure_.await(pending.call.name());  // the thread that launches it fails the group
+    EngineFailure late{no_fault(), YOKE_E_TIMEOUT,
+                       "the engine of the device did not take the call"};
+    if (!is_given) late.fault.kind = YOKE_COMM_FAULT_LATE;
+    bool can_agree = true;
+    failure_.fail_alone(pending.call.name(), blame_.cause_of(late, pending.current(), &can_agree));
 }
 
 void *CallRunner::allocate(uint64_t bytes)

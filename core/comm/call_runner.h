@@ -46,8 +46,8 @@ public:
     // Runs the calls, in the caller's thread or the queue's. If the group has failed since their issue, the engine
     // refuses them, and this raises the cause.
     void run(PendingCalls calls);
-    // Raises why the device does not have a call that all ranks have made.
-    [[noreturn]] void raise_refused(const PendingCall &pending);
+    // Waits until the device has a call that all ranks have made. Raises why it does not have it.
+    void await_launch(const PendingCall &pending);
     // Returns memory that peers reach without a copy. All ranks make it together: if one cannot, the group fails.
     void *allocate(uint64_t bytes);
 

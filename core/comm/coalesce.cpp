@@ -117,8 +117,8 @@ void Coalescing::end(const char *call)
             "%s: an error has left a scope within this one, so that no call of the whole is issued; let it leave this one too",
             call);
     }
-    release(all, nullptr);
     const std::vector<Ref<Work>> awaited = issue(all);
+    release(all, nullptr);
     std::exception_ptr first;
     const auto note = [&first](std::exception_ptr failure) {
         if (!first) first = std::move(failure);

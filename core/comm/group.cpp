@@ -57,7 +57,8 @@ Ref<Group> Group::make(const Members &members, const GroupOptions &options, Dead
     group->runner_.attach(std::move(made.engine));
     group->issuer_.devices().take(std::move(made.devices));
     group->shrink_.open(std::move(made.ports));
-    if (options.device) group->open(*options.device, call);
+    if (options.device)
+        group->issuer_.devices().open(*options.device, call, signature_of(kOpenCall, 0), deadline);
     return group;
 }
 
@@ -152,6 +153,8 @@ Ref<Work> Group::run(Collective call, bool is_async)
     const auto check = [&] {
         check_not_capturing(call.name());
         check_collective(call, {rank(), size()});
+        if (const Device *device = call.device(); device && !call.may_be_staged)
+            issuer_.devices().check_device(*device, call.name());
     };
     or_refuse(check, is_message ? Refused::kMessage : Refused::kCollective);
     if (is_message)
@@ -180,11 +183,6 @@ void Group::monitored_barrier(double seconds)
     const Deadline deadline = Deadline::after(seconds);
     check_running("monitored_barrier");
     barrier_.wait(deadline);
-}
-
-void Group::open(Device &device, const char *call)
-{
-    issuer_.devices().open(device, call, signature_of(kOpenCall, 0));
 }
 
 Ref<Group> Group::split(int32_t color, int64_t key)

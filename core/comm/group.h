@@ -65,8 +65,6 @@ public:
     // In memory that peers reach without a copy; all ranks call it alike. If the host's engine serves the device, the
     // memory is the allocator's.
     Tensor empty(IntList shape, yoke_dtype dtype, Device &device);
-    // Makes the communicator on a device, before the first collective there. All ranks call it alike.
-    void open(Device &device, const char *call);
     // All ranks get it as the cause. Returns at once.
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
     // Raises what it has failed with.
@@ -103,7 +101,8 @@ public:
     // For living_groups.h, at the end of the process. If the script ended by an error, fails the group, so that its
     // calls end and the others learn why. Returns whether calls are queued or running.
     bool end_pending() noexcept;
-    bool is_lingering() const noexcept { return calls_.is_lingering(); }
+    // Whether the end of the process waits for its calls as long as they take; calls on a device get some seconds.
+    bool is_lingering() const noexcept { return calls_.is_lingering() && !flights_->are_issued(); }
     void leave() noexcept;
     // Lets the group live until its calls are done, though nobody holds it, unless the process ends by an error: how a
     // host ends that has just let go of its parts is known at its exit alone.

@@ -9,7 +9,6 @@
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/comm/ending.h"
-#include "core/comm/late/call_watch.h"
 #include "core/comm/living_groups.h"
 #include "core/launch/error_file.h"
 #include "core/machine/vendor.h"
@@ -51,9 +50,8 @@ std::string device_of_rank()
 
 void leave_groups()
 {
+    leave_living_groups();  // first: they get some seconds for their calls, and no more
     finalize_groups();
-    leave_living_groups();
-    CallWatch::stop();
 }
 
 void leave_all()

@@ -10,6 +10,8 @@
 #include "core/comm/late/late_call.h"
 
 #include <cstdint>
+#include <exception>
+#include <optional>
 #include <span>
 
 namespace yoke {
@@ -20,6 +22,8 @@ struct IssuedCall {
     Ref<Work> work;
     const ScriptLine *line = nullptr;
     Ref<LateCall> late = {};  // of tensors of a device that an engine of its own serves
+    std::optional<Deadline> until =
+        {};  // of a call of the core's own: its time ends there at the latest
 };
 
 // A call with its place in the order, and its tensors as the engine takes them.
@@ -34,6 +38,7 @@ struct PendingCall {
     const void *order =
         nullptr;  // as InUse has it; null for a device's tensors: they are read before earlier calls write
     Ref<LateCall> late = {};  // then this call passes no bytes: ranks compare what they called
+    std::exception_ptr late_failure = {};  // why the device does not have the late call
     Tensor in = {}, out = {};
 
     CurrentCall current() const

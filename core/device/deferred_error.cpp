@@ -93,7 +93,8 @@ thread_local bool settles_here = false;
 // Later work may come meanwhile, and is not waited for.
 void await_settled(const Device &device)
 {
-    if (unsettled.count.load(std::memory_order_acquire) == 0 || settles_here) return;
+    const bool is_none = unsettled.count.load(std::memory_order_acquire) == 0;
+    if (is_none || settles_here || is_forked_child()) return;
     std::unique_lock lock(unsettled.mutex);
     const uint64_t last = unsettled.last;
     const std::set<uint64_t> &here = unsettled.by_device[&device];

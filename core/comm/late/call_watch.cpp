@@ -1,8 +1,12 @@
 #include "core/comm/late/call_watch.h"
 
+#include "core/base/error.h"
+#include "core/base/fork.h"
 #include "core/base/immortal.h"
-#include "core/base/log.h"
 #include "core/base/start_thread.h"
+#include "core/comm/ending.h"
+#include "core/comm/late/let_go.h"
+#include "core/comm/living_groups.h"
 
 #include <unistd.h>
 
@@ -22,7 +26,7 @@ struct Watched {
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<std::shared_ptr<Flights>> flights;  // the thread alone removes one
-    std::vector<std::shared_ptr<const void>> left;  // for others to let go of
+    std::vector<std::shared_ptr<Flights>> left;     // for others to let go of
     pid_t process = 0;                              // that has the thread
     bool is_idle = false, is_stopped = false;
 };
@@ -68,29 +72,43 @@ void run() noexcept
     watched.changed.notify_all();
 }
 
-// With the lock held.
-void begin()
+// What was registered last runs first at the exit: by now the driver of a device has started, and has registered its
+// end.
+void end_at_exit()
 {
+    static std::once_flag registered;
+    std::call_once(registered, [] {
+        leave_at_exit([] {
+            leave_living_groups();
+            CallWatch::stop();
+            stop_letting_go();
+        });
+    });
+}
+
+}  // namespace
+
+void CallWatch::ensure_thread(const char *call)
+{
+    end_at_exit();
+    const std::lock_guard lock(watched.mutex);
     if (watched.process == getpid() || watched.is_stopped) return;
     watched.process = getpid();
     const std::string why = start_detached_thread(run);
     if (why.empty()) return;
     watched.process = 0;
-    log(LogLevel::kWarn,
-        "the system gives no thread that watches collectives on devices (%s): one that hangs is found by those alone who wait for it with a time",
-        why.c_str());
+    fail_in(call, YOKE_E_OOM,
+            "the system gives no thread that watches collectives on devices: %s; see ulimit -u",
+            why.c_str());
 }
-
-}  // namespace
 
 void CallWatch::watch(std::shared_ptr<Flights> flights)
 {
-    std::vector<std::shared_ptr<const void>> left;  // outlives the lock
+    std::vector<std::shared_ptr<Flights>> left;  // outlives the lock
     const std::lock_guard lock(watched.mutex);
     left.swap(watched.left);
-    begin();
-    if (std::ranges::find(watched.flights, flights) != watched.flights.end()) return;
     watched.left.reserve(watched.flights.size() + 1);  // so that the thread needs no memory
+    if (std::ranges::find(watched.flights, flights) != watched.flights.end()) return;
     watched.flights.push_back(std::move(flights));
     if (watched.is_idle) watched.changed.notify_all();
 }
@@ -110,15 +128,10 @@ std::optional<Flights::Head> CallWatch::head_of(const CommLane &lane)
     return first;
 }
 
-void CallWatch::leave(std::shared_ptr<const void> object)
-{
-    const std::lock_guard lock(watched.mutex);
-    watched.left.push_back(std::move(object));
-}
-
 void CallWatch::stop() noexcept
 {
     constexpr std::chrono::milliseconds kToEnd{100};
+    if (is_forked_child()) return;
     std::unique_lock lock(watched.mutex);
     watched.is_stopped = true;
     watched.changed.notify_all();

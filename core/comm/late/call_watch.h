@@ -14,13 +14,13 @@ namespace yoke {
 
 class CallWatch {
 public:
-    // Has the thread look at the flights until none is left. If the system gives no thread, logs so: then a hung call
-    // is found by those alone who wait on the host.
+    // Makes the thread, without which no call can be late. Raises YOKE_E_OOM if the system gives none. At the exit of
+    // the process groups get some seconds for their calls, and the thread ends before drivers do.
+    static void ensure_thread(const char *call);
+    // Has the thread look at the flights until none is left.
     static void watch(std::shared_ptr<Flights> flights);
     // Returns which call is at the head of a lane, of all groups; nothing where none is in flight.
     static std::optional<Flights::Head> head_of(const CommLane &lane);
-    // Keeps an object that the thread was the last to hold.
-    static void leave(std::shared_ptr<const void> object);
     // Ends the thread at the exit of the process. It waits for 0.1 s: an entry of a driver may hang.
     static void stop() noexcept;
 };

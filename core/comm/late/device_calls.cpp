@@ -68,19 +68,20 @@ void make_room(Device &device)
 
 }  // namespace
 
-std::shared_ptr<Engine> DeviceCalls::connect_to(Device &device, const yoke_comm_signature &said)
+std::shared_ptr<Engine> DeviceCalls::connect_to(Device &device, const yoke_comm_signature &said,
+                                                Deadline deadline)
 {
     EngineInit init;
     init.rank = members_.rank;
     init.size = members_.size();
     init.address = members_.self().address;
-    init.timeout_s = options_.init_timeout_s;
+    init.timeout_s = deadline.remaining_s();
     init.patience_s = options_.timeout_s;
     init.device = device.handle;
     init.is_over = [this] { return failure_.is_failed() || is_interrupted(); };
     const auto ranks = static_cast<size_t>(members_.size());
     init.all_gather = [&](const std::string &mine) {
-        return bytes_of(exchange_(said, words_of(mine)), ranks, mine.size());
+        return bytes_of(exchange_(said, words_of(mine), deadline), ranks, mine.size());
     };
     const std::string own_id = members_.rank == 0 ? Engine::make_id(*choice_.table)
                                                   : std::string(YOKE_COMM_ID_BYTES, '\0');
@@ -90,11 +91,12 @@ std::shared_ptr<Engine> DeviceCalls::connect_to(Device &device, const yoke_comm_
 }
 
 std::shared_ptr<DeviceEngine> DeviceCalls::make(Device &device, const char *call,
-                                                const yoke_comm_signature &said)
+                                                const yoke_comm_signature &said, Deadline deadline)
 try {
     calls_.ensure_thread(call);
+    CallWatch::ensure_thread(call);
     auto lane = CommLane::of(device);
-    auto engine = connect_to(device, said);
+    auto engine = connect_to(device, said, deadline);
     auto made =
         std::make_shared<DeviceEngine>(std::move(lane), std::move(engine), failure_.devices());
     failure_.attach(made);
@@ -106,9 +108,14 @@ try {
     if (failure_.is_failed()) failure_.raise_amid(call);
     CurrentCall current;
     current.making = call;
-    failure_.fail_alone(call, yoke::cause_of(found.fault, found.status, found.text, current,
-                                             members_.self(), members_.ranks)
-                                  .of(call));
+    bool can_agree = true;
+    const Cause mine = found.fault.kind == YOKE_COMM_FAULT_LATE
+                           ? blame_.cause_of(found, current, &can_agree)
+                           : yoke::cause_of(found.fault, found.status, found.text, current,
+                                            members_.self(), members_.ranks)
+                                 .of(call);
+    if (!can_agree) failure_.fail_with(mine);
+    failure_.fail_alone(call, mine);
 } catch (const std::exception &) {
     if (failure_.is_failed()) throw;
     failure_.fail_alone(call, yoke::cause_of(std::current_exception(), members_.self(), call));
@@ -121,20 +128,27 @@ bool DeviceCalls::may_serve(const Device &device) const noexcept
     return !known || &known->device() == &device;
 }
 
-std::shared_ptr<DeviceEngine> DeviceCalls::open(Device &device, const char *call,
-                                                yoke_comm_signature said)
+void DeviceCalls::check_device(const Device &device, const char *call) const
 {
-    if (!choice_.table || choice_.kind != device.kind()) return nullptr;
-    const std::lock_guard making(making_);
-    if (std::shared_ptr<DeviceEngine> known = engine()) {
-        if (&known->device() == &device) return known;
+    const std::shared_ptr<DeviceEngine> known = engine();
+    if (known && !device.host && device.kind() == choice_.kind && &known->device() != &device)
         fail_in(
             call, YOKE_E_VALUE,
             "the tensor is on %s, and this group's collectives are on %s since its first one; move the tensor there, or make a group of its own",
             device.name.c_str(), known->device().name.c_str());
-    }
+}
+
+std::shared_ptr<DeviceEngine> DeviceCalls::open(Device &device, const char *call,
+                                                yoke_comm_signature said,
+                                                std::optional<Deadline> until)
+{
+    if (!choice_.table || choice_.kind != device.kind()) return nullptr;
+    const std::lock_guard making(making_);
+    check_device(device, call);
+    if (std::shared_ptr<DeviceEngine> known = engine()) return known;
     said.on_device = 2;
-    std::shared_ptr<DeviceEngine> made = make(device, call, said);
+    std::shared_ptr<DeviceEngine> made =
+        make(device, call, said, until.value_or(Deadline::after(options_.init_timeout_s)));
     const std::lock_guard lock(mutex_);
     return engine_ = std::move(made);
 }
@@ -262,14 +276,20 @@ void DeviceCalls::launch(std::span<Batch> batches)
     } catch (const EngineFailure &failure) {
         refuse(failure.fault.keeps_memory != 0);
         for (const Launch &each : launches) each.of.note_fault(*each.calls[0].call, failure);
-        launches[0].of.failure_.raise_amid(launches[0].calls[0].call->name());
     } catch (const std::exception &) {
         refuse(true);
-        const LateCall &first = *launches[0].calls[0].call;
-        DeviceCalls &of = launches[0].of;
-        of.failure_.fail_alone(first.name(), yoke::cause_of(std::current_exception(),
-                                                            of.members_.self(), first.name()));
+        for (const Launch &each : launches) {
+            const char *name = each.calls[0].call->name();
+            each.of.failure_.fail(
+                yoke::cause_of(std::current_exception(), each.of.members_.self(), name));
+        }
     }
+    for (const Launch &each : launches)
+        if (const LateCall &first = *each.calls[0].call; !first.is_given()) {
+            each.of.failure_.raise_if_failed(first.name());
+            fail_in(first.name(), YOKE_E_CANCELLED,
+                    "the engine of the device did not take the call");
+        }
     for (const Launch &each : launches)
         for (const Launched &one : each.calls)
             if (!one.is_watched) one.call->follow();
@@ -287,14 +307,16 @@ try {
 
 // ---- Where it fails ---------------------------------------------------------------------------------------------
 
-Cause DeviceCalls::cause_of(const EngineFailure &failure, const LateCall &call) const
+void DeviceCalls::fail(const EngineFailure &failure, const LateCall &call)
 {
     CurrentCall current = call.current();
     if (const auto head = CallWatch::head_of(call.engine().lane());
         head && head->call.signature.group != members_.number)
         current.held_up_by = told_as(head->call);
     bool can_agree = true;
-    return blame_.cause_of(failure, current, &can_agree);
+    const Cause mine = blame_.cause_of(failure, current, &can_agree);
+    if (!can_agree) failure_.fail_with(mine);
+    failure_.fail(mine);
 }
 
 void DeviceCalls::note_fault(const LateCall &call, const EngineFailure &failure) noexcept
@@ -309,7 +331,7 @@ try {
         }
         told.fault.kind = YOKE_COMM_FAULT_NONE;
     }
-    failure_.fail(cause_of(told, call));
+    fail(told, call);
 } catch (const std::exception &) {
     failure_.fail(yoke::cause_of(std::current_exception(), members_.self(), call.name()));
 }

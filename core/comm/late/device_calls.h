@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,7 @@ class DeviceCalls {
 public:
     // Function that returns what each rank gives to a call that the core makes for itself, in the order of ranks.
     using Exchange = std::function<std::vector<int64_t>(const yoke_comm_signature &said,
-                                                        std::vector<int64_t> mine)>;
+                                                        std::vector<int64_t> mine, Deadline until)>;
     DeviceCalls(const Members &members, const GroupOptions &options, const GroupKeys &keys,
                 const Departures &departures, Failure &failure, CallQueue &calls,
                 Exchange exchange);
@@ -37,7 +38,11 @@ public:
     std::shared_ptr<DeviceEngine> engine() const noexcept;
     // Returns the communicator on that device, and makes it if there is none; null if the host's engine serves the
     // device. Raises YOKE_E_VALUE if the group has one on another device. `said`: as which call the ranks make it.
-    std::shared_ptr<DeviceEngine> open(Device &device, const char *call, yoke_comm_signature said);
+    // `until`: the time of the making, if that is not the one of an init.
+    std::shared_ptr<DeviceEngine> open(Device &device, const char *call, yoke_comm_signature said,
+                                       std::optional<Deadline> until = {});
+    // Raises YOKE_E_VALUE for a device of the kind that is not the group's.
+    void check_device(const Device &device, const char *call) const;
     // Returns whether the group has a communicator on the device, or makes it at the first need.
     bool may_serve(const Device &device) const noexcept;
     // Returns null if the call is to be staged.
@@ -61,11 +66,12 @@ public:
 
 private:
     std::shared_ptr<DeviceEngine> make(Device &device, const char *call,
-                                       const yoke_comm_signature &said);
-    std::shared_ptr<Engine> connect_to(Device &device, const yoke_comm_signature &said);
+                                       const yoke_comm_signature &said, Deadline deadline);
+    std::shared_ptr<Engine> connect_to(Device &device, const yoke_comm_signature &said,
+                                       Deadline deadline);
     void tell_staged(const Collective &call, const Device &device);
     std::string why_staged(const Device &device) const;
-    Cause cause_of(const EngineFailure &failure, const LateCall &call) const;
+    void fail(const EngineFailure &failure, const LateCall &call);
 
     const Members &members_;
     const GroupOptions &options_;

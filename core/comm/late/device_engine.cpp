@@ -1,6 +1,6 @@
 #include "core/comm/late/device_engine.h"
 
-#include "core/comm/late/call_watch.h"
+#include "core/base/start_thread.h"
 
 #include <utility>
 
@@ -22,7 +22,8 @@ void DeviceEngine::close() noexcept
 {
     std::shared_ptr<Engine> last;
     const std::lock_guard lock(mutex_);
-    last.swap(engine_);
+    is_closed_ = true;
+    if (asking_ == 0) last.swap(engine_);
 }
 
 void DeviceEngine::abort(const Cause &cause) noexcept
@@ -38,12 +39,23 @@ void DeviceEngine::abort(const Cause &cause) noexcept
     if (const std::shared_ptr<Engine> held = engine()) held->abort();
 }
 
-std::optional<EngineFailure> DeviceEngine::async_error() const
+// If the group has ended meanwhile, another thread lets go of the communicator: the watch thread does not.
+std::optional<EngineFailure> DeviceEngine::async_error()
 {
-    std::shared_ptr<Engine> asked = engine();
-    if (!asked || is_aborted()) return std::nullopt;
+    Engine *asked = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        asked = is_closed_ || is_aborted() ? nullptr : engine_.get();
+        if (!asked) return std::nullopt;
+        ++asking_;
+    }
     std::optional<EngineFailure> failure = asked->async_error();
-    if (asked.use_count() == 1) CallWatch::leave(std::move(asked));
+    std::shared_ptr<Engine> last;
+    {
+        const std::lock_guard lock(mutex_);
+        if (--asking_ == 0 && is_closed_) last.swap(engine_);
+    }
+    if (last) (void)start_detached_thread([held = std::move(last)] {});
     return failure;
 }
 

@@ -36,7 +36,7 @@ public:
     // Returns what the group failed with; null if the communicator was not aborted.
     std::exception_ptr failure() const noexcept { return is_aborted() ? failure_ : nullptr; }
     // Returns why the communicator has failed by itself; nothing while it is well. For the watch thread.
-    std::optional<EngineFailure> async_error() const;
+    std::optional<EngineFailure> async_error();
     // Notes that somebody was told of the failure: the device does not tell it then.
     void note_told() noexcept;
 
@@ -49,6 +49,8 @@ private:
     const std::shared_ptr<FailuresOfDevices> failures_;
     mutable std::mutex mutex_;
     std::shared_ptr<Engine> engine_;
+    mutable int asking_ = 0;  // in async_error: the engine is let go of behind it
+    bool is_closed_ = false;
     std::atomic<int> under_way_{0};
     std::exception_ptr failure_;  // is written before is_aborted_
     std::atomic<bool> is_aborted_{false};

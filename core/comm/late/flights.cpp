@@ -15,7 +15,8 @@ void Flights::add(Flight flight)
 {
     {
         const std::lock_guard lock(mutex_);
-        landed_.reserve(count_ + 1);  // so that the watch thread needs no memory
+        landed_.reserve(flying_.size() + landed_.size() +
+                        1);  // so that the watch thread needs no memory
         flying_.push_back(std::move(flight));
         ++flying_count_;
         ++count_;
@@ -29,15 +30,25 @@ std::vector<Flight> Flights::take_landed() noexcept
     const std::lock_guard lock(mutex_);
     landed.swap(landed_);
     landed_count_ = 0;
-    count_ -= landed.size();
     return landed;
 }
 
 void Flights::close() noexcept
 {
-    std::unique_lock lock(mutex_);
-    listener_ = nullptr;
-    told_.wait(lock, [this] { return telling_ == 0; });
+    {
+        std::unique_lock lock(mutex_);
+        listener_ = nullptr;
+        told_.wait(lock, [this] { return telling_ == 0; });
+    }
+    let_go();
+}
+
+// Lands what has landed, where the group's thread does not.
+void Flights::let_go() noexcept
+{
+    const std::vector<Flight> landed = take_landed();
+    for (const Flight &each : landed) each.call->land(each.has_ended);
+    note_let_go(landed.size());
 }
 
 std::optional<Flights::Head> Flights::head_on(const CommLane &lane) const
@@ -102,10 +113,7 @@ void Flights::land(size_t count, bool have_ended) noexcept
         --flying_count_;
     }
     if (listener_) return listener_->note_landed();
-    const auto let_go = [self = shared_from_this()] {
-        for (const Flight &each : self->take_landed()) each.call->land(each.has_ended);
-    };
-    (void)start_detached_thread(let_go);
+    (void)start_detached_thread([self = shared_from_this()] { self->let_go(); });
 }
 
 std::optional<EngineFailure> Flights::failure_of(LateCall &call)
@@ -133,20 +141,26 @@ try {
 } catch (const std::bad_alloc &) {  // it is looked for again
 }
 
-void Flights::tell(Ref<LateCall> call, const EngineFailure &failure) noexcept
+// Of a group that has ended nobody hears: then the works of its calls are told.
+void Flights::tell_in_thread(LateCall &call, const EngineFailure &failure) noexcept
 {
     Listener *listener = nullptr;
     {
         const std::lock_guard lock(mutex_);
         listener = listener_;
-        if (!listener) return;
-        ++telling_;
+        telling_ += listener ? 1 : 0;
     }
-    const auto run = [self = shared_from_this(), listener, call = std::move(call), failure] {
-        listener->note_fault(*call, failure);
-        const std::lock_guard lock(self->mutex_);
-        --self->telling_;
-        self->told_.notify_all();
+    if (!listener) return call.engine().abort({failure.status, failure.text});
+    listener->note_fault(call, failure);
+    const std::lock_guard lock(mutex_);
+    --telling_;
+    told_.notify_all();
+}
+
+void Flights::tell(Ref<LateCall> call, const EngineFailure &failure)
+{
+    const auto run = [self = shared_from_this(), call = std::move(call), failure] {
+        self->tell_in_thread(*call, failure);
     };
     if (!start_detached_thread(run).empty()) run();
 }

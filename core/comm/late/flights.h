@@ -42,7 +42,14 @@ public:
     bool are_none() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
     bool are_flying() const noexcept { return flying_count_.load(std::memory_order_acquire) > 0; }
     bool have_landed() const noexcept { return landed_count_.load(std::memory_order_acquire) > 0; }
+    // Returns the calls that have landed. Who takes them lands them, and says then how many they were.
     std::vector<Flight> take_landed() noexcept;
+    void note_let_go(size_t count) noexcept { count_ -= count, issued_ -= count; }
+
+    // Notes a call from its issue on, before it flies; one that does not come to fly has failed.
+    void note_issued() noexcept { ++issued_; }
+    void note_failed() noexcept { --issued_; }
+    bool are_issued() const noexcept { return issued_.load(std::memory_order_acquire) > 0; }
 
     // Looks which calls have landed, for the watch thread. Returns when to look again; nothing if no call is in flight.
     std::optional<Deadline::Clock::time_point> look() noexcept;
@@ -61,7 +68,9 @@ private:
     void land(size_t count, bool have_ended) noexcept;
     void look_for_failure(LateCall &call) noexcept;
     std::optional<EngineFailure> failure_of(LateCall &call);
-    void tell(Ref<LateCall> call, const EngineFailure &failure) noexcept;
+    void tell(Ref<LateCall> call, const EngineFailure &failure);
+    void tell_in_thread(LateCall &call, const EngineFailure &failure) noexcept;
+    void let_go() noexcept;
 
     mutable std::mutex mutex_;
     std::condition_variable told_;
@@ -69,9 +78,10 @@ private:
     int telling_ = 0;
     std::deque<Flight> flying_;
     std::vector<Flight> landed_;
-    // In flight, landed and not taken, and both.
+    // In flight; landed and not taken; and all that are not let go of.
     std::atomic<size_t> flying_count_{0}, landed_count_{0}, count_{0};
-    WatchedFlight watched_;  // the watch thread's
+    std::atomic<size_t> issued_{0};  // those, and those that do not fly yet
+    WatchedFlight watched_;          // the watch thread's
 };
 
 }  // namespace yoke

@@ -4,11 +4,15 @@
 #include "core/base/error.h"
 #include "core/comm/await_fence.h"
 #include "core/comm/keep_for_good.h"
+#include "core/comm/late/let_go.h"
 #include "core/device/inner_stream.h"
 #include "core/ops/ops.h"
 #include "core/tensor/snapshot.h"
 
+#include <algorithm>
+#include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace yoke {
@@ -61,7 +65,6 @@ void LateCall::note_number(const yoke_comm_signature &signature, Deadline deadli
                            const ScriptLine *line) noexcept
 {
     number_ = {signature, deadline, line, 0};
-    unsettled_.begin(engine_->device());
     engine_->note_issued();
 }
 
@@ -92,20 +95,36 @@ void LateCall::end_launch(Ref<Fence> done) noexcept
 {
     done_ = std::move(done);
     state_.store(kLaunched, std::memory_order_release);
-    state_.notify_all();
 }
 
 void LateCall::refuse(bool keeps_memory) noexcept
 {
+    if (state_.load() != kIssued) return;
     keeps_memory_ = keeps_memory;
     state_.store(kRefused, std::memory_order_release);
-    state_.notify_all();
 }
 
-bool LateCall::await_launch() const noexcept
+bool LateCall::is_given() const noexcept
 {
-    state_.wait(kIssued, std::memory_order_acquire);
-    return state_.load(std::memory_order_acquire) != kRefused;
+    const int state = state_.load(std::memory_order_acquire);
+    return state == kLaunched || state == kLanded;
+}
+
+// An entry of the engine may hang, so the wait ends at the deadline.
+std::optional<bool> LateCall::await_launch(Deadline deadline) const noexcept
+{
+    using Seconds = std::chrono::duration<double>;
+    constexpr Seconds kLeast(20e-6), kMost(1e-3);
+    const auto began = Deadline::Clock::now();
+    while (state_.load(std::memory_order_acquire) == kIssued) {
+        if (deadline.has_passed()) return std::nullopt;
+        const Seconds pause = (Deadline::Clock::now() - began) / 8;
+        if (pause < kLeast)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::min(pause, kMost));
+    }
+    return is_given();
 }
 
 // ---- Its end ----------------------------------------------------------------------------------------------------
@@ -123,7 +142,7 @@ void LateCall::drop_tensors(const Guard &guard) noexcept
             Storage &storage = *(*each)->storage;
             if (storage.block())
                 guard(storage);
-            else if (storage.bytes)
+            else if (storage.bytes && state_.load(std::memory_order_acquire) != kLanded)
                 foreign_.push_back((*each)->storage);
             gone.push_back(std::move(*each));
         } catch (const std::bad_alloc &) {  // the tensor stays until the call lands
@@ -131,50 +150,47 @@ void LateCall::drop_tensors(const Guard &guard) noexcept
     }
 }
 
-bool LateCall::may_be_at_work() const noexcept
+// Returns all memory that the call still holds, of a call that did not end well.
+std::vector<Ref<Storage>> LateCall::take_storages() noexcept
 {
-    if (!done_.present()) return keeps_memory_;
-    try {
-        return !is_reached();
-    } catch (const std::exception &) {
-        return true;
+    std::vector<Ref<Storage>> taken;
+    std::vector<Tensor> given;  // outlive the lock
+    const std::lock_guard lock(mutex_);
+    taken.swap(foreign_);
+    for (Tensor *each : {&in_, &out_, &dense_.in, &dense_.out}) {
+        if (!each->present()) continue;
+        try {
+            taken.push_back((*each)->storage);
+            given.push_back(std::move(*each));
+        } catch (const std::bad_alloc &) {  // it stays as long as the call
+        }
     }
-}
-
-// Of a call that was aborted. A fence guards what is the allocator's; all else stays if the call may be at work.
-void LateCall::give_up(std::vector<Ref<Storage>> storages) noexcept
-try {
-    if (!may_be_at_work()) return;
-    std::erase_if(storages, [this](const Ref<Storage> &each) {
-        const bool is_guarded = each->block() && done_.present();
-        if (is_guarded) each->note_use(done_);
-        return is_guarded;
-    });
-    keep_for_good(std::move(storages), engine_->device().name.c_str());
-} catch (const std::bad_alloc &) {  // no memory to keep it
+    return taken;
 }
 
 void LateCall::land(bool has_ended) noexcept
 {
-    std::vector<Ref<Storage>> foreign;
-    std::vector<Tensor> given;  // outlive the lock
-    {
-        const std::lock_guard lock(mutex_);
-        foreign.swap(foreign_);
-        for (Tensor *each : {&in_, &out_}) {
-            if (has_ended || !each->present()) continue;
-            try {
-                foreign.push_back((*each)->storage);
-                given.push_back(std::move(*each));
-            } catch (const std::bad_alloc &) {  // it stays as long as the call
-            }
+    if (has_ended) {
+        std::vector<Ref<Storage>> foreign;
+        {
+            const std::lock_guard lock(mutex_);
+            foreign.swap(foreign_);
+            state_.store(kLanded, std::memory_order_release);
         }
+        let_go_of(std::move(foreign), nullptr);
+    } else if (done_.present()) {
+        let_go_of(take_storages(), done_);
+    } else if (keeps_memory_) {
+        keep_for_good(take_storages(), engine_->device().name.c_str());
     }
-    if (has_ended)
-        state_.store(kLanded, std::memory_order_release);
-    else
-        give_up(std::move(foreign));
     engine_->note_ended();
+}
+
+void LateCall::settle() noexcept
+{
+    const std::lock_guard lock(mutex_);
+    is_settled_ = true;
+    unsettled_.settle();
 }
 
 void LateCall::raise_if_aborted() const
@@ -194,9 +210,12 @@ void LateCall::check_untouched() const
 
 bool LateCall::is_over() noexcept
 {
+    if (!is_given()) return true;  // of a call that was refused
     try {
         if (!is_reached()) return engine_->is_aborted();
-        if (!engine_->is_aborted()) drop_tensors([](Storage &) {});
+        if (engine_->is_aborted()) return true;
+        check_untouched();
+        drop_tensors([](Storage &) {});
     } catch (const std::exception &) {  // wait tells it
     }
     return true;
@@ -220,6 +239,10 @@ void LateCall::follow()
     const uint8_t lane = memory_lane(device);
     check_not_capturing("wait for a collective");
     wait_fence(device, lane, *done_);
+    {
+        const std::lock_guard lock(mutex_);
+        if (!is_settled_) unsettled_.begin(device);
+    }
     check_untouched();
     drop_tensors([lane](Storage &storage) { storage.note_use(lane); });
 }

@@ -5,13 +5,13 @@
 //  * `stage`: the caller's thread. The stream of the lane waits for the caller's stream; tensors become dense.
 //  * `note_number`: the caller's thread, under the lock of the queue.
 //  * `launch`, then `end_launch` or `refuse`: the caller's thread, under the lock of the lane.
-//  * `await_launch`, `land`: the group's thread.
+//  * `await_launch`, `settle`, `land`: the group's thread.
 //  * `is_over`, `wait`, `follow`, `let_go`: who has the work, any thread.
 //  * `is_reached`: the watch thread as well.
 //
 // A call holds its tensors until its caller's stream has come behind it, or its work is let go: then the allocator
-// guards the memory by the call's fence. Memory of the host program, and of engines, is held until the call lands: the
-// group's thread lets go of it, since that may wait for the device, or run code of the host program.
+// guards the memory by the call's fence. Memory of the host program, and of engines, is held until the call lands: a
+// thread of its own lets go of it (let_go.h).
 #pragma once
 
 #include "core/base/deadline.h"
@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace yoke {
@@ -49,12 +50,15 @@ public:
     void end_launch(Ref<Fence> done) noexcept;
     // `keeps_memory`: as yoke_comm_fault has it.
     void refuse(bool keeps_memory) noexcept;
-    // All ranks have compared what they called, or the group has failed.
-    void settle() noexcept { unsettled_.settle(); }
-    // Returns whether the stream has the call; false if its engine did not take it.
-    bool await_launch() const noexcept;
-    // Lets go of memory that is not the allocator's. A call that has not ended was aborted, or refused: if it may still
-    // be at work, the memory stays for the life of the process.
+    // All ranks have compared what they called, or the group has failed. A host that waits for a stream behind the call
+    // waits for that too.
+    void settle() noexcept;
+    // Waits until the stream has the call. Returns whether it has: false if the engine did not take the call, nothing
+    // at the deadline.
+    std::optional<bool> await_launch(Deadline deadline) const noexcept;
+    bool is_given() const noexcept;
+    // Lets go of what the call still holds, at its end. A call that has not ended was aborted or refused: its memory is
+    // let go of behind its fence, or stays for the life of the process if the engine cannot take the call back.
     void land(bool has_ended) noexcept;
 
     // Asks the device. Raises what it failed with.
@@ -80,8 +84,7 @@ private:
     ~LateCall() override;
     void check_untouched() const;
     void raise_if_aborted() const;
-    bool may_be_at_work() const noexcept;
-    void give_up(std::vector<Ref<Storage>> storages) noexcept;
+    std::vector<Ref<Storage>> take_storages() noexcept;
     template <class Guard>
     void drop_tensors(const Guard &guard) noexcept;
 
@@ -90,7 +93,7 @@ private:
     CallNumber number_;
     yoke_collective record_{};
     DenseTensors dense_;
-    bool has_result_ = false, keeps_memory_ = false;
+    bool has_result_ = false, keeps_memory_ = false, is_settled_ = false;
     Ref<Fence> done_;
     Unsettled unsettled_;
     enum State : int { kIssued, kLaunched, kRefused, kLanded };
@@ -107,6 +110,7 @@ public:
     explicit LateTail(Ref<LateCall> call) : call_(std::move(call)) {}
     ~LateTail() override { call_->let_go(); }
     bool is_reached() noexcept override { return call_->is_over(); }
+    bool is_given() const noexcept override { return call_->is_given(); }
     bool wait(double seconds) override { return call_->wait(seconds); }
     void follow() override { call_->follow(); }
     void note_told() noexcept override { call_->engine().note_told(); }
