@@ -93,10 +93,12 @@ constexpr Row kRows[] = {
 #define YOKE_SETS(name, setting, reader, says) \
     {name, ForeignVariable::kSets, setting, reader, says},
 #define YOKE_ALWAYS(name, says) {name, ForeignVariable::kAlways, nullptr, nullptr, says},
+#define YOKE_PASSED(name, says) {name, ForeignVariable::kPassed, nullptr, nullptr, says},
 #define YOKE_NOTHING(name, says) {name, ForeignVariable::kNothing, nullptr, nullptr, says},
 #include "core/base/foreign.def"
 #undef YOKE_SETS
 #undef YOKE_ALWAYS
+#undef YOKE_PASSED
 #undef YOKE_NOTHING
 };
 
@@ -133,7 +135,9 @@ ForeignVariable translated(std::string_view name, std::string_view text)
     ForeignVariable out{std::string(name), std::string(text), ForeignVariable::kUnknown, "", ""};
     const Row *row = row_of(name);
     if (!row) {
-        out.says = "no such variable is known: it does nothing";
+        out.says = name.starts_with("NCCL_")
+                       ? "no such variable is known: NCCL may know it, Yoke does nothing with it"
+                       : "no such variable is known: it does nothing";
         return out;
     }
     out.effect = row->effect;
@@ -168,8 +172,8 @@ std::optional<ForeignSetting> foreign_setting(std::string_view setting)
 
 const char *effect_name(ForeignVariable::Effect effect)
 {
-    static const char *const names[] = {"nothing", "sets",    "overruled",
-                                        "always",  "unknown", "unreadable"};
+    static const char *const names[] = {"nothing", "sets",       "overruled", "always",
+                                        "unknown", "unreadable", "passed"};
     return names[effect];
 }
 

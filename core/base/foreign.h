@@ -1,7 +1,7 @@
 // foreign.h: variables of NCCL, Gloo and PyTorch, which job scripts set, and what they do here.
 //
-// Some decide a setting of ours where that is set by nobody: core/base/config asks the table for them. Every other one
-// has a text which says why it does nothing. The table is core/base/foreign.def.
+// Some decide a setting of ours where that is set by nobody: core/base/config asks the table for them. Others are read
+// by NCCL itself. Every one has a text which says so, or why it does nothing. The table is core/base/foreign.def.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ std::optional<ForeignSetting> foreign_setting(std::string_view setting);
 
 struct ForeignVariable {
     // The order is that of YOKE_VARIABLE_* in yoke/comm.h.
-    enum Effect { kNothing, kSets, kOverruled, kAlways, kUnknown, kUnreadable };
+    enum Effect { kNothing, kSets, kOverruled, kAlways, kUnknown, kUnreadable, kPassed };
     std::string name, text;  // as it stands in the environment
     Effect effect = kUnknown;
     std::string setting;  // of ours that it decides, or would: "YOKE_COMM_SHM=0"; else ""

@@ -23,11 +23,12 @@ def test_each_variable_is_told_with_what_it_does():
 
 
 def test_the_text_names_the_setting_or_why_it_does_nothing():
-    done = env(NCCL_SHM_DISABLE="1", NCCL_IB_HCA="mlx5\n", NCCL_PIANO="x")
+    done = env(NCCL_SHM_DISABLE="1", NCCL_IB_HCA="mlx5\n", NCCL_PIANO="x", TORCH_NCCL_PIANO="x")
     assert done.returncode == 0 and done.stderr == "", done
     assert "NCCL_SHM_DISABLE=1: sets YOKE_COMM_SHM=0\n" in done.stdout
-    assert "NCCL_IB_HCA=mlx5?: nothing\n" in done.stdout and "IPoIB" in done.stdout
-    assert "NCCL_PIANO=x: unknown\n    no such variable is known: it does nothing\n" in done.stdout
+    assert "NCCL_IB_HCA=mlx5?: passed\n    NCCL reads it; " in done.stdout and "IPoIB" in done.stdout
+    assert "NCCL_PIANO=x: unknown\n    no such variable is known: NCCL may know it, Yoke does nothing with it\n" in done.stdout
+    assert "TORCH_NCCL_PIANO=x: unknown\n    no such variable is known: it does nothing\n" in done.stdout
 
 
 @pytest.mark.parametrize("variables", [{}, {"NCCL_DEBUG": ""}])

@@ -12,8 +12,8 @@ namespace yoke::cli {
 namespace {
 
 // By YOKE_VARIABLE_*.
-constexpr Colour kColours[] = {Colour::kPlain, Colour::kGood, Colour::kWarn,
-                               Colour::kGood,  Colour::kWarn, Colour::kBad};
+constexpr Colour kColours[] = {Colour::kPlain, Colour::kGood, Colour::kWarn, Colour::kGood,
+                               Colour::kWarn,  Colour::kBad,  Colour::kGood};
 
 std::vector<yoke_comm_variable> variables()
 {

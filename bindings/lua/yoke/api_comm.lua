@@ -39,7 +39,7 @@ function comm.hang(...) end
 ---@class yoke.Variable
 ---@field name string
 ---@field value string
----@field effect "sets" | "overruled" | "always" | "nothing" | "unknown" | "unreadable"
+---@field effect "sets" | "overruled" | "always" | "passed" | "nothing" | "unknown" | "unreadable"
 ---@field setting string of Yoke's, "YOKE_COMM_SHM=0", or ""
 ---@field text string for people
 

@@ -303,8 +303,8 @@ function comm.hang(...)
 end
 
 --- The variables NCCL_*, GLOO_* and TORCH_NCCL_* of the environment, by their names, and what each does here: tables
---- with `name`, `value`, `effect` ("sets", "overruled", "always", "nothing", "unknown" or "unreadable"), `setting`,
---- which it decides, "YOKE_COMM_SHM=0", and `text`, for people.
+--- with `name`, `value`, `effect` ("sets", "overruled", "always", "passed", "nothing", "unknown" or "unreadable"),
+--- `setting`, which it decides, "YOKE_COMM_SHM=0", and `text`, for people.
 function comm.env() return core._comm_env() end
 
 --- Lets the default group go. A process that ends does so by itself.

@@ -347,8 +347,8 @@ class Variable(NamedTuple):
     """A variable of NCCL, Gloo or PyTorch that is set, and what it does here; env() gives them.
 
     `effect` is "sets": it decides `setting`, "YOKE_COMM_SHM=0"; "overruled": another variable or the program decides it;
-    "always": what it asks for is so in any case; "nothing"; "unknown"; or "unreadable", an error at its first use. `text`
-    says it for people, and of what does nothing what does.
+    "always": what it asks for is so in any case; "passed": NCCL reads it, where NCCL serves tensors of GPUs; "nothing";
+    "unknown"; or "unreadable", an error at its first use. `text` says it for people, and of what does nothing what does.
     """
     name: str
     value: str

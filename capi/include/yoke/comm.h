@@ -239,12 +239,13 @@ YOKE_API yoke_status yoke_comm_hang(const char *const *paths, int64_t count, yok
 /* ---- Variables of NCCL, Gloo and PyTorch ------------------------------------------------------------------ */
 
 /* What such a variable does here. */
-#define YOKE_VARIABLE_NOTHING 0    /* it has no effect; `text` says why, or what has */
-#define YOKE_VARIABLE_SETS 1       /* it decides `setting` */
-#define YOKE_VARIABLE_OVERRULED 2  /* it would, but another variable or the program does */
-#define YOKE_VARIABLE_ALWAYS 3     /* what it asks for is so in any case */
-#define YOKE_VARIABLE_UNKNOWN 4    /* no such name is known; it has no effect */
+#define YOKE_VARIABLE_NOTHING 0   /* it has no effect; `text` says why, or what has */
+#define YOKE_VARIABLE_SETS 1      /* it decides `setting` */
+#define YOKE_VARIABLE_OVERRULED 2 /* it would, but another variable or the program does */
+#define YOKE_VARIABLE_ALWAYS 3    /* what it asks for is so in any case */
+#define YOKE_VARIABLE_UNKNOWN 4 /* no such name is known; it has no effect, unless NCCL knows it */
 #define YOKE_VARIABLE_UNREADABLE 5 /* the first use of `setting` is an error */
+#define YOKE_VARIABLE_PASSED 6     /* NCCL reads it, where NCCL serves tensors of GPUs */
 
 typedef struct yoke_comm_variable {
     uint32_t struct_size;
@@ -254,7 +255,7 @@ typedef struct yoke_comm_variable {
     const char *setting; /* of ours, "YOKE_COMM_SHM=0"; "": none */
     const char *text;    /* for people */
     const char *
-        word; /* the effect's name: "nothing", "sets", "overruled", "always", "unknown", "unreadable" */
+        word; /* the effect's name: "nothing", "sets", "overruled", "always", "unknown", "unreadable", "passed" */
 } yoke_comm_variable;
 
 /* How many variables of the environment begin with NCCL_, GLOO_ or TORCH_NCCL_, or are known otherwise. It looks at the

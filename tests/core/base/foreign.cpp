@@ -147,14 +147,48 @@ TEST(Foreign, EveryOneThatIsSetIsTold)
             all[each.name] = effect_name(each.effect);
             EXPECT_FALSE(each.says.empty()) << each.name;
         }
-        EXPECT_EQ(all, (std::map<std::string, std::string>{{"NCCL_IB_HCA", "nothing"},
-                                                           {"NCCL_P2P_DISABLE", "nothing"},
-                                                           {"TORCH_NCCL_BLOCKING_WAIT", "always"},
+        EXPECT_EQ(all, (std::map<std::string, std::string>{{"NCCL_IB_HCA", "passed"},
+                                                           {"NCCL_P2P_DISABLE", "passed"},
+                                                           {"TORCH_NCCL_BLOCKING_WAIT", "nothing"},
                                                            {"NCCL_ASYNC_ERROR_HANDLING", "always"},
                                                            {"NCCL_PIANO", "unknown"},
                                                            {"TORCH_NCCL_PIANO", "unknown"},
                                                            {"GLOO_PIANO", "unknown"},
                                                            {"TP_SOCKET_IFNAME", "nothing"}}));
+    });
+}
+
+TEST(Foreign, WhatReachesNcclIsToldApartFromWhatPyTorchAloneReads)
+{
+    in_fresh_process([] {
+        const std::map<std::string, std::string> all{
+            {"NCCL_ALGO", "passed "},
+            {"NCCL_COMM_BLOCKING", "passed "},
+            {"NCCL_CUMEM_ENABLE", "passed "},
+            {"NCCL_DEBUG_FILE", "passed "},
+            {"NCCL_DEBUG", "sets YOKE_LOG=warn"},
+            {"NCCL_SHM_DISABLE", "sets YOKE_COMM_SHM=0"},
+            {"NCCL_SHM_LOCALITY", "passed "},
+            {"NCCL_SOCKET_IFNAME", "sets YOKE_SOCKET_IFNAME=eth"},
+            {"NCCL_BLOCKING_WAIT", "nothing "},
+            {"NCCL_TIMEOUT", "nothing "},
+            {"TORCH_NCCL_AVOID_RECORD_STREAMS", "always "},
+            {"TORCH_NCCL_DESYNC_DEBUG", "always "},
+            {"TORCH_NCCL_DUMP_ON_TIMEOUT", "nothing "},
+            {"TORCH_NCCL_ENABLE_TIMING", "always "},
+            {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "nothing "},
+            {"TORCH_NCCL_TRACE_BUFFER_SIZE", "nothing "},
+            {"TORCH_NCCL_USE_COMM_NONBLOCKING", "always "}};
+        std::map<std::string, std::string> set;
+        for (const auto &[name, effect] : all) set[name] = "1";
+        set["NCCL_DEBUG"] = "WARN";
+        set["NCCL_SOCKET_IFNAME"] = "eth";
+        set_alone(set);
+        for (const auto &[name, effect] : all) EXPECT_EQ(told(name), effect) << name;
+        for (const ForeignVariable &each : foreign_variables()) {
+            const bool is_passed = each.effect == ForeignVariable::kPassed;
+            EXPECT_EQ(each.says.starts_with("NCCL reads it"), is_passed) << each.name << each.says;
+        }
     });
 }
 
