@@ -38,7 +38,7 @@ struct Lent {
     // A kind of devices is switched off, which is refused while something lives on one. May raise.
     LiveFn live_tensors;  // tensor
     LiveFn live_memory;   // memory: blocks that no tensor has
-    LiveFn live_groups;   // comm: of collectives, with a stream of their own there
+    LiveFn live_groups;   // comm: of collectives, with a stream or communicator there
 
     // Which of its machine's ranks this process is: see core/comm/local_rank.h. Each may raise.
     std::optional<int32_t> (*local_rank)();         // comm

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/immortal.h"
 #include "core/comm/await_fence.h"
+#include "core/comm/late/device_engine.h"
 #include "core/device/deferred_error.h"
 #include "core/device/inner_stream.h"
 #include "core/ops/ops.h"
@@ -119,7 +120,8 @@ int64_t detail::live_groups(Device &device, size_t most, std::vector<std::string
             names.push_back(format("a group of collectives with a stream of %s (%s)",
                                    device.name.c_str(), each->whose().c_str()));
     }
-    return count;
+    return count +
+           live_communicators(device, most - std::min(most, static_cast<size_t>(count)), names);
 }
 
 // ---- What is behind the host's part -----------------------------------------------------------------------------

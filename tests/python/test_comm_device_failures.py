@@ -220,8 +220,12 @@ except yoke.Error as error:
 
 
 @on_device
-def test_what_keeps_a_kind_from_being_disabled_is_named_and_what_is_the_cores_own_is_not():
+@pytest.mark.parametrize("backend, what", [("cpu", "stream of"), pytest.param("nccl", "communicator on", marks=emulated)])
+def test_what_keeps_a_kind_from_being_disabled_is_named_and_what_is_the_cores_own_is_not(backend, what):
     outs, statuses, errors = start(f"""
+del group
+yoke.comm.finalize()
+group = yoke.comm.init("{backend}")
 t = yoke.ones(1000)
 group.all_reduce(t)
 x = yoke.randn((8, 8)).requires_grad_()
@@ -242,5 +246,5 @@ gc.collect()
 yoke.disable("{DEVICE}")
 """, 1)
     assert statuses == [0], errors
-    assert f"{DEVICE} is in use: a group of collectives with a stream of {DEVICE}:0 (rank 0 of 1)" in outs[0] and "more" not in outs[0]
+    assert f"{DEVICE} is in use: a group of collectives with a {what} {DEVICE}:0 (rank 0 of 1)" in outs[0] and "more" not in outs[0]
     assert "and" not in outs[0].split(";")[0], outs

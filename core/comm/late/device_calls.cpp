@@ -98,7 +98,8 @@ try {
     auto lane = CommLane::of(device);
     auto engine = connect_to(device, said, deadline);
     auto made =
-        std::make_shared<DeviceEngine>(std::move(lane), std::move(engine), failure_.devices());
+        std::make_shared<DeviceEngine>(format("rank %d of %d", members_.rank, members_.size()),
+                                       std::move(lane), std::move(engine), failure_.devices());
     failure_.attach(made);
     log(LogLevel::kInfo, "%s: tensors of %s go by %s: %s", call, device.name.c_str(),
         choice_.table->name, made->engine()->describe().c_str());

@@ -1,15 +1,59 @@
 #include "core/comm/late/device_engine.h"
 
+#include "core/base/error.h"
+#include "core/base/immortal.h"
 #include "core/base/start_thread.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace yoke {
 
-DeviceEngine::DeviceEngine(std::shared_ptr<CommLane> lane, std::shared_ptr<Engine> engine,
-                           std::shared_ptr<FailuresOfDevices> failures)
-    : lane_(std::move(lane)), failures_(std::move(failures)), engine_(std::move(engine))
+namespace {
+
+// Engines of groups that have not ended.
+struct Live {
+    Mutex mutex{LockRank::kOther};
+    std::vector<const DeviceEngine *> all;
+};
+Live &live = immortal<Live>();
+
+void forget(const DeviceEngine *engine) noexcept
 {
+    const std::lock_guard lock(live.mutex);
+    std::erase(live.all, engine);
+}
+
+}  // namespace
+
+int64_t detail::live_communicators(Device &device, size_t most, std::vector<std::string> &names)
+{
+    const std::lock_guard lock(live.mutex);
+    int64_t count = 0;
+    for (const DeviceEngine *each : live.all) {
+        if (&each->device() != &device) continue;
+        if (static_cast<size_t>(count++) < most)
+            names.push_back(format("a group of collectives with a communicator on %s (%s)",
+                                   device.name.c_str(), each->whose().c_str()));
+    }
+    return count;
+}
+
+DeviceEngine::DeviceEngine(std::string whose, std::shared_ptr<CommLane> lane,
+                           std::shared_ptr<Engine> engine,
+                           std::shared_ptr<FailuresOfDevices> failures)
+    : whose_(std::move(whose)),
+      lane_(std::move(lane)),
+      failures_(std::move(failures)),
+      engine_(std::move(engine))
+{
+    const std::lock_guard lock(live.mutex);
+    live.all.push_back(this);
+}
+
+DeviceEngine::~DeviceEngine()
+{
+    forget(this);
 }
 
 std::shared_ptr<Engine> DeviceEngine::engine() const noexcept
@@ -20,6 +64,7 @@ std::shared_ptr<Engine> DeviceEngine::engine() const noexcept
 
 void DeviceEngine::close() noexcept
 {
+    forget(this);
     std::shared_ptr<Engine> last;
     const std::lock_guard lock(mutex_);
     is_closed_ = true;

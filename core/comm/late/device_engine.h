@@ -16,14 +16,21 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace yoke {
 
 class DeviceEngine {
 public:
-    DeviceEngine(std::shared_ptr<CommLane> lane, std::shared_ptr<Engine> engine,
+    // `whose`: "rank 0 of 2".
+    DeviceEngine(std::string whose, std::shared_ptr<CommLane> lane, std::shared_ptr<Engine> engine,
                  std::shared_ptr<FailuresOfDevices> failures);
+    ~DeviceEngine();
+    DeviceEngine(const DeviceEngine &) = delete;
+    DeviceEngine &operator=(const DeviceEngine &) = delete;
 
+    const std::string &whose() const noexcept { return whose_; }
     Device &device() const noexcept { return lane_->device(); }
     CommLane &lane() const noexcept { return *lane_; }
     // Returns the communicator; null once the group has ended.
@@ -45,6 +52,7 @@ public:
     void note_ended() noexcept { under_way_.fetch_sub(1); }
 
 private:
+    const std::string whose_;
     const std::shared_ptr<CommLane> lane_;  // outlives the engine, whose last call is on its stream
     const std::shared_ptr<FailuresOfDevices> failures_;
     mutable std::mutex mutex_;
@@ -62,5 +70,10 @@ struct GroupEngines {
     std::weak_ptr<DeviceEngine> device;
     bool are_made = false;  // the host's is
 };
+
+namespace detail {
+// Adds the names of groups that have a communicator on the device, at most `most`. Returns how many there are.
+int64_t live_communicators(Device &device, size_t most, std::vector<std::string> &names);
+}  // namespace detail
 
 }  // namespace yoke
