@@ -35,7 +35,7 @@ _yoke()
                 words="device collectives --seconds --svg --json auto cpu cuda"
                 if [[ " ${typed[*]} " == *" collectives "* ]]; then
                     words="all all_reduce reduce broadcast all_gather gather scatter reduce_scatter all_to_all sendrecv --minbytes --maxbytes
-                        --stepfactor --stepbytes --iters --warmup_iters --op --datatype --root --check --ngpus --nthreads --group-empty --device --timeout --ranks
+                        --stepfactor --stepbytes --iters --warmup_iters --op --datatype --root --check --ngpus --nthreads --group-empty --backend --device --timeout --ranks
                         --json"
                 fi ;;
         esac

@@ -3,6 +3,7 @@
 #include "bindings/cli/src/bench_collectives.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace yoke::cli {
@@ -38,6 +39,21 @@ double combined(double one, double other, int32_t reduction)
     }
 }
 
+// The step from 1 to the next number of a dtype that averages are formed of.
+double step_of(yoke_dtype dtype)
+{
+    switch (dtype) {
+        case YOKE_F64:
+            return 0x1p-52;
+        case YOKE_F32:
+            return 0x1p-23;
+        case YOKE_F16:
+            return 0x1p-10;
+        default:
+            return 0x1p-7;
+    }
+}
+
 }  // namespace
 
 Tensor part_of(const Tensor &whole, int64_t begin, int64_t count)
@@ -69,6 +85,18 @@ std::vector<char> KnownValues::encoded(const std::vector<double> &values) const
     const Tensor cast = make<Tensor>(yoke_tensor_to, wide.get(), host.get(), options_.dtype);
     std::vector<char> made(static_cast<size_t>(count * item_));
     check(yoke_tensor_copy_to_host(cast.get(), made.data(), count * item_));
+    return made;
+}
+
+std::vector<double> KnownValues::decoded(const std::vector<char> &bytes, int64_t count) const
+{
+    const Device host = make<Device>(yoke_device_open, "cpu");
+    const Tensor narrow = make<Tensor>(yoke_empty, &count, int64_t{1}, options_.dtype, host.get());
+    check(yoke_tensor_copy_from_host(narrow.get(), bytes.data(), count * item_));
+    const Tensor wide = make<Tensor>(yoke_tensor_to, narrow.get(), host.get(), YOKE_F64);
+    std::vector<double> made(static_cast<size_t>(count));
+    check(yoke_tensor_copy_to_host(wide.get(), made.data(),
+                                   count * static_cast<int64_t>(sizeof(double))));
     return made;
 }
 
@@ -134,6 +162,23 @@ const char *KnownValues::expected(int64_t i, int64_t count) const
     }
 }
 
+// Returns how many of `now` elements from place `at` on are further from what must come than by the rounding of each
+// rank's part and of each addition.
+int64_t KnownValues::count_apart(const std::vector<char> &piece, int64_t at, int64_t now,
+                                 int64_t count) const
+{
+    std::vector<char> wanted(static_cast<size_t>(now * item_));
+    for (int64_t i = 0; i < now; ++i)
+        memcpy(wanted.data() + i * item_, expected(at + i, count), static_cast<size_t>(item_));
+    const std::vector<double> had = decoded(piece, now), must = decoded(wanted, now);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < had.size(); ++i) {
+        const double most = step_of(options_.dtype) * size_ * std::max(1.0, std::abs(must[i]));
+        wrong += !(std::abs(had[i] - must[i]) <= most);
+    }
+    return wrong;
+}
+
 int64_t KnownValues::count_wrong(const Tensor &result, int64_t count) const
 {
     const int64_t elements = yoke_tensor_numel(result.get());
@@ -142,6 +187,10 @@ int64_t KnownValues::count_wrong(const Tensor &result, int64_t count) const
     for (int64_t at = 0; at < elements; at += kPiece) {
         const int64_t now = std::min(kPiece, elements - at);
         check(yoke_tensor_copy_to_host(part_of(result, at, now).get(), piece.data(), now * item_));
+        if (options_.is_rounded && op_.reduces) {
+            wrong += count_apart(piece, at, now, count);
+            continue;
+        }
         for (int64_t i = 0; i < now; ++i)
             wrong += memcmp(piece.data() + i * item_, expected(at + i, count),
                             static_cast<size_t>(item_)) != 0;

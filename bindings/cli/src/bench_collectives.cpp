@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <utility>
 
 namespace yoke::cli {
 
@@ -97,15 +98,18 @@ void run_op(yoke_group *group, const CollectiveOp &op, const CollectivesOptions 
         report.add(op, rounds.run(bytes));
 }
 
-int run_rank(const CollectivesOptions &options)
+int run_rank(CollectivesOptions options)
 {
     yoke_comm_options how{};
     how.struct_size = sizeof how;
     how.timeout = options.timeout;
+    if (!options.backend.empty()) how.backend = options.backend.c_str();
     const Group group = make<Group>(yoke_comm_init, &how);
     const bool is_first = yoke_group_rank(group.get()) == 0;
     if (is_first && options.report >= 0) dup2(options.report, STDOUT_FILENO);
     const std::vector<BenchMember> members = members_of(group.get(), options.rounds.device);
+    // The one that was chosen, whatever others would choose now.
+    options.rounds.device = members[static_cast<size_t>(yoke_group_rank(group.get()))].device;
     int status = 2;
     try {
         need_memory(members, options.most);
@@ -176,6 +180,18 @@ void settle_ops(CollectivesOptions &options)
     if (options.ops.empty()) options.ops.emplace_back("all_reduce");
 }
 
+// Chooses where tensors lie: for NCCL on the rank's own card.
+void settle_device(CollectivesOptions &options)
+{
+    RoundOptions &rounds = options.rounds;
+    const bool is_nccl = options.backend == "nccl";
+    if (rounds.device.empty()) rounds.device = is_nccl ? "auto:kind=cuda,fallback=error" : "cpu";
+    if (is_nccl && rounds.device == "cpu")
+        throw Misuse(
+            "bench collectives: --backend is nccl and --device cpu, whose tensors NCCL does not serve; leave --device out");
+    rounds.is_rounded = is_nccl && options.reduction == "avg";
+}
+
 int run(CollectivesOptions options)
 {
     settle_ops(options);
@@ -186,12 +202,13 @@ int run(CollectivesOptions options)
     if (options.least > options.most)
         throw Misuse("bench collectives: --minbytes is " + std::to_string(options.least) +
                      ", more than --maxbytes, " + std::to_string(options.most));
+    settle_device(options);
     if (options.ranks) return start_ranks(options);
     check(yoke_dtype_from_name(options.dtype.c_str(), &options.rounds.dtype));
     const auto *reduction = std::ranges::find_if(
         kReductions, [&](const char *name) { return options.reduction == name; });
     options.rounds.reduction = static_cast<int32_t>(reduction - kReductions);
-    return run_rank(options);
+    return run_rank(std::move(options));
 }
 
 // ---- Options ----------------------------------------------------------------------------------------------------
@@ -279,7 +296,12 @@ void add_options(CLI::App *command, CollectivesOptions &options)
     add_one_alone(command, "-t,--nthreads");
     command->add_flag("--group-empty", options.rounds.in_group_memory,
                       "In memory that peers reach without a copy");
-    command->add_option("--device", options.rounds.device, "Of the tensors (cpu)");
+    command
+        ->add_option("--backend", options.backend,
+                     "cpu, nccl or mpi; without it as init chooses. nccl: tensors lie on cards")
+        ->check(CLI::IsMember({"cpu", "gloo", "nccl", "mpi"}));
+    command->add_option("--device", options.rounds.device,
+                        "Of the tensors (cpu; with --backend nccl the rank's card)");
     command->add_option("-T,--timeout", options.timeout, "Seconds that a call may take (600)")
         ->check(seconds_between(0.001, 86400));
     command->add_option("--ranks", options.ranks, "Start so many ranks on this machine")

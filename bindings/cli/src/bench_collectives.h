@@ -42,7 +42,8 @@ struct RoundOptions {
     int32_t reduction = YOKE_REDUCE_SUM, root = 0;
     int32_t iterations = 20, warmup = 5;
     bool checks = false, in_group_memory = false;
-    std::string device = "cpu";
+    bool is_rounded = false;  // averages of floats may be rounded more than once
+    std::string device;       // "": not chosen yet
 };
 
 struct RoundTime {
@@ -73,6 +74,9 @@ public:
 
 private:
     std::vector<char> encoded(const std::vector<double> &values) const;
+    std::vector<double> decoded(const std::vector<char> &bytes, int64_t count) const;
+    int64_t count_apart(const std::vector<char> &piece, int64_t at, int64_t now,
+                        int64_t count) const;
     std::vector<char> source_patterns() const;
     std::vector<char> reduced_pattern() const;
     const char *expected(int64_t place, int64_t count) const;

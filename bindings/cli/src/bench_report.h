@@ -16,7 +16,7 @@ struct CollectivesOptions {
     std::vector<std::string> ops;
     std::vector<std::string> checked_ops;  // that stood behind -c, which takes a number or nothing
     int64_t least = 8, most = int64_t{1} << 30, step = 0, factor = 2;
-    std::string dtype = "float32", reduction = "sum";
+    std::string dtype = "float32", reduction = "sum", backend;
     RoundOptions rounds;
     int32_t ranks = 0, report = -1;
     double timeout = 600;

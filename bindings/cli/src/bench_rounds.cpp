@@ -69,7 +69,8 @@ Tensor Rounds::buffer(int64_t elements) const
 {
     Tensor made;
     if (options_.in_group_memory)
-        made = make<Tensor>(yoke_group_empty, group_, &elements, int64_t{1}, options_.dtype);
+        made = make<Tensor>(yoke_group_empty_on, group_, &elements, int64_t{1}, options_.dtype,
+                            device_.get());
     else
         made = make<Tensor>(yoke_empty, &elements, int64_t{1}, options_.dtype, device_.get());
     spoil(made);  // so that no page is met for the first time while time counts
