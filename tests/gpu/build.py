@@ -25,9 +25,10 @@ MARK = "gpu-build.json"
 ESSENTIAL = ["yoke", "_yoke", "yoke_cuda"]
 OPTIONAL = [("test_backend_all", "contract suite", "there is no GoogleTest"),
             ("emu_cuda_module", "emulated kernels", "CMake left them out: see the log of configure"),
-            ("yoke_lua", "Lua binding", "there is no lua.h")]
+            ("yoke_lua", "Lua binding", "there is no lua.h"),
+            ("yoke_command", "command yoke", "there is no CLI11 or no nlohmann-json")]
 # What tests and benchmarks take of a build.
-PACKED = ("env", "CMakeCache.txt", "lib", "python", "lua", "benchmarks", "tests/test_backend_all", "tests/emu/lib",
+PACKED = ("env", "CMakeCache.txt", "bin/yoke", "lib", "python", "lua", "benchmarks", "tests/test_backend_all", "tests/emu/lib",
           "tests/fakes/cuda/driver")
 SOURCES = ("capi", "core", "kernels", "bindings", "cmake", "tests/backend", "tests/emu", "tests/fakes/cuda", "benchmarks/workers")
 COMPILED = {".c", ".cpp", ".cu", ".h", ".inc", ".def", ".map", ".cmake", ".in"}

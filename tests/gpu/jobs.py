@@ -27,7 +27,7 @@ BENCHMARKS = (("memory", 110, 40), ("calls", 40, 15), ("gemm", 90, 30), ("attent
               ("steps", 110, 40), ("graphs", 60, 20), ("mixed", 60, 25))
 BY_TORCH = ("attention", "main", "steps")  # which have no other peer than PyTorch
 PREPARED = "main"  # before this group torch.compile has compiled once
-GROUPS = ("contract", "sanitizer", "jobs", "compare", "ops")  # of tests, which are all of them
+GROUPS = ("contract", "nccl", "sanitizer", "jobs", "compare", "ops")  # of tests, which are all of them
 
 
 @dataclasses.dataclass
@@ -42,6 +42,7 @@ class Job:
     check: Optional[Callable[[str], str]] = None  # what is wrong with an output, though the program ended well
     least: float = 3  # seconds with less of which it is not begun
     figures: Optional[pathlib.Path] = None  # where it leaves measurements, as they come
+    skipped: Optional[Callable[[str], str]] = None  # why a program that ended well did nothing; "" where it did something
 
     def limited(self, seconds):
         """Its command where it has so many seconds."""
@@ -84,6 +85,12 @@ def pytest_note(output):
     so_far = f"until then {marks.count('.')} passed, {marks.count('F') + marks.count('E')} failed" if marks else last_line(output)
     text = counts[-1] if counts else so_far
     return text + (f"; failed: {', '.join(name[:70] for name in failed[:4])}{' …' if len(failed) > 4 else ''}" if failed else "")
+
+
+def all_skipped(output):
+    """Why pytest skipped all tests, or ""."""
+    reasons = re.findall(r"^SKIPPED \[\d+\] [^:]+:\d+: (.*)$", output, re.MULTILINE)
+    return reasons[0] if reasons and re.fullmatch(r"=* ?\d+ skipped in .*", last_line(output)) else ""
 
 
 def gtest_note(output):
@@ -152,6 +159,17 @@ def contract_job(setting):
                "" if suite.exists() else "it was not built: there is no GoogleTest")
 
 
+def nccl_job(setting):
+    """One rank through the true NCCL: all that one card can prove of groups."""
+    files = [ROOT / "tests" / "python" / "test_nccl_one_rank.py"]
+    if (setting.build / "bin" / "yoke").exists():
+        files.append(ROOT / "tests" / "cli" / "test_bench_nccl.py")
+    return Job("NCCL, one rank a card", "nccl", [setting.build / "env", setting.python, "-m", "pytest", "-q", "-rfEs", "--tb=short",
+                                                 "-p", "no:cacheprovider", *files], 180, pytest_note,
+               {"YOKE_TEST_DEVICE": "cuda", "YOKE_BUILD_DIR": str(setting.build)},
+               "" if importlib.util.find_spec("pytest") else f"{setting.python} has no pytest", skipped=all_skipped)
+
+
 def sanitizer_jobs(setting, check):
     tool = shutil.which("compute-sanitizer", path=setting.variables["PATH"]) or "/usr/local/cuda/bin/compute-sanitizer"
     lacking = "" if pathlib.Path(tool).exists() else "there is no compute-sanitizer"
@@ -208,7 +226,7 @@ def compare_job(setting):
 
 def tests(setting):
     """All of them, first what tells most about a device that was never seen: the suite, memcheck, the trainings."""
-    return [contract_job(setting), *sanitizer_jobs(setting, "memcheck"), *training_jobs(setting, lua=False), compare_job(setting),
+    return [contract_job(setting), nccl_job(setting), *sanitizer_jobs(setting, "memcheck"), *training_jobs(setting, lua=False), compare_job(setting),
             *op_test_jobs(setting), *training_jobs(setting, lua=True), *sanitizer_jobs(setting, "racecheck")]
 
 

@@ -56,7 +56,7 @@ def make_variables(nvcc, logs, packages):
     toolkit = pathlib.Path(nvcc).resolve().parents[1]
     headers = [folder for name in ("cublasLt.h", "cudnn.h") for folder in wheel_folders("include", name)
                if not any((base / "include" / name).exists() for base in (toolkit, pathlib.Path("/usr")))]
-    libraries = [folder for name in ("libcublasLt.so.*", "libcudnn.so.*") for folder in wheel_folders("lib", name)]
+    libraries = [folder for name in ("libcublasLt.so.*", "libcudnn.so.*", "libnccl.so.*") for folder in wheel_folders("lib", name)]
     for variable, folders in (("C_INCLUDE_PATH", headers), ("CPLUS_INCLUDE_PATH", headers), ("YOKE_CUDA_LIB_PATH", libraries)):
         if folders:
             known = variables.get(variable)

@@ -247,6 +247,8 @@ def judge(job, status, output):
         text, problem = "", f"its output cannot be read: {error!r}"
     if problem:
         outcome, text = "failed" if outcome == "passed" else outcome, "; ".join(filter(None, [problem, text]))
+    if outcome == "passed" and job.skipped and (reason := job.skipped(output)):
+        return "skipped", reason
     if outcome == "failed" and status and (status < 0 or not text):
         text = "; ".join(filter(None, [parts.ended(status), text or jobs.last_line(output)[:200]]))
     return outcome, text

@@ -83,11 +83,16 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual({one["status"] for one in parts.values()} - {"skipped"}, {"passed"}, said)
         begun = list(parts)
         self.assertEqual(begun[:2], ["configure", "build"])
-        places = [begun.index(name) for name in ("contract suite", "memcheck, part 1", "main job, bf16", "GPT, bf16")]
+        places = [begun.index(name) for name in ("contract suite", "NCCL, one rank a card", "memcheck, part 1", "main job, bf16", "GPT, bf16")]
         self.assertLess(max(places), 14, "what was never run is first")
         self.assertEqual([name for name in begun if name.startswith("bench ")][:2], ["bench memory", "bench calls"])
         self.assertEqual(begun[-1], "bench mixed")
         self.assertEqual(len(figures), 8)
+
+    def test_a_part_whose_tests_are_all_skipped_is_told_so_with_the_reason(self):
+        status, said, _ = self.call("--only", "nccl", REHEARSAL_FAULT="skip:NCCL*")
+        part = self.report(self.folder / "machine/gpu")[0]["NCCL, one rank a card"]
+        self.assertEqual((status, part["status"], part["note"]), (0, "skipped", "NCCL cannot be loaded"), said)
 
     def gone_wrong(self, part, fault):
         """What is wrong with a run of which one part went wrong; "" where all is as it should be."""
