@@ -256,7 +256,7 @@ static double accuracy(const Net *net, const Part *part, yoke_group *group)
 
 /* ---- Together --------------------------------------------------------------------------------------- */
 
-/* If the device is a GPU, gradients pass through the host's memory. */
+/* If the device is a GPU, NCCL sums its gradients where it can. */
 static yoke_group *join(void)
 {
     yoke_group *group;

@@ -78,7 +78,7 @@ end
 
 local function main()
     local options = fashion.read_options()
-    local group = assert(yoke.comm.init()) -- if the device is a GPU, gradients pass through the host's memory
+    local group = assert(yoke.comm.init()) -- if the device is a GPU, NCCL sums its gradients where it can
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
     yoke.manual_seed(options.seed)

@@ -68,7 +68,7 @@ def accuracy(net, images, labels, group):
 
 def main():
     options = read_options(__doc__)
-    group = yoke.comm.init()  # if the device is a GPU, gradients pass through the host's memory
+    group = yoke.comm.init()  # if the device is a GPU, NCCL sums its gradients where it can
     yoke.set_device(options.device)
     yoke.set_num_threads(options.threads)
     yoke.manual_seed(options.seed)
