@@ -33,7 +33,9 @@ yoke_status collective(const char *call, yoke_group *group, yoke_work **work, co
             },
             what);
         std::optional<Interruptible> waits;  // what it waits for goes on
-        if (!work) waits.emplace(said_name(call));
+        const Device *const device = given.device();
+        const bool may_connect = device && !device->host;
+        if (!work || may_connect) waits.emplace(said_name(call));
         Ref<Work> begun = held->run(std::move(given), work != nullptr);
         if (work) *work = hand_out<yoke_work>(std::move(begun));
     });

@@ -232,7 +232,7 @@ std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr fai
         late->land(false);
     };
     if (!start_detached_thread(land).empty()) land();
-    flights_.note_failed();
+    flights_.note_dropped();
     return failure;
 }
 

@@ -35,6 +35,8 @@ void Failure::fail_with(const Cause &cause) noexcept
         if (failed_) return;
         failed_ = Failed{cause, monotonic_seconds(), dump.written()};
         failed_->cause.number = new_failure_number();
+        const std::shared_ptr<DeviceEngine> on_device = engines_.device.lock();
+        if (on_device) on_device->take(failed_->cause);  // before anybody is raised
         is_failed_.store(true, std::memory_order_release);
         for (const View &each : views_)
             if (const auto store = each.store.lock())
@@ -47,8 +49,7 @@ void Failure::fail_with(const Cause &cause) noexcept
             members_.store->abort(cause.status, cause.text,
                                   cause.call_size);  // the others are still waited for
         }
-        if (const std::shared_ptr<DeviceEngine> engine = engines_.device.lock())
-            engine->abort(failed_->cause);
+        if (on_device) on_device->abort();
         changed_.notify_all();
     }
     dump.write();
@@ -165,7 +166,9 @@ void Failure::attach(const std::shared_ptr<DeviceEngine> &engine)
 {
     const std::lock_guard lock(mutex_);
     engines_.device = engine;
-    if (failed_) engine->abort(failed_->cause);
+    if (!failed_) return;
+    engine->take(failed_->cause);
+    engine->abort();
 }
 
 bool Failure::is_made() const noexcept

@@ -49,6 +49,7 @@ RULES = [
     (r"tests/(core|cudnn|kernels|backend|emu|fakes|fuzz|hostile|static)/", ["core/", "capi/", "kernels/", "tests/"], True),
     (r"tests/\w+/", ["{own}", PUBLIC], True),
     (r"benchmarks/workers/comm_engine", ["core/backend/backend.h", "core/backend/comm.h", TYPES, "benchmarks/workers/comm_pair.h"], True),  # an engine without what the core adds
+    (r"benchmarks/workers/overhead_nccl", ["core/backend/comm.h", PUBLIC, TYPES], True),  # the table of a module beside the library
     (r"benchmarks/workers/(memory|fragmentation)", ["core/memory/", TYPES, "benchmarks/workers/torch_policy.h"], True),  # the allocator without a device
     (r"benchmarks/workers/chunks", ["core/backend/registry.h", "core/device/device.h", TYPES], True),  # a backend's table without the core
     (r"(examples|benchmarks)/", ["{own}", PUBLIC], True),

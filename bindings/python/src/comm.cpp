@@ -122,6 +122,12 @@ yoke_tensor *tensor_for(Takes takes, const py::object &value, const char *call,
     return need_tensor(value, call, argument);
 }
 
+// Whether the call may wait until all ranks have a communicator on their devices.
+bool may_connect(yoke_tensor *tensor)
+{
+    return tensor && strcmp(yoke_device_kind(yoke_tensor_device(tensor)), "cpu") != 0;
+}
+
 // Begins a collective by its name, which yoke/comm.py gives; `reduction` is one of YOKE_REDUCE_SUM and its like.
 // Returns the work.
 py::object run(const Group &group, const char *name, const py::object &t, const py::object &out,
@@ -135,7 +141,11 @@ py::object run(const Group &group, const char *name, const py::object &t, const 
     if (kind.peer) given.peer = need_rank(peer, name, kind.peer);
     yoke_work *work = nullptr;
     const ScriptLine line;
-    check(released([&] { return kind.begin(given, &work); }));
+    const auto begin = [&] { return kind.begin(given, &work); };
+    if (may_connect(given.t) || may_connect(given.out))
+        wait_in(begin);
+    else
+        check(released(begin));
     return object_of(work);
 }
 

@@ -141,7 +141,7 @@ bool run(PyObject *self, int64_t bytes, Call call)
     if (!tensor) return false;
     const Hold hold(tensor);
     const yoke_status status = with_relief([&] {
-        const ReleaseGil release(bytes > kGilBytes);
+        const ReleaseGil release(bytes > kGilBytes || may_wait(tensor));
         return call(tensor);
     });
     if (status) raise_last_error();

@@ -71,7 +71,7 @@ void DeviceEngine::close() noexcept
     if (asking_ == 0) last.swap(engine_);
 }
 
-void DeviceEngine::abort(const Cause &cause) noexcept
+void DeviceEngine::take(const Cause &cause) noexcept
 {
     if (is_aborted()) return;
     try {
@@ -81,6 +81,10 @@ void DeviceEngine::abort(const Cause &cause) noexcept
     }
     is_aborted_.store(true, std::memory_order_release);
     if (under_way_.load() > 0) failures_->keep(device(), failure_);
+}
+
+void DeviceEngine::abort() noexcept
+{
     if (const std::shared_ptr<Engine> held = engine()) held->abort();
 }
 

@@ -1,8 +1,9 @@
 // device_engine.h: the communicator of a group on a device, and why it was aborted.
 //
 // Contract
-//  * `abort` is called once, by the group's Failure: what failed is known here before the communicator is aborted. So
-//    whoever finds a call's work at its end knows whether the work was aborted.
+//  * The group's Failure gives the cause before it is known elsewhere, and before the communicator is aborted. So
+//    whoever finds a call's work at its end knows whether the work was aborted, and no caller is raised before the
+//    device has the failure.
 //  * If a call was under way whose caller is told nothing, the device tells the failure.
 #pragma once
 
@@ -38,7 +39,9 @@ public:
     // Ends the communicator, for which nobody waits. Calls that are under way may hold this object for longer.
     void close() noexcept;
 
-    void abort(const Cause &cause) noexcept;
+    // Takes why the group has failed, once, and has the device tell it if a call is under way.
+    void take(const Cause &cause) noexcept;
+    void abort() noexcept;
     bool is_aborted() const noexcept { return is_aborted_.load(std::memory_order_acquire); }
     // Returns what the group failed with; null if the communicator was not aborted.
     std::exception_ptr failure() const noexcept { return is_aborted() ? failure_ : nullptr; }

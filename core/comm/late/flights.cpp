@@ -150,7 +150,10 @@ void Flights::tell_in_thread(LateCall &call, const EngineFailure &failure) noexc
         listener = listener_;
         telling_ += listener ? 1 : 0;
     }
-    if (!listener) return call.engine().abort({failure.status, failure.text});
+    if (!listener) {
+        call.engine().take({failure.status, failure.text});
+        return call.engine().abort();
+    }
     listener->note_fault(call, failure);
     const std::lock_guard lock(mutex_);
     --telling_;

@@ -48,7 +48,7 @@ public:
 
     // Notes a call from its issue on, before it flies; one that does not come to fly has failed.
     void note_issued() noexcept { ++issued_; }
-    void note_failed() noexcept { --issued_; }
+    void note_dropped() noexcept { --issued_; }
     bool are_issued() const noexcept { return issued_.load(std::memory_order_acquire) > 0; }
 
     // Looks which calls have landed, for the watch thread. Returns when to look again; nothing if no call is in flight.

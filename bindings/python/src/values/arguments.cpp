@@ -66,6 +66,7 @@ void Arguments::hold(yoke_tensor *tensor)
     else
         held_more_.push_back(tensor);
     bytes_ += yoke_tensor_nbytes(tensor);
+    may_wait_ = may_wait_ || bytes_ > kGilBytes || yoke_python::may_wait(tensor);
 }
 
 bool Arguments::read(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)

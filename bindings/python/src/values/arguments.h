@@ -24,7 +24,8 @@ public:
     const OpSpec &spec() const { return spec_; }
     const yoke_arg *values() const { return values_; }
     PyObject *object(int i) const { return objects_[i]; }
-    int64_t bytes() const { return bytes_; }  // of all tensors among them
+    // Whether a call with these may take long, or wait for a device and so for other ranks.
+    bool may_wait() const { return may_wait_; }
     bool requires_grad() const { return requires_grad_ != 0; }
 
 private:
@@ -49,7 +50,8 @@ private:
     std::vector<yoke_tensor *> held_more_;
     yoke_tensor *held_[4] = {};
     int held_count_ = 0;
-    int64_t bytes_ = 0;
+    int64_t bytes_ = 0;  // of all tensors
+    bool may_wait_ = false;
     int32_t requires_grad_ = 0;
 };
 

@@ -114,7 +114,7 @@ PyObject *invoke_list(const Arguments &arguments)
     int64_t count = 0;
     const auto call = [&] {
         return with_relief([&] {
-            const ReleaseGil release(arguments.bytes() > kGilBytes);
+            const ReleaseGil release(arguments.may_wait());
             return yoke_op_invoke_list(spec.id, arguments.values(), spec.arg_count, outs.data(),
                                        static_cast<int64_t>(outs.size()), &count);
         });
@@ -142,7 +142,7 @@ PyObject *invoke_general(Arguments &arguments)
     const OpSpec &spec = arguments.spec();
     yoke_tensor *outs[kMaxOpArgs] = {};
     yoke_status status = with_relief([&] {
-        const ReleaseGil release(spec.creates || arguments.bytes() > kGilBytes);
+        const ReleaseGil release(spec.creates || arguments.may_wait());
         return yoke_op_invoke(spec.id, arguments.values(), spec.arg_count, outs, spec.result_count);
     });
     if (status == YOKE_OK && arguments.requires_grad()) status = set_requires_grad(outs, 1);

@@ -102,6 +102,12 @@ int spread_of(const OpSpec &spec)
     return last + 1 < spec.arg_count && takes_number(spec.args[last + 1]) ? -1 : last;
 }
 
+// Whether the op reads elements of a device to size its result: it may wait long, however small its tensors are.
+bool reads_back(const char *name)
+{
+    return strcmp(name, "nonzero") == 0 || strcmp(name, "masked_select") == 0;
+}
+
 bool read_op(const char *name, OpSpec *spec)
 {
     if (yoke_op_find(name, &spec->id)) {
@@ -129,8 +135,8 @@ bool read_op(const char *name, OpSpec *spec)
         spec->places += !op.args[i].by_name;
     }
     spec->spread = spread_of(*spec);
-    spec->takes_one = takes_tensors(*spec, 1);
-    spec->takes_pair = takes_tensors(*spec, 2);
+    spec->takes_one = takes_tensors(*spec, 1) && !reads_back(name);
+    spec->takes_pair = takes_tensors(*spec, 2) && !reads_back(name);
     spec->takes_scalar = spec->takes_pair && spec->args[0].kind == ArgKind::kOperand &&
                          spec->args[1].kind == ArgKind::kOperand;
     spec->method = spec->arg_count > 0 && takes_tensor(spec->args[0]) && !spec->args[0].none;
