@@ -23,6 +23,15 @@ public:
             refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             const_cast<RefCounted *>(this)->destroy();
     }
+    // Gives the caller's reference up, unless it is the last one: then returns false, and the caller still has it.
+    bool release_unless_last() const noexcept
+    {
+        uint32_t count = refs_.load(std::memory_order_acquire);
+        while (count > 1)
+            if (refs_.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel))
+                return true;
+        return false;
+    }
     uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire); }
 
 protected:

@@ -122,7 +122,10 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
     }
     if (lock) lock.unlock();
     const std::exception_ptr failure = perform(calls);
-    if (failure && may_run_here) std::rethrow_exception(failure);
+    if (failure && may_run_here) {
+        runner_.failures()->note_told(failure);
+        std::rethrow_exception(failure);
+    }
     return awaited;
 }
 
@@ -209,6 +212,8 @@ void CallQueue::end(PendingCall &call, std::exception_ptr failure) noexcept
     std::unique_ptr<Work::Tail> tail;
     if (call.call.staged.present()) [[unlikely]]
         tail = call.call.staged->end(failure, !call.work.present());
+    else if (failure && !call.late.present())
+        tail = make_telling_tail(runner_.failures(), failure);
     call.in_use = {};
     call.call.in = call.in = {}, call.call.out = call.out = {}, call.call.staged = {};
     if (call.late_failure) failure = call.late_failure;
@@ -305,6 +310,11 @@ bool CallQueue::has_pending() const noexcept
 {
     const std::lock_guard lock(mutex_);
     return is_running_ || !queue_.empty() || flights_.are_issued();
+}
+
+bool CallQueue::has_late_pending() const noexcept
+{
+    return flights_.are_issued();
 }
 
 bool CallQueue::linger() noexcept

@@ -55,6 +55,8 @@ public:
     std::vector<Ref<Work>> issue(std::vector<IssuedCall> issued, bool may_run_here);
 
     bool has_pending() const noexcept;  // calls that are queued or run
+    // Whether calls on devices are not at their end.
+    bool has_late_pending() const noexcept;
     // Lets a group that nobody holds live on until its calls are done: then the queue's thread calls end_lingering.
     // Returns false if no call is queued or runs, or the caller is the queue's thread.
     bool linger() noexcept;

@@ -48,6 +48,11 @@ public:
     void run(PendingCalls calls);
     // Waits until the device has a call that all ranks have made. Raises why it does not have it.
     void await_launch(const PendingCall &pending);
+    // Failures that the devices of this group's calls tell of.
+    const std::shared_ptr<FailuresOfDevices> &failures() const noexcept
+    {
+        return staging_.failures();
+    }
     // Returns memory that peers reach without a copy. All ranks make it together: if one cannot, the group fails.
     void *allocate(uint64_t bytes);
 

@@ -58,8 +58,13 @@ void Failure::fail_with(const Cause &cause) noexcept
 void Failure::raise_if_failed(const char *call)
 {
     if (!is_failed()) return;
-    devices_->note_told(failed_->cause.number);
+    silence_devices();
     raise_amid(call);
+}
+
+void Failure::silence_devices() noexcept
+{
+    if (is_failed()) devices_->note_told(failed_->cause.number);
 }
 
 void Failure::raise_amid(const char *call)

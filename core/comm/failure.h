@@ -40,6 +40,8 @@ public:
     void raise_if_failed(const char *call);
     // Raises the cause amid a call that runs: if nobody waits for the call, its device tells of the failure.
     void raise_amid(const char *call);
+    // Has no device tell of the failure any more: the script knows it, or has ended the group itself.
+    void silence_devices() noexcept;
     // Waits for a cause that this rank is about to hear, for a second at most. Returns if none has come; else raises
     // it.
     void await(const char *call);

@@ -134,6 +134,7 @@ void Group::abort(const std::string &reason)
                                          yoke::describe(members_.self()) +
                                          (reason.empty() ? "" : ": " + reason)});
     failure_.note_told();
+    failure_.silence_devices();
 }
 
 // ---- Its calls --------------------------------------------------------------------------------------------------

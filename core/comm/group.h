@@ -101,8 +101,7 @@ public:
     // For living_groups.h, at the end of the process. If the script ended by an error, fails the group, so that its
     // calls end and the others learn why. Returns whether calls are queued or running.
     bool end_pending() noexcept;
-    // Whether the end of the process waits for its calls as long as they take; calls on a device get some seconds.
-    bool is_lingering() const noexcept { return calls_.is_lingering() && !flights_->are_issued(); }
+    bool is_lingering() const noexcept { return calls_.is_lingering(); }
     void leave() noexcept;
     // Lets the group live until its calls are done, though nobody holds it, unless the process ends by an error: how a
     // host ends that has just let go of its parts is known at its exit alone.

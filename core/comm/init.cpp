@@ -48,16 +48,29 @@ std::string device_of_rank()
                   machine.driver.empty() ? "unknown" : machine.driver.c_str());
 }
 
-void leave_groups()
+bool is_default_held_up(Deadline deadline)
 {
-    leave_living_groups();  // first: they get some seconds for their calls, and no more
-    finalize_groups();
+    Ref<Group> group;
+    {
+        const std::lock_guard lock(the_default.mutex);
+        group = the_default.group;
+    }
+    return group.present() && group->is_here() && is_held_up(*group, deadline);
 }
 
+// Returns false if calls on devices wait for ranks that do not come: their groups are left behind.
+bool leave_groups()
+{
+    const Deadline deadline = deadline_of_exit();
+    if (!is_default_held_up(deadline)) finalize_groups();
+    return leave_living_groups(deadline);
+}
+
+// The table is not kept for ranks that do not come either.
 void leave_all()
 {
-    leave_groups();
-    leave_all_rendezvous();
+    constexpr double kFarewell = 5, kSoon = 0.15;  // seconds
+    leave_all_rendezvous(leave_groups() ? kFarewell : kSoon);
 }
 
 // From the first try on: what the script raises then is this rank's.
@@ -150,7 +163,7 @@ void log_how(const Group &group, const Rendezvous &met)
 void leave_groups_before_mpi()
 {
     static std::once_flag registered;
-    std::call_once(registered, [] { leave_at_exit(leave_groups); });
+    std::call_once(registered, [] { leave_at_exit([] { (void)leave_groups(); }); });
 }
 
 // Null where another thread met meanwhile, perhaps for this one too.

@@ -32,11 +32,14 @@ struct Living {
 };
 Living &living = immortal<Living>();
 
-void await_lingering()
+constexpr std::chrono::milliseconds kLook{1};
+
+// Of those that linger `left` are not waited for.
+void await_lingering(int left)
 {
     std::unique_lock lock(living.mutex);
     if (living.process != getpid()) return;
-    living.changed.wait(lock, [] { return living.lingering == 0; });
+    living.changed.wait(lock, [left] { return living.lingering <= left; });
 }
 
 std::vector<Known> living_groups()
@@ -57,19 +60,29 @@ bool with_group(const Known &known, const F &act)
     return true;
 }
 
-void leave_living_group(const Known &known, Deadline deadline)
+// Groups whose calls on devices wait for ranks that do not come: how many there are, and how many of them linger.
+struct Left {
+    int all = 0, lingering = 0;
+};
+
+void leave_living_group(const Known &known, Deadline deadline, Left *left)
 {
-    constexpr std::chrono::milliseconds kLook{1};
-    bool is_pending = true, is_held = true;
-    while (is_pending && !(is_held && deadline.has_passed())) {
+    bool is_pending = true, is_lingering = false, is_held_up = false;
+    for (;;) {
         const bool lives = with_group(known, [&](Group &group) {
             is_pending = group.end_pending();
-            is_held = !group.is_lingering();
+            is_lingering = group.is_lingering();
+            is_held_up = group.issuer().devices().has_pending();
         });
         if (!lives) return;
-        if (is_pending) std::this_thread::sleep_for(kLook);
+        const bool is_bounded = !is_lingering || is_held_up;
+        if (!is_pending || (is_bounded && deadline.has_passed())) break;
+        std::this_thread::sleep_for(kLook);
     }
     with_group(known, [](Group &group) { group.leave(); });
+    if (!is_pending || !is_held_up) return;
+    ++left->all;
+    left->lingering += is_lingering;
 }
 
 }  // namespace
@@ -95,13 +108,30 @@ void note_lingering_ended() noexcept
     living.changed.notify_all();
 }
 
-void leave_living_groups() noexcept
+Deadline deadline_of_exit() noexcept
+{
+    constexpr double kToEnd = 5;  // seconds
+    static const Deadline deadline = Deadline::after(kToEnd);
+    return deadline;
+}
+
+bool is_held_up(Group &group, Deadline deadline) noexcept
+{
+    while (group.issuer().devices().has_pending() && !deadline.has_passed()) {
+        (void)group.end_pending();
+        std::this_thread::sleep_for(kLook);
+    }
+    return group.issuer().devices().has_pending();
+}
+
+bool leave_living_groups(Deadline deadline) noexcept
 try {
-    constexpr double kToEnd = 5;  // seconds, of what was begun
-    const Deadline deadline = Deadline::after(kToEnd);
-    for (const Known &each : living_groups()) leave_living_group(each, deadline);
-    await_lingering();
+    Left left;
+    for (const Known &each : living_groups()) leave_living_group(each, deadline, &left);
+    await_lingering(left.lingering);
+    return left.all == 0;
 } catch (const std::bad_alloc &) {  // the others see its connections end
+    return true;
 }
 
 }  // namespace yoke

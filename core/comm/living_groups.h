@@ -2,6 +2,8 @@
 // or a thread for which Python does not wait, or they linger.
 #pragma once
 
+#include "core/base/deadline.h"
+
 #include <memory>
 
 namespace yoke {
@@ -11,9 +13,14 @@ struct GroupLink;
 
 // Makes a group known to leave_living_groups.
 void note_living(const std::shared_ptr<GroupLink> &link, Group &group);
-// Leaves all groups, at the end of the process. Their calls end first. If something holds a group, its calls get some
-// seconds; calls of a lingering group get as long as they take.
-void leave_living_groups() noexcept;
+// Returns until when calls get time at the end of the process: 5 s from the first question.
+Deadline deadline_of_exit() noexcept;
+// Leaves all groups, at the end of the process. Their calls end first. If something holds a group, or a call on a
+// device waits for other ranks, its calls get until the deadline; other calls of a lingering group get as long as they
+// take. Returns false if ranks did not come to such calls on devices.
+bool leave_living_groups(Deadline deadline) noexcept;
+// Returns whether calls on a device still wait for other ranks at the deadline. Waits for them until then.
+bool is_held_up(Group &group, Deadline deadline) noexcept;
 
 // A group that lingers lives on in its own thread though nobody holds it; the end of the process waits for it.
 void note_lingering() noexcept;

@@ -81,6 +81,7 @@ Ref<Group> Shrink::run(double seconds)
     const StoreCall::Scope scope(store_call_, "shrink");
     Members members = reunite(deadline);
     end_group(seconds);
+    failure_.silence_devices();  // else they would end calls of the new group
     const Ref<Group> made = make_of(members, deadline);
     if (!ports_.present()) go_on_as_threads(members_, members);
     warn_of_absent(members.met_as);  // only now: the table that it asks may not answer

@@ -65,6 +65,34 @@ void FailuresOfDevices::note_told(uint64_t failure) noexcept
     forget_deferred_error(failure);
 }
 
+namespace {
+
+class TellingTail final : public Work::Tail {
+public:
+    TellingTail(std::shared_ptr<FailuresOfDevices> failures, std::exception_ptr failure)
+        : failures_(std::move(failures)), failure_(std::move(failure))
+    {
+    }
+    bool is_reached() noexcept override { return true; }
+    bool wait(double) override { return true; }
+    void follow() override {}
+    void note_told() noexcept override { failures_->note_told(failure_); }
+
+private:
+    const std::shared_ptr<FailuresOfDevices> failures_;
+    const std::exception_ptr failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<Work::Tail> make_telling_tail(std::shared_ptr<FailuresOfDevices> failures,
+                                              std::exception_ptr failure) noexcept
+try {
+    return std::make_unique<TellingTail>(std::move(failures), std::move(failure));
+} catch (const std::bad_alloc &) {
+    return nullptr;
+}
+
 // ---- Streams of groups ------------------------------------------------------------------------------------------
 
 namespace {

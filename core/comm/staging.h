@@ -32,6 +32,11 @@ private:
     uint64_t told_ = 0;
 };
 
+// Returns a tail for a work that failed and has no device of its own: who waits for the work is told on behalf of all
+// devices. Returns null if there is no memory for it.
+std::unique_ptr<Work::Tail> make_telling_tail(std::shared_ptr<FailuresOfDevices> failures,
+                                              std::exception_ptr failure) noexcept;
+
 // Of a group: its streams, made at first need, and named where their kind is to be disabled.
 class Staging {
 public:

@@ -62,7 +62,7 @@ void leave_soon(const std::shared_ptr<const Rendezvous> &met) noexcept;
 // The same of a shrunk one, whose ranks come to the same ports when they try again.
 void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept;
 // All that are held, at the end of the process.
-void leave_all_rendezvous() noexcept;
+void leave_all_rendezvous(double seconds) noexcept;
 
 // YOKE_COMM_SILENCE.
 double configured_silence();

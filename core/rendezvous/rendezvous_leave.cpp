@@ -72,14 +72,14 @@ void give_up(const std::shared_ptr<const Rendezvous> &met) noexcept
     leave_soon(met);
 }
 
-void leave_all_rendezvous() noexcept
+void leave_all_rendezvous(double seconds) noexcept
 {
     std::vector<std::weak_ptr<StoreServer>> servers;
     {
         const std::lock_guard lock(served.mutex);
         if (served.process == getpid()) servers = served.servers;
     }
-    const Deadline deadline = Deadline::after(kFarewell);
+    const Deadline deadline = Deadline::after(seconds);
     for (const std::weak_ptr<StoreServer> &each : servers)
         if (const std::shared_ptr<StoreServer> server = each.lock())
             server->wait_until_left(deadline);

@@ -79,7 +79,7 @@ void end_at_exit()
     static std::once_flag registered;
     std::call_once(registered, [] {
         leave_at_exit([] {
-            leave_living_groups();
+            (void)leave_living_groups(deadline_of_exit());
             CallWatch::stop();
             stop_letting_go();
         });

@@ -43,6 +43,8 @@ public:
                                        std::optional<Deadline> until = {});
     // Raises YOKE_E_VALUE for a device of the kind that is not the group's.
     void check_device(const Device &device, const char *call) const;
+    // Returns whether calls of the device are not at their end.
+    bool has_pending() const noexcept { return calls_.has_late_pending(); }
     // Returns whether the group has a communicator on the device, or makes it at the first need.
     bool may_serve(const Device &device) const noexcept;
     // Returns null if the call is to be staged.

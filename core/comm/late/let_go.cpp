@@ -71,6 +71,12 @@ void let_go_in_turn() noexcept
 
 void let_go_of(std::vector<Ref<Storage>> storages, Ref<Fence> behind) noexcept
 try {
+    if (!behind.present())  // as of buckets, which go on
+        std::erase_if(storages, [](Ref<Storage> &each) {
+            const bool is_let_go = each->release_unless_last();
+            if (is_let_go) (void)each.detach();
+            return is_let_go;
+        });
     if (storages.empty()) return;
     const std::lock_guard lock(letting_go.mutex);
     letting_go.left.push_back({std::move(storages), std::move(behind)});
