@@ -201,11 +201,11 @@ void CallRunner::await_launch(const PendingCall &pending)
     if (is_given == true) return;
     if (is_given)
         failure_.await(pending.call.name());  // the thread that launches it fails the group
-    EngineFailure late{no_fault(), YOKE_E_TIMEOUT,
-                       "the engine of the device did not take the call"};
-    if (!is_given) late.fault.kind = YOKE_COMM_FAULT_LATE;
-    bool can_agree = true;
-    failure_.fail_alone(pending.call.name(), blame_.cause_of(late, pending.current(), &can_agree));
+    // It is this rank that is late: it tells so, and misses nobody.
+    raise_own(is_given ? YOKE_E_CANCELLED : YOKE_E_TIMEOUT,
+              is_given ? "the engine of the device did not take the call"
+                       : "the engine of the device did not return from the call in time",
+              pending);
 }
 
 void *CallRunner::allocate(uint64_t bytes)

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <new>
@@ -26,7 +27,8 @@ struct Known {
 struct Living {
     Mutex mutex{LockRank::kOther};
     std::vector<Known> groups;
-    int lingering = 0;  // groups of this process
+    int lingering = 0;                         // groups of this process
+    std::atomic<bool> has_left_behind{false};  // groups whose ranks did not come
     pid_t process = 0;
     std::condition_variable_any changed;
 };
@@ -129,7 +131,8 @@ try {
     Left left;
     for (const Known &each : living_groups()) leave_living_group(each, deadline, &left);
     await_lingering(left.lingering);
-    return left.all == 0;
+    if (left.all > 0) living.has_left_behind = true;
+    return !living.has_left_behind;
 } catch (const std::bad_alloc &) {  // the others see its connections end
     return true;
 }

@@ -17,7 +17,7 @@ void note_living(const std::shared_ptr<GroupLink> &link, Group &group);
 Deadline deadline_of_exit() noexcept;
 // Leaves all groups, at the end of the process. Their calls end first. If something holds a group, or a call on a
 // device waits for other ranks, its calls get until the deadline; other calls of a lingering group get as long as they
-// take. Returns false if ranks did not come to such calls on devices.
+// take. Returns false if ranks did not come to such calls on devices, at this call or an earlier one.
 bool leave_living_groups(Deadline deadline) noexcept;
 // Returns whether calls on a device still wait for other ranks at the deadline. Waits for them until then.
 bool is_held_up(Group &group, Deadline deadline) noexcept;

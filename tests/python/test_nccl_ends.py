@@ -139,6 +139,8 @@ if WAY == "part": group = group.split(0)
 if WAY == "part": group.all_reduce(y)
 if rank and IS_ALONE: time.sleep(60)
 works = [group.all_reduce(yoke.ones(1000, device=card), async_op=True) for _ in range(5)]
+open(f"{FOLDER}/begun.{rank}", "w").close()  # an exit code other than 0 ends the calls of the other rank
+while not IS_ALONE and not os.path.exists(f"{FOLDER}/begun.{1 - rank}"): time.sleep(0.001)
 print("begun", flush=True)
 """
 
@@ -146,7 +148,7 @@ print("begun", flush=True)
 def started(way, folder, is_alone):
     """Two ranks that end that way amid calls; `is_alone`: rank 1 hangs and makes none of these."""
     end, _ = ENDS[way]
-    script = f"WAY, IS_ALONE = {way!r}, {is_alone}\n" + BEGIN + CALLS + end
+    script = f"WAY, IS_ALONE, FOLDER = {way!r}, {is_alone}, {str(folder)!r}\n" + BEGIN + CALLS + end
     return [subprocess.Popen([sys.executable, "-c", script], env=each, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             for each in under_torchrun(machine(folder, 2, TIMEOUT="100"), 2)]
 

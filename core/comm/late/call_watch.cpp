@@ -91,6 +91,7 @@ void end_at_exit()
 void CallWatch::ensure_thread(const char *call)
 {
     end_at_exit();
+    begin_letting_go();
     const std::lock_guard lock(watched.mutex);
     if (watched.process == getpid() || watched.is_stopped) return;
     watched.process = getpid();

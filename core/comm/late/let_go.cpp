@@ -67,7 +67,20 @@ void let_go_in_turn() noexcept
     new std::vector<Left>(std::move(mine));  // nobody waits for a device at the exit
 }
 
+// With the lock held.
+void begin_thread() noexcept
+{
+    if (letting_go.process == getpid() || letting_go.is_stopped) return;
+    if (start_detached_thread(let_go_in_turn).empty()) letting_go.process = getpid();
+}
+
 }  // namespace
+
+void begin_letting_go() noexcept
+{
+    const std::lock_guard lock(letting_go.mutex);
+    begin_thread();
+}
 
 void let_go_of(std::vector<Ref<Storage>> storages, Ref<Fence> behind) noexcept
 try {
@@ -80,9 +93,7 @@ try {
     if (storages.empty()) return;
     const std::lock_guard lock(letting_go.mutex);
     letting_go.left.push_back({std::move(storages), std::move(behind)});
-    if (letting_go.process != getpid() && !letting_go.is_stopped &&
-        start_detached_thread(let_go_in_turn).empty())
-        letting_go.process = getpid();
+    begin_thread();
     letting_go.changed.notify_all();
 } catch (const std::bad_alloc &) {  // they end here
 }

@@ -15,6 +15,9 @@ namespace yoke {
 // reached stays for the life of the process, as does all if the system gives no thread.
 void let_go_of(std::vector<Ref<Storage>> storages, Ref<Fence> behind) noexcept;
 
+// Makes the thread, which `let_go_of` would make at its first need.
+void begin_letting_go() noexcept;
+
 // Ends the thread at the exit of the process. It waits for 0.1 s.
 void stop_letting_go() noexcept;
 

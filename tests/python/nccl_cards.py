@@ -1,0 +1,84 @@
+"""Groups of one process with several cards over the fake NCCL, and fixtures that see that nothing is left of them."""
+import gc
+import threading
+import time
+
+import pytest
+
+import yoke
+from conftest import DEVICE, EMULATED
+from nccl_ranks import held_by_nccl, settles, thread_count
+
+CARDS = len(yoke.devices(DEVICE)) if EMULATED else 0
+four_cards = pytest.mark.skipif(CARDS < 4, reason="no emulated machine with four cards")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def threads():
+    """How many threads the process has between two tests: what a group starts for good has been started."""
+    together(init(2), lambda group: group.all_reduce(ones(group)))
+    yoke.synchronize()
+    assert settles(lambda: held_by_nccl() == 0)
+    time.sleep(0.05)
+    return thread_count()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(threads, request):
+    memory = [yoke.memory_allocated(card(i)) for i in range(CARDS)]
+    yield
+    if not getattr(request.node, "passed", False):
+        return  # the traceback of a failure keeps its groups
+    gc.collect()
+    assert settles(lambda: held_by_nccl() == 0), "communicators or memory of NCCL are left"
+    assert settles(lambda: thread_count() <= threads), "threads are left"
+    assert settles(lambda: [yoke.memory_allocated(card(i)) for i in range(CARDS)] == memory), "memory is left"
+
+
+def card(i):
+    return f"{DEVICE}:{i}"
+
+
+def own(group):
+    return card(group.rank)
+
+
+def init(size, timeout=20.):
+    return yoke.comm.init_all([card(i) for i in range(size)], timeout=timeout)
+
+
+def ones(group, *shape):
+    return yoke.ones(shape or (4,), device=own(group))
+
+
+def ramp(group, count=8):
+    return yoke.arange(count, dtype="float32", device=own(group)) + 10. * group.rank
+
+
+def together(groups, call):
+    with yoke.comm.coalesce():
+        return [call(group) for group in groups]
+
+
+def in_threads(groups, body):
+    """What body(group) returned or raised in a thread for each group."""
+    results = [None] * len(groups)
+
+    def run(i, group):
+        try:
+            results[i] = body(group)
+        except yoke.Error as error:
+            results[i] = f"{type(error).__name__} {error}"
+
+    threads = [threading.Thread(target=run, args=each) for each in enumerate(groups)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def alone(call):
+    """A call of one thread for its own group."""
+    with yoke.comm.coalesce():
+        return call()
