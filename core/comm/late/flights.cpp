@@ -81,7 +81,7 @@ std::optional<Deadline::Clock::time_point> Flights::look() noexcept
             continue;
         }
         look_for_failure(*call);
-        return now + std::clamp<Time::duration>((now - watched_.since) / 8, 50us, 1ms);
+        return now + std::clamp<Time::duration>((now - watched_.since) / 8, 200us, 2ms);
     }
     watched_.head = nullptr;
     return std::nullopt;
