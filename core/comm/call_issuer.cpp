@@ -22,10 +22,10 @@ CallIssuer::CallIssuer(const Members &members, const GroupOptions &options, cons
       failure_(failure),
       runner_(runner),
       calls_(calls),
-      devices_(members, options, keys, departures, failure, calls,
-               [this](const yoke_comm_signature &said, std::vector<int64_t> mine, Deadline until) {
-                   return exchange(said, std::move(mine), until);
-               })
+      devices_(
+          members, options, keys, departures, failure, calls,
+          [this](const yoke_comm_signature &said, std::vector<int64_t> mine,
+                 std::optional<Deadline> until) { return exchange(said, std::move(mine), until); })
 {
 }
 
@@ -106,7 +106,7 @@ bool writes_what(const Collective &call, const Tensor &other)
            shares_memory(*call.out, *other);
 }
 
-// Of calls that are issued together none has been done when another one reads or writes.
+// Refuses calls of one scope that use the same memory: none of them is done when another one reads or writes.
 void check_apart(const std::vector<IssuedCall> &issued)
 {
     for (size_t i = 0; i < issued.size(); ++i)

@@ -198,22 +198,24 @@ std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
     } catch (...) {
         failure = std::current_exception();
     }
-    for (PendingCall &each :
-         calls)  // first: the end of memory of the host program may end the group
+    // The end of memory of the host program may end the group: so that comes last.
+    const std::shared_ptr<FailuresOfDevices> failures = failure ? runner_.failures() : nullptr;
+    for (PendingCall &each : calls)
         if (each.late.present()) [[unlikely]]
             each.late_failure = end_late(each, failure);
     note_ended(calls, !failure);
-    for (PendingCall &each : calls) end(each, failure);
+    for (PendingCall &each : calls) end(each, failure, failures);
     return failure;
 }
 
-void CallQueue::end(PendingCall &call, std::exception_ptr failure) noexcept
+void CallQueue::end(PendingCall &call, std::exception_ptr failure,
+                    const std::shared_ptr<FailuresOfDevices> &failures) noexcept
 {
     std::unique_ptr<Work::Tail> tail;
     if (call.call.staged.present()) [[unlikely]]
         tail = call.call.staged->end(failure, !call.work.present());
     else if (failure && !call.late.present())
-        tail = make_telling_tail(runner_.failures(), failure);
+        tail = make_telling_tail(failures, failure);
     call.in_use = {};
     call.call.in = call.in = {}, call.call.out = call.out = {}, call.call.staged = {};
     if (call.late_failure) failure = call.late_failure;
@@ -221,23 +223,24 @@ void CallQueue::end(PendingCall &call, std::exception_ptr failure) noexcept
     if (call.work.present()) call.work->finish(failure, std::move(tail));
 }
 
-// Returns what the call failed with if it does not fly: `failure` if the ranks did not call alike.
+// Returns what the call failed with: `failure` if the ranks did not call alike, or another call of its scope failed. If
+// the group goes on, the device goes on with the call.
 std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr failure) noexcept
 {
     call.late->settle();
-    if (!failure) try {
+    if (!runner_.is_failed()) try {
             runner_.await_launch(call);
             flights_.add({call.late, call.record, false});
-            return nullptr;
+            return failure;
         } catch (...) {
-            failure = std::current_exception();
+            if (!failure) failure = std::current_exception();
         }
     const auto land = [late = call.late] {
         (void)late->await_launch(Deadline::never());
         late->land(false);
     };
-    if (!start_detached_thread(land).empty()) land();
     flights_.note_dropped();
+    if (!start_detached_thread(land).empty()) land();
     return failure;
 }
 
@@ -254,7 +257,7 @@ bool CallQueue::is_next_ready() const noexcept
 void CallQueue::take_landed() noexcept
 {
     const std::shared_ptr<Flights> flights = flights_.shared_from_this();  // the group may end here
-    std::vector<Flight> landed = flights->take_landed();
+    std::list<Flight> landed = flights->take_landed();
     {
         const double now = monotonic_seconds();
         const std::lock_guard lock(mutex_);

@@ -98,7 +98,8 @@ private:
     std::vector<Ref<Work>> start(PendingCalls calls, bool may_run_here,
                                  std::unique_lock<std::mutex> lock);
     std::exception_ptr perform(PendingCalls calls) noexcept;
-    void end(PendingCall &call, std::exception_ptr failure) noexcept;
+    static void end(PendingCall &call, std::exception_ptr failure,
+                    const std::shared_ptr<FailuresOfDevices> &failures) noexcept;
     std::exception_ptr end_late(PendingCall &call, std::exception_ptr failure) noexcept;
     void note_ended(PendingCalls calls, bool is_done) noexcept;
     bool is_next_ready() const noexcept;

@@ -165,8 +165,8 @@ void CallRunner::end_staged(PendingCall &pending)
     }
 }
 
-// Of a late call the ranks compare what they called: a barrier passes the signature to all, a message without elements
-// to one.
+// Returns the record of a call. Of a late call it passes no elements: ranks compare what they called by a barrier, or
+// by an empty message.
 yoke_collective CallRunner::record_of(const PendingCall &pending) const
 {
     yoke_collective record = yoke::record_of(pending.call, pending.in, pending.out, members_.rank);
@@ -199,9 +199,9 @@ void CallRunner::await_launch(const PendingCall &pending)
 {
     const std::optional<bool> is_given = pending.late->await_launch(pending.deadline);
     if (is_given == true) return;
-    if (is_given)
-        failure_.await(pending.call.name());  // the thread that launches it fails the group
-    // It is this rank that is late: it tells so, and misses nobody.
+    // The thread that launches the call fails the group, if need be after a wait for who died.
+    for (int i = 0; is_given && i < 2; ++i) failure_.await(pending.call.name());
+    // This rank is late itself. So it names itself, and asks the others for nobody.
     raise_own(is_given ? YOKE_E_CANCELLED : YOKE_E_TIMEOUT,
               is_given ? "the engine of the device did not take the call"
                        : "the engine of the device did not return from the call in time",

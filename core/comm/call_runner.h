@@ -48,6 +48,7 @@ public:
     void run(PendingCalls calls);
     // Waits until the device has a call that all ranks have made. Raises why it does not have it.
     void await_launch(const PendingCall &pending);
+    bool is_failed() const noexcept { return failure_.is_failed(); }
     // Failures that the devices of this group's calls tell of.
     const std::shared_ptr<FailuresOfDevices> &failures() const noexcept
     {

@@ -112,7 +112,7 @@ Cause ring_of(const CurrentCall &current, const Suspects &ring, const std::vecto
             name_of_doing(current), ring.ranks.size(), text.c_str())};
 }
 
-// Of groups that share the streams of devices.
+// Returns the cause where groups share the streams of devices.
 Cause held_up(const CurrentCall &current, const Suspects &suspects,
               const std::vector<RankInfo> &ranks)
 {

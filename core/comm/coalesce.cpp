@@ -30,14 +30,19 @@ bool leave(const char *call)
     return --scope.depth == 0;
 }
 
-void release(std::vector<Kept> &all, std::exception_ptr failure) noexcept
+void release(Kept &kept, std::exception_ptr failure) noexcept
 {
-    for (Kept &each : all)
-        for (IssuedCall &one : each.together.calls)
-            if (one.work.present()) {
-                one.work->hold(false);
-                if (failure) one.work->finish(failure);
-            }
+    for (IssuedCall &one : kept.together.calls)
+        if (one.work.present()) {
+            one.work->hold(false);
+            if (failure) one.work->finish(failure);
+        }
+}
+
+bool has_late(const Kept &kept) noexcept
+{
+    return std::ranges::any_of(kept.together.calls,
+                               [](const IssuedCall &each) { return each.late.present(); });
 }
 
 std::exception_ptr dropped()
@@ -111,14 +116,17 @@ void Coalescing::end(const char *call)
     if (!leave(call)) return;
     std::vector<Kept> all = std::exchange(scope.kept, {});
     if (std::exchange(scope.is_dropped, false)) {
-        release(all, dropped());
+        for (Kept &each : all) release(each, dropped());
         fail(
             YOKE_E_STATE,
             "%s: an error has left a scope within this one, so that no call of the whole is issued; let it leave this one too",
             call);
     }
+    for (Kept &each : all)
+        if (!has_late(each))
+            release(each, nullptr);  // works of the host may be waited for meanwhile
     const std::vector<Ref<Work>> awaited = issue(all);
-    release(all, nullptr);
+    for (Kept &each : all) release(each, nullptr);
     std::exception_ptr first;
     const auto note = [&first](std::exception_ptr failure) {
         if (!first) first = std::move(failure);
@@ -135,7 +143,7 @@ void Coalescing::drop(const char *call)
 {
     scope.is_dropped = !leave(call);
     std::vector<Kept> all = std::exchange(scope.kept, {});
-    release(all, dropped());
+    for (Kept &each : all) release(each, dropped());
 }
 
 }  // namespace yoke

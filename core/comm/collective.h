@@ -32,7 +32,7 @@ struct Collective {
     uint32_t flags = 0;  // YOKE_COMM_IN_F32
     // Tensors of another device than the group's go by the host; else the call is refused.
     bool may_be_staged = false;
-    // Of a call that the core makes for itself: as which call the ranks make it; group and sequence are not read.
+    // Signature of a call that the core makes for itself; group and sequence are not read.
     std::optional<yoke_comm_signature> said_as = {};
     Ref<Staged> staged = {};  // of tensors of a device that the host's engine serves
 
@@ -81,7 +81,7 @@ yoke_collective record_of(const Collective &call, const Tensor &in, const Tensor
                           int32_t rank);
 // Returns what all ranks must say alike of a call that was checked, but for the group and the sequence.
 yoke_comm_signature signature_of(const Collective &call);
-// Of a call of the core's own, by which ranks exchange `count` numbers.
+// Does the same for a call of the core's own, by which ranks exchange `count` numbers.
 yoke_comm_signature signature_of(int32_t called_as, int64_t count);
 
 // "all_reduce of 5 float32, sum"; "broadcast of 5 int64, root 0". The signature of a recv is that of the send: who made

@@ -73,7 +73,7 @@ public:
     static void free_without(const yoke_backend_comm &table, void *pointer,
                              uint64_t bytes) noexcept;
     const yoke_backend_comm &table() const noexcept { return table_; }
-    // Of an engine that runs late: why it has failed since; nothing while it is well.
+    // Returns why an engine that runs late has failed by itself; nothing while it is well.
     std::optional<EngineFailure> async_error() const;
     std::string describe() const;
 

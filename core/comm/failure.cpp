@@ -36,7 +36,8 @@ void Failure::fail_with(const Cause &cause) noexcept
         failed_ = Failed{cause, monotonic_seconds(), dump.written()};
         failed_->cause.number = new_failure_number();
         const std::shared_ptr<DeviceEngine> on_device = engines_.device.lock();
-        if (on_device) on_device->take(failed_->cause);  // before anybody is raised
+        if (on_device)
+            on_device->take(failed_->cause, failed_->dumped);  // before anybody is raised
         is_failed_.store(true, std::memory_order_release);
         for (const View &each : views_)
             if (const auto store = each.store.lock())
@@ -172,7 +173,7 @@ void Failure::attach(const std::shared_ptr<DeviceEngine> &engine)
     const std::lock_guard lock(mutex_);
     engines_.device = engine;
     if (!failed_) return;
-    engine->take(failed_->cause);
+    engine->take(failed_->cause, failed_->dumped);
     engine->abort();
 }
 

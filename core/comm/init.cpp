@@ -58,13 +58,15 @@ bool is_default_held_up(Deadline deadline)
     return group.present() && group->is_here() && is_held_up(*group, deadline);
 }
 
-// Returns false if calls on devices wait for ranks that do not come: their groups are left behind.
+}  // namespace
+
 bool leave_groups()
 {
-    const Deadline deadline = deadline_of_exit();
-    if (!is_default_held_up(deadline)) finalize_groups();
-    return leave_living_groups(deadline);
+    if (!has_left_groups_behind() && !is_default_held_up(deadline_of_exit())) finalize_groups();
+    return leave_living_groups();
 }
+
+namespace {
 
 // The table is not kept for ranks that do not come either.
 void leave_all()

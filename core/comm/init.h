@@ -29,5 +29,8 @@ Ref<Group> default_group(const char *call);
 // Nothing where there is none, and where it has no other rank on this machine.
 std::optional<int32_t> local_rank_in_default_group();
 void finalize_groups() noexcept;
+// Leaves all groups, at the end of the process. Returns false if calls on devices wait for ranks that do not come:
+// their groups are left behind.
+bool leave_groups();
 
 }  // namespace yoke

@@ -35,8 +35,9 @@ struct Living {
 Living &living = immortal<Living>();
 
 constexpr std::chrono::milliseconds kLook{1};
+constexpr double kToEnd = 5;  // seconds
 
-// Of those that linger `left` are not waited for.
+// Waits until no more than `left` groups linger.
 void await_lingering(int left)
 {
     std::unique_lock lock(living.mutex);
@@ -67,7 +68,7 @@ struct Left {
     int all = 0, lingering = 0;
 };
 
-void leave_living_group(const Known &known, Deadline deadline, Left *left)
+void leave_living_group(const Known &known, Deadline of_host, Left *left)
 {
     bool is_pending = true, is_lingering = false, is_held_up = false;
     for (;;) {
@@ -77,6 +78,7 @@ void leave_living_group(const Known &known, Deadline deadline, Left *left)
             is_held_up = group.issuer().devices().has_pending();
         });
         if (!lives) return;
+        const Deadline deadline = is_held_up ? deadline_of_exit() : of_host;
         const bool is_bounded = !is_lingering || is_held_up;
         if (!is_pending || (is_bounded && deadline.has_passed())) break;
         std::this_thread::sleep_for(kLook);
@@ -112,9 +114,13 @@ void note_lingering_ended() noexcept
 
 Deadline deadline_of_exit() noexcept
 {
-    constexpr double kToEnd = 5;  // seconds
     static const Deadline deadline = Deadline::after(kToEnd);
     return deadline;
+}
+
+bool has_left_groups_behind() noexcept
+{
+    return living.has_left_behind;
 }
 
 bool is_held_up(Group &group, Deadline deadline) noexcept
@@ -126,10 +132,11 @@ bool is_held_up(Group &group, Deadline deadline) noexcept
     return group.issuer().devices().has_pending();
 }
 
-bool leave_living_groups(Deadline deadline) noexcept
+bool leave_living_groups() noexcept
 try {
+    const Deadline of_host = Deadline::after(kToEnd);
     Left left;
-    for (const Known &each : living_groups()) leave_living_group(each, deadline, &left);
+    for (const Known &each : living_groups()) leave_living_group(each, of_host, &left);
     await_lingering(left.lingering);
     if (left.all > 0) living.has_left_behind = true;
     return !living.has_left_behind;

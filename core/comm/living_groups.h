@@ -13,12 +13,14 @@ struct GroupLink;
 
 // Makes a group known to leave_living_groups.
 void note_living(const std::shared_ptr<GroupLink> &link, Group &group);
-// Returns until when calls get time at the end of the process: 5 s from the first question.
+// Returns until when calls on devices get time at the end of the process: 5 s from the first question.
 Deadline deadline_of_exit() noexcept;
-// Leaves all groups, at the end of the process. Their calls end first. If something holds a group, or a call on a
-// device waits for other ranks, its calls get until the deadline; other calls of a lingering group get as long as they
-// take. Returns false if ranks did not come to such calls on devices, at this call or an earlier one.
-bool leave_living_groups(Deadline deadline) noexcept;
+// Leaves all groups, at the end of the process. Their calls end first. Calls on devices get until deadline_of_exit, and
+// calls of a group that something holds 5 s; other calls of a lingering group get as long as they take. Returns false
+// if ranks did not come to calls on devices, at this call or an earlier one.
+bool leave_living_groups() noexcept;
+// Returns whether a group was left behind. Then no communicator is ended any more, which would wait for the same ranks.
+bool has_left_groups_behind() noexcept;
 // Returns whether calls on a device still wait for other ranks at the deadline. Waits for them until then.
 bool is_held_up(Group &group, Deadline deadline) noexcept;
 

@@ -16,13 +16,13 @@ struct GroupOptions {
     std::string
         backend;  // as the script names it; "": the host's engine, and a device's where all ranks have one
     Device *device = nullptr;  // of the collectives, if the script names it at init
-    // One thread may call for several ranks, so that calls of scripts stand in a coalesce.
+    // Calls of scripts stand in a coalesce, since one thread may call for several ranks.
     bool is_one_of_several = false;
     double timeout_s = 600;       // that a call has, with its time in the queue
     double init_timeout_s = 300;  // until all ranks are there
 };
 
-// What the ranks make together.
+// Parts of a group that the ranks make together.
 struct Made {
     std::shared_ptr<Engine> engine;  // the host's
     DeviceChoice devices;

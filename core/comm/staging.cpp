@@ -140,14 +140,15 @@ Ref<Stream> Staging::stream_of(Device &device)
 
 int64_t detail::live_groups(Device &device, size_t most, std::vector<std::string> &names)
 {
-    const std::lock_guard lock(live.mutex);
     int64_t count = 0;
+    std::unique_lock lock(live.mutex);
     for (const Staging *each : live.all) {
         if (!each->has_stream_of(device)) continue;
         if (static_cast<size_t>(count++) < most)
             names.push_back(format("a group of collectives with a stream of %s (%s)",
                                    device.name.c_str(), each->whose().c_str()));
     }
+    lock.unlock();
     return count +
            live_communicators(device, most - std::min(most, static_cast<size_t>(count)), names);
 }

@@ -106,6 +106,7 @@ void await_settled(const Device &device)
 
 void Unsettled::begin(const Device &device) noexcept
 try {
+    if (device_) return;  // who waits later waits for this number
     const std::lock_guard lock(unsettled.mutex);
     unsettled.by_device[&device].insert(unsettled.last + 1);
     number_ = ++unsettled.last;

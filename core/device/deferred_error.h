@@ -38,7 +38,7 @@ public:
     Unsettled(const Unsettled &) = delete;
     Unsettled &operator=(const Unsettled &) = delete;
 
-    // If there is no memory to note it, nobody waits for it.
+    // Does nothing for work that has begun. If there is no memory to note it, nobody waits for it.
     void begin(const Device &device) noexcept;
     void settle() noexcept;
     // The calling thread settles work, and so waits for none.

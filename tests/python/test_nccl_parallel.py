@@ -145,7 +145,7 @@ else:
 '''
 ALL = ["plain", "fp16", "bf16", "powersgd", "hook", "no_sync", "weights", "join", "buffers", "in_float32", "two_cards", "scaler"]
 ROUNDS = {"fp16": 2e-3, "bf16": 3e-2}  # NCCL rounds each sum of two ranks, the host the whole sum
-# One process has the same gradients: without compression, and with statistics of no batch.
+# Ways in which a single process has the same gradients: without compression, and without statistics of a batch.
 AS_ONE = ["plain", "hook", "no_sync", "weights", "two_cards"]
 
 

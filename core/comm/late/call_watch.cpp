@@ -5,8 +5,8 @@
 #include "core/base/immortal.h"
 #include "core/base/start_thread.h"
 #include "core/comm/ending.h"
+#include "core/comm/init.h"
 #include "core/comm/late/let_go.h"
-#include "core/comm/living_groups.h"
 
 #include <unistd.h>
 
@@ -72,14 +72,14 @@ void run() noexcept
     watched.changed.notify_all();
 }
 
-// What was registered last runs first at the exit: by now the driver of a device has started, and has registered its
-// end.
+// Registers the end once. Handlers of the exit run in reverse order, and the driver of a device has registered its end
+// by now: so the thread ends before the driver.
 void end_at_exit()
 {
     static std::once_flag registered;
     std::call_once(registered, [] {
         leave_at_exit([] {
-            (void)leave_living_groups(deadline_of_exit());
+            (void)leave_groups();
             CallWatch::stop();
             stop_letting_go();
         });

@@ -69,34 +69,35 @@ void make_room(Device &device)
 }  // namespace
 
 std::shared_ptr<Engine> DeviceCalls::connect_to(Device &device, const yoke_comm_signature &said,
-                                                Deadline deadline)
+                                                std::optional<Deadline> until)
 {
     EngineInit init;
     init.rank = members_.rank;
     init.size = members_.size();
     init.address = members_.self().address;
-    init.timeout_s = deadline.remaining_s();
     init.patience_s = options_.timeout_s;
     init.device = device.handle;
     init.is_over = [this] { return failure_.is_failed() || is_interrupted(); };
     const auto ranks = static_cast<size_t>(members_.size());
     init.all_gather = [&](const std::string &mine) {
-        return bytes_of(exchange_(said, words_of(mine), deadline), ranks, mine.size());
+        return bytes_of(exchange_(said, words_of(mine), until), ranks, mine.size());
     };
     const std::string own_id = members_.rank == 0 ? Engine::make_id(*choice_.table)
                                                   : std::string(YOKE_COMM_ID_BYTES, '\0');
     init.id = init.all_gather(own_id)[0];
+    init.timeout_s = until ? until->remaining_s() : options_.init_timeout_s;  // all ranks are here
     make_room(device);
     return connect(*choice_.table, init);
 }
 
 std::shared_ptr<DeviceEngine> DeviceCalls::make(Device &device, const char *call,
-                                                const yoke_comm_signature &said, Deadline deadline)
+                                                const yoke_comm_signature &said,
+                                                std::optional<Deadline> until)
 try {
     calls_.ensure_thread(call);
     CallWatch::ensure_thread(call);
     auto lane = CommLane::of(device);
-    auto engine = connect_to(device, said, deadline);
+    auto engine = connect_to(device, said, until);
     auto made =
         std::make_shared<DeviceEngine>(format("rank %d of %d", members_.rank, members_.size()),
                                        std::move(lane), std::move(engine), failure_.devices());
@@ -131,8 +132,9 @@ bool DeviceCalls::may_serve(const Device &device) const noexcept
 
 void DeviceCalls::check_device(const Device &device, const char *call) const
 {
+    if (device.host || !choice_.table || device.kind() != choice_.kind) return;
     const std::shared_ptr<DeviceEngine> known = engine();
-    if (known && !device.host && device.kind() == choice_.kind && &known->device() != &device)
+    if (known && &known->device() != &device)
         fail_in(
             call, YOKE_E_VALUE,
             "the tensor is on %s, and this group's collectives are on %s since its first one; move the tensor there, or make a group of its own",
@@ -148,8 +150,7 @@ std::shared_ptr<DeviceEngine> DeviceCalls::open(Device &device, const char *call
     check_device(device, call);
     if (std::shared_ptr<DeviceEngine> known = engine()) return known;
     said.on_device = 2;
-    std::shared_ptr<DeviceEngine> made =
-        make(device, call, said, until.value_or(Deadline::after(options_.init_timeout_s)));
+    std::shared_ptr<DeviceEngine> made = make(device, call, said, until);
     const std::lock_guard lock(mutex_);
     return engine_ = std::move(made);
 }
@@ -324,6 +325,7 @@ void DeviceCalls::note_fault(const LateCall &call, const EngineFailure &failure)
 try {
     EngineFailure told = failure;
     if (told.fault.kind == YOKE_COMM_FAULT_ABORTED && failure_.is_failed()) return;
+    if (told.fault.rank >= members_.size()) told.fault.rank = -1;  // of another group in the launch
     if (told.fault.rank < 0 && told.fault.kind == YOKE_COMM_FAULT_DIED) {
         try {
             failure_.await(call.name());  // who died is about to be heard

@@ -24,8 +24,8 @@ namespace yoke {
 class DeviceCalls {
 public:
     // Function that returns what each rank gives to a call that the core makes for itself, in the order of ranks.
-    using Exchange = std::function<std::vector<int64_t>(const yoke_comm_signature &said,
-                                                        std::vector<int64_t> mine, Deadline until)>;
+    using Exchange = std::function<std::vector<int64_t>(
+        const yoke_comm_signature &said, std::vector<int64_t> mine, std::optional<Deadline> until)>;
     DeviceCalls(const Members &members, const GroupOptions &options, const GroupKeys &keys,
                 const Departures &departures, Failure &failure, CallQueue &calls,
                 Exchange exchange);
@@ -38,7 +38,7 @@ public:
     std::shared_ptr<DeviceEngine> engine() const noexcept;
     // Returns the communicator on that device, and makes it if there is none; null if the host's engine serves the
     // device. Raises YOKE_E_VALUE if the group has one on another device. `said`: as which call the ranks make it.
-    // `until`: the time of the making, if that is not the one of an init.
+    // `until`: the time of the making; else ranks come in the time of a call, and then have that of an init.
     std::shared_ptr<DeviceEngine> open(Device &device, const char *call, yoke_comm_signature said,
                                        std::optional<Deadline> until = {});
     // Raises YOKE_E_VALUE for a device of the kind that is not the group's.
@@ -68,9 +68,10 @@ public:
 
 private:
     std::shared_ptr<DeviceEngine> make(Device &device, const char *call,
-                                       const yoke_comm_signature &said, Deadline deadline);
+                                       const yoke_comm_signature &said,
+                                       std::optional<Deadline> until);
     std::shared_ptr<Engine> connect_to(Device &device, const yoke_comm_signature &said,
-                                       Deadline deadline);
+                                       std::optional<Deadline> until);
     void tell_staged(const Collective &call, const Device &device);
     std::string why_staged(const Device &device) const;
     void fail(const EngineFailure &failure, const LateCall &call);

@@ -71,7 +71,7 @@ void DeviceEngine::close() noexcept
     if (asking_ == 0) last.swap(engine_);
 }
 
-void DeviceEngine::take(const Cause &cause) noexcept
+void DeviceEngine::take(const Cause &cause, std::shared_future<void> dumped) noexcept
 {
     if (is_aborted()) return;
     try {
@@ -79,6 +79,7 @@ void DeviceEngine::take(const Cause &cause) noexcept
     } catch (...) {
         failure_ = std::current_exception();
     }
+    dumped_ = std::move(dumped);
     is_aborted_.store(true, std::memory_order_release);
     if (under_way_.load() > 0) failures_->keep(device(), failure_);
 }
@@ -98,19 +99,28 @@ std::optional<EngineFailure> DeviceEngine::async_error()
         if (!asked) return std::nullopt;
         ++asking_;
     }
-    std::optional<EngineFailure> failure = asked->async_error();
+    const struct Asking {
+        ~Asking() { engine.end_asking(); }
+        DeviceEngine &engine;
+    } until_answered{*this};
+    return asked->async_error();
+}
+
+void DeviceEngine::end_asking() noexcept
+{
     std::shared_ptr<Engine> last;
     {
         const std::lock_guard lock(mutex_);
         if (--asking_ == 0 && is_closed_) last.swap(engine_);
     }
     if (last) (void)start_detached_thread([held = std::move(last)] {});
-    return failure;
 }
 
 void DeviceEngine::note_told() noexcept
 {
-    if (is_aborted()) failures_->note_told(failure_);
+    if (!is_aborted()) return;
+    if (dumped_.valid()) dumped_.wait();
+    failures_->note_told(failure_);
 }
 
 }  // namespace yoke

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <exception>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,15 +40,16 @@ public:
     // Ends the communicator, for which nobody waits. Calls that are under way may hold this object for longer.
     void close() noexcept;
 
-    // Takes why the group has failed, once, and has the device tell it if a call is under way.
-    void take(const Cause &cause) noexcept;
+    // Takes why the group has failed, once, and has the device tell it if a call is under way. Who is told waits for
+    // the dump.
+    void take(const Cause &cause, std::shared_future<void> dumped) noexcept;
     void abort() noexcept;
     bool is_aborted() const noexcept { return is_aborted_.load(std::memory_order_acquire); }
     // Returns what the group failed with; null if the communicator was not aborted.
     std::exception_ptr failure() const noexcept { return is_aborted() ? failure_ : nullptr; }
     // Returns why the communicator has failed by itself; nothing while it is well. For the watch thread.
     std::optional<EngineFailure> async_error();
-    // Notes that somebody was told of the failure: the device does not tell it then.
+    // Notes that somebody is told of the failure: the device does not tell it then.
     void note_told() noexcept;
 
     // Calls that were issued and are not at their end.
@@ -55,6 +57,7 @@ public:
     void note_ended() noexcept { under_way_.fetch_sub(1); }
 
 private:
+    void end_asking() noexcept;
     const std::string whose_;
     const std::shared_ptr<CommLane> lane_;  // outlives the engine, whose last call is on its stream
     const std::shared_ptr<FailuresOfDevices> failures_;
@@ -63,7 +66,8 @@ private:
     mutable int asking_ = 0;  // in async_error: the engine is let go of behind it
     bool is_closed_ = false;
     std::atomic<int> under_way_{0};
-    std::exception_ptr failure_;  // is written before is_aborted_
+    std::exception_ptr failure_;  // these two are written before is_aborted_
+    std::shared_future<void> dumped_;
     std::atomic<bool> is_aborted_{false};
 };
 

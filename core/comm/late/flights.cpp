@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <utility>
 
 namespace yoke {
@@ -15,8 +14,6 @@ void Flights::add(Flight flight)
 {
     {
         const std::lock_guard lock(mutex_);
-        landed_.reserve(flying_.size() + landed_.size() +
-                        1);  // so that the watch thread needs no memory
         flying_.push_back(std::move(flight));
         ++flying_count_;
         ++count_;
@@ -24,12 +21,13 @@ void Flights::add(Flight flight)
     CallWatch::watch(shared_from_this());
 }
 
-std::vector<Flight> Flights::take_landed() noexcept
+std::list<Flight> Flights::take_landed() noexcept
 {
-    std::vector<Flight> landed;
+    std::list<Flight> landed;
     const std::lock_guard lock(mutex_);
     landed.swap(landed_);
     landed_count_ = 0;
+    count_ -= landed.size();
     return landed;
 }
 
@@ -46,7 +44,7 @@ void Flights::close() noexcept
 // Lands what has landed, where the group's thread does not.
 void Flights::let_go() noexcept
 {
-    const std::vector<Flight> landed = take_landed();
+    const std::list<Flight> landed = take_landed();
     for (const Flight &each : landed) each.call->land(each.has_ended);
     note_let_go(landed.size());
 }
@@ -106,9 +104,8 @@ void Flights::land(size_t count, bool have_ended) noexcept
 {
     const std::lock_guard lock(mutex_);
     for (count = std::min(count, flying_.size()); count > 0; --count) {
-        landed_.push_back(std::move(flying_.front()));
-        landed_.back().has_ended = have_ended;
-        flying_.pop_front();
+        flying_.front().has_ended = have_ended;
+        landed_.splice(landed_.end(), flying_, flying_.begin());
         ++landed_count_;
         --flying_count_;
     }
@@ -136,12 +133,12 @@ try {
     if (watched_.has_failed) return;
     const std::optional<EngineFailure> failure = failure_of(call);
     if (!failure) return;
-    watched_.has_failed = true;
     tell(Ref<LateCall>::share(&call), *failure);
+    watched_.has_failed = true;
 } catch (const std::bad_alloc &) {  // it is looked for again
 }
 
-// Of a group that has ended nobody hears: then the works of its calls are told.
+// Tells the works of the calls instead if the group has ended.
 void Flights::tell_in_thread(LateCall &call, const EngineFailure &failure) noexcept
 {
     Listener *listener = nullptr;
@@ -151,7 +148,7 @@ void Flights::tell_in_thread(LateCall &call, const EngineFailure &failure) noexc
         telling_ += listener ? 1 : 0;
     }
     if (!listener) {
-        call.engine().take({failure.status, failure.text});
+        call.engine().take({failure.status, failure.text}, {});
         return call.engine().abort();
     }
     listener->note_fault(call, failure);

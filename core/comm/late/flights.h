@@ -11,7 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,8 +43,8 @@ public:
     bool are_flying() const noexcept { return flying_count_.load(std::memory_order_acquire) > 0; }
     bool have_landed() const noexcept { return landed_count_.load(std::memory_order_acquire) > 0; }
     // Returns the calls that have landed. Who takes them lands them, and says then how many they were.
-    std::vector<Flight> take_landed() noexcept;
-    void note_let_go(size_t count) noexcept { count_ -= count, issued_ -= count; }
+    std::list<Flight> take_landed() noexcept;
+    void note_let_go(size_t count) noexcept { issued_ -= count; }
 
     // Notes a call from its issue on, before it flies; one that does not come to fly has failed.
     void note_issued() noexcept { ++issued_; }
@@ -76,9 +76,9 @@ private:
     std::condition_variable told_;
     Listener *listener_;  // null: the group has ended
     int telling_ = 0;
-    std::deque<Flight> flying_;
-    std::vector<Flight> landed_;
-    // In flight; landed and not taken; and all that are not let go of.
+    std::list<Flight> flying_,
+        landed_;  // the watch thread moves calls from one to the other without memory
+    // In flight; landed and not taken; both.
     std::atomic<size_t> flying_count_{0}, landed_count_{0}, count_{0};
     std::atomic<size_t> issued_{0};  // those, and those that do not fly yet
     WatchedFlight watched_;          // the watch thread's

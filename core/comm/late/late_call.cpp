@@ -156,6 +156,7 @@ std::vector<Ref<Storage>> LateCall::take_storages() noexcept
     std::vector<Ref<Storage>> taken;
     std::vector<Tensor> given;  // outlive the lock
     const std::lock_guard lock(mutex_);
+    in_use_ = {};  // it knows the storages, and does not keep them
     taken.swap(foreign_);
     for (Tensor *each : {&in_, &out_, &dense_.in, &dense_.out}) {
         if (!each->present()) continue;

@@ -56,7 +56,8 @@ void let_go_in_turn() noexcept
         lock.unlock();
         try {
             std::ranges::move(news, std::back_inserter(mine));
-        } catch (const std::bad_alloc &) {  // they end here
+        } catch (const std::bad_alloc &) {
+            new (std::nothrow) std::vector<Left>(std::move(news));  // it stays: a device may use it
         }
         std::erase_if(mine, [](const Left &each) { return each.is_due(); });
         lock.lock();

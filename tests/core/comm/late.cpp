@@ -82,6 +82,19 @@ TEST(LateCalls, AWorkIsFollowedBeforeTheOtherRanksHaveComeAndDoneBehindThem)
     });
 }
 
+TEST(LateCalls, AWorkThatWasWaitedForTwiceHoldsNoHostUpOnceTheRanksHaveCompared)
+{
+    in_fresh_process_with_engine([](Groups &groups) {
+        Device &device = device_of(*groups[0]);
+        const Ref<Work> work = groups[0]->run(reduce_all(filled_on(device, 4, 3)), true);
+        work->wait(-1);
+        work->wait(-1);
+        groups[1]->run(reduce_all(filled_on(device_of(*groups[1]), 4, 3)), false);
+        raise_deferred_error(device);
+        EXPECT_TRUE(work->wait(20));
+    });
+}
+
 TEST(LateCalls, CallsThatDifferAreNamedAndTheHostReadsNothingBefore)
 {
     in_fresh_process_with_engine([](Groups &groups) {

@@ -34,7 +34,7 @@ void yoke_comm_init_threads(Draw &d)
     d.finish(::yoke_comm_init_threads(size, timeout, out));
 }
 
-// Of one device there is a group; the others are refused.
+// Draws one device, for which there is a group, or devices that are refused.
 void yoke_comm_init_devices(Draw &d)
 {
     const int32_t count = d.one_in(4) ? -static_cast<int32_t>(d.below(1000)) : d.one_in(4) ? 2 : 1;
