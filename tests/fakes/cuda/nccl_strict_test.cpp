@@ -249,9 +249,13 @@ TEST(Refused, IsASecondThreadInACommunicator)
         float *const x = own.floats(8, 1);
         own.barrier();
         if (own.rank == 0) {
-            std::thread([=] {
-                own.nccl.ncclAllReduce(x, x, 8, ncclFloat, ncclSum, own.comm, nullptr);
-            }).detach();
+            std::thread(
+                [=] {  // hangs in its call, unless the other thread's question is under way just then
+                    while (own.nccl.ncclAllReduce(x, x, 8, ncclFloat, ncclSum, own.comm, nullptr) ==
+                           ncclInvalidUsage)
+                        std::this_thread::yield();
+                })
+                .detach();
             ncclResult_t told = ncclSuccess;
             EXPECT_TRUE(comes([&] {
                 return own.nccl.ncclCommGetAsyncError(own.comm, &told) == ncclInvalidUsage;
