@@ -200,7 +200,7 @@ void CallRunner::await_launch(const PendingCall &pending)
     const std::optional<bool> is_given = pending.late->await_launch(pending.deadline);
     if (is_given == true) return;
     // The thread that launches the call fails the group, if need be after a wait for who died.
-    for (int i = 0; is_given && i < 2; ++i) failure_.await(pending.call.name());
+    for (int i = 0; is_given && i < 3; ++i) failure_.await(pending.call.name());
     // This rank is late itself. So it names itself, and asks the others for nobody.
     raise_own(is_given ? YOKE_E_CANCELLED : YOKE_E_TIMEOUT,
               is_given ? "the engine of the device did not take the call"

@@ -195,8 +195,12 @@ def call():
     for work in works: work.wait(15.)
 told(call)
 """, 2, timeout=LATE)
-    for rank, each in enumerate(said):
-        assert each.status == 0 and each.out.startswith("TimeoutError") and float(each.out.split()[1]) < LATE + 1, said
+    # One rank's abort may let the other's calls end, with the values that both had given.
+    assert all(each.status == 0 and each.out.startswith(("TimeoutError", "fine")) for each in said), said
+    late = [each for each in said if each.out.startswith("TimeoutError")]
+    assert late, said
+    for each in late:
+        assert float(each.out.split()[1]) < LATE + 1, said
         assert "all ranks use their groups in one order" in each.out and "of another group, which is first on the stream there" in each.out, said
         assert "all_reduce of 4 float32" in each.out and "all_reduce of 7 float32" in each.out, said
 
@@ -235,7 +239,8 @@ gc.collect()
 print(settles(lambda: held_by_nccl() == 0), settles(lambda: thread_count() <= before[0]), settles(lambda: yoke.memory_allocated(card) <= before[1]))
 print(before, thread_count(), yoke.memory_allocated(card), file=sys.stderr)
 """, 2)
-    assert [each.lines for each in said] == [["CancelledError", "CollectiveError", "True True True"]] * 2, said
+    for each in said:  # the calls may be done before the abort comes
+        assert each.lines[0] in ("CancelledError", "None") and each.lines[1:] == ["CollectiveError", "True True True"], said
 
 
 # ---- Calls of NCCL that fail, and that hang -------------------------------------------------------------------------

@@ -326,9 +326,12 @@ try {
     EngineFailure told = failure;
     if (told.fault.kind == YOKE_COMM_FAULT_ABORTED && failure_.is_failed()) return;
     if (told.fault.rank >= members_.size()) told.fault.rank = -1;  // of another group in the launch
-    if (told.fault.rank < 0 && told.fault.kind == YOKE_COMM_FAULT_DIED) {
+    // Who died is about to be heard, or why an earlier call failed, which another thread is about to tell.
+    const bool is_behind = told.status == YOKE_E_STATE;
+    const bool has_died = told.fault.rank < 0 && told.fault.kind == YOKE_COMM_FAULT_DIED;
+    if (has_died || is_behind) {
         try {
-            failure_.await(call.name());  // who died is about to be heard
+            for (int i = is_behind ? 0 : 1; i < 2; ++i) failure_.await(call.name());
         } catch (const Error &) {
             return;
         }

@@ -6,6 +6,7 @@
 #include "core/comm/keep_for_good.h"
 #include "core/comm/late/let_go.h"
 #include "core/device/inner_stream.h"
+#include "core/memory/memory.h"
 #include "core/ops/ops.h"
 #include "core/tensor/snapshot.h"
 
@@ -250,9 +251,14 @@ void LateCall::follow()
 
 void LateCall::let_go() noexcept
 {
-    drop_tensors([this](Storage &storage) {
-        if (done_.present()) storage.note_use(done_);
+    std::vector<Ref<Storage>>
+        waiting;  // with caching off a free waits for the fence, and this may be the group's thread
+    drop_tensors([&](Storage &storage) {
+        if (!done_.present()) return;
+        storage.note_use(done_);
+        if (!is_caching()) waiting.push_back(Ref<Storage>::share(&storage));
     });
+    let_go_of(std::move(waiting), done_);
 }
 
 CurrentCall LateCall::current() const
