@@ -1,5 +1,5 @@
-// Program that is run by hand beside overhead.py: what an all_reduce of a tensor of a card costs its caller, over the
-// fakes of a driver and of NCCL: by the library, and by the same calls of the module's table made directly.
+// Program that is run by hand beside overhead.py: what an all_reduce of a tensor of a card costs its caller. The fakes
+// of a driver and of NCCL serve it: by the library, and by the same calls of the module's table made directly.
 //
 //   overhead_nccl yoke LIBRARY CALLS RUNS       group of one rank: comparison, record and watch as in any group
 //   overhead_nccl direct MODULE CALLS RUNS      two events, two waits of streams, one call of the engine
