@@ -8,8 +8,11 @@
 
 namespace yoke {
 
+// Pauses the thread for an eighth of the time since `began`, at most 1 ms: a loop that asks again hears that much late.
+void pause_between_looks(Deadline::Clock::time_point began) noexcept;
+
 // Waits until the fence is reached. Returns false if the deadline passes before, or is_over() is true; null asks
-// nobody. The host looks again after an eighth of the time that it has waited: it hears that much late at most.
+// nobody.
 bool is_reached_by(const Fence &fence, Deadline deadline, const std::function<bool()> &is_over);
 
 }  // namespace yoke

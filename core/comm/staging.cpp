@@ -97,7 +97,7 @@ try {
 
 namespace {
 
-// Those that have a stream.
+// Stagings that have a stream.
 struct Live {
     Mutex mutex{LockRank::kOther};
     std::vector<Staging *> all;

@@ -195,7 +195,7 @@ def call():
     for work in works: work.wait(15.)
 told(call)
 """, 2, timeout=LATE)
-    # One rank's abort may let the other's calls end, with the values that both had given.
+    # The abort of a rank may let the other rank's calls end, with the values that both ranks gave.
     assert all(each.status == 0 and each.out.startswith(("TimeoutError", "fine")) for each in said), said
     late = [each for each in said if each.out.startswith("TimeoutError")]
     assert late, said

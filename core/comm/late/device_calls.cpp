@@ -326,7 +326,7 @@ try {
     EngineFailure told = failure;
     if (told.fault.kind == YOKE_COMM_FAULT_ABORTED && failure_.is_failed()) return;
     if (told.fault.rank >= members_.size()) told.fault.rank = -1;  // of another group in the launch
-    // Who died is about to be heard, or why an earlier call failed, which another thread is about to tell.
+    // Another thread is about to tell which rank died, or why an earlier call failed. Wait until then.
     const bool is_behind = told.status == YOKE_E_STATE;
     const bool has_died = told.fault.rank < 0 && told.fault.kind == YOKE_COMM_FAULT_DIED;
     if (has_died || is_behind) {

@@ -10,10 +10,7 @@
 #include "core/ops/ops.h"
 #include "core/tensor/snapshot.h"
 
-#include <algorithm>
-#include <chrono>
 #include <new>
-#include <thread>
 #include <utility>
 
 namespace yoke {
@@ -114,16 +111,10 @@ bool LateCall::is_given() const noexcept
 // An entry of the engine may hang, so the wait ends at the deadline.
 std::optional<bool> LateCall::await_launch(Deadline deadline) const noexcept
 {
-    using Seconds = std::chrono::duration<double>;
-    constexpr Seconds kLeast(20e-6), kMost(1e-3);
     const auto began = Deadline::Clock::now();
     while (state_.load(std::memory_order_acquire) == kIssued) {
         if (deadline.has_passed()) return std::nullopt;
-        const Seconds pause = (Deadline::Clock::now() - began) / 8;
-        if (pause < kLeast)
-            std::this_thread::yield();
-        else
-            std::this_thread::sleep_for(std::min(pause, kMost));
+        pause_between_looks(began);
     }
     return is_given();
 }

@@ -50,8 +50,8 @@ public:
     void end_launch(Ref<Fence> done) noexcept;
     // `keeps_memory`: as yoke_comm_fault has it.
     void refuse(bool keeps_memory) noexcept;
-    // All ranks have compared what they called, or the group has failed. A host that waits for a stream behind the call
-    // waits for that too.
+    // Notes that all ranks have compared what they called, or that the group has failed. A host that waits for a stream
+    // behind the call waits for that note too.
     void settle() noexcept;
     // Waits until the stream has the call. Returns whether it has: false if the engine did not take the call, nothing
     // at the deadline.
@@ -69,7 +69,7 @@ public:
     bool wait(double seconds);
     // Has the calling thread's current stream come behind the call.
     void follow();
-    // Nobody waits for the call any more.
+    // Lets go of the tensors of a call for which nobody waits any more.
     void let_go() noexcept;
 
     DeviceEngine &engine() const noexcept { return *engine_; }
