@@ -88,12 +88,11 @@ void CallIssuer::issue(IssuedCall issued)
     check_running(issued.call.name());
     stage(issued);
     if (issued.late.present()) [[unlikely]] {
-        DeviceCalls::Batch batch{&devices_, {}};
-        batch.calls.push_back(std::move(issued));
+        DeviceCalls::Batch batch{&devices_, {&issued, 1}};
         return DeviceCalls::launch({&batch, 1});
     }
     const bool may_run_here = !issued.work.present();
-    for (const Ref<Work> &each : calls_.issue(std::move(issued), may_run_here)) each->wait(-1);
+    for (const Ref<Work> &each : calls_.issue({&issued, 1}, may_run_here)) each->wait(-1);
 }
 
 // ---- Several at once --------------------------------------------------------------------------------------------
@@ -176,7 +175,7 @@ std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> 
     }
     for (size_t i = 0; i < batches.size(); ++i) {
         launched[i]->failure = failure;
-        launched[i]->were_issued = batches[i].calls.empty();
+        launched[i]->were_issued = batches[i].were_issued;
         std::ranges::move(batches[i].awaited, std::back_inserter(awaited));
     }
     return awaited;

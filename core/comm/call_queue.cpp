@@ -56,7 +56,7 @@ yoke_comm_signature CallQueue::sign(const Collective &call)
     return signature;
 }
 
-PendingCall CallQueue::number(IssuedCall issued)
+PendingCall CallQueue::number(IssuedCall &issued)
 {
     PendingCall made;
     made.order = issued.call.staged.present() ? nullptr : this;
@@ -76,24 +76,21 @@ PendingCall CallQueue::number(IssuedCall issued)
     record.peer = issued.call.peer;
     record.line = made.line = issued.line;
     made.record = records_.add(record);
-    made.work = std::move(issued.work);
-    made.late = std::move(issued.late);
+    made.work = issued.work;
+    made.late = issued.late;
     made.call = std::move(issued.call);
     return made;
 }
 
-std::vector<Ref<Work>> CallQueue::issue(IssuedCall issued, bool may_run_here)
+std::vector<Ref<Work>> CallQueue::issue(std::span<IssuedCall> issued, bool may_run_here)
 {
     std::unique_lock lock(mutex_);
-    PendingCall pending = number(std::move(issued));
-    return start({&pending, 1}, may_run_here, std::move(lock));
-}
-
-std::vector<Ref<Work>> CallQueue::issue(std::vector<IssuedCall> issued, bool may_run_here)
-{
-    std::unique_lock lock(mutex_);
+    if (issued.size() == 1) {
+        PendingCall pending = number(issued[0]);
+        return start({&pending, 1}, may_run_here, std::move(lock));
+    }
     Batch batch;
-    for (IssuedCall &each : issued) batch.push_back(number(std::move(each)));
+    for (IssuedCall &each : issued) batch.push_back(number(each));
     return start(batch, may_run_here, std::move(lock));
 }
 
@@ -112,7 +109,11 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
             if (!each.work.present() && !each.late.present())
                 awaited.push_back(each.work = Work::begin(each.call.bytes()));
         std::string why;
-        if (enqueue(calls, &why)) return awaited;
+        if (enqueue(calls, &why)) {
+            lock.unlock();  // before the thread wakes, which would wait for the lock
+            changed_.notify_all();
+            return awaited;
+        }
         changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
         note_running(calls, monotonic_seconds());
         lock.unlock();
@@ -156,7 +157,6 @@ bool CallQueue::enqueue(PendingCalls calls, std::string *why)
     if (!start_thread_of_queue(why)) return false;
     queue_.emplace_back(std::make_move_iterator(calls.begin()),
                         std::make_move_iterator(calls.end()));
-    changed_.notify_all();
     return true;
 }
 

@@ -49,10 +49,10 @@ public:
     // Wakes the thread: calls on devices have landed.
     void wake() noexcept;
 
-    // Gives the calls their place in the order, and begins them. A call without a work is done when this returns, if
-    // `may_run_here` and no other call is queued or runs. Else the result has a work for the call: wait for the work.
-    std::vector<Ref<Work>> issue(IssuedCall issued, bool may_run_here);
-    std::vector<Ref<Work>> issue(std::vector<IssuedCall> issued, bool may_run_here);
+    // Takes the tensors of the calls, gives the calls their place in the order, and begins them. A call without a work
+    // is done when this returns, if `may_run_here` and no other call is queued or runs. Else the result has a work for
+    // the call: wait for the work.
+    std::vector<Ref<Work>> issue(std::span<IssuedCall> issued, bool may_run_here);
 
     bool has_pending() const noexcept;  // calls that are queued or run
     // Whether calls on devices are not at their end.
@@ -90,7 +90,7 @@ private:
     using Batch = std::vector<PendingCall>;
     // The caller holds the lock for these four.
     yoke_comm_signature sign(const Collective &call);
-    PendingCall number(IssuedCall issued);
+    PendingCall number(IssuedCall &issued);
     void note_running(PendingCalls calls, double now);
     // Puts the calls in the queue. Returns false, and takes nothing, if the system gives no thread; *why says why.
     bool enqueue(PendingCalls calls, std::string *why);

@@ -31,12 +31,6 @@ void DeviceCalls::close() noexcept
     if (const std::shared_ptr<DeviceEngine> held = engine()) held->close();
 }
 
-std::shared_ptr<DeviceEngine> DeviceCalls::engine() const noexcept
-{
-    const std::lock_guard lock(mutex_);
-    return engine_;
-}
-
 // ---- How the communicator is made -------------------------------------------------------------------------------
 
 namespace {
@@ -126,19 +120,19 @@ try {
 bool DeviceCalls::may_serve(const Device &device) const noexcept
 {
     if (!choice_.table || choice_.kind != device.kind()) return false;
-    const std::shared_ptr<DeviceEngine> known = engine();
-    return !known || &known->device() == &device;
+    const DeviceEngine *const made = known();
+    return !made || &made->device() == &device;
 }
 
 void DeviceCalls::check_device(const Device &device, const char *call) const
 {
     if (device.host || !choice_.table || device.kind() != choice_.kind) return;
-    const std::shared_ptr<DeviceEngine> known = engine();
-    if (known && &known->device() != &device)
+    const DeviceEngine *const made = known();
+    if (made && &made->device() != &device)
         fail_in(
             call, YOKE_E_VALUE,
             "the tensor is on %s, and this group's collectives are on %s since its first one; move the tensor there, or make a group of its own",
-            device.name.c_str(), known->device().name.c_str());
+            device.name.c_str(), made->device().name.c_str());
 }
 
 std::shared_ptr<DeviceEngine> DeviceCalls::open(Device &device, const char *call,
@@ -146,13 +140,15 @@ std::shared_ptr<DeviceEngine> DeviceCalls::open(Device &device, const char *call
                                                 std::optional<Deadline> until)
 {
     if (!choice_.table || choice_.kind != device.kind()) return nullptr;
+    check_device(device, call);
+    if (known()) return engine_;
     const std::lock_guard making(making_);
     check_device(device, call);
-    if (std::shared_ptr<DeviceEngine> known = engine()) return known;
+    if (known()) return engine_;
     said.on_device = 2;
-    std::shared_ptr<DeviceEngine> made = make(device, call, said, until);
-    const std::lock_guard lock(mutex_);
-    return engine_ = std::move(made);
+    engine_ = make(device, call, said, until);
+    is_made_.store(true, std::memory_order_release);
+    return engine_;
 }
 
 // ---- From a call to the stream ----------------------------------------------------------------------------------
@@ -160,8 +156,8 @@ std::shared_ptr<DeviceEngine> DeviceCalls::open(Device &device, const char *call
 std::string DeviceCalls::why_staged(const Device &device) const
 {
     if (!choice_.table) return choice_.why_staged;
-    if (const std::shared_ptr<DeviceEngine> known = engine())
-        return format("this group's collectives are on %s", known->device().name.c_str());
+    if (const DeviceEngine *const made = known())
+        return format("this group's collectives are on %s", made->device().name.c_str());
     return format(
         "it comes before the group's first collective on %s; give init the device, or make a collective first",
         device.name.c_str());
@@ -170,10 +166,7 @@ std::string DeviceCalls::why_staged(const Device &device) const
 void DeviceCalls::tell_staged(const Collective &call, const Device &device)
 {
     const std::string why = why_staged(device);
-    {
-        const std::lock_guard lock(mutex_);
-        if (why.empty() || std::exchange(has_told_staged_, true)) return;
-    }
+    if (why.empty() || has_told_staged_.exchange(true)) return;
     log(LogLevel::kWarn, "%s: tensors of %s pass through the host's memory: %s", call.name(),
         device.name.c_str(), why.c_str());
 }
@@ -182,7 +175,7 @@ Ref<LateCall> DeviceCalls::begin(const Collective &call)
 {
     Device *const device = call.device();
     if (!device || device->host) return nullptr;
-    const bool is_early = call.is_message() && !engine();
+    const bool is_early = call.is_message() && !known();
     const bool is_staged = is_early || (call.may_be_staged && !may_serve(*device));
     std::shared_ptr<DeviceEngine> serving;
     if (!is_staged) serving = open(*device, call.name(), signature_of(call));
@@ -193,62 +186,91 @@ Ref<LateCall> DeviceCalls::begin(const Collective &call)
 
 namespace {
 
-struct Launched {
-    Ref<LateCall> call;
-    bool is_watched;  // it has a work
-};
-
-// The calls of one group, with the scope of its engine.
+// The late calls of one group, as they are launched.
 struct Launch {
-    DeviceCalls &of;
-    std::vector<Launched> calls;
-    Engine *engine;
-    std::list<Engine::Together> scope = {};
-};
+    DeviceCalls::Batch &batch;
+    LateCall &first;
+    std::shared_ptr<Engine> engine;          // outlives the launch, though the group may end
+    std::unique_lock<std::mutex> lane = {};  // unless another group of the launch has the same lane
 
-std::vector<Launched> late_of(const std::vector<IssuedCall> &calls)
+    template <class F>
+    void each_call(const F &f) const
+    {
+        for (const IssuedCall &each : batch.calls)
+            if (each.late.present()) f(*each.late);
+    }
+};
+using Launches = std::vector<Launch>;
+
+Launches launches_of(std::span<DeviceCalls::Batch> batches)
 {
-    std::vector<Launched> late;
-    for (const IssuedCall &each : calls)
-        if (each.late.present()) late.push_back({each.late, each.work.present()});
-    return late;
+    Launches launches;
+    launches.reserve(batches.size());
+    for (DeviceCalls::Batch &each : batches) {
+        const auto is_late = [](const IssuedCall &call) { return call.late.present(); };
+        const auto first = std::ranges::find_if(each.calls, is_late);
+        if (first == each.calls.end()) continue;
+        LateCall &call = *first->late;
+        launches.push_back({each, call, call.engine().engine()});
+    }
+    return launches;
 }
 
-// Locks of all lanes, in the order of their devices.
+// Locks of all lanes, each taken once, in the order of devices: it is the same in all threads.
 class LaneLocks {
 public:
-    explicit LaneLocks(const std::vector<Launch> &launches)
+    explicit LaneLocks(Launches &launches) : launches_(launches)
     {
-        std::vector<CommLane *> all;
-        for (const Launch &each : launches) all.push_back(&each.calls[0].call->engine().lane());
-        std::ranges::sort(all, {}, [](const CommLane *lane) { return lane->device().ordinal; });
-        const auto [same, end] = std::ranges::unique(all);
-        all.erase(same, end);
-        for (CommLane *each : all) locks_.emplace_back(each->mutex());
+        for (Launch *next = next_behind(-1); next; next = next_behind(ordinal_of(*next)))
+            next->lane = std::unique_lock(next->first.engine().lane().mutex());
     }
+    ~LaneLocks()
+    {
+        for (Launch &each : launches_) each.lane = {};
+    }
+    LaneLocks(const LaneLocks &) = delete;
+    LaneLocks &operator=(const LaneLocks &) = delete;
 
 private:
-    std::vector<std::unique_lock<std::mutex>> locks_;
+    static int64_t ordinal_of(const Launch &launch) noexcept
+    {
+        return launch.first.engine().device().ordinal;
+    }
+    // Returns a launch on the first device behind that one; null if there is none.
+    Launch *next_behind(int64_t ordinal) noexcept
+    {
+        Launch *next = nullptr;
+        for (Launch &each : launches_)
+            if (ordinal_of(each) > ordinal && (!next || ordinal_of(each) < ordinal_of(*next)))
+                next = &each;
+        return next;
+    }
+
+    Launches &launches_;
 };
 
 // The groups begin one within the other, so that an engine issues all calls when the outermost one ends.
-void give_to_engines(std::vector<Launch> &launches)
+void give_to_engines(const Launches &launches)
 {
-    const bool is_one = launches.size() == 1 && launches[0].calls.size() == 1;
-    for (Launch &each : launches) {
-        Engine::Together &scope = each.scope.emplace_back(is_one ? nullptr : each.engine);
-        for (const Launched &one : each.calls) one.call->launch(scope, one.is_watched);
+    if (launches.size() == 1 && launches[0].batch.calls.size() == 1) {
+        Engine::Together alone(nullptr);
+        return launches[0].first.launch(alone);
     }
-    for (auto each = launches.rbegin(); each != launches.rend(); ++each) each->scope.back().end();
+    std::list<Engine::Together> scopes;
+    for (const Launch &each : launches) {
+        Engine::Together &scope = scopes.emplace_back(each.engine.get());
+        each.each_call([&](LateCall &call) { call.launch(scope); });
+    }
+    for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) scope->end();
 }
 
-void end_launches(std::vector<Launch> &launches)
+void end_launches(const Launches &launches)
 {
-    for (Launch &each : launches) {
-        for (const Launched &one : each.calls) one.call->bring_back();
-        CommLane &lane = each.calls[0].call->engine().lane();
+    for (const Launch &each : launches) {
+        each.each_call([](LateCall &call) { call.bring_back(); });
+        CommLane &lane = each.first.engine().lane();
         const Ref<Fence> done = fence_behind(lane.device(), lane.id());
-        for (const Launched &one : each.calls) one.call->end_launch(done);
+        each.each_call([&](LateCall &call) { call.end_launch(done); });
     }
 }
 
@@ -256,45 +278,40 @@ void end_launches(std::vector<Launch> &launches)
 
 void DeviceCalls::launch(std::span<Batch> batches)
 {
-    std::vector<std::shared_ptr<Engine>> engines;  // outlive the launch, though a group may end
-    std::vector<Launch> launches;
-    for (Batch &each : batches)
-        if (std::vector<Launched> late = late_of(each.calls); !late.empty()) {
-            engines.push_back(late[0].call->engine().engine());
-            launches.push_back({*each.of, std::move(late), engines.back().get()});
-        }
+    Launches launches = launches_of(batches);
     const auto refuse = [&](bool keeps_memory) {
         for (const Launch &each : launches)
-            for (const Launched &one : each.calls) one.call->refuse(keeps_memory);
+            each.each_call([&](LateCall &call) { call.refuse(keeps_memory); });
     };
     try {
         const LaneLocks locks(launches);
         for (Batch &each : batches) {
             each.awaited = each.of->calls_.issue(each.calls, false);
-            each.calls.clear();
+            each.were_issued = true;
         }
         give_to_engines(launches);
         end_launches(launches);
     } catch (const EngineFailure &failure) {
         refuse(failure.fault.keeps_memory != 0);
-        for (const Launch &each : launches) each.of.note_fault(*each.calls[0].call, failure);
+        for (const Launch &each : launches) each.batch.of->note_fault(each.first, failure);
     } catch (const std::exception &) {
         refuse(true);
         for (const Launch &each : launches) {
-            const char *name = each.calls[0].call->name();
-            each.of.failure_.fail(
-                yoke::cause_of(std::current_exception(), each.of.members_.self(), name));
+            DeviceCalls &of = *each.batch.of;
+            of.failure_.fail(
+                yoke::cause_of(std::current_exception(), of.members_.self(), each.first.name()));
         }
     }
     for (const Launch &each : launches)
-        if (const LateCall &first = *each.calls[0].call; !first.is_given()) {
-            each.of.failure_.raise_if_failed(first.name());
-            fail_in(first.name(), YOKE_E_CANCELLED,
+        if (!each.first.is_given()) {
+            each.batch.of->failure_.raise_if_failed(each.first.name());
+            fail_in(each.first.name(), YOKE_E_CANCELLED,
                     "the engine of the device did not take the call");
         }
     for (const Launch &each : launches)
-        for (const Launched &one : each.calls)
-            if (!one.is_watched) one.call->follow();
+        each.each_call([](LateCall &call) {
+            if (!call.has_work()) call.follow();
+        });
 }
 
 void *DeviceCalls::allocate(DeviceEngine &engine, uint64_t bytes)

@@ -12,6 +12,7 @@
 #include "core/comm/late/late_call.h"
 #include "core/comm/making.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,7 +36,10 @@ public:
     void close() noexcept;
 
     // Returns the communicator; null before it is made.
-    std::shared_ptr<DeviceEngine> engine() const noexcept;
+    std::shared_ptr<DeviceEngine> engine() const noexcept
+    {
+        return is_made_.load(std::memory_order_acquire) ? engine_ : nullptr;
+    }
     // Returns the communicator on that device, and makes it if there is none; null if the host's engine serves the
     // device. Raises YOKE_E_VALUE if the group has one on another device. `said`: as which call the ranks make it.
     // `until`: the time of the making; else ranks come in the time of a call, and then have that of an init.
@@ -53,8 +57,9 @@ public:
     // Calls of one group, in their order; some may be the host's.
     struct Batch {
         DeviceCalls *of;
-        std::vector<IssuedCall> calls;
+        std::span<IssuedCall> calls;
         std::vector<Ref<Work>> awaited = {};  // of the host's calls that block
+        bool were_issued = false;
     };
     // Issues the calls of all groups, and launches those that are late together. The caller's current stream comes
     // behind calls that block. If an engine refuses them, their groups fail, and the cause is raised.
@@ -67,6 +72,10 @@ public:
     void note_fault(const LateCall &call, const EngineFailure &failure) noexcept;
 
 private:
+    const DeviceEngine *known() const noexcept
+    {
+        return is_made_.load(std::memory_order_acquire) ? engine_.get() : nullptr;
+    }
     std::shared_ptr<DeviceEngine> make(Device &device, const char *call,
                                        const yoke_comm_signature &said,
                                        std::optional<Deadline> until);
@@ -83,10 +92,10 @@ private:
     CallQueue &calls_;
     const Exchange exchange_;
     DeviceChoice choice_;
-    std::mutex making_;         // held while the communicator is made
-    mutable std::mutex mutex_;  // of what follows
-    std::shared_ptr<DeviceEngine> engine_;
-    bool has_told_staged_ = false;
+    std::mutex making_;                     // held while the communicator is made
+    std::shared_ptr<DeviceEngine> engine_;  // written once, before is_made_
+    std::atomic<bool> is_made_{false};
+    std::atomic<bool> has_told_staged_{false};
 };
 
 }  // namespace yoke

@@ -66,10 +66,10 @@ void LateCall::note_number(const yoke_comm_signature &signature, Deadline deadli
     engine_->note_issued();
 }
 
-void LateCall::launch(Engine::Together &together, bool is_watched)
+void LateCall::launch(Engine::Together &together)
 {
     number_.place = engine_->lane().next_place();
-    if (is_watched) in_use_ = InUse(in_, out_, &engine_->lane());
+    if (has_work_) in_use_ = InUse(in_, out_, &engine_->lane());
     record_.signature = &number_.signature;
     record_.timeout_s = number_.deadline.remaining_s();
     engine_->engine()->call(record_, together);
@@ -125,21 +125,23 @@ std::optional<bool> LateCall::await_launch(Deadline deadline) const noexcept
 template <class Guard>
 void LateCall::drop_tensors(const Guard &guard) noexcept
 {
-    std::vector<Tensor> gone;  // outlive the lock: their end may free memory
+    Tensor gone[2];  // outlive the lock: their end may free memory
     const std::lock_guard lock(mutex_);
     in_use_ = {};
-    for (Tensor *each : {&in_, &out_}) {
-        if (!each->present()) continue;
+    const auto drop = [&](Tensor &tensor, Tensor &taken) {
+        if (!tensor.present()) return;
         try {
-            Storage &storage = *(*each)->storage;
+            Storage &storage = *tensor->storage;
             if (storage.block())
                 guard(storage);
             else if (storage.bytes && state_.load(std::memory_order_acquire) != kLanded)
-                foreign_.push_back((*each)->storage);
-            gone.push_back(std::move(*each));
+                foreign_.push_back(tensor->storage);
+            taken = std::move(tensor);
         } catch (const std::bad_alloc &) {  // the tensor stays until the call lands
         }
-    }
+    };
+    drop(in_, gone[0]);
+    drop(out_, gone[1]);
 }
 
 // Returns all memory that the call still holds, of a call that did not end well.

@@ -42,8 +42,10 @@ public:
     void note_number(const yoke_comm_signature &signature, Deadline deadline,
                      const ScriptLine *line) noexcept;
 
-    // `is_watched`: somebody has a work of it, and is told of foreign writes to its tensors until he has waited.
-    void launch(Engine::Together &together, bool is_watched);
+    // Notes that somebody has a work of it, and is told of foreign writes to its tensors until he has waited.
+    void note_work() noexcept { has_work_ = true; }
+    bool has_work() const noexcept { return has_work_; }
+    void launch(Engine::Together &together);
     // Copies a result to a tensor that is not dense, and notes that the result was written. Of calls that are launched
     // together each comes behind all of them.
     void bring_back();
@@ -93,7 +95,7 @@ private:
     CallNumber number_;
     yoke_collective record_{};
     DenseTensors dense_;
-    bool has_result_ = false, keeps_memory_ = false, is_settled_ = false;
+    bool has_work_ = false, has_result_ = false, keeps_memory_ = false, is_settled_ = false;
     Ref<Fence> done_;
     Unsettled unsettled_;
     enum State : int { kIssued, kLaunched, kRefused, kLanded };
@@ -107,7 +109,7 @@ private:
 // Tail of a work whose call is late.
 class LateTail final : public Work::Tail {
 public:
-    explicit LateTail(Ref<LateCall> call) : call_(std::move(call)) {}
+    explicit LateTail(Ref<LateCall> call) : call_(std::move(call)) { call_->note_work(); }
     ~LateTail() override { call_->let_go(); }
     bool is_reached() noexcept override { return call_->is_over(); }
     bool is_given() const noexcept override { return call_->is_given(); }
