@@ -27,6 +27,29 @@ def compare_scopes(report, yoke):
         report.target(f"{language}: ns that an op in a scope costs more", ratio(more, "more", "ns"), SCOPE_NS, at_most=True)
 
 
+# The most microseconds that an all_reduce of a card's tensor may cost its caller beyond the same calls of the module's table.
+ALL_REDUCE_US = {"C": 3, "Python": 4}
+
+
+def compare_collectives(report):
+    """What stands between a script and NCCL: the comparison of what ranks call, the record and the watch."""
+    tests = BUILT.parent / "tests"
+    driver = tests / "fakes/cuda/driver"
+    if not (driver / "libnccl.so.2").exists():
+        return print("no fake NCCL was built: what a collective of a card costs is not measured")
+    fakes = ("env", "FAKE_CUDA_DEVICES=9.0", f"YOKE_CUDA_LIB_PATH={driver}", f"LD_LIBRARY_PATH={tests / 'emu/lib'}:{driver}", "YOKE_CUDNN_ENABLED=0")
+    program, library = BUILT / "overhead_nccl", tests / "emu/lib"
+    workers = {"table": Worker(*fakes, program, "direct", library / "libyoke_cuda.so"), "C": Worker(*fakes, program, "yoke", library / "libyoke.so.0"),
+               "Python": Worker(*fakes, sys.executable, WORKERS / "overhead_nccl.py")}
+    for role, worker in workers.items():
+        report.peer(f"all_reduce: {role}", worker.about)
+    times = rounds({role: (worker, "all_reduce") for role, worker in workers.items()}, report.options.rounds or 21, 0.02)
+    report.calls("all_reduce of a card's tensor", times)
+    for language, most in ALL_REDUCE_US.items():
+        more = {"more": [1e6 * (b - a) for a, b in zip(times["table"], times[language])], "us": [1.0] * len(times["table"])}
+        report.target(f"{language}: us that an all_reduce costs its caller beyond the table's calls", ratio(more, "more", "us"), most, at_most=True)
+
+
 def main():
     report = Report("overhead")
     yoke = {"C": Worker(BUILT / "overhead_yoke"), "Python": Worker(sys.executable, WORKERS / "overhead_yoke.py"),
@@ -43,6 +66,7 @@ def main():
             for language, wanted in targets.items():
                 report.target(f"{case}: {language} / {role}", ratio(times, language, role), wanted, at_most=True)
     compare_scopes(report, yoke)
+    compare_collectives(report)
     report.finish()
 
 

@@ -1,12 +1,13 @@
-// Program that is run by hand beside overhead.py: what an all_reduce of a tensor of a card costs its caller. The fakes
-// of a driver and of NCCL serve it: by the library, and by the same calls of the module's table made directly.
+// Worker of overhead.py: what an all_reduce of a tensor of a card costs its caller, over the fakes of a driver and of NCCL.
 //
-//   overhead_nccl yoke LIBRARY CALLS RUNS       group of one rank: comparison, record and watch as in any group
-//   overhead_nccl direct MODULE CALLS RUNS      two events, two waits of streams, one call of the engine
+//   overhead_nccl yoke LIBRARY     group of one rank: comparison, record and watch as in any group
+//   overhead_nccl direct MODULE    same calls of the module's table: two events, two waits of streams, one call
 //
-// Prints microseconds a call for each run: of the clock, and of the caller's processor time.
+// The answer is the caller's processor time. Between two bursts of calls nobody is measured, so that the device's
+// queue, which the fakes work off in threads, stays short.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,18 +34,26 @@ void *symbol_of(const char *file, const char *name)
     exit(1);
 }
 
-// Prints the time of each run: `call` is timed, `settle` waits for what the calls have begun.
+// Answers questions of overhead.py. `call` is timed, `settle` waits for what the calls have begun.
 template <class Call, class Settle>
-void measure(int calls, int runs, const Call &call, const Settle &settle)
+void serve(const char *about, const Call &call, const Settle &settle)
 {
-    for (int run = -1; run < runs; ++run) {  // the first warms up
-        const double began = seconds(CLOCK_MONOTONIC),
-                     began_work = seconds(CLOCK_THREAD_CPUTIME_ID);
-        for (int i = 0; i < calls; ++i) call();
-        const double worked = seconds(CLOCK_THREAD_CPUTIME_ID) - began_work,
-                     took = seconds(CLOCK_MONOTONIC) - began;
-        settle();
-        if (run >= 0) printf("%.3f %.3f\n", took / calls * 1e6, worked / calls * 1e6);
+    constexpr long kBurst = 100;
+    puts(about);
+    fflush(stdout);
+    char line[64];
+    while (fgets(line, sizeof line, stdin)) {
+        const char *number = strrchr(line, ' ');
+        const long count = number ? std::max(1L, atol(number)) : 1;
+        double worked = 0;
+        for (long left = count; left > 0; left -= kBurst) {
+            const double began = seconds(CLOCK_THREAD_CPUTIME_ID);
+            for (long i = 0; i < std::min(left, kBurst); ++i) call();
+            worked += seconds(CLOCK_THREAD_CPUTIME_ID) - began;
+            settle();
+        }
+        printf("%.17g\n", worked / static_cast<double>(count));
+        fflush(stdout);
     }
 }
 
@@ -59,7 +68,7 @@ void check(yoke_status status)
     exit(1);
 }
 
-void measure_library(const char *library, int calls, int runs)
+void serve_library(const char *library)
 {
     const auto get = reinterpret_cast<decltype(&yoke_get_api)>(symbol_of(library, "yoke_get_api"));
     yoke = get(YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR);
@@ -70,8 +79,8 @@ void measure_library(const char *library, int calls, int runs)
     check(yoke->device_open("cuda:0", &device));
     check(yoke->comm_init_devices(&device, 1, 0, &group));
     check(yoke->zeros(shape, 1, YOKE_F32, device, &tensor));
-    measure(
-        calls, runs,
+    serve(
+        "Yoke, C, one rank over the fake NCCL",
         [&] { check(yoke->group_all_reduce(group, tensor, YOKE_REDUCE_SUM, nullptr)); },
         [&] { check(yoke->device_synchronize(device)); });
     yoke->tensor_release(tensor);
@@ -89,7 +98,7 @@ void need(yoke_status status, const char *call)
     exit(1);
 }
 
-void measure_table(const char *module, int calls, int runs)
+void serve_table(const char *module)
 {
     static const yoke_host host = {sizeof host,
                                    YOKE_BACKEND_ABI,
@@ -147,18 +156,18 @@ void measure_table(const char *module, int calls, int runs)
         need(table->event_record(device, events[1], stream), "event_record");
         need(table->event_wait(device, events[1], callers), "event_wait");
     };
-    measure(calls, runs, call, [&] { need(table->device_synchronize(device), "synchronize"); });
+    serve("the module's table, one rank over the fake NCCL", call,
+          [&] { need(table->device_synchronize(device), "synchronize"); });
 }
 
 }  // namespace
 
 int main(int count, char **words)
 {
-    if (count != 5) return 2;
-    const int calls = atoi(words[3]), runs = atoi(words[4]);
+    if (count != 3) return 2;
     if (strcmp(words[1], "yoke") == 0)
-        measure_library(words[2], calls, runs);
+        serve_library(words[2]);
     else
-        measure_table(words[2], calls, runs);
+        serve_table(words[2]);
     return 0;
 }
