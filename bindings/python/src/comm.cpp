@@ -129,9 +129,10 @@ bool may_connect(yoke_tensor *tensor)
 }
 
 // Begins a collective by its name, which yoke/comm.py gives; `reduction` is one of YOKE_REDUCE_SUM and its like.
-// Returns the work.
+// Returns the work. None if no work is wanted and the tensors are on a card: the current stream comes behind the call.
 py::object run(const Group &group, const char *name, const py::object &t, const py::object &out,
-               const py::object &peer, int32_t reduction, const py::object &reduce_dtype)
+               const py::object &peer, int32_t reduction, const py::object &reduce_dtype,
+               bool wants_work)
 {
     const CollectiveKind &kind = kind_of(name);
     Collective given{group.handle(), nullptr, nullptr, 0, reduction, YOKE_NONE};
@@ -141,12 +142,15 @@ py::object run(const Group &group, const char *name, const py::object &t, const 
     if (kind.peer) given.peer = need_rank(peer, name, kind.peer);
     yoke_work *work = nullptr;
     const ScriptLine line;
-    const auto begin = [&] { return kind.begin(given, &work); };
-    if (may_connect(given.t) || may_connect(given.out))
+    const bool is_on_card = may_connect(given.t) || may_connect(given.out);
+    const auto begin = [&] {
+        return kind.begin(given, wants_work || !is_on_card ? &work : nullptr);
+    };
+    if (is_on_card)
         wait_in(begin);
     else
         check(released(begin));
-    return object_of(work);
+    return work ? object_of(work) : py::none();
 }
 
 // ---- Other calls of a group --------------------------------------------------------------------------------------
@@ -344,7 +348,7 @@ void bind_comm(py::module_ &module)
         .def("describe",
              [](const Group &group) { return text_of(yoke_group_describe(group.handle())); })
         .def("run", run, py::arg("name"), py::arg("t"), py::arg("out"), py::arg("peer"),
-             py::arg("reduction"), py::arg("reduce_dtype"))
+             py::arg("reduction"), py::arg("reduce_dtype"), py::arg("wants_work"))
         .def("monitored_barrier", monitored_barrier, py::arg("timeout"))
         .def("split", split, py::arg("color"), py::arg("key"))
         .def("shrink", shrink, py::arg("timeout"))

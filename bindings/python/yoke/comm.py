@@ -60,11 +60,12 @@ def _run(core: Any, call: str, async_op: bool, t: Any = None, out: Any = None, p
     try:
         if not isinstance(async_op, bool):
             raise _yoke.TypeError(f"{call}(): argument 'async_op' is {shown(async_op)}; it is True or False")
-        work: Work = core.run(call, t, out, peer, 0 if op is _NO_OP else _reduction(op, call), reduce_dtype)
+        wants_work = async_op or _scopes.depth > 0
+        work: Work | None = core.run(call, t, out, peer, 0 if op is _NO_OP else _reduction(op, call), reduce_dtype, wants_work)
     except Exception as error:
         core.note_refused(call, text_of(error))
         raise
-    if async_op:
+    if async_op or work is None:
         return work
     if _scopes.depth:  # whose end waits
         _scopes.works.append(work)
