@@ -141,6 +141,7 @@ inline Block *ThreadCache::Slot::take(int index, uint64_t size, uint8_t lane) no
     Block *const block = magazine.top;
     if (!block || magazine.lane != lane) return nullptr;
     magazine.top = block->child;
+    __builtin_prefetch(magazine.top);  // for the next request of the class
     bytes[size > kSmaller] -= size;
     return block;
 }

@@ -64,8 +64,9 @@ Block *PageTable::take(const void *pointer, BlockUse use, const RecentBlocks *re
     if (address % kSmallStep) return nullptr;
     // Of several threads that free one block, one gets it. The word has the address too, so a descriptor that meanwhile
     // serves elsewhere is left alone.
-    const auto takes = [&](Block *block) {
-        return block && block->noted.exchange_if(note_of(address, use), 0);
+    const uint64_t note = note_of(address, use);
+    const auto takes = [note](Block *block) {
+        return block && block->noted == note && block->noted.exchange_if(note, 0);
     };
     Block *block = recent ? recent->find(address) : nullptr;
     if (takes(block)) return block;
