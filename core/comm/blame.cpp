@@ -42,7 +42,7 @@ Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
     while (at >= 0) {
         if (const auto met = std::ranges::find(chain, at); met != chain.end()) {
             chain.erase(chain.begin(), met);
-            std::ranges::rotate(chain, std::ranges::min_element(chain));
+            std::rotate(chain.begin(), std::ranges::min_element(chain), chain.end());
             Suspects ring{chain, {}, {}};
             for (const int32_t each : chain) ring.calls.push_back(told.at(each).call);
             return ring;

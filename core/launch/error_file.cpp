@@ -171,11 +171,11 @@ ToldCause read_error_file(const std::string &path)
     if (outer.is_string()) return {outer.get<std::string>()};
     if (!outer.is_object() || !outer.contains("message") || !outer["message"].is_string())
         return {text};
-    ToldCause told{outer["message"].get<std::string>()};
+    ToldCause cause{outer["message"].get<std::string>()};
     const auto info = outer.value("extraInfo", nlohmann::json::object());
     if (info.is_object() && info.contains("timestamp") && info["timestamp"].is_string())
-        told.told_s = parsed<double>(info["timestamp"].get<std::string>()).value_or(0);
-    return told;
+        cause.told_s = parsed<double>(info["timestamp"].get<std::string>()).value_or(0);
+    return cause;
 }
 
 #endif

@@ -77,7 +77,7 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes)
              static_cast<unsigned long long>(bytes));
     const uint64_t capacity = rounded_to_class(bytes, kPage);
     if (PinnedBlock *known = take_waiting(device, capacity)) return known;
-    auto block = std::make_unique<PinnedBlock>(&device, nullptr, capacity);
+    std::unique_ptr<PinnedBlock> block(new PinnedBlock{&device, nullptr, capacity});
     yoke_status status = device.backend->host_alloc(device.handle, capacity, &block->data);
     if (status == YOKE_E_OOM) {
         empty_cache(devices_of(kHostKind).front());

@@ -5,7 +5,7 @@
 #include "core/rendezvous/init_call.h"
 #include "core/rendezvous/said.h"
 
-#include <ranges>
+#include <span>
 
 namespace yoke {
 
@@ -236,7 +236,7 @@ void find_outer(std::vector<LauncherSource> &all, const Lookup &variable,
         const auto known = found->find(name);
         return known == found->end() ? nullptr : known->second.c_str();
     };
-    for (LauncherSource &source : all | std::views::drop(1)) {
+    for (LauncherSource &source : std::span(all).subspan(1)) {
         const char *by = (source.rank ? source.rank : source.size).by.c_str();
         source.is_outer = !found || said_text(before, by).value == said_text(variable, by).value;
     }
