@@ -53,7 +53,7 @@ public:
     {
         g_shares_memory = how != "tcp";
         char ids[2][YOKE_COMM_ID_BYTES], id[YOKE_COMM_ID_BYTES];
-        pair_check(engine.unique_id(id) == YOKE_OK, "unique_id");
+        pair_check(engine.unique_id(id, 20) == YOKE_OK, "unique_id");
         all_gather(&side, id, sizeof id, ids);
         yoke_comm_member init = {};
         init.struct_size = sizeof init;
@@ -67,7 +67,7 @@ public:
         pair_check(engine.init(&init, &comm_) == YOKE_OK, "init");
         tensor_ = data_.data();
         if (how == "in_place")
-            pair_check(engine.mem_alloc(comm_, bytes, &tensor_) == YOKE_OK, "mem_alloc");
+            pair_check(engine.mem_alloc(comm_, bytes, &tensor_, nullptr) == YOKE_OK, "mem_alloc");
         memset(tensor_, 0, bytes);
     }
 

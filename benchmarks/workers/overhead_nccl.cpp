@@ -124,7 +124,7 @@ void serve_table(const char *module)
     need(table->alloc(device, 16, &memory), "alloc");
     need(table->fill(device, memory, 0, 16, callers), "fill");
     char id[YOKE_COMM_ID_BYTES];
-    need(table->comm->unique_id(id), "unique_id");
+    need(table->comm->unique_id(id, 20), "unique_id");
     yoke_comm_fault fault{};
     fault.struct_size = sizeof fault;
     yoke_comm_member member{};

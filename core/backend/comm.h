@@ -44,7 +44,8 @@ typedef struct yoke_comm_signature {
 #define YOKE_COMM_FAULT_MISMATCH 1 /* rank `rank` called `theirs` (YOKE_E_COMM) */
 /* The connection to it has ended (YOKE_E_COMM); -1 where an engine that runs late does not know to whom */
 #define YOKE_COMM_FAULT_DIED 2
-/* It did not come in time: the lowest such rank; -1 where all came, and were not done in time (YOKE_E_TIMEOUT) */
+/* It did not come in time: the lowest such rank; -1 where all came, and were not done in time (YOKE_E_TIMEOUT). This
+ * rank itself where a call that the engine makes of its library has not returned here: the other ranks wait for it. */
 #define YOKE_COMM_FAULT_LATE 3
 #define YOKE_COMM_FAULT_ABORTED 4 /* by `abort` (YOKE_E_CANCELLED) */
 
@@ -137,7 +138,8 @@ struct yoke_backend_comm {
      * host's engine. The core waits for a call's work by event; what `call` itself waits for is that ranks connect. */
     int32_t is_late;
     int32_t reserved;
-    yoke_status (*unique_id)(void *id);
+    /* Fails with YOKE_E_TIMEOUT where the engine's library does not return within that time. */
+    yoke_status (*unique_id)(void *id, double timeout_s);
     yoke_status (*init)(const yoke_comm_member *member, void **comm);
     /* A communicator of some ranks of another one, which all of those call. */
     yoke_status (*split)(void *comm, const yoke_comm_member *member, void **out);
@@ -160,9 +162,10 @@ struct yoke_backend_comm {
     void (*destroy)(void *comm);
     /* Memory that peers reach without a copy. All ranks call mem_alloc alike, in their order among the calls; mem_free
      * is each rank's own affair, in any thread, also amid a call, before destroy. mem_alloc waits for the others no
-     * longer than init had time. On an engine that runs late, calls name such memory at the same offset on all ranks,
-     * memory is given back when no work uses it any more, and with NULL for `comm` where that was destroyed before. */
-    yoke_status (*mem_alloc)(void *comm, uint64_t bytes, void **pointer);
+     * longer than init had time, and fills in `fault` where it fails. On an engine that runs late, calls name such
+     * memory at the same offset on all ranks. There memory is given back when no work uses it any more, and with NULL
+     * for `comm` where that was destroyed before. mem_free does not wait there for a library that does not return. */
+    yoke_status (*mem_alloc)(void *comm, uint64_t bytes, void **pointer, yoke_comm_fault *fault);
     yoke_status (*mem_free)(void *comm, void *pointer, uint64_t bytes);
     /* How ranks reach each other, in a line for people, cut to `capacity` with its NUL. */
     void (*describe)(void *comm, char *text, uint64_t capacity);
@@ -171,9 +174,12 @@ struct yoke_backend_comm {
     /* In a forked child: closes what only the parent may keep open. */
     void (*after_fork)(void);
     /* Looks for the library that the engine calls. Returns the library's version as the library counts, or 0 and in
-     * `why`, cut to `capacity` with its NUL, one sentence on why it cannot serve. Ranks of one group need one version.
-     * NULL of an engine that needs no library. */
-    int32_t (*version)(char *why, uint64_t capacity);
+     * `why`, cut to `capacity` with its NUL, one sentence on why it cannot serve: also if the library does not return
+     * within that time. Ranks of one group need one version. NULL of an engine that needs no library. */
+    int32_t (*version)(double timeout_s, char *why, uint64_t capacity);
+    /* Takes, before init, a function that returns the seconds for which the end of the process may still wait for calls
+     * that hang. They begin with the first question, whoever asks. NULL of an engine whose end does not wait. */
+    void (*share_exit)(double (*time_left)(void));
 };
 
 /* The one symbol of a module that is an engine and nothing else. */

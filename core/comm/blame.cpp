@@ -14,7 +14,7 @@ Cause Blame::cause_of(const EngineFailure &failure, const CurrentCall &current,
 {
     const yoke_comm_fault &fault = failure.fault;
     const int32_t server = departures_.server();
-    if (fault.kind == YOKE_COMM_FAULT_LATE)
+    if (fault.kind == YOKE_COMM_FAULT_LATE && fault.rank != members_.rank)
         return yoke::cause_of(current, suspects_or_server(fault.rank, current, can_agree),
                               members_.ranks);
     if (const std::optional<std::string> how = how_it_left(fault))

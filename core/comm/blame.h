@@ -23,8 +23,9 @@ public:
     {
     }
 
-    // Returns the cause of a failure in that call. Sets *can_agree to false if the table by which ranks agree does not
-    // answer after a deadline.
+    // Returns the cause of a failure in that call. A rank in which a call of the engine's library has not returned
+    // names itself, and tells nobody whom it misses: so the ranks that wait for it name it too. Sets *can_agree to
+    // false if the table by which ranks agree does not answer after a deadline.
     Cause cause_of(const EngineFailure &failure, const CurrentCall &current, bool *can_agree) const;
     // Returns the first of these ranks that has gone, or -1, as yoke_collective::find_gone has it. If `has_died`, only
     // a rank counts that is known to have died.

@@ -79,7 +79,7 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
         return {YOKE_E_COMM,
                 format("%s: %s died: its connection ended while others waited for it in %s", call,
                        describe(other).c_str(), told_as(current).c_str())};
-    if (is_known && fault.kind == YOKE_COMM_FAULT_LATE)
+    if (is_known && fault.kind == YOKE_COMM_FAULT_LATE && other.rank != self.rank)
         return cause_of(current, Suspects{{fault.rank}, {}, {}}, ranks);
     return {status, format("%s: %s failed in %s: %s", call, describe(self).c_str(),
                            told_as(current).c_str(), engine_text.c_str())};

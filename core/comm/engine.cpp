@@ -2,6 +2,7 @@
 
 #include "core/backend/registry.h"
 #include "core/base/error.h"
+#include "core/comm/living_groups.h"
 
 #include <algorithm>
 #include <cstring>
@@ -74,10 +75,10 @@ const yoke_backend_comm &Engine::find(const std::string &name, const char *call)
     return *backend.table->comm;
 }
 
-std::string Engine::make_id(const yoke_backend_comm &table)
+std::string Engine::make_id(const yoke_backend_comm &table, double timeout_s)
 {
     std::string id(YOKE_COMM_ID_BYTES, '\0');
-    if (const yoke_status status = table.unique_id(id.data()))
+    if (const yoke_status status = table.unique_id(id.data(), timeout_s))
         raise(no_fault(), status, table.name);
     return id;
 }
@@ -99,6 +100,7 @@ Engine::Engine(const yoke_backend_comm &table, const EngineInit &init) : table_(
     given.is_over = Gathering::is_over;
     given.user = &gathering;
     given.fault = &fault;
+    if (table.share_exit) table.share_exit([] { return deadline_of_exit().remaining_s(); });
     const yoke_status status = table.init(&given, &comm_);
     if (status == YOKE_OK) return;
     if (gathering.raised) {
@@ -168,7 +170,9 @@ void Engine::leave() noexcept
 void *Engine::allocate(uint64_t bytes)
 {
     void *pointer = nullptr;
-    check(table_.mem_alloc(comm_, bytes, &pointer));
+    yoke_comm_fault fault = no_fault();
+    if (const yoke_status status = table_.mem_alloc(comm_, bytes, &pointer, &fault))
+        raise(fault, status, table_.name);
     return pointer;
 }
 

@@ -39,7 +39,7 @@ public:
     // YOKE_E_UNAVAILABLE with the reason where a module is missing.
     static const yoke_backend_comm &find(const std::string &name, const char *call);
     // What rank 0 makes for all. Raises EngineFailure, as all that follows.
-    static std::string make_id(const yoke_backend_comm &table);
+    static std::string make_id(const yoke_backend_comm &table, double timeout_s);
 
     Engine(const yoke_backend_comm &table, const EngineInit &init);
     ~Engine();

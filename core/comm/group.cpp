@@ -255,7 +255,7 @@ Tensor Group::empty_on_device(IntList shape, yoke_dtype dtype, Device &device)
         failure_.fail_alone("empty", {YOKE_E_COMM, unlike});
     check_memory_of_devices(given, members_.ranks, bytes);
     void *memory =
-        bytes ? or_fail("empty", [&] { return issuer_.devices().allocate(*serving, bytes); })
+        bytes ? or_fail("empty", [&] { return issuer_.devices().allocate(*serving, bytes, said); })
               : nullptr;
     return lend(serving, memory, shape, dtype, bytes);
 }

@@ -45,8 +45,10 @@ Made open_engine(const Members &members, const GroupOptions &options, GroupKeys 
     EngineInit init;
     init.all_gather = [&](const std::string &mine) { return keys.gather(mine, deadline, call); };
     if (members.met) made.ports = ShrinkPorts(members.self(), init.all_gather);
-    const Told mine{table.name, DeviceOffer::of_this_rank(options.backend, options.device),
-                    members.rank == 0 ? Engine::make_id(table) : std::string()};
+    const double of_library = library_time_s(deadline.remaining_s());
+    const Told mine{table.name,
+                    DeviceOffer::of_this_rank(options.backend, options.device, of_library),
+                    members.rank == 0 ? Engine::make_id(table, of_library) : std::string()};
     std::vector<Told> told;
     for (const std::string &each : init.all_gather(mine.encode()))
         told.push_back(Told::decode(each));

@@ -34,6 +34,13 @@ struct Made {
 Made make_engine(const Members &members, const GroupOptions &options, GroupKeys &keys,
                  Failure &failure, Deadline deadline, const char *call);
 
+// Returns how long an engine's library may take to answer a rank, while the others wait for that rank for `seconds`.
+// They wait longer than it, so that they hear why.
+inline double library_time_s(double seconds)
+{
+    return seconds / 2;
+}
+
 // Makes an engine. If its ranks are waited for in vain since the host interrupts, raises the interrupt.
 std::shared_ptr<Engine> connect(const yoke_backend_comm &table, const EngineInit &init);
 

@@ -40,7 +40,7 @@ void clear(yoke_comm_fault *fault)
     fault->keeps_memory = 0;
 }
 
-yoke_status unique_id(void *id)
+yoke_status unique_id(void *id, double)
 {
     return kernels::draw_id(g_host, "mpi", id);
 }
@@ -166,7 +166,7 @@ void destroy(void *handle)
 
 // ---- memory and what there is to tell -------------------------------------------------------------------------------
 
-yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
+yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer, yoke_comm_fault *)
 {
     if (bytes == 0 || bytes > UINT64_MAX / 4)
         return fail(YOKE_E_VALUE, "mpi: mem_alloc of %llu bytes",
@@ -203,6 +203,7 @@ constexpr yoke_backend_comm kEngine = {
     YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
         .after_fork = note_fork,
     .version = nullptr,
+    .share_exit = nullptr,
 };
 
 }  // namespace

@@ -137,8 +137,8 @@ TEST_P(Bits, MemoryThatRanksShareIsReducedWhereItLies)
                 run({static_cast<int>(plan.names.size()), shares_memory, plan.names}, [&](Rank &r) {
                     void *first, *second;
                     const uint64_t bytes = kCount * bytes_of(dtype);
-                    ASSERT_DONE(r.engine.mem_alloc(r.comm, bytes + 64, &first));
-                    ASSERT_DONE(r.engine.mem_alloc(r.comm, bytes + 64, &second));
+                    ASSERT_DONE(r.engine.mem_alloc(r.comm, bytes + 64, &first, nullptr));
+                    ASSERT_DONE(r.engine.mem_alloc(r.comm, bytes + 64, &second, nullptr));
                     const std::string own = encode(dtype, random_elements(r.rank, kCount));
                     // At one place; at places of their own; in memory of which one rank has none.
                     for (uint64_t offset : {0, r.rank * 8, r.rank ? 64 : 0}) {

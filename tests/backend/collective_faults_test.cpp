@@ -311,7 +311,7 @@ TEST_P(Faults, AProcessThatIsKilledIsNamedThoughItsChildLives)
         int sockets[2];
         char id[YOKE_COMM_ID_BYTES];
         ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
-        ASSERT_DONE(engine.unique_id(id));
+        ASSERT_DONE(engine.unique_id(id, 20));
         const pid_t killed = fork_peer(engine, sockets[1], id, [&] {
             if (fork() != 0) return;
             alarm(20);
@@ -376,7 +376,7 @@ TEST_P(Faults, AProcessThatIsKilledIsNamedThoughSignalsEndEverySleep)
     int sockets[2];
     char id[YOKE_COMM_ID_BYTES];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
-    ASSERT_DONE(engine.unique_id(id));
+    ASSERT_DONE(engine.unique_id(id, 20));
     const pid_t killed = fork_peer(engine, sockets[1], id, [] {});
     void *comm = Process{0, sockets[0]}.init(engine, id);
     ASSERT_NE(comm, nullptr);

@@ -267,7 +267,7 @@ TEST_P(Start, AbortEndsAWaitForAnothersMemory)
             });
             void *memory = nullptr;
             told() = {};
-            expect_failure(YOKE_E_CANCELLED, r.engine.mem_alloc(r.comm, 5000, &memory),
+            expect_failure(YOKE_E_CANCELLED, r.engine.mem_alloc(r.comm, 5000, &memory, nullptr),
                            "mem_alloc");
             other.join();
         }
@@ -318,7 +318,7 @@ TEST_P(Start, AnAddressThatIsNoneEndsTheStartOnEveryRank)
 TEST_P(Start, APartOfAGroupIsAGroup)
 {
     char id[YOKE_COMM_ID_BYTES];
-    ASSERT_DONE(table_->comm->unique_id(id));
+    ASSERT_DONE(table_->comm->unique_id(id, 20));
     Ranks few{2};
     ThreadRendezvous rendezvous(2);
     run({3}, [&](Rank &r) {
@@ -340,7 +340,7 @@ TEST_P(Start, NothingIsLeftOpenOrMapped)
         for (const Ranks &ranks : {Ranks{3}, Ranks{2, false}})
             run(ranks, [&](Rank &r) {
                 void *memory = nullptr;
-                ASSERT_DONE(r.engine.mem_alloc(r.comm, 5000, &memory));
+                ASSERT_DONE(r.engine.mem_alloc(r.comm, 5000, &memory, nullptr));
                 if (r.rank == 0) r.lie = [](yoke_comm_signature &said) { said.group = 5; };
                 float one = 1, sum = 0;
                 EXPECT_NE(r.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 1, &one, &sum, -1, YOKE_REDUCE_SUM),

@@ -33,7 +33,7 @@ void with_uninitialised_ranks(const yoke_backend_comm &engine, void *device, con
 {
     ThreadRendezvous rendezvous(ranks.size);
     char id[YOKE_COMM_ID_BYTES];
-    ASSERT_DONE(engine.unique_id(id));
+    ASSERT_DONE(engine.unique_id(id, 20));
     std::vector<std::thread> threads;
     for (int i = 0; i < ranks.size; ++i)
         threads.emplace_back([&, i] {

@@ -66,11 +66,12 @@ def told(call):
 
 
 class Said(NamedTuple):
-    """What a rank printed, its status, and how long the process lived."""
+    """What a rank printed, its status, how long the process lived, and when it ended."""
     out: str
     status: int
     error: str
     seconds: float
+    ended: float
 
     @property
     def lines(self):
@@ -104,7 +105,8 @@ def start(program, size, environments=None, stopped=(), limit=60, **common):
                 if rank in stopped:
                     ranks[rank].kill()
                 out, error = ranks[rank].communicate(timeout=limit)
-                said[rank] = Said(out, ranks[rank].returncode, error, time.monotonic() - begin)
+                ended = time.monotonic()
+                said[rank] = Said(out, ranks[rank].returncode, error, ended - begin, ended)
         finally:
             for each in ranks:
                 each.kill()

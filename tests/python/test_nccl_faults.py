@@ -243,7 +243,7 @@ print(before, thread_count(), yoke.memory_allocated(card), file=sys.stderr)
         assert each.lines[0] in ("CancelledError", "None") and each.lines[1:] == ["CollectiveError", "True True True"], said
 
 
-# ---- Calls of NCCL that fail, and that hang -------------------------------------------------------------------------
+# ---- Calls of NCCL that fail -----------------------------------------------------------------------------------
 
 EVERY_CALL = """
 import threading
@@ -315,42 +315,6 @@ def test_calls_of_nccl_that_fail_at_the_end_are_warned_of_and_the_ranks_end_well
         assert "a failure that the test asked for" in said[1].error and "cuda:1" in said[1].error, said
 
     at_once(AT_END, check)
-
-
-HANGS = EVERY_CALL.format(timeout=LATE) + """
-thread = threading.Thread(target=lambda: told(calls), daemon=True)
-thread.start()
-if rank == 0:
-    thread.join(15.)
-    come("told")
-await_rank("told", 0)
-if rank == 1 and groups:
-    settles(lambda: not thread.is_alive(), 0.2)
-    told(lambda: groups[0].all_reduce(yoke.ones(1, device="cpu")))
-sys.stdout.flush()
-os._exit(7)
-"""
-
-
-def test_each_call_of_nccl_that_hangs_is_told_at_the_deadline_with_its_rank():
-    def check(function):
-        said = with_fault(HANGS, function, "hang", limit=30)
-        assert [each.status for each in said] == [7, 7], said
-        name, after, text = said[0].lines[0].split(" ", 2)
-        assert name == "TimeoutError" and "rank 1 (host" in text and "in time" in text, said
-        assert said[1].lines[-1].split(" ", 2)[2] == text, said  # another thread of that rank is told the same
-        assert float(after) < LATE + 2, said  # the calls before take their time
-
-    at_once(CALLS, check)
-
-
-def test_calls_of_nccl_that_hang_at_the_end_hold_nobody_up():
-    def check(function):
-        said = with_fault(FAILS.replace("print(settles(lambda: held_by_nccl() == 0))", "sys.exit(7)"), function, "hang", limit=30)
-        assert [each.status for each in said] == [7, 7], said
-        assert all(each.lines == ["fine [16.0, 16.0, 16.0, 16.0]"] and each.seconds < 8 for each in said), said
-
-    at_once(["ncclCommFinalize", "ncclCommDestroy", "ncclCommAbort"], check)
 
 
 @pytest.mark.parametrize("result, name, kind", [(3, "ncclInternalError", "InternalError"), (6, "ncclRemoteError", "CollectiveError")])

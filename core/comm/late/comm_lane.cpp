@@ -19,6 +19,28 @@ Lanes &lanes = immortal<Lanes>();
 
 CommLane::CommLane(Device &device) : stream_(make_inner_stream(device)) {}
 
+CommLane::Turn::~Turn()
+{
+    if (!lane_) return;
+    {
+        const std::lock_guard lock(lane_->mutex_);
+        lane_->user_.reset();
+    }
+    lane_->turn_.unlock();
+}
+
+void CommLane::Turn::note_user(const User &user) noexcept
+{
+    const std::lock_guard lock(lane_->mutex_);
+    lane_->user_ = user;
+}
+
+std::optional<CommLane::User> CommLane::user() const noexcept
+{
+    const std::lock_guard lock(mutex_);
+    return user_;
+}
+
 std::shared_ptr<CommLane> CommLane::of(Device &device)
 {
     {

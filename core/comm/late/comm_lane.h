@@ -4,12 +4,18 @@
 // engine would then wait for its own kernels.
 #pragma once
 
+#include "core/backend/comm.h"
+#include "core/base/deadline.h"
+#include "core/base/script.h"
 #include "core/device/stream.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace yoke {
 
@@ -26,15 +32,50 @@ public:
     Device &device() const noexcept { return *stream_->lane.device; }
     Stream &stream() const noexcept { return *stream_; }
     uint8_t id() const noexcept { return stream_->lane.id; }
-    // Returns the lock that is held while calls get their places in the orders of their group and of the stream.
-    std::mutex &mutex() noexcept { return mutex_; }
-    // Returns the place of the next call on the stream, with the lock held.
+    // Returns the place of the next call on the stream, in a turn.
     uint64_t next_place() noexcept { return ++places_; }
+
+    // Call that has the turn, for people.
+    struct User {
+        yoke_comm_signature signature{};
+        const ScriptLine *line = nullptr;
+        int32_t from = -1;  // of a recv
+    };
+    // Scope in which its thread alone gives calls their places in the orders of their group and of the stream.
+    class Turn {
+    public:
+        // Waits until no other thread has the turn, until the deadline, or until is_over().
+        template <class F>
+        Turn(CommLane &lane, Deadline deadline, const F &is_over);
+        ~Turn();
+        Turn(Turn &&other) noexcept : lane_(std::exchange(other.lane_, nullptr)) {}
+        Turn &operator=(Turn &&) = delete;
+        bool is_given() const noexcept { return lane_ != nullptr; }
+        // Tells others which call has the turn.
+        void note_user(const User &user) noexcept;
+
+    private:
+        CommLane *lane_ = nullptr;  // null where the turn was not given
+    };
+    // Returns the call that has the turn, as its thread has told; nothing where none has.
+    std::optional<User> user() const noexcept;
 
 private:
     const Ref<Stream> stream_;
-    std::mutex mutex_;
+    std::timed_mutex turn_;
     uint64_t places_ = 0;
+    mutable std::mutex mutex_;  // of what follows
+    std::optional<User> user_;
 };
+
+template <class F>
+CommLane::Turn::Turn(CommLane &lane, Deadline deadline, const F &is_over)
+{
+    constexpr std::chrono::milliseconds kLook{20};
+    bool is_given = lane.turn_.try_lock();
+    while (!is_given && !deadline.has_passed() && !is_over())
+        is_given = lane.turn_.try_lock_for(kLook);
+    if (is_given) lane_ = &lane;
+}
 
 }  // namespace yoke

@@ -4,6 +4,7 @@
 #include "core/base/interrupt.h"
 #include "core/base/log.h"
 #include "core/comm/late/call_watch.h"
+#include "core/comm/late/lane_turns.h"
 #include "core/device/free_memory.h"
 #include "core/memory/memory.h"
 
@@ -76,8 +77,11 @@ std::shared_ptr<Engine> DeviceCalls::connect_to(Device &device, const yoke_comm_
     init.all_gather = [&](const std::string &mine) {
         return bytes_of(exchange_(said, words_of(mine), until), ranks, mine.size());
     };
-    const std::string own_id = members_.rank == 0 ? Engine::make_id(*choice_.table)
-                                                  : std::string(YOKE_COMM_ID_BYTES, '\0');
+    const double until_exchanged =
+        std::min(options_.timeout_s, until ? until->remaining_s() : options_.init_timeout_s);
+    const std::string own_id =
+        members_.rank == 0 ? Engine::make_id(*choice_.table, library_time_s(until_exchanged))
+                           : std::string(YOKE_COMM_ID_BYTES, '\0');
     init.id = init.all_gather(own_id)[0];
     init.timeout_s = until ? until->remaining_s() : options_.init_timeout_s;  // all ranks are here
     make_room(device);
@@ -190,8 +194,7 @@ namespace {
 struct Launch {
     DeviceCalls::Batch &batch;
     LateCall &first;
-    std::shared_ptr<Engine> engine;          // outlives the launch, though the group may end
-    std::unique_lock<std::mutex> lane = {};  // unless another group of the launch has the same lane
+    std::shared_ptr<Engine> engine;  // outlives the launch, though the group may end
 
     template <class F>
     void each_call(const F &f) const
@@ -216,38 +219,13 @@ Launches launches_of(std::span<DeviceCalls::Batch> batches)
     return launches;
 }
 
-// Locks of all lanes, each taken once, in the order of devices: it is the same in all threads.
-class LaneLocks {
-public:
-    explicit LaneLocks(Launches &launches) : launches_(launches)
-    {
-        for (Launch *next = next_behind(-1); next; next = next_behind(ordinal_of(*next)))
-            next->lane = std::unique_lock(next->first.engine().lane().mutex());
-    }
-    ~LaneLocks()
-    {
-        for (Launch &each : launches_) each.lane = {};
-    }
-    LaneLocks(const LaneLocks &) = delete;
-    LaneLocks &operator=(const LaneLocks &) = delete;
-
-private:
-    static int64_t ordinal_of(const Launch &launch) noexcept
-    {
-        return launch.first.engine().device().ordinal;
-    }
-    // Returns a launch on the first device behind that one; null if there is none.
-    Launch *next_behind(int64_t ordinal) noexcept
-    {
-        Launch *next = nullptr;
-        for (Launch &each : launches_)
-            if (ordinal_of(each) > ordinal && (!next || ordinal_of(each) < ordinal_of(*next)))
-                next = &each;
-        return next;
-    }
-
-    Launches &launches_;
-};
+std::vector<CommLane *> lanes_of(const Launches &launches)
+{
+    std::vector<CommLane *> all;
+    all.reserve(launches.size());
+    for (const Launch &each : launches) all.push_back(&each.first.engine().lane());
+    return all;
+}
 
 // The groups begin one within the other, so that an engine issues all calls when the outermost one ends.
 void give_to_engines(const Launches &launches)
@@ -278,19 +256,31 @@ void end_launches(const Launches &launches)
 
 void DeviceCalls::launch(std::span<Batch> batches)
 {
-    Launches launches = launches_of(batches);
+    const Launches launches = launches_of(batches);
+    Deadline until = Deadline::never();
+    for (const Launch &each : launches) until = until.within(each.batch.of->options_.timeout_s);
     const auto refuse = [&](bool keeps_memory) {
         for (const Launch &each : launches)
             each.each_call([&](LateCall &call) { call.refuse(keeps_memory); });
     };
+    const auto is_over = [&] {
+        return std::ranges::any_of(
+            launches, [](const Launch &each) { return each.batch.of->failure_.is_failed(); });
+    };
     try {
-        const LaneLocks locks(launches);
+        LaneTurns turns(lanes_of(launches), until, is_over);
+        turns.check_given();
         for (Batch &each : batches) {
+            for (IssuedCall &one : each.calls) one.until = one.until.value_or(until);
             each.awaited = each.of->calls_.issue(each.calls, false);
             each.were_issued = true;
         }
+        turns.note_user(launches[0].first.as_user());
         give_to_engines(launches);
         end_launches(launches);
+    } catch (const HeldLane &held) {
+        refuse(false);
+        for (const Launch &each : launches) each.batch.of->note_held(each.first, held, until);
     } catch (const EngineFailure &failure) {
         refuse(failure.fault.keeps_memory != 0);
         for (const Launch &each : launches) each.batch.of->note_fault(each.first, failure);
@@ -314,17 +304,42 @@ void DeviceCalls::launch(std::span<Batch> batches)
         });
 }
 
-void *DeviceCalls::allocate(DeviceEngine &engine, uint64_t bytes)
-try {
-    const std::lock_guard lock(engine.lane().mutex());  // in one order with the calls of this rank
-    return engine.engine()->allocate(bytes);
-} catch (const EngineFailure &found) {
+// In one order with the calls of this rank.
+void *DeviceCalls::allocate(DeviceEngine &engine, uint64_t bytes, const yoke_comm_signature &said)
+{
+    CurrentCall current;
+    current.signature = said;
+    current.signature.group = members_.number;
+    EngineFailure found{no_fault(), YOKE_E_TIMEOUT, ""};
+    try {
+        LaneTurns turns({&engine.lane()}, Deadline::after(options_.timeout_s),
+                        [this] { return failure_.is_failed(); });
+        turns.check_given();
+        turns.note_user({current.signature, script_line(), -1});
+        return engine.engine()->allocate(bytes);
+    } catch (const HeldLane &held) {
+        found.text = held.text(members_.number);
+        found.fault.kind = YOKE_COMM_FAULT_LATE;
+        found.fault.rank = members_.rank;
+    } catch (const EngineFailure &failure) {
+        found = failure;
+    }
     if (failure_.is_failed()) failure_.raise_amid("empty");
+    if (found.fault.kind == YOKE_COMM_FAULT_LATE && found.fault.rank != members_.rank)
+        fail(found, current);
     failure_.fail_alone(
         "empty", {found.status, no_memory_text("empty", members_.self(), bytes, found.text)});
 }
 
 // ---- Where it fails ---------------------------------------------------------------------------------------------
+
+void DeviceCalls::fail(const EngineFailure &failure, const CurrentCall &current)
+{
+    bool can_agree = true;
+    const Cause mine = blame_.cause_of(failure, current, &can_agree);
+    if (!can_agree) failure_.fail_with(mine);
+    failure_.fail(mine);
+}
 
 void DeviceCalls::fail(const EngineFailure &failure, const LateCall &call)
 {
@@ -332,10 +347,19 @@ void DeviceCalls::fail(const EngineFailure &failure, const LateCall &call)
     if (const auto head = CallWatch::head_of(call.engine().lane());
         head && head->call.signature.group != members_.number)
         current.held_up_by = told_as(head->call);
-    bool can_agree = true;
-    const Cause mine = blame_.cause_of(failure, current, &can_agree);
-    if (!can_agree) failure_.fail_with(mine);
-    failure_.fail(mine);
+    fail(failure, current);
+}
+
+// The others wait for this rank, which names itself. Where the group has failed meanwhile, with another cause, the log
+// alone tells what held this rank up.
+void DeviceCalls::note_held(const LateCall &call, const HeldLane &held, Deadline until)
+{
+    EngineFailure late{no_fault(), YOKE_E_TIMEOUT, held.text(members_.number)};
+    if (failure_.is_failed()) log(LogLevel::kWarn, "%s: %s", call.name(), late.text.c_str());
+    if (failure_.is_failed() || !until.has_passed()) return;
+    late.fault.kind = YOKE_COMM_FAULT_LATE;
+    late.fault.rank = members_.rank;
+    fail(late, call.current());
 }
 
 void DeviceCalls::note_fault(const LateCall &call, const EngineFailure &failure) noexcept

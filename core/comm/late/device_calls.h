@@ -22,6 +22,8 @@
 
 namespace yoke {
 
+struct HeldLane;
+
 class DeviceCalls {
 public:
     // Function that returns what each rank gives to a call that the core makes for itself, in the order of ranks.
@@ -61,12 +63,14 @@ public:
         std::vector<Ref<Work>> awaited = {};  // of the host's calls that block
         bool were_issued = false;
     };
-    // Issues the calls of all groups, and launches those that are late together. The caller's current stream comes
-    // behind calls that block. If an engine refuses them, their groups fail, and the cause is raised.
+    // Issues the calls of all groups, and launches those that are late together. Waits for its turn on the streams for
+    // as long as a call has time; then the groups fail with the name of the call that has the turn. The caller's
+    // current stream comes behind calls that block. If an engine refuses them, their groups fail, and the cause is
+    // raised.
     static void launch(std::span<Batch> batches);
 
     // Returns memory that peers reach without a copy. All ranks make it together: if one cannot, the group fails.
-    void *allocate(DeviceEngine &engine, uint64_t bytes);
+    void *allocate(DeviceEngine &engine, uint64_t bytes, const yoke_comm_signature &said);
 
     // Fails the group with a call that is in flight. In a short thread.
     void note_fault(const LateCall &call, const EngineFailure &failure) noexcept;
@@ -84,6 +88,8 @@ private:
     void tell_staged(const Collective &call, const Device &device);
     std::string why_staged(const Device &device) const;
     void fail(const EngineFailure &failure, const LateCall &call);
+    void fail(const EngineFailure &failure, const CurrentCall &current);
+    void note_held(const LateCall &call, const HeldLane &held, Deadline until);
 
     const Members &members_;
     const GroupOptions &options_;

@@ -92,7 +92,7 @@ std::string host_engine_of(const std::string &backend)
     return backend.empty() || is_late_engine(backend) ? kHostKind : backend;
 }
 
-DeviceOffer DeviceOffer::of_this_rank(const std::string &backend, bool has_device)
+DeviceOffer DeviceOffer::of_this_rank(const std::string &backend, bool has_device, double timeout_s)
 {
     DeviceOffer offer{backend, has_device, "", 0, ""};
     const std::string kind = kind_with_engine();
@@ -101,7 +101,7 @@ DeviceOffer DeviceOffer::of_this_rank(const std::string &backend, bool has_devic
     const yoke_backend_comm *table = late_table_of(kind, &offer.why_not);
     if (!table) return offer;
     char why[512] = {};
-    offer.version = table->version(why, sizeof why);
+    offer.version = table->version(timeout_s, why, sizeof why);
     if (!offer.version) offer.why_not = why;
     return offer;
 }

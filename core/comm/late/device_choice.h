@@ -24,7 +24,8 @@ struct DeviceOffer {
     int32_t version = 0;      // of the engine's library; 0: the engine cannot serve
     std::string why_not;      // then
 
-    static DeviceOffer of_this_rank(const std::string &backend, bool has_device);
+    // `timeout_s`: of the engine's library.
+    static DeviceOffer of_this_rank(const std::string &backend, bool has_device, double timeout_s);
     std::string encode() const;  // a line
     static DeviceOffer decode(std::string_view line);
 };

@@ -38,6 +38,7 @@ void LateCall::stage(Collective &call, RankOf at)
     if (const Ref<Fence> ready = fence_behind(device, callers_->lane.id); ready.present())
         wait_fence(device, lane.id(), *ready);
     callers_ = nullptr;
+    number_.signature = signature_of(call);  // until the call is numbered
     const OnStream on(lane.stream());
     const Staged::Uses uses = uses_of(call, at);
     const bool is_one = call.in.get() == call.out.get(),
@@ -252,6 +253,11 @@ void LateCall::let_go() noexcept
         if (!is_caching()) waiting.push_back(Ref<Storage>::share(&storage));
     });
     let_go_of(std::move(waiting), done_);
+}
+
+CommLane::User LateCall::as_user() const noexcept
+{
+    return {number_.signature, number_.line, record_.op == YOKE_COMM_RECV ? record_.peer : -1};
 }
 
 CurrentCall LateCall::current() const

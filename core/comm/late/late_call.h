@@ -4,7 +4,7 @@
 //
 //  * `stage`: the caller's thread. The stream of the lane waits for the caller's stream; tensors become dense.
 //  * `note_number`: the caller's thread, under the lock of the queue.
-//  * `launch`, then `end_launch` or `refuse`: the caller's thread, under the lock of the lane.
+//  * `launch`, then `end_launch`: the caller's thread, in a turn of the lane. `refuse`: the caller's thread.
 //  * `await_launch`, `settle`, `land`: the group's thread.
 //  * `is_over`, `wait`, `follow`, `let_go`: who has the work, any thread.
 //  * `is_reached`: the watch thread as well.
@@ -76,6 +76,7 @@ public:
 
     DeviceEngine &engine() const noexcept { return *engine_; }
     CurrentCall current() const;
+    CommLane::User as_user() const noexcept;
     const char *name() const noexcept { return collective_name(record_.op); }
     Deadline deadline() const noexcept { return number_.deadline; }
     uint64_t place() const noexcept { return number_.place; }  // on the stream; set by launch

@@ -61,7 +61,7 @@ Comm &comm_of(void *handle)
     return *static_cast<Comm *>(handle);
 }
 
-yoke_status unique_id(void *id)
+yoke_status unique_id(void *id, double)
 {
     return kernels::draw_id(g_host, "cpu", id);
 }
@@ -170,7 +170,7 @@ void destroy(void *handle)
 
 // ---- memory and what there is to tell -------------------------------------------------------------------------------
 
-yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
+yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer, yoke_comm_fault *)
 {
     if (bytes == 0 || bytes > UINT64_MAX / 2)
         return fail(YOKE_E_VALUE, "cpu: mem_alloc of %llu bytes", (unsigned long long)bytes);
@@ -221,6 +221,7 @@ constexpr yoke_backend_comm kEngine = {
     YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
         .after_fork = after_fork,
     .version = nullptr,
+    .share_exit = nullptr,
 };
 
 }  // namespace

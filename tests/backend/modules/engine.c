@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-static yoke_status unique_id(void *id)
+static yoke_status unique_id(void *id, double timeout_s)
 {
+    (void)timeout_s;
     memset(id, 0, YOKE_COMM_ID_BYTES);
     return YOKE_OK;
 }
@@ -37,9 +38,10 @@ static void destroy(void *comm)
 {
     (void)comm;
 }
-static yoke_status mem_alloc(void *comm, uint64_t bytes, void **pointer)
+static yoke_status mem_alloc(void *comm, uint64_t bytes, void **pointer, yoke_comm_fault *fault)
 {
     (void)comm;
+    (void)fault;
     (void)bytes;
     (void)pointer;
     return YOKE_E_OOM;
@@ -65,8 +67,9 @@ static yoke_status async_error(void *comm, yoke_comm_fault *fault)
 static void after_fork(void) {}
 
 #ifdef WRONG_LATE
-static int32_t version(char *why, uint64_t capacity)
+static int32_t version(double timeout_s, char *why, uint64_t capacity)
 {
+    (void)timeout_s;
     (void)why;
     (void)capacity;
     return 1;

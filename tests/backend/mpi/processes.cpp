@@ -132,7 +132,7 @@ void with_uninitialised_ranks(const yoke_backend_comm &engine, void *device, con
     if (self < ranks.size) {
         ProcessRendezvous rendezvous(ranks.size);
         char mine[YOKE_COMM_ID_BYTES], ids[kMostRanks * YOKE_COMM_ID_BYTES];
-        EXPECT_DONE(engine.unique_id(mine));
+        EXPECT_DONE(engine.unique_id(mine, 20));
         rendezvous.gather(self, mine, sizeof mine, ids);
         Rank rank(engine, device, self, ranks, rendezvous, ids);
         body(rank);

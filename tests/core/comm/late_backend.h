@@ -1,7 +1,8 @@
 // late_backend.h: devices "cuda:0" and "cuda:1" of the fake backend with streams, and an engine that runs late on them.
 //
 // The engine moves nothing. It writes down its calls among the lines of the streams: "call all_reduce s3", "abort",
-// "destroy". A call waits in `call` while `holds` is true, as NCCL does until ranks connect.
+// "destroy". A call waits in `call` while `holds` is true, as NCCL does until ranks connect; while `hangs` is true, an
+// abort does not end it either. Memory of `stuck_rank` is not made in time, and the other ranks wait for it.
 #pragma once
 
 #include "tests/core/comm/threads.h"
@@ -13,7 +14,8 @@
 namespace yoke::test {
 
 struct LateEngine {
-    std::atomic<bool> holds{false};
+    std::atomic<bool> holds{false}, hangs{false};
+    std::atomic<int> stuck_rank{-1};
     std::atomic<yoke_status> call_status{YOKE_OK}, async_status{YOKE_OK}, init_status{YOKE_OK};
     std::atomic<int> live{0}, freed{0}, version{22809};
 };
@@ -23,12 +25,13 @@ namespace late_entries {
 
 struct Comm {
     std::atomic<bool> aborted{false};
+    int32_t rank = 0;
 };
 inline Comm &comm_of(void *comm)
 {
     return *static_cast<Comm *>(comm);
 }
-inline yoke_status unique_id(void *id)
+inline yoke_status unique_id(void *id, double)
 {
     memset(id, 7, YOKE_COMM_ID_BYTES);
     return YOKE_OK;
@@ -43,7 +46,9 @@ inline yoke_status init(const yoke_comm_member *member, void **comm)
     if (late_engine.init_status != YOKE_OK)
         return fake_entries::told(late_engine.init_status, "the engine was told to fail");
     ++late_engine.live;
-    *comm = new Comm;
+    auto *made = new Comm;
+    made->rank = member->rank;
+    *comm = made;
     return YOKE_OK;
 }
 inline yoke_status split(void *, const yoke_comm_member *member, void **comm)
@@ -53,7 +58,7 @@ inline yoke_status split(void *, const yoke_comm_member *member, void **comm)
 inline yoke_status call(void *handle, const yoke_collective *record)
 {
     Comm &comm = comm_of(handle);
-    while (late_engine.holds && !comm.aborted)
+    while (late_engine.hangs || (late_engine.holds && !comm.aborted))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (comm.aborted) {
         record->fault->kind = YOKE_COMM_FAULT_ABORTED;
@@ -80,8 +85,15 @@ inline void destroy(void *comm)
     fake_streams.say("destroy");
     delete static_cast<Comm *>(comm);
 }
-inline yoke_status mem_alloc(void *, uint64_t bytes, void **pointer)
+inline yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer, yoke_comm_fault *fault)
 {
+    if (const int stuck = late_engine.stuck_rank; stuck >= 0) {
+        const bool is_mine = comm_of(handle).rank == stuck;
+        fault->kind = YOKE_COMM_FAULT_LATE;
+        fault->rank = is_mine ? stuck : -1;
+        return fake_entries::told(
+            YOKE_E_TIMEOUT, is_mine ? "the library has not returned" : "ranks are waited for");
+    }
     *pointer = aligned_alloc(64, (bytes + 63) / 64 * 64);
     return YOKE_OK;
 }
@@ -100,7 +112,7 @@ inline yoke_status async_error(void *, yoke_comm_fault *)
     if (late_engine.async_status == YOKE_OK) return YOKE_OK;
     return fake_entries::told(late_engine.async_status, "a link is down");
 }
-inline int32_t version(char *why, uint64_t capacity)
+inline int32_t version(double, char *why, uint64_t capacity)
 {
     snprintf(why, capacity, "%s", late_engine.version ? "" : "libnccl.so.2 is not there");
     return late_engine.version;
@@ -130,7 +142,8 @@ inline yoke_status get_fake_with_engine(const yoke_host *host, const yoke_backen
                                              .describe = late_entries::describe,
                                              .async_error = late_entries::async_error,
                                              .after_fork = fake_entries::after_fork,
-                                             .version = late_entries::version};
+                                             .version = late_entries::version,
+                                             .share_exit = nullptr};
     const yoke_backend *with_streams = nullptr;
     if (yoke_status status = get_fake_with_streams(host, &with_streams)) return status;
     static yoke_backend table = *with_streams;

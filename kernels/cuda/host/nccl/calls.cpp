@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "kernels/common/collective.h"
 #include "kernels/cuda/host/nccl/failure.h"
@@ -98,7 +99,9 @@ bool has_gone(const Plan &plan)
 // Tells why the plan was not issued.
 yoke_status fail_before(const Plan &plan, Ending ending)
 {
-    return fail_wait(place_of_call(plan), nullptr, {ending}, plan.function(), plan.call().fault);
+    const char *function = ending == Ending::kStuck ? plan.comm().turn.in.load() : nullptr;
+    return fail_wait(place_of_call(plan), nullptr, {ending}, function ? function : plan.function(),
+                     plan.call().fault);
 }
 
 yoke_status wait_for(Plan &plan, ncclResult_t said, const char *function, const Limit &limit)
@@ -109,10 +112,34 @@ yoke_status wait_for(Plan &plan, ncclResult_t said, const char *function, const 
     return fail_wait(place_of_call(plan), plan.comm().handle, outcome, function, plan.call().fault);
 }
 
+ncclResult_t issue_alone(Plan &plan)
+{
+    const Inside inside(plan.comm().turn.in, plan.function());
+    return plan.issue(*find_calls());
+}
+
+// Scope of a group of NCCL's, on all of its communicators.
+class InsideGroup {
+public:
+    InsideGroup(Plan *plans, size_t count) : plans_(plans), count_(count) { note("ncclGroupEnd"); }
+    ~InsideGroup() { note(nullptr); }
+    InsideGroup(const InsideGroup &) = delete;
+    InsideGroup &operator=(const InsideGroup &) = delete;
+
+private:
+    void note(const char *function)
+    {
+        for (size_t i = 0; i < count_; ++i) plans_[i].comm().turn.in.store(function);
+    }
+    Plan *const plans_;
+    const size_t count_;
+};
+
 // NCCL wants the end of a group also where a call in it has failed.
 yoke_status issue_together(Plan *plans, size_t count, const Limit &limit)
 {
     const Calls &nccl = *find_calls();
+    std::optional<InsideGroup> inside(std::in_place, plans, count);
     ncclResult_t said = nccl.ncclGroupStart();
     if (said != ncclSuccess) return wait_for(plans[0], said, "ncclGroupStart", limit);
     const Plan *failed = nullptr;
@@ -123,6 +150,7 @@ yoke_status issue_together(Plan *plans, size_t count, const Limit &limit)
         said = result;
     }
     const ncclResult_t ended = nccl.ncclGroupEnd();
+    inside.reset();
     if (failed)
         return fail_nccl(place_of_call(*failed), failed->comm().handle, said, failed->function());
     for (size_t i = 0; i < count; ++i)
@@ -153,12 +181,12 @@ yoke_status issue_in_turn(Plan *plans, size_t count, bool as_group, const Limit 
                            "an earlier call of this communicator has failed");
     }
     for (size_t i = 0; i < count; ++i) {
-        plans[i].comm().last_stream.store(static_cast<cudaStream_t>(plans[i].call().stream));
-        plans[i].comm().has_called.store(true);
+        plans[i].comm().last.stream.store(static_cast<cudaStream_t>(plans[i].call().stream));
+        plans[i].comm().last.has_called.store(true);
     }
     const yoke_status status =
         as_group ? issue_together(plans, count, limit)
-                 : wait_for(plans[0], plans[0].issue(*find_calls()), plans[0].function(), limit);
+                 : wait_for(plans[0], issue_alone(plans[0]), plans[0].function(), limit);
     if (status) [[unlikely]]
         return give_up(plans, count, status);
     return YOKE_OK;
@@ -221,7 +249,8 @@ void tell_all(const Item *items, size_t count)
 yoke_status run_items(Plan *plans, const Item *items, size_t count)
 {
     for (size_t i = 0; i < count; ++i)
-        if (items[i].comm->has_marked.load(std::memory_order_relaxed)) free_marked(*items[i].comm);
+        if (items[i].comm->freeing.has_marked.load(std::memory_order_relaxed))
+            free_marked(*items[i].comm, {});
     const yoke_status status = run_plans(plans, items, count);
     if (status) tell_all(items, count);
     return status;

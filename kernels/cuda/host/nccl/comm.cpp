@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "kernels/cuda/host/driver.h"
@@ -31,6 +32,7 @@ namespace {
 
 std::atomic<bool> g_ending{false};
 std::atomic<int> g_calling{0};  // threads
+std::atomic<double (*)()> g_time_left{nullptr};
 
 void pause(Clock::duration time)
 {
@@ -38,12 +40,16 @@ void pause(Clock::duration time)
         std::chrono::duration_cast<std::chrono::microseconds>(time).count()));
 }
 
+// Seconds: where nobody tells how many are left, and where others have used them up.
+constexpr double kAtMost = 5, kAtLeast = 0.1;
+
 // CUDA's own handlers come after this one, and behind them a call of NCCL finds nothing in place.
 void end_calls(int, void *)
 {
     if (is_forked() || g_ending.exchange(true)) return;
-    const Clock::time_point until = Clock::now() + 5s;
-    while (g_calling.load() && Clock::now() < until) pause(1ms);
+    double (*const time_left)() = g_time_left.load();
+    const Limit limit = Limit::of(time_left ? std::max(time_left(), kAtLeast) : kAtMost);
+    while (g_calling.load() && Clock::now() < limit.until) pause(1ms);
 }
 
 }  // namespace
@@ -51,6 +57,11 @@ void end_calls(int, void *)
 bool may_call()
 {
     return !is_forked() && !g_ending.load();
+}
+
+void share_exit(double (*time_left)())
+{
+    g_time_left.store(time_left);
 }
 
 void guard_exit(const Device &device, Making making)
@@ -80,10 +91,10 @@ Calling::~Calling()
 Turn::Turn(Comm &comm, const Limit &limit) : comm_(comm)
 {
     for (int question = 0; calling_.is_allowed() && may_call(); ++question) {
-        if (comm.turn.try_lock()) ending_ = Ending::kDone;
+        if (comm.turn.mutex.try_lock()) ending_ = Ending::kDone;
         if (is_given() || (limit.heeds_abort && comm.aborted.load())) return;
         if (Clock::now() >= limit.until) {
-            ending_ = Ending::kLate;
+            ending_ = comm.turn.in.load() ? Ending::kStuck : Ending::kLate;
             return;
         }
         pause(question < 100 ? 50us : 1000us);
@@ -92,7 +103,7 @@ Turn::Turn(Comm &comm, const Limit &limit) : comm_(comm)
 
 Turn::~Turn()
 {
-    if (is_given()) comm_.turn.unlock();
+    if (is_given()) comm_.turn.mutex.unlock();
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
@@ -123,6 +134,7 @@ Outcome settle(Comm &comm, ncclResult_t said, const Limit &limit)
         if (Clock::now() >= limit.until) return {Ending::kLate};
         pause_before_question(question);
         ncclResult_t state = ncclSuccess;
+        const Inside inside(comm.turn.in, "ncclCommGetAsyncError");
         const ncclResult_t asked = find_calls()->ncclCommGetAsyncError(comm.handle, &state);
         said = asked == ncclSuccess ? state : asked;
     }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "kernels/common/entries.h"
+#include "kernels/cuda/host/nccl/aside.h"
 #include "kernels/cuda/host/nccl/calls.h"
 #include "kernels/cuda/host/nccl/failure.h"
 #include "kernels/cuda/host/nccl/init.h"
@@ -27,9 +28,9 @@ yoke_status refuse_forked(const char *call)
                 "%s: NCCL does not serve a forked child; start it with spawn or exec", call);
 }
 
-yoke_status unique_id(void *id)
+yoke_status unique_id(void *id, double timeout_s)
 {
-    return draw_id(id);
+    return draw_id(id, timeout_s);
 }
 
 yoke_status init(const yoke_comm_member *member, void **out)
@@ -77,9 +78,11 @@ void destroy(void *handle)
     dispose(comm_of(handle));
 }
 
-yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer)
+yoke_status mem_alloc(void *handle, uint64_t bytes, void **pointer, yoke_comm_fault *fault)
 {
-    return is_forked() ? refuse_forked("mem_alloc") : allocate(comm_of(handle), bytes, pointer);
+    clear(fault);
+    return is_forked() ? refuse_forked("mem_alloc")
+                       : allocate(comm_of(handle), bytes, pointer, fault);
 }
 
 yoke_status mem_free(void *handle, void *pointer, uint64_t bytes)
@@ -97,7 +100,32 @@ void describe(void *handle, char *text, uint64_t capacity)
              comm.has_windows.load() ? ", with windows" : "");
 }
 
-// Waits for nobody: while somebody else has the turn, that call tells its failure by itself.
+// Question for the state of a communicator. While somebody else has the turn, that call tells its failure by itself.
+class Question final : public Aside {
+public:
+    explicit Question(Comm &comm) : Aside(comm.device, "async_error"), comm_(comm)
+    {
+        retain(comm_);
+    }
+
+private:
+    ~Question() override { release(comm_); }
+    Outcome run() override
+    {
+        const Turn turn(comm_, Limit::none_at_all());
+        if (!turn.is_given() || !comm_.handle) return {Ending::kDone};
+        ncclResult_t state = ncclSuccess;
+        const Inside inside(comm_.turn.in, "ncclCommGetAsyncError");
+        const ncclResult_t asked = find_calls()->ncclCommGetAsyncError(comm_.handle, &state);
+        if (asked != ncclSuccess) state = asked;
+        if (state == ncclSuccess || state == ncclInProgress) return {Ending::kDone};
+        return {Ending::kFailed, state};
+    }
+
+    Comm &comm_;
+};
+
+// Waits for nobody. A question to which NCCL does not return is no failure: the calls have their deadlines.
 yoke_status async_error(void *handle, yoke_comm_fault *fault)
 {
     Comm &comm = comm_of(handle);
@@ -105,16 +133,13 @@ yoke_status async_error(void *handle, yoke_comm_fault *fault)
     const Place place = place_of(comm, "async_error");
     if (comm.aborted.load())
         return fail_wait(place, nullptr, {Ending::kAborted}, "a collective", fault);
-    const Turn turn(comm, Limit::none_at_all());
-    if (!turn.is_given() || !comm.handle) return YOKE_OK;
-    const RelaxedScope scope(comm.device, "async_error");
-    if (scope.status()) return scope.status();
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = find_calls()->ncclCommGetAsyncError(comm.handle, &state);
-    if (asked != ncclSuccess) state = asked;
-    if (state == ncclSuccess || state == ncclInProgress) return YOKE_OK;
+    const auto question = start_aside<Question>(comm);
+    if (!question) return YOKE_OK;
+    const Outcome outcome = question->wait(Limit{.until = Clock::now()});
+    if (outcome.ending != Ending::kFailed) return YOKE_OK;
     comm.has_failed.store(true);
-    return fail_wait(place, comm.handle, {Ending::kFailed, state}, "ncclCommGetAsyncError", fault);
+    const RelaxedScope scope(comm.device, "async_error");
+    return fail_wait(place, nullptr, outcome, "ncclCommGetAsyncError", fault);
 }
 
 void after_fork_entry()
@@ -122,9 +147,9 @@ void after_fork_entry()
     after_fork();
 }
 
-int32_t version(char *why, uint64_t capacity)
+int32_t version(double timeout_s, char *why, uint64_t capacity)
 {
-    const int32_t found = is_forked() ? 0 : find_version();
+    const int32_t found = is_forked() ? 0 : find_version(timeout_s);
     if (capacity)
         snprintf(why, capacity, "%s",
                  is_forked() ? "NCCL does not serve a forked child; start it with spawn or exec"
@@ -151,6 +176,7 @@ const yoke_backend_comm kEngine = {
     YOKE_COMM_MEMORY_ENTRIES(YOKE_TABLE_ENTRY)  // destroy to async_error
         .after_fork = after_fork_entry,
     .version = version,
+    .share_exit = share_exit,
 };
 
 }  // namespace yoke::cuda::nccl

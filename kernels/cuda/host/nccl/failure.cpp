@@ -120,6 +120,15 @@ yoke_status fail_wait(const Place &place, ncclComm_t handle, const Outcome &outc
                 place, YOKE_E_TIMEOUT,
                 "%s has not ended in time: a rank is missing or late, or its network does not answer; look at what the other ranks say",
                 function);
+        case Ending::kStuck:
+            if (fault) {
+                fault->kind = YOKE_COMM_FAULT_LATE;
+                fault->rank = place.rank;
+            }
+            return fail_at(
+                place, YOKE_E_TIMEOUT,
+                "%s has not returned in time: NCCL or the driver hangs on this rank; NCCL_DEBUG=INFO and the kernel's log tell more, and this process cannot use the card any further",
+                function);
         case Ending::kOver:
             return fail_at(place, YOKE_E_CANCELLED, "the group has failed during %s", function);
         case Ending::kAborted:

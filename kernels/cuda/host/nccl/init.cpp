@@ -1,10 +1,10 @@
 #include "kernels/cuda/host/nccl/init.h"
 
-#include <condition_variable>
 #include <cstring>
 #include <new>
 
 #include "kernels/cuda/host/entries.h"
+#include "kernels/cuda/host/nccl/aside.h"
 #include "kernels/cuda/host/nccl/failure.h"
 #include "kernels/cuda/host/nccl/library.h"
 #include "kernels/cuda/host/nccl/peers.h"
@@ -13,144 +13,7 @@
 
 namespace yoke::cuda::nccl {
 
-using namespace std::chrono_literals;
-
 namespace {
-
-// NCCL's call, in a thread that is left to itself where the call does not return. Both sides own it.
-class Rendezvous {
-public:
-    Rendezvous(const yoke_comm_member &member, Device *device)
-        : device_(device), size_(member.size), rank_(member.rank)
-    {
-        memcpy(id_.internal, member.id, sizeof id_.internal);
-    }
-    // Keeps the device open, which the caller may close while NCCL's call goes on.
-    bool start();
-    void drop();
-
-    // Waits for NCCL's call to return. Of one that is given up, the thread aborts what comes of it.
-    Outcome wait(const Limit &limit, ncclComm_t *handle);
-
-private:
-    static void *run(void *self);
-    ncclResult_t call(ncclComm_t *handle);
-    void finish(ncclResult_t result, ncclComm_t handle);
-    Ending give_up(Ending ending);
-
-    Device *const device_;
-    const int size_, rank_;
-    ncclUniqueId id_;
-    std::mutex lock_;
-    std::condition_variable returned_;
-    bool has_returned_ = false, is_given_up_ = false;
-    ncclResult_t result_ = ncclSuccess;
-    ncclComm_t handle_ = nullptr;
-    std::atomic<int> owners_{2};
-};
-
-bool Rendezvous::start()
-{
-    void *opened = nullptr;
-    if (device_open(device_->index, &opened)) return false;
-    if (start_detached(run, this)) return true;
-    close_device(device_);
-    return false;
-}
-
-void Rendezvous::drop()
-{
-    if (owners_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    close_device(device_);
-    delete this;
-}
-
-ncclResult_t Rendezvous::call(ncclComm_t *handle)
-{
-    const Calling calling;
-    if (!calling.is_allowed()) return ncclInternalError;
-    const RelaxedScope scope(device_, "init");
-    if (scope.status()) return ncclInternalError;
-    ncclConfig_t config;
-    config.blocking = 0;
-    return find_calls()->ncclCommInitRankConfig(handle, size_, id_, rank_, &config);
-}
-
-void Rendezvous::finish(ncclResult_t result, ncclComm_t handle)
-{
-    {
-        const std::lock_guard<std::mutex> lock(lock_);
-        has_returned_ = true;
-        result_ = result;
-        handle_ = handle;
-        returned_.notify_all();
-        if (!is_given_up_) return;
-    }
-    const Calling calling;
-    if (!handle || !calling.is_allowed()) return;
-    const RelaxedScope scope(device_, "init");
-    if (!scope.status()) find_calls()->ncclCommAbort(handle);
-}
-
-void *Rendezvous::run(void *self)
-{
-    auto *rendezvous = static_cast<Rendezvous *>(self);
-    ncclComm_t handle = nullptr;
-    const ncclResult_t result = rendezvous->call(&handle);
-    rendezvous->finish(result, handle);
-    rendezvous->drop();
-    return nullptr;
-}
-
-Outcome Rendezvous::wait(const Limit &limit, ncclComm_t *handle)
-{
-    std::unique_lock<std::mutex> lock(lock_);
-    while (!has_returned_) {
-        Ending ending = Ending::kDone;
-        if (Clock::now() >= limit.until) ending = Ending::kLate;
-        lock.unlock();  // is_over is the host program's
-        if (limit.is_over && limit.is_over(limit.user)) ending = Ending::kOver;
-        lock.lock();
-        if (has_returned_) break;
-        if (ending != Ending::kDone) {
-            is_given_up_ = true;
-            return {ending};
-        }
-        returned_.wait_for(lock, std::min<Clock::duration>(50ms, limit.until - Clock::now()));
-    }
-    *handle = handle_;
-    return {Ending::kFailed, result_};  // for settle to go on with
-}
-
-Limit limit_of(const yoke_comm_member &member)
-{
-    Limit limit = Limit::of(member.timeout_s);
-    limit.is_over = member.is_over;
-    limit.user = member.user;
-    limit.heeds_abort = false;
-    return limit;
-}
-
-// Waits for the ranks in NCCL; the communicator has a handle then, unless NCCL gave none.
-Outcome meet(const yoke_comm_member &member, Comm &comm)
-{
-    const Limit limit = limit_of(member);
-    auto *rendezvous = new (std::nothrow) Rendezvous(member, comm.device);
-    if (!rendezvous) return {Ending::kFailed, ncclSystemError};
-    if (!rendezvous->start()) {
-        delete rendezvous;
-        return {Ending::kFailed, ncclSystemError};
-    }
-    Outcome outcome = rendezvous->wait(limit, &comm.handle);
-    rendezvous->drop();
-    if (outcome.ending != Ending::kFailed) return outcome;
-    const Turn turn(comm, limit);
-    if (!turn.is_given()) return {turn.ending()};
-    const RelaxedScope scope(comm.device, "init");
-    if (scope.status()) return {Ending::kFailed, ncclUnhandledCudaError};
-    return comm.handle ? settle(comm, outcome.result, limit)
-                       : Outcome{Ending::kFailed, outcome.result};
-}
 
 // Has the thread of the end take what NCCL has made so far.
 void give_up(Comm &comm)
@@ -160,6 +23,50 @@ void give_up(Comm &comm)
         dispose(comm);
     else
         release(comm);
+}
+
+// Rendezvous of the ranks in NCCL. It has the turn of the communicator, which nobody else knows yet.
+class Connecting final : public Aside {
+public:
+    Connecting(const yoke_comm_member &member, Comm &comm, const Limit &limit)
+        : Aside(comm.device, "init"), comm_(comm), limit_(limit)
+    {
+        limit_.is_over = nullptr;   // which the caller asks
+        limit_.heeds_abort = true;  // of a caller that has left
+        memcpy(id_.internal, member.id, sizeof id_.internal);
+        retain(comm_);
+    }
+
+private:
+    ~Connecting() override { release(comm_); }
+    Outcome run() override;
+    void take_back() override { give_up(comm_); }
+
+    Comm &comm_;
+    Limit limit_;
+    ncclUniqueId id_;
+};
+
+Outcome Connecting::run()
+{
+    const Turn turn(comm_, limit_);
+    if (!turn.is_given()) return {turn.ending()};
+    ncclConfig_t config;
+    config.blocking = 0;
+    const ncclResult_t said = in("ncclCommInitRankConfig", [&] {
+        return find_calls()->ncclCommInitRankConfig(&comm_.handle, comm_.size, id_, comm_.rank,
+                                                    &config);
+    });
+    return comm_.handle ? settle(comm_, said, limit_) : Outcome{Ending::kFailed, said};
+}
+
+Limit limit_of(const yoke_comm_member &member)
+{
+    Limit limit = Limit::of(member.timeout_s);
+    limit.is_over = member.is_over;
+    limit.user = member.user;
+    limit.heeds_abort = false;
+    return limit;
 }
 
 // Why this rank cannot go on by itself, or YOKE_OK.
@@ -184,41 +91,74 @@ yoke_status connect(const yoke_comm_member &member, Device *device, Comm **out)
     comm->size = member.size;
     comm->patience_s = member.patience_s ? member.patience_s : member.timeout_s;
     guard_exit(*device, Making::kBegins);
-    const Outcome outcome = meet(member, *comm);
+    const Limit limit = limit_of(member);
+    const auto connecting = start_aside<Connecting>(member, *comm, limit);
+    if (!connecting) {
+        const yoke_status status = fail_at(place_of(*comm, "init"), YOKE_E_OOM,
+                                           "no thread or memory to call NCCL in; see ulimit -u");
+        release(*comm);
+        return status;
+    }
+    const Outcome outcome = connecting->wait(limit, comm);
     if (outcome.ending == Ending::kDone) {
         guard_exit(*device, Making::kIsDone);
         *out = comm;
         return YOKE_OK;
     }
     const RelaxedScope scope(device, "init");
-    const yoke_status status = fail_wait(place_of(*comm, "init"), comm->handle, outcome,
-                                         "ncclCommInitRankConfig", member.fault);
-    give_up(*comm);
+    const yoke_status status =
+        fail_wait(place_of(*comm, "init"), nullptr, outcome, connecting->function(), member.fault);
+    comm->aborted.store(true);
+    if (!connecting->is_left()) give_up(*comm);
     return status;
+}
+
+// Call for an id, and the id.
+class Drawing final : public Aside {
+public:
+    Drawing() : Aside(nullptr, "unique_id") {}
+    ncclUniqueId id;
+
+private:
+    Outcome run() override
+    {
+        const ncclResult_t said =
+            in("ncclGetUniqueId", [&] { return find_calls()->ncclGetUniqueId(&id); });
+        return said == ncclSuccess ? Outcome{Ending::kDone} : Outcome{Ending::kFailed, said};
+    }
+};
+
+yoke_status tell_no_id(const Outcome &outcome, double timeout_s)
+{
+    if (outcome.ending != Ending::kFailed)
+        return fail(
+            YOKE_E_TIMEOUT, 0,
+            "unique_id: ncclGetUniqueId has not returned within %g s: NCCL finds no network, or hangs; see whether NCCL_SOCKET_IFNAME names a network of this machine, and what NCCL_DEBUG=INFO tells",
+            timeout_s);
+    const Calls &call = *find_calls();
+    const char *words = call.ncclGetLastError(nullptr);
+    return fail(
+        YOKE_E_COMM, outcome.result,
+        "unique_id: ncclGetUniqueId failed with %s (%d): %.600s; see whether NCCL_SOCKET_IFNAME names a network of this machine",
+        call.ncclGetErrorString(outcome.result), static_cast<int>(outcome.result),
+        words ? words : "");
 }
 
 }  // namespace
 
-yoke_status draw_id(void *id)
+yoke_status draw_id(void *id, double timeout_s)
 {
     static_assert(sizeof(ncclUniqueId) == YOKE_COMM_ID_BYTES);
     if (is_forked())
         return fail(YOKE_E_FORKED, 0,
                     "unique_id: NCCL does not serve a forked child; start it with spawn or exec");
-    const Calls *call = find_calls();
-    if (!call) return fail(YOKE_E_UNAVAILABLE, 0, "unique_id: %s", why_unavailable());
-    ncclUniqueId made;
-    const Calling calling;
-    const ncclResult_t result =
-        calling.is_allowed() ? call->ncclGetUniqueId(&made) : ncclInternalError;
-    if (result != ncclSuccess) {
-        const char *words = call->ncclGetLastError(nullptr);
-        return fail(
-            YOKE_E_COMM, result,
-            "unique_id: ncclGetUniqueId failed with %s (%d): %.600s; see whether NCCL_SOCKET_IFNAME names a network of this machine",
-            call->ncclGetErrorString(result), static_cast<int>(result), words ? words : "");
-    }
-    memcpy(id, &made, sizeof made);
+    if (!find_calls()) return fail(YOKE_E_UNAVAILABLE, 0, "unique_id: %s", why_unavailable());
+    const auto drawing = start_aside<Drawing>();
+    if (!drawing)
+        return fail(YOKE_E_OOM, 0, "unique_id: no thread or memory to call NCCL in; see ulimit -u");
+    const Outcome outcome = drawing->wait(Limit::of(timeout_s));
+    if (outcome.ending != Ending::kDone) return tell_no_id(outcome, timeout_s);
+    memcpy(id, &drawing->id, sizeof drawing->id);
     return YOKE_OK;
 }
 

@@ -6,7 +6,7 @@
 namespace yoke::cuda::nccl {
 
 // 128 bytes of NCCL's own, by which the ranks find the one that made them.
-yoke_status draw_id(void *id);
+yoke_status draw_id(void *id, double timeout_s);
 
 // Waits for the other ranks for no longer than the member's time.
 yoke_status make(const yoke_comm_member &member, Comm **out);

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/host/cuda.h"
 #include "kernels/cuda/host/library.h"
+#include "kernels/cuda/host/nccl/aside.h"
 
 namespace yoke::cuda::nccl {
 
@@ -32,6 +33,49 @@ struct Library {
 };
 
 Library g_library;
+double g_timeout_s;  // of the first question
+
+// Question for the version, and the answer. The library stays mapped: it may never return.
+class Asking final : public Aside {
+public:
+    explicit Asking(decltype(Calls::ncclGetVersion) ask) : Aside(nullptr, "version"), ask_(ask)
+    {
+        Dl_info place{};
+        if (dladdr(reinterpret_cast<void *>(ask), &place))
+            mapped_ = dlopen(place.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    }
+    int version = 0;
+
+private:
+    ~Asking() override
+    {
+        if (mapped_) dlclose(mapped_);
+    }
+    Outcome run() override
+    {
+        const ncclResult_t said = in("ncclGetVersion", [this] { return ask_(&version); });
+        return said == ncclSuccess ? Outcome{Ending::kDone} : Outcome{Ending::kFailed, said};
+    }
+    decltype(Calls::ncclGetVersion) ask_;
+    void *mapped_ = nullptr;
+};
+
+bool ask_version(decltype(Calls::ncclGetVersion) ask, int *version, char *why, size_t capacity)
+{
+    const auto asking = start_aside<Asking>(ask);
+    const Outcome outcome =
+        asking ? asking->wait(Limit::of(g_timeout_s)) : Outcome{Ending::kFailed};
+    if (outcome.ending == Ending::kDone) {
+        *version = asking->version;
+        return true;
+    }
+    if (outcome.ending == Ending::kFailed)
+        snprintf(why, capacity, "ncclGetVersion fails");
+    else
+        snprintf(why, capacity, "ncclGetVersion has not returned within %g s: it hangs",
+                 g_timeout_s);
+    return false;
+}
 
 // Tells the version of a library that is too old, rather than the call that the library lacks.
 bool has_version(void *library, char *why, size_t capacity)
@@ -39,10 +83,11 @@ bool has_version(void *library, char *why, size_t capacity)
     int version = 0;
     const auto ask =
         reinterpret_cast<decltype(Calls::ncclGetVersion)>(dlsym(library, "ncclGetVersion"));
-    if (!ask || ask(&version) != ncclSuccess) {
-        snprintf(why, capacity, ask ? "ncclGetVersion fails" : "it has no ncclGetVersion");
+    if (!ask) {
+        snprintf(why, capacity, "it has no ncclGetVersion");
         return false;
     }
+    if (!ask_version(ask, &version, why, capacity)) return false;
     g_library.version = version;
     if (version >= kFloor) return true;
     snprintf(why, capacity, "it is version %d.%d.%d, this module needs 2.19 or later",
@@ -85,10 +130,13 @@ void open_library()
              "NCCL 2.19 or later cannot be loaded; tried %s; %s", g_library.tried, kRemedy);
 }
 
-const Library &library()
+const Library &library(double timeout_s = kPatience)
 {
     static std::once_flag once;
-    std::call_once(once, open_library);
+    std::call_once(once, [timeout_s] {
+        g_timeout_s = timeout_s;
+        open_library();
+    });
     return g_library;
 }
 
@@ -104,9 +152,9 @@ const char *why_unavailable()
     return library().why;
 }
 
-int32_t find_version()
+int32_t find_version(double timeout_s)
 {
-    return library().version;
+    return library(timeout_s).version;
 }
 
 }  // namespace yoke::cuda::nccl

@@ -4,44 +4,17 @@
 #include <new>
 
 #include "kernels/cuda/host/entries.h"
+#include "kernels/cuda/host/nccl/aside.h"
 #include "kernels/cuda/host/nccl/failure.h"
 #include "kernels/cuda/host/nccl/library.h"
 #include "kernels/cuda/host/relaxed.h"
 
 namespace yoke::cuda::nccl {
 
-using namespace std::chrono_literals;
-
 namespace {
-
-struct Memory {
-    void *pointer = nullptr;
-    uint64_t bytes = 0;
-    Device *device = nullptr;
-    Comm *comm = nullptr;           // null once that has gone
-    ncclWindow_t window = nullptr;  // one of the two, or neither
-    void *registration = nullptr;
-    bool is_marked = false;   // given back, not yet freed
-    bool is_refused = false;  // by NCCL, as the communicator was to go
-    Memory *next = nullptr;
-};
 
 std::mutex g_lock;
 Memory *g_all = nullptr;
-
-constexpr uint64_t kPage = 4096;  // in whose multiples NCCL takes windows
-
-uint64_t whole_pages(uint64_t bytes)
-{
-    return (bytes + kPage - 1) / kPage * kPage;
-}
-
-void add(Memory *memory)
-{
-    const std::lock_guard<std::mutex> lock(g_lock);
-    memory->next = g_all;
-    g_all = memory;
-}
 
 // Takes what `is_wanted` says out of the list.
 template <class F>
@@ -62,48 +35,32 @@ Memory *take(const F &is_wanted)
     return taken;
 }
 
-// ---- registration, in a turn ----------------------------------------------------------------------------------------
+// ---- letting go -----------------------------------------------------------------------------------------------------
 
-// Says success also while NCCL is still at it, and the window is written later: so NCCL is always asked.
-ncclResult_t register_window(const Comm &comm, Memory &memory, uint64_t bytes)
+ncclResult_t deregister_window(Comm &comm, ncclWindow_t window)
 {
-    const ncclResult_t said = find_calls()->ncclCommWindowRegister(
-        comm.handle, memory.pointer, bytes, &memory.window, kSymmetric);
-    return said == ncclSuccess ? ncclInProgress : said;
+    const Inside inside(comm.turn.in, "ncclCommWindowDeregister");
+    return find_calls()->ncclCommWindowDeregister(comm.handle, window);
 }
 
-// `function` is the one that the outcome is of. Where cards do not reach each other's memory NCCL gives success and no
-// window, to all ranks alike.
-Outcome enroll(Comm &comm, Memory &memory, const char **function)
+ncclResult_t deregister_buffer(Comm &comm, void *registration)
 {
-    const Calls &call = *find_calls();
-    const Limit limit = Limit::of(comm.patience_s);
-    const uint64_t bytes = whole_pages(memory.bytes);
-    if (call.ncclCommWindowRegister) {
-        *function = "ncclCommWindowRegister";
-        const Outcome outcome = settle(comm, register_window(comm, memory, bytes), limit);
-        comm.has_windows.store(memory.window != nullptr);
-        if (outcome.ending != Ending::kDone || memory.window) return outcome;
-    }
-    *function = "ncclCommRegister";
-    return settle(comm,
-                  call.ncclCommRegister(comm.handle, memory.pointer, bytes, &memory.registration),
-                  limit);
+    const Inside inside(comm.turn.in, "ncclCommDeregister");
+    return find_calls()->ncclCommDeregister(comm.handle, registration);
 }
 
-// Whether NCCL has let go of the memory.
+// Whether NCCL has let go of the memory. In a turn.
 bool deregister(Comm &comm, Memory &memory)
 {
-    const Calls &call = *find_calls();
     const Limit limit = Limit::of(comm.patience_s);
     Outcome outcome{Ending::kDone};
     if (memory.window)
-        outcome = settle(comm, call.ncclCommWindowDeregister(comm.handle, memory.window), limit);
+        outcome = settle(comm, deregister_window(comm, memory.window), limit);
     else if (memory.registration)
-        outcome = settle(comm, call.ncclCommDeregister(comm.handle, memory.registration), limit);
+        outcome = settle(comm, deregister_buffer(comm, memory.registration), limit);
     if (outcome.ending == Ending::kFailed)
         warn_at(place_of(comm, "mem_free"), "memory is not deregistered: %s",
-                call.ncclGetErrorString(outcome.result));
+                find_calls()->ncclGetErrorString(outcome.result));
     if (outcome.ending != Ending::kDone) return false;
     memory.window = nullptr;
     memory.registration = nullptr;
@@ -113,8 +70,8 @@ bool deregister(Comm &comm, Memory &memory)
 // NCCL lets go of memory only while no kernel of the communicator is under way.
 bool is_idle(const Comm &comm)
 {
-    if (!comm.has_called) return true;
-    const cudaError_t state = cudaStreamQuery(comm.last_stream);
+    if (!comm.last.has_called) return true;
+    const cudaError_t state = cudaStreamQuery(comm.last.stream);
     cudaGetLastError();
     return state == cudaSuccess;
 }
@@ -125,6 +82,105 @@ ncclResult_t free_pointer(const Memory &memory)
     if (!calling.is_allowed()) return ncclSuccess;  // the end of the process frees it
     const RelaxedScope scope(memory.device, "mem_free");
     return scope.status() ? ncclInternalError : find_calls()->ncclMemFree(memory.pointer);
+}
+
+void free_list(Memory *list)
+{
+    while (Memory *memory = list) {
+        list = memory->next;
+        free_memory(memory);
+    }
+}
+
+// ---- freeing --------------------------------------------------------------------------------------------------------
+
+// A communicator that was aborted or has failed frees its memory as it goes: until then kernels may be at work on it.
+bool is_ending(const Comm &comm)
+{
+    return comm.aborted.load() || comm.has_failed.load() || comm.is_in_reaper.load();
+}
+
+// Returns the list of memory that is deregistered.
+Memory *take_marked(Comm &comm)
+{
+    const Turn turn(comm, Limit{.until = Clock::now() + kToFree});
+    if (!turn.is_given() || !comm.handle || is_ending(comm) || !is_idle(comm)) return nullptr;
+    comm.freeing.has_marked.store(false);
+    Memory *list =
+        take([&](const Memory &memory) { return memory.comm == &comm && memory.is_marked; });
+    Memory *done = nullptr;
+    while (Memory *memory = list) {
+        list = memory->next;
+        if (!deregister(comm, *memory)) {
+            add(memory);
+            continue;
+        }
+        memory->next = done;
+        done = memory;
+    }
+    return done;
+}
+
+Freeing g_orphans;  // memory whose communicator has gone
+
+// Call that frees what is marked: of a communicator, or of those that have gone.
+class Freer final : public Aside {
+public:
+    explicit Freer(Comm *comm) : Aside(comm ? comm->device : nullptr, "mem_free"), comm_(comm)
+    {
+        if (comm_) retain(*comm_);
+    }
+    static Freeing &of(Comm *comm) { return comm ? comm->freeing : g_orphans; }
+
+private:
+    ~Freer() override
+    {
+        if (comm_) release(*comm_);
+    }
+    Outcome run() override;
+
+    Comm *const comm_;
+};
+
+// Looks again where somebody has asked meanwhile.
+Outcome Freer::run()
+{
+    Freeing &freeing = of(comm_);
+    int asked = 0;
+    do {
+        asked = freeing.asked.load();
+        if (comm_)
+            free_list(take_marked(*comm_));
+        else
+            free_orphans();
+    } while (!freeing.asked.compare_exchange_strong(asked, 0));
+    return {Ending::kDone};
+}
+
+// Waits for so long at most: the host program counts on the memory from then on.
+void free_aside(Comm *comm, Clock::duration patience)
+{
+    Freeing &freeing = Freer::of(comm);
+    if (freeing.asked.fetch_add(1)) return;
+    if (const auto freer = start_aside<Freer>(comm))
+        freer->wait(Limit{.until = Clock::now() + patience});
+    else
+        freeing.asked.store(0);
+}
+
+}  // namespace
+
+void add(Memory *memory)
+{
+    const std::lock_guard<std::mutex> lock(g_lock);
+    memory->next = g_all;
+    g_all = memory;
+}
+
+void mark(Memory &memory)
+{
+    const std::lock_guard<std::mutex> lock(g_lock);
+    memory.is_marked = true;
 }
 
 // Frees memory that NCCL no longer knows by a communicator.
@@ -141,79 +197,14 @@ void free_memory(Memory *memory)
     delete memory;
 }
 
-void free_list(Memory *list)
+void free_orphans()
 {
-    while (Memory *memory = list) {
-        list = memory->next;
-        free_memory(memory);
-    }
-}
-
-// The memory keeps the device open, which it may outlive the communicator on.
-yoke_status make(const RelaxedScope &scope, Comm &comm, Memory &memory)
-{
-    if (scope.status()) return scope.status();
-    void *opened = nullptr;
-    if (const yoke_status status = device_open(comm.device->index, &opened)) return status;
-    const Calling calling;
-    const ncclResult_t result =
-        calling.is_allowed()
-            ? find_calls()->ncclMemAlloc(&memory.pointer, whole_pages(memory.bytes))
-            : ncclInternalError;
-    if (result == ncclSuccess) return YOKE_OK;
-    close_device(comm.device);
-    return fail_nccl(place_of(comm, "mem_alloc"), nullptr, result, "ncclMemAlloc");
-}
-
-// From here on the memory is in the list, so that it goes with the communicator if it cannot be made known.
-yoke_status make_known(Comm &comm, Memory *memory)
-{
-    const Place place = place_of(comm, "mem_alloc");
-    const Turn turn(comm, Limit::of(comm.patience_s));
-    const bool has_gone = !comm.handle || comm.aborted.load();
-    if (!turn.is_given() || has_gone) {
-        if (may_call()) free_memory(memory);
-        const Ending ending = has_gone ? Ending::kAborted : turn.ending();
-        return fail_wait(place, nullptr, {ending}, "an earlier call", nullptr);
-    }
-    memory->comm = &comm;
-    add(memory);
-    const char *function = nullptr;
-    const Outcome outcome = enroll(comm, *memory, &function);
-    if (outcome.ending != Ending::kDone) {
-        const std::lock_guard<std::mutex> lock(g_lock);
-        memory->is_marked = true;
-        comm.has_failed.store(true);
-    }
-    return fail_wait(place, comm.handle, outcome, function, nullptr);
-}
-
-}  // namespace
-
-yoke_status allocate(Comm &comm, uint64_t bytes, void **pointer)
-{
-    const Place place = place_of(comm, "mem_alloc");
-    if (bytes == 0 || bytes > comm.device->total_memory)
-        return fail_at(place, bytes ? YOKE_E_OOM : YOKE_E_VALUE,
-                       "%" PRIu64 " bytes were asked for, and the device has %" PRIu64, bytes,
-                       comm.device->total_memory);
-    Memory *memory = new (std::nothrow) Memory{.bytes = bytes, .device = comm.device};
-    if (!memory) return fail_at(place, YOKE_E_OOM, "no host memory");
-    const RelaxedScope scope(comm.device, "mem_alloc");
-    yoke_status status = make(scope, comm, *memory);
-    if (status) {
-        delete memory;
-        return status;
-    }
-    if (comm.has_marked.load()) free_marked(comm);
-    void *const made = memory->pointer;
-    status = make_known(comm, memory);
-    if (!status) *pointer = made;
-    return status;
+    if (may_call())
+        free_list(take([](const Memory &memory) { return memory.is_marked && !memory.comm; }));
 }
 
 // Marks the memory; returns false where there is none such.
-static bool mark(const Comm *comm, const void *pointer, uint64_t bytes, Comm **owner)
+static bool mark_given(const Comm *comm, const void *pointer, uint64_t bytes, Comm **owner)
 {
     const std::lock_guard<std::mutex> lock(g_lock);
     for (Memory *memory = g_all; memory; memory = memory->next) {
@@ -230,46 +221,28 @@ static bool mark(const Comm *comm, const void *pointer, uint64_t bytes, Comm **o
 yoke_status give_back(Comm *comm, void *pointer, uint64_t bytes)
 {
     Comm *owner = nullptr;
-    if (!mark(comm, pointer, bytes, &owner))
+    if (!mark_given(comm, pointer, bytes, &owner))
         return fail(YOKE_E_VALUE, 0,
                     "mem_free: nccl: no memory of %" PRIu64 " bytes at %p was given by mem_alloc",
                     bytes, pointer);
     if (!owner) {
-        if (may_call())
-            free_list(take([&](const Memory &memory) {
-                return memory.pointer == pointer && memory.is_marked && !memory.comm;
-            }));
+        free_aside(nullptr, kToFree);
         return YOKE_OK;
     }
-    owner->has_marked.store(true);
-    free_marked(*owner);
+    owner->freeing.has_marked.store(true);
+    free_marked(*owner, kToFree);
     release(*owner);
     return YOKE_OK;
 }
 
-// A communicator that was aborted or has failed frees its memory as it goes: until then kernels may be at work on it.
-static bool is_ending(const Comm &comm)
-{
-    return comm.aborted.load() || comm.has_failed.load() || comm.is_in_reaper.load();
-}
-
-void free_marked(Comm &comm)
+void free_marked(Comm &comm, Clock::duration patience)
 {
     if (is_ending(comm)) return;
-    const Turn turn(comm, Limit{.until = Clock::now() + 50ms});
-    if (!turn.is_given() || !comm.handle || is_ending(comm)) return;
-    const RelaxedScope scope(comm.device, "mem_free");
-    if (scope.status() || !is_idle(comm)) return;
-    comm.has_marked.store(false);
-    Memory *list =
-        take([&](const Memory &memory) { return memory.comm == &comm && memory.is_marked; });
-    while (Memory *memory = list) {
-        list = memory->next;
-        if (deregister(comm, *memory))
-            free_memory(memory);
-        else
-            add(memory);
+    {
+        const RelaxedScope scope(comm.device, "mem_free");
+        if (scope.status() || !is_idle(comm)) return;
     }
+    free_aside(&comm, patience);
 }
 
 // The memory stays in the list, since somebody may give it back meanwhile; it is freed in a turn alone.
@@ -295,8 +268,7 @@ void forget_communicator(Comm &comm)
         for (Memory *memory = g_all; memory; memory = memory->next)
             if (memory->comm == &comm) memory->comm = nullptr;
     }
-    if (may_call())
-        free_list(take([](const Memory &memory) { return memory.is_marked && !memory.comm; }));
+    free_orphans();
 }
 
 }  // namespace yoke::cuda::nccl

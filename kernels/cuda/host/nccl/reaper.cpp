@@ -22,11 +22,11 @@ constexpr Clock::duration kKernelPatience = 10s;  // for kernels of a communicat
 // Waits for all work of the communicator. Returns cudaErrorNotReady where the limit comes first.
 cudaError_t wait_for_work(const Comm &comm, const Limit &limit)
 {
-    if (!comm.has_called.load()) return cudaSuccess;
+    if (!comm.last.has_called.load()) return cudaSuccess;
     cudaError_t state = cudaErrorNotReady;
-    while (comm.last_event && may_call() && Clock::now() < limit.until) {
+    while (comm.last.event && may_call() && Clock::now() < limit.until) {
         if (limit.heeds_abort && comm.aborted.load()) break;
-        state = cudaEventQuery(comm.last_event);
+        state = cudaEventQuery(comm.last.event);
         if (state != cudaErrorNotReady) break;
         usleep(1000);
     }
@@ -36,9 +36,9 @@ cudaError_t wait_for_work(const Comm &comm, const Limit &limit)
 
 void drop_event(Comm &comm)
 {
-    if (!comm.last_event) return;
-    log_failure(*comm.device, cudaEventDestroy(comm.last_event), "destroy: cudaEventDestroy");
-    comm.last_event = nullptr;
+    if (!comm.last.event) return;
+    log_failure(*comm.device, cudaEventDestroy(comm.last.event), "destroy: cudaEventDestroy");
+    comm.last.event = nullptr;
 }
 
 void tell(const Comm &comm, const Outcome &outcome)
@@ -159,15 +159,15 @@ void *run(void *argument)
 void note_last_work(Comm &comm)
 {
     const Calling calling;
-    if (!comm.has_called.load() || !calling.is_allowed()) return;
+    if (!comm.last.has_called.load() || !calling.is_allowed()) return;
     const RelaxedScope scope(comm.device, "destroy");
     if (scope.status()) return;
     cudaEvent_t event = nullptr;
     cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (!error) error = cudaEventRecord(event, comm.last_stream.load());
+    if (!error) error = cudaEventRecord(event, comm.last.stream.load());
     log_failure(*comm.device, error, "destroy: an event behind the last collective");
     if (error && event) log_failure(*comm.device, cudaEventDestroy(event), "cudaEventDestroy");
-    if (!error) comm.last_event = event;
+    if (!error) comm.last.event = event;
 }
 
 void warn_no_thread(Comm &comm)

@@ -1,6 +1,7 @@
 // Calls of NCCL that fail or never return, one after another, beside what everybody else must still be able to do.
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "ranks.h"
@@ -35,12 +36,6 @@ yoke_status send_twice(Rank &rank, void *memory)
     return engine().group_end(rank.comm);
 }
 
-yoke_status allocate(Rank &rank, void *)
-{
-    void *made = nullptr;
-    return engine().mem_alloc(rank.comm, kBytes, &made);
-}
-
 yoke_status give_back(Rank &rank, void *memory)
 {
     return engine().mem_free(rank.comm, memory, kBytes);
@@ -54,7 +49,8 @@ void with_fault(const std::string &fault, const std::function<void(Rank &, void 
     set_devices();
     with_ranks({.size = 2}, [&](Rank &rank) {
         void *memory = nullptr;
-        ASSERT_EQ(engine().mem_alloc(rank.comm, kBytes, &memory), YOKE_OK) << failure().message;
+        ASSERT_EQ(engine().mem_alloc(rank.comm, kBytes, &memory, nullptr), YOKE_OK)
+            << failure().message;
         rank.wait();
         if (rank.rank == 0) {
             setenv("FAKE_NCCL_FAIL", fault.c_str(), 1);
@@ -77,10 +73,6 @@ TEST(NcclHangs, KeepNeitherAbortNorDestroy)
         {"ncclRecv", receive},
         {"ncclGroupEnd", send_twice},
         {"ncclCommGetAsyncError", reduce},
-        {"ncclMemAlloc", allocate},
-        {"ncclCommWindowRegister", allocate},
-        {"ncclCommWindowDeregister", give_back},
-        {"ncclMemFree", give_back},
     };
     for (const auto &[call, run] : cases)
         in_fresh_process([call = call, run = run] {
@@ -101,6 +93,111 @@ TEST(NcclHangs, KeepNeitherAbortNorDestroy)
                 EXPECT_FALSE(has_returned) << call << " did not hang";
             });
         });
+}
+
+// The rank in whose call NCCL hangs names itself, and the one that waits for it nobody.
+TEST(NcclHangs, MemoryIsGivenUpAtTheDeadlineAndTheRankNamesItself)
+{
+    for (const char *function : {"ncclMemAlloc", "ncclCommWindowRegister", "ncclCommRegister"})
+        in_fresh_process([function] {
+            set_devices();
+            const bool is_old = !strcmp(function, "ncclCommRegister");
+            if (is_old) setenv("FAKE_NCCL_NO_WINDOWS", "1", 1);
+            setenv("FAKE_NCCL_FAIL", (std::string(function) + "@1=hang").c_str(), 1);
+            std::atomic<int> stuck{0};
+            with_ranks({.size = 2, .timeout_s = 0.3}, [&](Rank &rank) {
+                void *made = nullptr;
+                yoke_comm_fault fault{};
+                yoke_status status = YOKE_OK;
+                rank.wait();
+                const double took = seconds_of(
+                    [&] { status = engine().mem_alloc(rank.comm, kBytes, &made, &fault); });
+                EXPECT_LT(took, 1.3);
+                if (status == YOKE_OK && is_old) return;  // a buffer waits for nobody
+                EXPECT_GE(took, 0.3);
+                EXPECT_EQ(fault.kind, YOKE_COMM_FAULT_LATE);
+                if (fault.rank == rank.rank) {
+                    ++stuck;
+                    expect_fails(YOKE_E_TIMEOUT, status,
+                                 {"mem_alloc: cuda:", function, "has not returned in time"});
+                } else {
+                    EXPECT_EQ(fault.rank, -1);
+                    expect_fails(YOKE_E_TIMEOUT, status, {"ncclCommWindowRegister has not ended"});
+                }
+                EXPECT_EQ(engine().abort(rank.comm), YOKE_OK);
+            });
+            EXPECT_EQ(stuck, 1) << function;
+        });
+}
+
+TEST(NcclHangs, MemoryIsGivenBackWithoutAWaitForNccl)
+{
+    for (const char *function : {"ncclMemFree", "ncclCommWindowDeregister", "ncclCommDeregister"})
+        in_fresh_process([function] {
+            set_devices();
+            if (!strcmp(function, "ncclCommDeregister")) setenv("FAKE_NCCL_NO_WINDOWS", "1", 1);
+            with_ranks({.size = 1, .timeout_s = 0.3}, [&](Rank &rank) {
+                void *blocks[3] = {}, *x = rank.upload(encode(YOKE_F32, {1, 1}));
+                for (void *&each : blocks)
+                    ASSERT_EQ(engine().mem_alloc(rank.comm, kBytes, &each, nullptr), YOKE_OK);
+                setenv("FAKE_NCCL_FAIL", (std::string(function) + "=hang").c_str(), 1);
+                const double took = seconds_of([&] {
+                    for (void *each : blocks)
+                        EXPECT_EQ(engine().mem_free(rank.comm, each, kBytes), YOKE_OK);
+                });
+                EXPECT_LT(took, 0.5) << function;
+                const yoke_status status = reduce(rank, x);
+                if (strcmp(function, "ncclMemFree") == 0) {
+                    EXPECT_EQ(status, YOKE_OK) << failure().message;
+                    rank.sync();
+                } else {  // NCCL has the communicator
+                    expect_fails(YOKE_E_TIMEOUT, status, {function, "has not returned in time"});
+                    EXPECT_EQ(rank.fault.rank, 0);
+                }
+                EXPECT_LT(seconds_of([&] { rank.destroy(); }), 0.5);
+                void *orphan = blocks[0];
+                EXPECT_EQ(engine().mem_free(nullptr, orphan, kBytes), YOKE_E_VALUE) << "once";
+            });
+        });
+}
+
+TEST(NcclHangs, AQuestionForTheStateOfACommunicatorHoldsNobodyUp)
+{
+    in_fresh_process([] {
+        with_ranks({.size = 1}, [](Rank &rank) {
+            setenv("FAKE_NCCL_FAIL", "ncclCommGetAsyncError=hang", 1);
+            const double took = seconds_of([&] {
+                for (int i = 0; i < 5; ++i)
+                    EXPECT_EQ(engine().async_error(rank.comm, &rank.fault), YOKE_OK);
+            });
+            EXPECT_LT(took, 0.5);
+        });
+    });
+}
+
+TEST(NcclHangs, AnIdAndAVersionAreGivenUpAtTheDeadline)
+{
+    in_fresh_process([] {
+        setenv("FAKE_NCCL_FAIL", "ncclGetUniqueId=hang", 1);
+        open_module();
+        char id[YOKE_COMM_ID_BYTES];
+        const double took = seconds_of([&] {
+            expect_fails(YOKE_E_TIMEOUT, engine().unique_id(id, 0.1),
+                         {"ncclGetUniqueId has not returned within 0.1 s", "NCCL_SOCKET_IFNAME"});
+        });
+        EXPECT_LT(took, 1.1);
+    });
+    in_fresh_process([] {
+        setenv("FAKE_NCCL_FAIL", "ncclGetVersion=hang", 1);
+        open_module();
+        char why[4096];
+        const double took =
+            seconds_of([&] { EXPECT_EQ(engine().version(0.1, why, sizeof why), 0); });
+        EXPECT_LT(took, 1.1);
+        EXPECT_NE(std::string(why).find("ncclGetVersion has not returned within 0.1 s"),
+                  std::string::npos)
+            << why;
+    });
 }
 
 TEST(NcclHangs, CallsThatFailInsteadAreToldOnce)

@@ -13,7 +13,7 @@ std::string why_not(const char *folders)
 {
     open_module(folders);
     char why[4096] = "unset";
-    EXPECT_EQ(engine().version(why, sizeof why), 0);
+    EXPECT_EQ(engine().version(20, why, sizeof why), 0);
     return why;
 }
 
@@ -39,7 +39,7 @@ TEST(NcclLibrary, NothingOfItIsMappedUntilSomebodyAsks)
         EXPECT_EQ(open_module().device_open(0, &device), YOKE_OK);
         EXPECT_FALSE(is_mapped());
         char why[64] = "unset";
-        EXPECT_GE(engine().version(why, sizeof why), 22800);
+        EXPECT_GE(engine().version(20, why, sizeof why), 22800);
         EXPECT_STREQ(why, "");
         EXPECT_TRUE(is_mapped());
         EXPECT_STREQ(engine().name, "nccl");
@@ -79,7 +79,7 @@ TEST(NcclLibrary, WhatNeedsItFailsWithTheReason)
     in_fresh_process([] {
         open_module(NCCL_FOLDERS "/too_old:" DRIVER_FOLDER);
         char id[YOKE_COMM_ID_BYTES] = {};
-        expect_fails(YOKE_E_UNAVAILABLE, engine().unique_id(id),
+        expect_fails(YOKE_E_UNAVAILABLE, engine().unique_id(id, 20),
                      {"unique_id: NCCL 2.19 or later cannot be loaded", "2.18.5"});
         Board board(1);
         const Layout layout{.size = 1};

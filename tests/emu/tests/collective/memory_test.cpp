@@ -13,7 +13,8 @@ namespace {
 void *allocate(Rank &rank, uint64_t bytes)
 {
     void *pointer = nullptr;
-    EXPECT_EQ(engine().mem_alloc(rank.comm, bytes, &pointer), YOKE_OK) << failure().message;
+    EXPECT_EQ(engine().mem_alloc(rank.comm, bytes, &pointer, nullptr), YOKE_OK)
+        << failure().message;
     return pointer;
 }
 
@@ -229,8 +230,10 @@ TEST(NcclMemory, WhatIsNoMemoryOfItIsRefused)
             EXPECT_EQ(engine().mem_free(rank.comm, x, 64), YOKE_OK);
             EXPECT_EQ(engine().mem_free(rank.comm, x, 64), YOKE_E_VALUE) << "once";
             void *none = &mine;
-            expect_fails(YOKE_E_VALUE, engine().mem_alloc(rank.comm, 0, &none), {"0 bytes"});
-            expect_fails(YOKE_E_OOM, engine().mem_alloc(rank.comm, 1ull << 60, &none), {"cuda:0"});
+            expect_fails(YOKE_E_VALUE, engine().mem_alloc(rank.comm, 0, &none, nullptr),
+                         {"0 bytes"});
+            expect_fails(YOKE_E_OOM, engine().mem_alloc(rank.comm, 1ull << 60, &none, nullptr),
+                         {"cuda:0"});
             EXPECT_EQ(none, &mine);
         });
     });
@@ -242,7 +245,7 @@ TEST(NcclMemory, ACardThatIsFullIsAShortageOfMemory)
         setenv("FAKE_CUDA_MEMORY", "64", 1);
         with_ranks({.size = 1}, [](Rank &rank) {
             void *x = allocate(rank, 40 << 20), *y = nullptr;
-            expect_fails(YOKE_E_OOM, engine().mem_alloc(rank.comm, 40 << 20, &y),
+            expect_fails(YOKE_E_OOM, engine().mem_alloc(rank.comm, 40 << 20, &y, nullptr),
                          {"mem_alloc: cuda:0, rank 0 of 1: ncclMemAlloc failed"});
             EXPECT_EQ(engine().mem_free(rank.comm, x, 40 << 20), YOKE_OK);
         });
@@ -257,7 +260,7 @@ TEST(NcclMemory, ARankThatDoesNotAllocateEndsTheOthersAtTheDeadline)
         with_ranks({.size = 2, .timeout_s = 0.4}, [](Rank &rank) {
             void *x = nullptr;
             if (rank.rank == 0)
-                expect_fails(YOKE_E_TIMEOUT, engine().mem_alloc(rank.comm, 64, &x),
+                expect_fails(YOKE_E_TIMEOUT, engine().mem_alloc(rank.comm, 64, &x, nullptr),
                              {"mem_alloc: cuda:0, rank 0 of 2: ncclCommWindowRegister"});
             rank.wait();
             engine().abort(rank.comm);
@@ -273,7 +276,7 @@ TEST(NcclMemory, EachCallOfItThatFailsIsTold)
             setenv("FAKE_NCCL_FAIL", (std::string(function) + "=3").c_str(), 1);
             with_ranks({.size = 1}, [&](Rank &rank) {
                 void *x = nullptr;
-                expect_fails(YOKE_E_INTERNAL, engine().mem_alloc(rank.comm, 64, &x),
+                expect_fails(YOKE_E_INTERNAL, engine().mem_alloc(rank.comm, 64, &x, nullptr),
                              {"mem_alloc: cuda:0, rank 0 of 1: ", function, "(3)"});
             });
             expect_none_held();

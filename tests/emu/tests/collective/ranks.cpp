@@ -319,7 +319,7 @@ void with_ranks(const Layout &layout, const Body &body, bool with_comm)
 {
     open_module();
     std::string id(YOKE_COMM_ID_BYTES, '\0');
-    ASSERT_EQ(engine().unique_id(id.data()), YOKE_OK) << failure().message;
+    ASSERT_EQ(engine().unique_id(id.data(), 20), YOKE_OK) << failure().message;
     Board board(layout.size);
     std::vector<std::thread> threads;
     for (int number = 0; number < layout.size; ++number)

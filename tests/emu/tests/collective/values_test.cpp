@@ -59,7 +59,7 @@ TEST(NcclValues, AnOlderNcclWithoutTheNewerCallsGivesTheSame)
     in_fresh_process([] {
         set_devices();
         open_module(OLD_FOLDER ":" DRIVER_FOLDER);
-        EXPECT_EQ(engine().version(nullptr, 0), 21900);
+        EXPECT_EQ(engine().version(20, nullptr, 0), 21900);
         run({.size = 3}, all_cases(5, 3));
         expect_none_held();
     });

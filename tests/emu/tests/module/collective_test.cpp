@@ -16,7 +16,7 @@ struct Alone {
     Alone()
     {
         char id[YOKE_COMM_ID_BYTES] = {};
-        EXPECT_EQ(engine().unique_id(id), YOKE_OK) << failure().message;
+        EXPECT_EQ(engine().unique_id(id, 20), YOKE_OK) << failure().message;
         yoke_comm_member member{};
         member.struct_size = sizeof member;
         member.size = 1;

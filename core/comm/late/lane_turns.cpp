@@ -1,0 +1,44 @@
+#include "core/comm/late/lane_turns.h"
+
+#include "core/base/text.h"
+#include "core/comm/cause_of.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace yoke {
+
+std::string HeldLane::text(uint64_t group) const
+{
+    CurrentCall current;
+    if (user) current = {user->signature, describe(user->line), user->from};
+    return format(
+        "another thread has the stream for collectives on %s, in %s%s, and the engine has not returned to it; the engine or the driver hangs on this rank",
+        device->name.c_str(), user ? told_as(current).c_str() : "a call that nobody knows",
+        user && user->signature.group != group ? " of another group" : "");
+}
+
+LaneTurns::LaneTurns(std::vector<CommLane *> all, Deadline deadline,
+                     const std::function<bool()> &is_over)
+{
+    std::ranges::sort(all, {}, [](const CommLane *lane) { return lane->device().ordinal; });
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (CommLane *each : all) {
+        turns_.emplace_back(*each, deadline, is_over);
+        if (turns_.back().is_given()) continue;
+        held_ = HeldLane{&each->device(), each->user()};
+        return;
+    }
+}
+
+void LaneTurns::check_given() const
+{
+    if (held_) throw *held_;
+}
+
+void LaneTurns::note_user(const CommLane::User &user) noexcept
+{
+    for (CommLane::Turn &each : turns_) each.note_user(user);
+}
+
+}  // namespace yoke
