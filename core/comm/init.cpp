@@ -17,6 +17,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -58,10 +59,21 @@ bool is_default_held_up(Deadline deadline)
     return group.present() && group->is_here() && is_held_up(*group, deadline);
 }
 
+constexpr double kSoon = 0.15;  // seconds
+
+// Returns how long the table is kept for ranks that have not left: the time that calls which hang have not used up when
+// the groups begin to end.
+double farewell_s()
+{
+    static const double seconds = std::max(kSoon, deadline_of_exit().remaining_s());
+    return seconds;
+}
+
 }  // namespace
 
 bool leave_groups()
 {
+    (void)farewell_s();
     if (!has_left_groups_behind() && !is_default_held_up(deadline_of_exit())) finalize_groups();
     return leave_living_groups();
 }
@@ -71,8 +83,7 @@ namespace {
 // The table is not kept for ranks that do not come either.
 void leave_all()
 {
-    constexpr double kFarewell = 5, kSoon = 0.15;  // seconds
-    leave_all_rendezvous(leave_groups() ? kFarewell : kSoon);
+    leave_all_rendezvous(leave_groups() ? farewell_s() : kSoon);
 }
 
 // From the first try on: what the script raises then is this rank's.

@@ -68,7 +68,7 @@ struct Left {
     int all = 0, lingering = 0;
 };
 
-void leave_living_group(const Known &known, Deadline of_host, Left *left)
+void leave_living_group(const Known &known, Left *left)
 {
     bool is_pending = true, is_lingering = false, is_held_up = false;
     for (;;) {
@@ -78,9 +78,8 @@ void leave_living_group(const Known &known, Deadline of_host, Left *left)
             is_held_up = group.issuer().devices().has_pending();
         });
         if (!lives) return;
-        const Deadline deadline = is_held_up ? deadline_of_exit() : of_host;
         const bool is_bounded = !is_lingering || is_held_up;
-        if (!is_pending || (is_bounded && deadline.has_passed())) break;
+        if (!is_pending || (is_bounded && deadline_of_exit().has_passed())) break;
         std::this_thread::sleep_for(kLook);
     }
     with_group(known, [](Group &group) { group.leave(); });
@@ -134,9 +133,8 @@ bool is_held_up(Group &group, Deadline deadline) noexcept
 
 bool leave_living_groups() noexcept
 try {
-    const Deadline of_host = Deadline::after(kToEnd);
     Left left;
-    for (const Known &each : living_groups()) leave_living_group(each, of_host, &left);
+    for (const Known &each : living_groups()) leave_living_group(each, &left);
     await_lingering(left.lingering);
     if (left.all > 0) living.has_left_behind = true;
     return !living.has_left_behind;

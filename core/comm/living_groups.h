@@ -13,10 +13,11 @@ struct GroupLink;
 
 // Makes a group known to leave_living_groups.
 void note_living(const std::shared_ptr<GroupLink> &link, Group &group);
-// Returns until when calls on devices get time at the end of the process: 5 s from the first question.
+// Returns until when the end of the process waits for calls that may hang: 5 s from the first question, which a
+// module's own end may ask.
 Deadline deadline_of_exit() noexcept;
-// Leaves all groups, at the end of the process. Their calls end first. Calls on devices get until deadline_of_exit, and
-// calls of a group that something holds 5 s; other calls of a lingering group get as long as they take. Returns false
+// Leaves all groups, at the end of the process. Their calls end first. Calls on devices, and calls of a group that
+// something holds, get until deadline_of_exit; other calls of a lingering group get as long as they take. Returns false
 // if ranks did not come to calls on devices, at this call or an earlier one.
 bool leave_living_groups() noexcept;
 // Returns whether a group was left behind. Then no communicator is ended any more, which would wait for the same ranks.

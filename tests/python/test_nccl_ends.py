@@ -166,7 +166,7 @@ def test_a_process_with_calls_under_way_ends_by_its_own_exit_code(tmp_path):
     for way, both in ranks.items():
         for rank, each in enumerate(both):
             code, seconds, said = ended(each)
-            assert code == ENDS[way][1] and seconds < 9, (way, rank, code, seconds, said)
+            assert code == ENDS[way][1] and seconds < 7, (way, rank, code, seconds, said)
 
 
 def test_beside_a_rank_that_hangs_it_ends_soon(tmp_path):
@@ -174,7 +174,7 @@ def test_beside_a_rank_that_hangs_it_ends_soon(tmp_path):
     try:
         for way, (first, _) in ranks.items():
             code, seconds, said = ended(first)
-            assert code == ENDS[way][1] and seconds < 9, (way, code, seconds, said)
+            assert code == ENDS[way][1] and seconds < 7, (way, code, seconds, said)
     finally:
         for _, second in ranks.values():
             second.kill()
