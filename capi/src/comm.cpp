@@ -9,6 +9,7 @@
 #include "core/comm/init.h"
 #include "core/comm/local_groups.h"
 #include "core/hang/hang.h"
+#include "core/parallel/param_writes.h"
 
 #include <optional>
 
@@ -211,8 +212,9 @@ yoke_status yoke_group_shrink(yoke_group *group, double timeout, yoke_group **ou
     return guard(call, [&] {
         yoke_group *&place = need_out(out, call);
         const Interruptible waits(short_name(call));
-        place = hand_out<yoke_group>(
-            waits.finished(shrink_group(*need_ref(group, call, "group"), timeout)));
+        const Ref<Group> held = need_ref(group, call, "group");
+        place = hand_out<yoke_group>(waits.finished(shrink_group(*held, timeout)));
+        note_told_of_all(*held, false);
     });
 }
 

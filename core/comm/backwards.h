@@ -12,8 +12,9 @@ namespace yoke {
 
 class Backwards {
 public:
-    // In the order of these numbers.
-    enum Progress : int64_t { kSome, kNone, kAll };  // of a step: its midst is where nobody goes on
+    // In the order of these numbers. Of a step: its midst is where nobody goes on. Unreduced: parameters were written
+    // behind reductions that did not end.
+    enum Progress : int64_t { kUnreduced, kSome, kNone, kAll };
     struct Position {
         int64_t steps = 0;         // of two each
         int64_t calls = 0;         // of the group since
@@ -106,10 +107,18 @@ public:
         const bool is_amid = now.progress == kSome;
         now.steps = 2 * done_ - (has_gone_on_ && !is_amid ? 0 : kAmid);
         now.made = 2 * done_ - (is_amid ? kAmid : 0);
+        if (now.progress == kUnreduced) now.steps = INT64_MIN;  // behind all ranks of the group
         // Whoever is whole there goes first, and of the others who has begun something.
         constexpr int64_t kNoCalls = -1;
         now.calls = !is_amid ? asked_for_ - asked_then_ : has_gone_on_ ? 0 : kNoCalls;
         return *(left_at_ = now);
+    }
+
+    // Has `leave` look anew: a script has written parameters since.
+    void forget_left()
+    {
+        const std::lock_guard lock(mutex_);
+        left_at_.reset();
     }
 
     // Whether all modules that have left it so far have gone on in that one.

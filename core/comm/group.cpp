@@ -197,6 +197,7 @@ Ref<Group> Group::split(int32_t color, int64_t key)
 
 Ref<Group> Group::shrink(double seconds)
 {
+    constexpr double kToEnd = 1;
     const auto check = [&] {
         if (!(seconds > 0))
             fail(YOKE_E_VALUE, "shrink: argument 'timeout' is %g; it takes seconds, more than 0",
@@ -207,7 +208,12 @@ Ref<Group> Group::shrink(double seconds)
     issuer_.check_process();
     shrink_.check_not_shrunk();
     keys_.forget_refused(Refused::kShrink);
-    return shrink_.run(seconds);
+    const Deadline deadline = Deadline::after(seconds);
+    // The end of a group that has not failed aborts calls that are well, and a step may stand behind them.
+    (void)flights_->have_ended(
+        flights_->issued_ever(), [this] { return is_failed(); },
+        deadline.within(std::min(kToEnd, seconds / 4)));
+    return shrink_.run(deadline.remaining_s());
 }
 
 Tensor Group::empty(IntList shape, yoke_dtype dtype, Device &device)

@@ -67,6 +67,8 @@ public:
     Tensor empty(IntList shape, yoke_dtype dtype, Device &device);
     // All ranks get it as the cause. Returns at once.
     void abort(const std::string &reason);  // raises YOKE_E_FORKED in a forked child
+    // Returns the calls that this rank has issued on devices.
+    const Flights &flights() const noexcept { return *flights_; }
     // Raises what it has failed with.
     void check_running(const char *call) { issuer_.check_running(call); }
     // Whether this rank had been told that it has failed, by a call that raised it or as it called abort, when the node

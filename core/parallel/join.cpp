@@ -54,10 +54,11 @@ void take_gradients(const Reducer &reducer, int32_t root)
 }
 
 // Returns what the root gave. With the root's values this rank is as far as the root.
-Ref<State> state_of_last(const Reducer &reducer, int32_t root, const Ref<State> &mine)
+Ref<State> state_of_last(Reducer &reducer, int32_t root, const Ref<State> &mine)
 try {
     Group &group = reducer.group();
     send_module(group, reducer.module(), root);
+    if (group.rank() != root) reducer.writes().note_given(group.flights().issued_ever());
     take_gradients(reducer, root);
     Ref<State> told = state_from(group, root, mine.present() ? mine : State::make(), kJoin);
     group.backwards().end_join();

@@ -34,14 +34,26 @@ public:
 
     explicit ParamWrites(const WrappedModule &module);
 
-    // Notes the parameters as a backward that has ended has left them.
-    void end_backward();
+    // Notes the parameters as a backward that has ended has left them. `calls`: of the group on devices until then.
+    void end_backward(uint64_t calls);
+    // Notes that calls on devices, the last of which is the one of that number, write parameters.
+    void note_given(uint64_t calls);
     // Adds the writes since the last backward.
     void add_to(Since &all) const;
+
+    // Returns how many calls of the group on devices must end well. Else the parameters were written from values that
+    // no call has reduced.
+    uint64_t calls_behind() const;
+    // Notes that the script knows that the group has failed; `is_refused`: and that the parameters are no good.
+    void note_told(bool is_refused);
+    // Returns whether the script has written all parameters since then. Before it was refused, values alone count that
+    // it has given, as those of a file: a script may step its optimizer once more.
+    bool are_loaded() const;
     // Takes over the steps of the module in its former group.
     void go_on_from(const ParamWrites &former);
 
 private:
+    bool is_written() const;  // since the last backward; with the lock held
     struct Param {
         uint32_t version = 0;
         bool has_gradient = false;
@@ -57,10 +69,16 @@ private:
     std::vector<Param> left_;    // by parameter, as the last backward has left it
     std::vector<Steps> before_;  // by parameter
     uint8_t known_ = 0;          // of the steps of these
+    // Calls before the last backward ended; those behind which the parameters were written that it left.
+    uint64_t calls_ = 0, behind_ = 0;
+    std::vector<uint32_t> told_;  // versions, by parameter; empty: the script knows of no failure
+    bool is_refused_ = false;
 };
 
 // Notes the parameters of all modules of the group after a backward that counts. Notes `own` alone if memory is
 // missing.
 void end_backward_of_all(Group &group, ParamWrites &own) noexcept;
+// Notes for all modules of a group that has failed that the script knows it. Does nothing in a group that goes on.
+void note_told_of_all(Group &group, bool is_refused) noexcept;
 
 }  // namespace yoke

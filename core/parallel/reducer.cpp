@@ -45,7 +45,10 @@ std::shared_ptr<Reducer> Reducer::make(const Ref<Group> &group, std::vector<Modu
     try {
         if (group->size() > 1) {
             made->compare_models(nullptr);
+            const uint64_t before = group->flights().issued_ever();
             take_values_of_rank_0(*group, made->module_);
+            if (group->rank() != 0 && group->flights().issued_ever() != before)
+                made->writes_.note_given(group->flights().issued_ever());
         }
         made->enter_group(nullptr);
         made->take_leaves(nullptr);
@@ -154,6 +157,7 @@ try {
     return next_sequence_number();
 } catch (...) {
     gate_.close();
+    note_told_of_all(*group_, false);
     throw;
 }
 

@@ -89,6 +89,7 @@ void StepRunner::fail() noexcept
         tell_raised(group_, step_->terms().call());
         compression_.abandon();
         gate_.close();
+        note_told_of_all(group_, false);
     }
     release(is_synced ? Backwards::End::kFailed : Backwards::End::kAlone);
 }

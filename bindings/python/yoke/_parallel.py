@@ -212,6 +212,8 @@ class DistributedDataParallel(Module):
         objects, which have state_dict() and load_state_dict(), from the rank that is furthest. Gradients are gone: begin the
         step that failed anew. A DistributedSampler deals what is left of its epoch among the ranks that there are.
         Where it fails `module` has the values that it had, and goes on alone; it may be called again with another group.
+        StateError on all ranks where all have stepped behind reductions that their cards did not end: load the last saved
+        state, and call it again with this group.
         """
         made(self.group._core, "regroup", lambda: _check_group(group, "regroup"))  # there is no other one to tell it to
         made(group._core, "regroup", lambda: _carried.check(objects, "regroup"))

@@ -98,8 +98,9 @@ YOKE_API yoke_status yoke_group_join_end(yoke_group *group, yoke_state *mine, yo
  * be begun anew. Where it fails parameters and buffers are as before, leaves keep their gradients themselves, and it
  * may be called again with another group. Not while a backward runs. Errors, on all ranks, which may call it again with
  * this group: VALUE where they have unlike parameters; STATE where those of one former group give unlike modules of it,
- * another reducer reduces the gradients of a parameter, or some ranks call yoke_reducer_create instead. What else fails
- * ends the group. [any-thread] */
+ * another reducer reduces the gradients of a parameter, or some ranks call yoke_reducer_create instead; STATE where all
+ * living ranks of the former group have written parameters behind reductions that their devices did not end: load the
+ * last saved state into all parameters before. What else fails ends the group. [any-thread] */
 YOKE_API yoke_status yoke_reducer_regroup(yoke_reducer *reducer, yoke_group *group,
                                           yoke_state *mine, yoke_state **furthest);
 

@@ -1,7 +1,9 @@
 #include "core/comm/late/flights.h"
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/base/start_thread.h"
+#include "core/comm/await_fence.h"
 #include "core/comm/late/call_watch.h"
 
 #include <algorithm>
@@ -29,6 +31,18 @@ std::list<Flight> Flights::take_landed() noexcept
     landed_count_ = 0;
     count_ -= landed.size();
     return landed;
+}
+
+// A call may land while the group fails: it is looked for once more.
+bool Flights::have_ended(uint64_t calls, const std::function<bool()> &is_over, Deadline until) const
+{
+    const auto have_landed = [&] { return ended_ever_.load(std::memory_order_acquire) >= calls; };
+    for (const auto began = Deadline::Clock::now(); !have_landed();) {
+        if (is_over() || until.has_passed()) return have_landed();
+        check_interrupt();
+        pause_between_looks(began);
+    }
+    return true;
 }
 
 void Flights::close() noexcept
@@ -105,6 +119,7 @@ void Flights::land(size_t count, bool have_ended) noexcept
     const std::lock_guard lock(mutex_);
     for (count = std::min(count, flying_.size()); count > 0; --count) {
         flying_.front().has_ended = have_ended;
+        ended_ever_ += have_ended ? 1 : 0;
         landed_.splice(landed_.end(), flying_, flying_.begin());
         ++landed_count_;
         --flying_count_;

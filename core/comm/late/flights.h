@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -47,9 +48,16 @@ public:
     void note_let_go(size_t count) noexcept { issued_ -= count; }
 
     // Notes a call from its issue on, before it flies; one that does not come to fly has failed.
-    void note_issued() noexcept { ++issued_; }
+    void note_issued() noexcept { ++issued_, ++issued_ever_; }
     void note_dropped() noexcept { --issued_; }
     bool are_issued() const noexcept { return issued_.load(std::memory_order_acquire) > 0; }
+
+    // Returns how many calls the group has issued so far.
+    uint64_t issued_ever() const noexcept { return issued_ever_.load(std::memory_order_acquire); }
+    // Returns whether the first `calls` of them have landed well: none does behind one that does not. Waits for them
+    // until is_over() is true, or the deadline passes. Raises Interrupted.
+    bool have_ended(uint64_t calls, const std::function<bool()> &is_over,
+                    Deadline until = Deadline::never()) const;
 
     // Looks which calls have landed, for the watch thread. Returns when to look again; nothing if no call is in flight.
     std::optional<Deadline::Clock::time_point> look() noexcept;
@@ -81,7 +89,8 @@ private:
     // In flight; landed and not taken; both.
     std::atomic<size_t> flying_count_{0}, landed_count_{0}, count_{0};
     std::atomic<size_t> issued_{0};  // those, and those that do not fly yet
-    WatchedFlight watched_;          // the watch thread's
+    std::atomic<uint64_t> issued_ever_{0}, ended_ever_{0};
+    WatchedFlight watched_;  // the watch thread's
 };
 
 }  // namespace yoke
