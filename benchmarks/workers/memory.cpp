@@ -14,6 +14,7 @@
 #include "core/memory/hollow.h"
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -180,11 +181,14 @@ double time_threads(Allocator &allocator, bool are_apart, long count)
     for (int i = 0; i < 2; ++i)
         churns.push_back(std::make_unique<Churn>(allocator, are_apart ? i : 0,
                                                  static_cast<unsigned>(i), 1, kMiB));
-    const auto start = Clock::now();
+    std::barrier begin(2);  // what a thread takes to start is no request's time
     std::thread other([&] {
         allocator.enter(are_apart ? 1 : 0);
+        begin.arrive_and_wait();
         time_steps(*churns[1], count);
     });
+    begin.arrive_and_wait();
+    const auto start = Clock::now();
     time_steps(*churns[0], count);
     other.join();
     return since(start) / static_cast<double>(count);

@@ -92,6 +92,9 @@ public:
         return f(space_);
     }
 
+    // Returns the space of an arena that no other thread knows any more.
+    const Space &space_of_ended() const noexcept { return space_; }
+
     uint64_t id = 0;          // no other arena of the device ever has it
     uint64_t next_range = 0;  // bytes of the range that comes next
     uint64_t mapped = 0;      // bytes of chunks and segments

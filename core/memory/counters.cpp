@@ -74,6 +74,14 @@ void MemoryCounters::raise_bytes(int64_t reached) noexcept
     raise_to(active_peak_.of[kAllPools].bytes, reached + waiting_.of[kAllPools].bytes);
 }
 
+// Returns how much of a published sum was there for certain: the other threads may each have freed kApart of it and not
+// have said so.
+int64_t MemoryCounters::sure_of(int64_t published) const noexcept
+{
+    const auto others = static_cast<int64_t>(std::max<size_t>(accounts_.size(), 1) - 1);
+    return published - kApart * others;
+}
+
 void MemoryCounters::tell_held(Account &account) noexcept
 {
     raise_peaks(reached_by(account));
@@ -108,6 +116,8 @@ void MemoryCounters::close(Account &account) noexcept
     if (account.seen == 0) return;
     const std::lock_guard lock(mutex_);
     tell_held(account);
+    raise_bytes(sure_of(
+        published_peak_.exchange(published_)));  // while the account counts among the others
     std::erase(accounts_, &account);
     account.seen = 0;
     if (!is_shared_ || accounts_.size() > 1) return;
@@ -128,7 +138,7 @@ MemoryCounters::Sums MemoryCounters::sum_now() const noexcept
 void MemoryCounters::fold() noexcept
 {
     for (const Account *account : accounts_) raise_peaks(reached_by(*account));
-    raise_bytes(published_peak_.exchange(published_));
+    raise_bytes(sure_of(published_peak_.exchange(published_)));
     ++epoch_;
     version_.fetch_add(1, std::memory_order_release);
 }
@@ -202,7 +212,7 @@ PoolStats MemoryCounters::collect(const Sums &waiting, const Sums &known_peak) c
     };
     if (is_shared_) {
         Sums reached;
-        reached.of[kAllPools].bytes = published_peak_;
+        reached.of[kAllPools].bytes = sure_of(published_peak_);
         raise(reached);
     }
     for (const Account *account : accounts_) {

@@ -3,8 +3,9 @@
 // A thread that allocates counts in an account of its own. While one thread does so, nobody else needs to know. Once
 // several do, each publishes its bytes from kApart on, and now and then tells its account whole. When all but one have
 // ended, that one counts alone again. Sums are exact where no step is under way. Peaks are exact if one thread
-// allocates. Otherwise the peak of all bytes may lack kApart for each such thread, which is at most 64 KiB for each
-// other one; the other peaks are the most that was seen when a thread told its account or somebody asked.
+// allocates. Otherwise the peak of all bytes is at most 64 KiB short for each other thread, and never too high: twice
+// kApart, for what the thread may have got and for what it may have freed. The other peaks are the most that was seen
+// when a thread told its account or somebody asked.
 #pragma once
 
 #include "core/base/fork.h"
@@ -157,6 +158,7 @@ private:
     void fold() noexcept;
     void raise_peaks(const Sums &reached) noexcept;
     void raise_bytes(int64_t reached) noexcept;
+    int64_t sure_of(int64_t published) const noexcept;
 
     // Changes whenever accounts have something to look at.
     std::atomic<uint64_t> version_{1};

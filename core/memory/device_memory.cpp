@@ -78,10 +78,7 @@ void DeviceMemory::give_back(uint64_t address, uint64_t bytes) noexcept
 
 bool DeviceMemory::would_end(uint64_t bytes)
 {
-    constexpr uint64_t kWorthALook = uint64_t{16} << 20;  // the answer is read from files
-    if (unasked_.fetch_add(bytes) + bytes < kWorthALook) return false;
-    unasked_ = 0;
-    return would_be_ended(device_, bytes);
+    return group_.would_end(bytes, [this](uint64_t more) { return would_be_ended(device_, more); });
 }
 
 yoke_status DeviceMemory::obtain_bare(uint64_t bytes, Block **block) noexcept

@@ -3,6 +3,7 @@
 
 #include "core/memory/counters.h"
 #include "core/memory/growth.h"
+#include "core/memory/seldom_asked.h"
 
 #include <atomic>
 
@@ -53,7 +54,7 @@ private:
     std::atomic<Arena *> arenas_[2][kMaxLanes] = {};
     Mutex bare_mutex_{LockRank::kMemory};
     BlockSlab bare_;
-    std::atomic<uint64_t> unasked_{0};  // bytes of such blocks since would_end() asked
+    SeldomAsked group_;  // of blocks that are the backend's own
 };
 
 // The memory of a device, made at first use.

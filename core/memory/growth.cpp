@@ -293,14 +293,12 @@ std::vector<std::unique_ptr<Arena>> Growth::take_ended() noexcept
         if (is_ended(*arena)) ended.push_back(std::move(arena));
     std::erase(arenas_, nullptr);
     for (const auto &arena : ended)
-        arena->with_space([this](Space &space) {
-            for (const auto &extent : space.extents()) {
-                void *start = pointer(extent->address);
-                unpoison(device_, start, extent->bytes);
-                losses_.note(device_.backend->vmm_release(device_.handle, start, extent->bytes),
-                             "vmm_release", extent->bytes);
-            }
-        });
+        for (const auto &extent : arena->space_of_ended().extents()) {
+            void *start = pointer(extent->address);
+            unpoison(device_, start, extent->bytes);
+            losses_.note(device_.backend->vmm_release(device_.handle, start, extent->bytes),
+                         "vmm_release", extent->bytes);
+        }
     return ended;
 }
 

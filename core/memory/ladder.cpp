@@ -123,9 +123,8 @@ Block *Ladder::climb_low()
 
 Block *Ladder::climb()
 {
-    if (try_used() || try_own_magazines()) return block_;
+    if (try_used() || try_own_magazines() || try_known()) return block_;
     if (try_grow()) return serves(MemoryEvent::kGrow), block_;
-    if (try_known()) return block_;
     if (try_waits()) return serves(MemoryEvent::kWait), block_;
     if (press()) return serves(pressed_to_), block_;
     if (ask_host()) return block_;

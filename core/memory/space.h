@@ -25,7 +25,7 @@ public:
     Space(const Space &) = delete;
     Space &operator=(const Space &) = delete;
 
-    // Each of the functions below may want descriptors: reserve() is called before, without a lock of a hot path.
+    // Each of the functions below may want descriptors: reserve() is called before; it makes many at a time.
     static constexpr size_t kMostTaken = 4;
     bool reserve() noexcept { return slab_.reserve(kMostTaken); }
 

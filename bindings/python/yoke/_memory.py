@@ -39,7 +39,7 @@ def on_out_of_memory(fn: Callable[[_yoke.Device, int], Any]) -> OutOfMemoryHandl
     stays until remove() of what this returns.
 
     fn runs in the thread that asks for memory, amid the call that needs it, such as an op, backward() or step(). It may
-    let go of tensors and call the library. If fn raises an exception, sys.unraisablehook tells of it, and fn counts as
-    having returned False. TypeError for what is not callable.
+    let go of tensors and call the library. If fn raises an Exception, sys.unraisablehook tells of it, and fn counts as
+    having returned False. KeyboardInterrupt and SystemExit leave the call. TypeError for what is not callable.
     """
     return OutOfMemoryHandle(fn)

@@ -70,11 +70,16 @@ YOKE_API int32_t yoke_is_caching(void);
 
 /* Changes the allocator's settings that `settings` names, "key:value,key:value", for all devices; the others stay.
  * YOKE_ALLOC_CONF, else PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF, has what holds at first.
- *   expandable_segments (True)        new memory comes as chunks mapped to addresses, where the device has virtual
- *   memory garbage_collection_threshold (0)  before growth beyond this part of the device, below 1, idle memory goes
- *   back; 0: never ask_fences (False)                a block that another stream has used serves once its work is seen
- *   to be done; False:
- *                                     its stream waits for that work, and addresses are the same in each run
+ *
+ * "expandable_segments", first True: where the device has virtual memory, new memory comes as chunks that are mapped to
+ * addresses.
+ *
+ * "garbage_collection_threshold", first 0, below 1: before growth beyond this part of the device idle memory goes back.
+ * With 0 it goes back only where memory is short.
+ *
+ * "ask_fences", first False: with True a block that another stream has used serves once its work is seen to be done.
+ * With False the block's stream waits for that work, and addresses are the same in each run.
+ *
  * Errors: VALUE for a key that is unknown or named twice and for a value out of range; nothing is changed then.
  * [any-thread] */
 YOKE_API yoke_status yoke_set_alloc_conf(const char *settings);

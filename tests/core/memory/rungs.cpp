@@ -2,6 +2,7 @@
 #include "core/memory/ladder.h"
 #include "core/memory/pinned.h"
 #include "core/memory/relief.h"
+#include "core/memory/seldom_asked.h"
 #include "tests/core/expect_error.h"
 #include "tests/core/memory/machine.h"
 #include "tests/core/memory/units.h"
@@ -74,6 +75,41 @@ TEST(Rungs, ARunThatWasMissedServesBeforeFreshMemory)
     Block *block = alloc(33500);
     EXPECT_EQ(memory_stats(device).reserved, reserved);
     for (Block *each : {blocks[1], blocks[3], block}) free_block(device, each);
+}
+
+TEST(Rungs, AStreamsMemoryServesThoseThatWaitedForItBeforeFreshMemory)
+{
+    test::Machine machine({.runs_at_once = false});
+    Device &device = machine.device;
+    const Ref<Stream> one = make_stream(device, 0), two = make_stream(device, 0);
+    Block *block = machine.alloc(14 * kMiB, one->lane);
+    machine.use(*block, one->lane);
+    free_block(device, block);
+    wait_fence(device, two->lane.id, *fence_behind(device, one->lane.id));
+    const int64_t reserved = memory_stats(device).reserved;
+    block = machine.alloc(14 * kMiB, two->lane);
+    machine.use(*block, two->lane);
+    EXPECT_EQ(memory_stats(device).reserved, reserved);
+    EXPECT_EQ(memory_of(device).counters().events(MemoryEvent::kKnown), 1);
+    free_block(device, block);
+}
+
+// Without the cache a refused request is tried again once memory went back.
+TEST(Rungs, AGroupWithoutRoomRefusesEachFurtherTry)
+{
+    SeldomAsked group;
+    int asked = 0;
+    bool has_room = false;
+    const auto would_end = [&](uint64_t bytes) {
+        return group.would_end(bytes, [&](uint64_t) { return ++asked, !has_room; });
+    };
+    for (int i = 0; i < 15; ++i) EXPECT_FALSE(would_end(kMiB));
+    EXPECT_EQ(asked, 0);
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(would_end(kMiB));
+    EXPECT_EQ(asked, 5);
+    has_room = true;
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(would_end(kMiB));
+    EXPECT_EQ(asked, 6);
 }
 
 TEST(Rungs, WhatOtherThreadsKeepServesBeforeAnyWait)

@@ -219,6 +219,42 @@ TEST(MemoryFigures, APeakHasNothingThatAnotherThreadHasFreed)
     EXPECT_LE(lap_peak(device), most);
 }
 
+// The other thread frees less than it has to tell of, and this one gets as much.
+TEST(MemoryFigures, APeakIsNotTooHighForWhatAnotherThreadHasFreedAndNotTold)
+{
+    Machine machine({.capacity = kGiB});
+    Device &device = machine.device;
+    std::atomic<int> turn{0};
+    const auto await = [&](int next) {
+        while (turn != next) std::this_thread::yield();
+    };
+    std::thread other([&] {
+        std::vector<Block *> blocks;
+        for (int i = 0; i < 64; ++i) blocks.push_back(allocate_block(device, kKiB, 0));
+        turn = 1;
+        await(2);
+        for (int i = 0; i < 31; ++i) free_block(device, blocks[static_cast<size_t>(i)]);
+        turn = 3;
+        await(4);
+        for (size_t i = 31; i < blocks.size(); ++i) free_block(device, blocks[i]);
+    });
+    Block *small = allocate_block(device, 64, 0);
+    await(1);
+    reset_peak_memory_stats(device);
+    const int64_t before = memory_stats(device).allocated;
+    turn = 2;
+    await(3);
+    Block *large = allocate_block(device, 33 * kKiB, 0);
+    const int64_t behind = memory_stats(device).allocated;
+    EXPECT_LE(figure(device, "allocated_bytes.all.peak"), std::max(before, behind));
+    EXPECT_LE(figure(device, "active_bytes.all.peak"), std::max(before, behind));
+    EXPECT_LE(lap_peak(device), std::max(before, behind));
+    turn = 4;
+    other.join();
+    free_block(device, small);
+    free_block(device, large);
+}
+
 TEST(MemoryFigures, SumsOfManyThreadsAreExactWhenTheyRest)
 {
     Machine machine({.capacity = 64 * kGiB});
