@@ -108,7 +108,7 @@ soak_parallel() { # ranks that are lost amid a training, each fault 20 times in 
     done
     return $status
 }
-soak_launchers() { # one script under yoke run, torchrun, mpirun and srun; programs of PyTorch's guides, and their ports on emulated cards
+soak_launchers() { # one script under yoke run, torchrun, mpirun and srun; patterns of PyTorch's guides on emulated cards
     install_packages slurmctld slurmd slurm-client libpmix-dev openmpi-bin
     setup_torch && build_native test_fixtures || return
     YOKE_TORCH_PYTHON=$PWD/build/torch-venv/bin/python run python -m pytest -q -rs -p no:cacheprovider tests/launchers
