@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <utility>
 
 namespace yoke::test {
@@ -23,8 +24,10 @@ public:
         hollow.watch(&ordering);
         device.backend = &hollow.table();
         device.handle = hollow.handle();
-        static int32_t next_ordinal = 80;
-        device.ordinal = next_ordinal++;
+        // Threads have places for devices of these numbers: without a place they keep neither blocks nor accounts.
+        constexpr int32_t kFirst = 64;
+        static int32_t machines = 0;
+        device.ordinal = kFirst + machines++ % (ThreadCache::kMaxDevices - kFirst);
         device.name = "hollow:0";
         device.info.alignment = options.alignment;
         set_caching(true);
@@ -36,6 +39,7 @@ public:
         EXPECT_EQ(hollow.memory().used(), 0u) << "memory was lost";
         EXPECT_EQ(hollow.memory().chunk_count(), 0u);
         for (const std::string &race : ordering.races()) ADD_FAILURE() << race;
+        leave_place();
         delete device.memory.exchange(nullptr);
         set_caching(was_caching_);
     }
@@ -60,6 +64,15 @@ public:
     Device &device = make_kept<Device>();
 
 private:
+    // Takes the calling thread's place for the device away, which another machine is to have. Other threads have ended.
+    void leave_place()
+    {
+        ThreadCache *const cache = ThreadCache::of_thread();
+        if (!cache) return;
+        cache->close_accounts();
+        std::free(cache->slots[device.ordinal].exchange(nullptr));
+    }
+
     const bool was_caching_;
 };
 

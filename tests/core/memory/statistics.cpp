@@ -99,7 +99,9 @@ TEST(MemoryFigures, APeakOfOneThreadHasWhatAnotherOneHolds)
                   static_cast<int64_t>(3 * kGiB + 100 * kMiB));
         free_block(device, block);
     }).join();
-    EXPECT_EQ(figure(device, "allocated_bytes.all.peak"), static_cast<int64_t>(4 * kGiB));
+    const int64_t peak = figure(device, "allocated_bytes.all.peak");
+    EXPECT_LE(peak, static_cast<int64_t>(4 * kGiB));
+    EXPECT_GE(peak, static_cast<int64_t>(4 * kGiB - 64 * kKiB));  // for the other thread
     free_block(device, held);
     EXPECT_EQ(figure(device, "allocated_bytes.all.current"), 0);
     EXPECT_EQ(figure(device, "allocation.all.allocated"), 3);
