@@ -1,23 +1,27 @@
 // late_backend.h: devices "cuda:0" and "cuda:1" of the fake backend with streams, and an engine that runs late on them.
 //
 // The engine moves nothing. It writes down its calls among the lines of the streams: "call all_reduce s3", "abort",
-// "destroy". A call waits in `call` while `holds` is true, as NCCL does until ranks connect; while `hangs` is true, an
-// abort does not end it either. Memory of `stuck_rank` is not made in time, and the other ranks wait for it.
+// "destroy", and "begin" and "end" of calls that are issued together. A call waits in `call` while `holds` is true, as
+// NCCL does until ranks connect; while `hangs` is true, an abort does not end it either. `async_error` waits while
+// `holds_asking` is true. Memory of `stuck_rank` is not made in time, and the other ranks wait for it.
 #pragma once
 
 #include "tests/core/comm/threads.h"
 #include "tests/core/stream_backend.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
 namespace yoke::test {
 
 struct LateEngine {
-    std::atomic<bool> holds{false}, hangs{false};
+    std::atomic<bool> holds{false}, hangs{false}, holds_asking{false};
+    // An abort has the device reach all fences, as NCCL does, whose kernels leave with their work undone.
+    std::atomic<bool> leaves_at_abort{false};
     std::atomic<int> stuck_rank{-1};
     std::atomic<yoke_status> call_status{YOKE_OK}, async_status{YOKE_OK}, init_status{YOKE_OK};
-    std::atomic<int> live{0}, freed{0}, version{22809};
+    std::atomic<int> live{0}, freed{0}, asking{0}, version{22809};
 };
 inline LateEngine late_engine;
 
@@ -69,13 +73,20 @@ inline yoke_status call(void *handle, const yoke_collective *record)
     if (late_engine.call_status == YOKE_OK) return YOKE_OK;
     return fake_entries::told(late_engine.call_status, "the engine was told to fail");
 }
-inline yoke_status group(void *)
+inline yoke_status group_begin(void *)
 {
+    fake_streams.say("begin");
+    return YOKE_OK;
+}
+inline yoke_status group_end(void *)
+{
+    fake_streams.say("end");
     return YOKE_OK;
 }
 inline yoke_status abort(void *comm)
 {
     comm_of(comm).aborted = true;
+    if (late_engine.leaves_at_abort) fake_streams.reached = true;
     fake_streams.say("abort");
     return YOKE_OK;
 }
@@ -109,6 +120,9 @@ inline void describe(void *, char *text, uint64_t capacity)
 }
 inline yoke_status async_error(void *, yoke_comm_fault *)
 {
+    ++late_engine.asking;
+    while (late_engine.holds_asking) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --late_engine.asking;
     if (late_engine.async_status == YOKE_OK) return YOKE_OK;
     return fake_entries::told(late_engine.async_status, "a link is down");
 }
@@ -132,8 +146,8 @@ inline yoke_status get_fake_with_engine(const yoke_host *host, const yoke_backen
                                              .init = late_entries::init,
                                              .split = late_entries::split,
                                              .call = late_entries::call,
-                                             .group_begin = late_entries::group,
-                                             .group_end = late_entries::group,
+                                             .group_begin = late_entries::group_begin,
+                                             .group_end = late_entries::group_end,
                                              .abort = late_entries::abort,
                                              .hang_up = nullptr,
                                              .destroy = late_entries::destroy,
@@ -166,6 +180,33 @@ void in_fresh_process_with_engine(const Body &body, double timeout_s = 0, int32_
         fake_streams.take();
         body(groups);
     });
+}
+
+// Returns the lines since the last call that begin with the word.
+inline std::vector<std::string> lines_with(std::string_view word)
+{
+    std::vector<std::string> lines = fake_streams.take();
+    std::erase_if(lines, [&](const std::string &each) { return !each.starts_with(word); });
+    return lines;
+}
+
+// A caller may hear of a failure before the communicators are aborted.
+inline void expect_lines(std::string_view word, size_t count)
+{
+    const Deadline deadline = Deadline::after(20);
+    size_t found = 0;
+    while ((found += lines_with(word).size()) < count && !deadline.has_passed())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(found, count);
+}
+
+// Memory is let go of in a thread of its own.
+inline void await_value(const std::atomic<int> &value, int wanted)
+{
+    const Deadline deadline = Deadline::after(20);
+    while (value != wanted && !deadline.has_passed())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(value, wanted);
 }
 
 inline Device &device_of(const Group &group)
