@@ -95,6 +95,18 @@ TEST(Compression, HalvesWhatPasses)
     });
 }
 
+// No host shows it: the engine of the host forms sums of 16-bit floats in float32 anyway.
+TEST(Compression, ReduceDtypeIsAskedForBucketsOf16BitFloatsAlone)
+{
+    const int64_t shape[] = {4};
+    for (const yoke_dtype dtype : {YOKE_F16, YOKE_BF16, YOKE_F32, YOKE_F64}) {
+        const Tensor bucket = make_tensor(open_device("cpu"), dtype, shape, "backward");
+        const bool is_small = item_size(dtype) == 2;
+        EXPECT_EQ(detail::mean_of(bucket, YOKE_COMM_IN_F32).flags, is_small ? YOKE_COMM_IN_F32 : 0)
+            << name(dtype);
+    }
+}
+
 TEST(PowerSgd, GivesTheMeanOfMatricesOfItsRank)
 {
     on_ranks(2, [](const Ref<Group> &group) {
