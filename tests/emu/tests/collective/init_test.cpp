@@ -128,6 +128,20 @@ TEST(NcclInit, TwoRanksOnOneCardAreNamedWithTheRemedy)
         });
 }
 
+TEST(NcclInit, TwoRanksOnOneCardAreNamedWhereNeitherIsTheFirst)
+{
+    in_fresh_process([] {
+        set_devices();
+        with_ranks(
+            {.size = 3, .timeout_s = 2, .devices = {0, 1, 1}},
+            [&](Rank &rank) {
+                expect_fails(YOKE_E_VALUE, rank.init(), {"ranks 1 and 2", "GPU-"});
+            },
+            false);
+        expect_none_held();
+    });
+}
+
 // Has a rank of three tell the others a number of its own, at that byte, and holds init to fail with these texts.
 static void expect_refused(uint64_t teller, uint64_t at, int32_t told,
                            std::initializer_list<const char *> texts)

@@ -202,6 +202,39 @@ TEST(NcclMemory, AThreadMayGiveItBackAmidCallsOfAnother)
     });
 }
 
+// A call that deregisters would fail, and be told in the log.
+TEST(NcclMemory, ItIsDeregisteredAmidNoKernelOfItsCommunicator)
+{
+    in_each_version([] {
+        with_ranks({.size = 2}, [](Rank &rank) {
+            void *x = allocate(rank, 4096), *y = allocate(rank, 8);
+            fill(rank, y, encode(YOKE_F32, {1, 2}));
+            rank.sync();
+            rank.wait();
+            const auto sum = [&] {
+                ASSERT_EQ(rank.run(YOKE_COMM_ALL_REDUCE, YOKE_F32, 2, y, y, -1, YOKE_REDUCE_SUM),
+                          YOKE_OK)
+                    << failure().message;
+            };
+            if (rank.rank == 0) {
+                setenv("FAKE_NCCL_FAIL", "ncclCommWindowDeregister=3,ncclCommDeregister=3", 1);
+                sum();
+                EXPECT_EQ(engine().mem_free(rank.comm, x, 4096), YOKE_OK) << failure().message;
+                EXPECT_EQ(logged(), "");
+                unsetenv("FAKE_NCCL_FAIL");
+            }
+            rank.wait();
+            if (rank.rank == 1) {
+                sum();
+                EXPECT_EQ(engine().mem_free(rank.comm, x, 4096), YOKE_OK) << failure().message;
+            }
+            rank.sync();
+            EXPECT_EQ(decode(YOKE_F32, rank.download(y, 8)), (std::vector<double>{2, 4}));
+            EXPECT_EQ(engine().mem_free(rank.comm, y, 8), YOKE_OK) << failure().message;
+        });
+    });
+}
+
 TEST(NcclMemory, ACommunicatorThatGoesKeepsItUntilItsLastWorkIsDone)
 {
     in_each_version([] {
