@@ -27,7 +27,8 @@ def compare_scopes(report, yoke):
         report.target(f"{language}: ns that an op in a scope costs more", ratio(more, "more", "ns"), SCOPE_NS, at_most=True)
 
 
-# The most microseconds that an all_reduce of a card's tensor may cost its caller beyond the same calls of the module's table.
+# The most microseconds that an all_reduce of a card's tensor may cost its caller beyond the same calls of the module's
+# table.
 ALL_REDUCE_US = {"C": 3, "Python": 4}
 
 

@@ -1,4 +1,5 @@
-// Worker of overhead.py: what an all_reduce of a tensor of a card costs its caller, over the fakes of a driver and of NCCL.
+// Worker of overhead.py: what an all_reduce of a tensor of a card costs its caller, over the fakes of a driver and of
+// NCCL.
 //
 //   overhead_nccl yoke LIBRARY     group of one rank: comparison, record and watch as in any group
 //   overhead_nccl direct MODULE    same calls of the module's table: two events, two waits of streams, one call

@@ -77,7 +77,8 @@ std::string describe(const OomRecord &record, const FreeMemory &free_memory)
 std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
 {
     std::string text;
-    if (!free_memory.limit.empty())
+    const bool is_met = record.free < record.requested;
+    if (!free_memory.limit.empty() && is_met)
         text += free_memory.kills
                     ? "raise that limit (docker run --memory=…, MemoryMax= of systemd), "
                     : "raise that limit (ulimit -v unlimited, or -d), ";
@@ -86,10 +87,11 @@ std::string remedies(const OomRecord &record, const FreeMemory &free_memory)
     if (record.graphs > record.requested) text += "let go of captured graphs, ";
     if (record.free_in_cache >= record.requested && !alloc_conf().expandable_segments)
         text += "set expandable_segments:True, ";
-    if (record.allocated > 0) text += "drop tensors that are no longer needed, ";
-    text += record.allocated > 0 ? "use a smaller batch, or let autocast keep activations in halves"
-                                 : "ask for less";
-    return text;
+    const bool would_help =
+        record.allocated > 0 && (record.total < 0 || record.requested <= record.total);
+    if (!would_help) return text + "ask for less";
+    return text +
+           "drop tensors that are no longer needed, use a smaller batch, or let autocast keep activations in halves";
 }
 
 }  // namespace

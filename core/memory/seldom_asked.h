@@ -8,8 +8,8 @@ namespace yoke {
 
 class SeldomAsked {
 public:
-    // Returns whether `would_end(bytes)` says that so many bytes more end the process. The answer is read from files, so
-    // blocks of less than kWorthALook together are not asked about. While the last answer was yes, each block is: a
+    // Returns whether `would_end(bytes)` says that so many bytes more end the process. The answer is read from files,
+    // so blocks of less than kWorthALook together are not asked about. While the last answer was yes, each block is: a
     // request that was refused is tried again.
     template <class F>
     bool would_end(uint64_t bytes, const F &would_end)
