@@ -11,6 +11,7 @@ import pytest
 
 import yoke
 from conftest import DEVICE
+from nccl_ranks import settles
 
 CARD = f"{DEVICE}:0"
 
@@ -167,16 +168,13 @@ def test_asynchronous_calls_that_are_dropped_leave_memory_as_before(group):
     def call():
         group.all_reduce(yoke.ones((1000,), device=CARD), async_op=True)
 
-    for _ in range(10):
-        call()
-    group.barrier()
-    yoke.synchronize(CARD)
     before = yoke.memory_allocated(CARD)
     for _ in range(200):
         call()
     group.barrier()
     yoke.synchronize(CARD)
-    assert yoke.memory_allocated(CARD) == before
+    # Without the allocator's cache a thread of the library frees the tensors, behind the card.
+    assert settles(lambda: yoke.memory_allocated(CARD) <= before)
 
 
 def test_gradients_of_a_module_on_the_card(group):
