@@ -41,25 +41,32 @@ TEST(LateCalls, AnEarlierFailureIsToldInPlaceOfTheRefusalBehindIt)
         0, 1);
 }
 
-TEST(LateCalls, AnAbortDoesNotWaitForAnEngineThatIsAsked)
+// Returns when action(groups) has, while the watch thread is in a question to the engine.
+template <class F>
+void ends_while_engine_is_asked(const F &action)
 {
     in_fresh_process_with_engine(
-        [](Groups &groups) {
+        [action](Groups &groups) {
             fake_streams.reached = false;
             late_engine.holds_asking = true;
             const Ref<Work> work =
                 groups[0]->run(reduce_all(filled_on(device_of(*groups[0]), 4, 1)), true);
             await_value(late_engine.asking, 1);
             std::atomic<int> ended{0};
-            std::thread aborts([&] {
-                groups[0]->abort("enough");
+            std::thread other([&] {
+                action(groups);
                 ++ended;
             });
             await_value(ended, 1);
             late_engine.holds_asking = false;
-            aborts.join();
+            other.join();
         },
         0, 1);
+}
+
+TEST(LateCalls, AnAbortDoesNotWaitForAnEngineThatIsAsked)
+{
+    ends_while_engine_is_asked([](Groups &groups) { groups[0]->abort("enough"); });
 }
 
 TEST(LateCalls, AGroupThatEndsLeavesTheCommunicatorToWhoAsksIt)
@@ -80,22 +87,7 @@ TEST(LateCalls, AGroupThatEndsLeavesTheCommunicatorToWhoAsksIt)
 
 TEST(LateCalls, TheEndOfTheProcessDoesNotWaitForAnEngineThatIsAsked)
 {
-    in_fresh_process_with_engine(
-        [](Groups &groups) {
-            fake_streams.reached = false;
-            late_engine.holds_asking = true;
-            groups[0]->run(reduce_all(filled_on(device_of(*groups[0]), 4, 1)), false);
-            await_value(late_engine.asking, 1);
-            std::atomic<int> ended{0};
-            std::thread stops([&] {
-                CallWatch::stop();
-                ++ended;
-            });
-            await_value(ended, 1);
-            late_engine.holds_asking = false;
-            stops.join();
-        },
-        0, 1);
+    ends_while_engine_is_asked([](Groups &) { CallWatch::stop(); });
 }
 
 TEST(LateCalls, OfGroupsThatAreCoalescedNoneIsLaunchedWhereOneIsRefused)
