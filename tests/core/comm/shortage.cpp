@@ -5,9 +5,12 @@
 #include "tests/core/comm/threads.h"
 #include "tests/core/no_threads.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <future>
 #include <new>
@@ -31,7 +34,20 @@ void *given(size_t bytes)
     throw std::bad_alloc();
 }
 
+// The calling thread starts so many more threads, and the system refuses the next ones; below 0 it refuses none.
+thread_local int before_refusal = -1;
+
 }  // namespace
+
+extern "C" int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                              void *(*run)(void *), void *argument) noexcept
+{
+    static const auto create =
+        reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+    if (before_refusal == 0) return EAGAIN;
+    if (before_refusal > 0) --before_refusal;
+    return create(thread, attributes, run, argument);
+}
 
 void *operator new(size_t bytes)
 {
@@ -232,6 +248,22 @@ TEST(Shortage, OfDescriptorsAtSplitIsToldToAll)
             group.split(0, 0)->run(barrier(), false);
         });
     });
+}
+
+// The first ranks have their threads already. They wait for the others at the store, and must be told.
+TEST(Shortage, OfThreadsForRanksOfOneProcessIsRaised)
+{
+    for (int32_t refused = 1; refused < 4; ++refused) {
+        before_refusal = refused - 1;
+        expect_error(
+            YOKE_E_OOM,
+            {format("%s: the system gives no thread for rank %d of 4: ", kCall, refused).c_str()},
+            [] { (void)init_threads(4, 20, kCall); });
+        before_refusal = -1;
+        std::vector<Ref<Group>> groups = init_threads(4, 20, kCall);
+        EXPECT_EQ(each_rank(groups, [](Group &group) { group.run(barrier(), false); }),
+                  std::vector<std::string>(4));
+    }
 }
 
 // Each piece of memory in turn: what one rank makes of its part is of no use where the other has none.
