@@ -33,7 +33,8 @@ Open &open_bucket_of(std::vector<Open> &all, const yoke_tensor &param, uint64_t 
         return each.device == param.device && each.dtype == param.dtype;
     });
     if (found != all.end()) return *found;
-    return all.emplace_back(param.device, param.dtype, limit);
+    all.push_back({param.device, param.dtype, limit});
+    return all.back();
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ Compressed PowerSgd::prepared(const Bucket &bucket)
         if (goes_on)
             ++made.batches.back().count;
         else
-            made.batches.emplace_back(i, 1);
+            made.batches.push_back({i, 1});
     }
     for (Batch &each : made.batches) place(bucket, made.errors, each);
     return made;
