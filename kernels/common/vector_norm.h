@@ -170,7 +170,7 @@ struct TotalNorm {
     YOKE_HD ScaledSum term(double size, double power) const
     {
         const bool fits = (power >= 0x1p-900) & (power <= 0x1p900);
-        return fits | (size == 0) ? ScaledSum{1, power} : ScaledSum{size, 1};
+        return (fits | (size == 0)) ? ScaledSum{1, power} : ScaledSum{size, 1};
     }
     YOKE_HD ScaledSum combine(ScaledSum a, ScaledSum b) const
     {
