@@ -1,6 +1,7 @@
 // The functions of yoke/state.h that deal with files.
 #include "capi/src/guard.h"
 #include "capi/src/structs.h"
+#include "core/base/text.h"
 #include "core/base/work.h"
 #include "core/state/load.h"
 #include "core/state/safetensors.h"

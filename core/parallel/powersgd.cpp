@@ -16,8 +16,8 @@ namespace {
 
 // As many matrices as lie behind each other in a bucket, all of one shape.
 struct Batch {
-    size_t first;  // the number, in the bucket, of the first
-    int64_t count;
+    size_t first = 0;  // the number, in the bucket, of the first
+    int64_t count = 0;
     Tensor matrices,
         errors;    // views of the bucket's memory and of its errors: [count, rows, columns]
     Tensor q;      // [count, columns, rank]
@@ -132,10 +132,11 @@ Compressed PowerSgd::prepared(const Bucket &bucket)
             i > 0 && !made.batches.empty() &&
             made.batches.back().first + static_cast<size_t>(made.batches.back().count) == i &&
             same(view->shape(), bucket.views[i - 1]->shape());
-        if (goes_on)
-            ++made.batches.back().count;
-        else
-            made.batches.push_back({i, 1});
+        if (!goes_on) {
+            Batch &begun = made.batches.emplace_back();
+            begun.first = i;
+        }
+        ++made.batches.back().count;
     }
     for (Batch &each : made.batches) place(bucket, made.errors, each);
     return made;

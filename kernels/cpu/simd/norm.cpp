@@ -103,7 +103,7 @@ template <class C>
 static void finish_statistics(const C *x, int64_t n, bool centred, C eps, C *mean, C *rstd)
 {
     const C variance = *rstd / (C)n;
-    if (kernels::is_doubtful(*mean, variance) | kernels::vanished(variance, eps)) [[unlikely]]
+    if (kernels::is_doubtful(*mean, variance) || kernels::vanished(variance, eps)) [[unlikely]]
         find_carefully(x, n, centred, eps, kernels::scale_of(*mean, variance, eps), mean, rstd);
     else
         *rstd = kernels::inverse_root(variance, eps);
