@@ -8,7 +8,7 @@ namespace yoke {
 
 namespace {
 
-// A rank that is in no group, or does not run, writes none.
+// Ranks without a group write no dump, and ended ranks write none. The wait for dumps is therefore short.
 constexpr double kMost_s = 3;
 // Ranks may learn of the end these seconds before the launcher does.
 constexpr time_t kEarlier_s = 1;

@@ -1,8 +1,7 @@
-// awaited_dumps.h: the dumps that living ranks write when one of their group has failed, before a launcher ends these
-// ranks.
+// awaited_dumps.h: dumps of living ranks after a failure in their group.
 //
-// Ranks learn of a lost rank by themselves, since its connections close. TERM at once would end them before they have
-// written what `yoke hang` reads.
+// A lost rank's connections close, so the other ranks of the group find the loss and dump their last calls. If the
+// launcher sent TERM at once, these ranks would end before the dumps for `yoke hang` are written.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -18,7 +17,8 @@ public:
     // Awaits dumps for a few seconds, or for `most_s` if that is less.
     explicit AwaitedDumps(double most_s);
 
-    // Whether each of these files, which ranks touch behind their dumps, was touched since, or the time is over.
+    // Returns whether every mark file was touched since this object was made, or the time is over. Ranks touch marks
+    // after their dumps.
     bool are_over(const std::vector<std::string> &marks) const;
     const Deadline &end() const noexcept { return end_; }
 

@@ -48,7 +48,7 @@ OwnedFile open_null()
 
 namespace {
 
-// What the child needs, made before it: after vfork it allocates nothing.
+// Data of the child, prepared before vfork: after vfork the child allocates no memory.
 struct Prepared {
     const ChildPlan &plan;
     char *const *command;
@@ -57,7 +57,8 @@ struct Prepared {
     sigset_t mask;
 };
 
-// The host's handlers are none of the child's; what the host ignores stays ignored, but for broken pipes.
+// Resets the host program's handlers, which must not run in the child. Signals ignored by the host program stay
+// ignored, except SIGPIPE.
 void reset_signals()
 {
     for (int signal = 1; signal < NSIG; ++signal) {
@@ -91,7 +92,7 @@ void close_all_others()
     for (int file = STDERR_FILENO + 1; file < kSome; ++file) close(file);
 }
 
-// In the child, which still lives in the parent's memory.
+// Runs in the child, which still uses the parent's memory.
 [[noreturn]] void become(const Prepared &prepared, volatile int *error)
 {
     const ChildPlan &plan = prepared.plan;
@@ -121,7 +122,7 @@ void close_all_others()
     _exit(1);
 }
 
-// A frame of its own, which the child may not leave.
+// Calls vfork in a separate stack frame, because the child may not return from the frame.
 __attribute__((noinline)) pid_t fork_into(const Prepared &prepared, volatile int *error)
 {
     const pid_t made = vfork();
@@ -149,7 +150,7 @@ Child start_child(const ChildPlan &plan)
     volatile int error = 0;
     Child child;
     {
-        const HostSignalsBlocked blocked;  // no handler of the host's runs in the child
+        const HostSignalsBlocked blocked;  // no handler of the host program runs in the child
         child.process = fork_into(prepared, &error);
     }
     child.error = error;

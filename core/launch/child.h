@@ -1,7 +1,7 @@
-// child.h: a program started as a child that leads a process group of its own.
+// child.h: a program started as a child in a process group of its own.
 //
-// Made by vfork: nothing of the host's memory is copied, and none of its handlers for forks run. Every descriptor of
-// ours is closed in the child at its exec.
+// vfork makes the child, so no memory of the host program is copied, and no fork handlers run. At its exec the child
+// closes every descriptor of Yoke.
 #pragma once
 
 #include "core/base/descriptor.h"
@@ -14,7 +14,7 @@
 
 namespace yoke {
 
-// Of descriptors whose numbers are none of the standard streams', which are taken anew in a child.
+// Descriptors above the standard streams' numbers, because a child sets those numbers anew.
 struct Pipe {
     OwnedFile read = OwnedFile(), write = OwnedFile();
 };
@@ -26,21 +26,21 @@ struct ChildPlan {
     std::vector<std::string> command;
     std::vector<std::string> variables;
     int in = -1, out = -1, err = -1;  // descriptors that become 0, 1 and 2
-    int note = -1;  // the child writes its number in a line to it before its exec; -1: nowhere
+    int note = -1;  // before its exec the child writes its number here as a line; -1: nowhere
     bool is_guard =
-        false;  // it outlives this process, in a session of its own without any file of the host's
+        false;  // outlives this process, in a new session and without files of the host program
     rlim_t files = 0;  // most open files; 0: as this process
 };
 
 struct Child {
     pid_t process = -1;
-    int error = 0;  // errno of what kept the program from being started
+    int error = 0;  // errno of the failed start; 0: started
     OwnedFile
-        ended;  // can be read when it has ended; not is_open() where the kernel has no such thing
+        ended;  // readable after the child's end; not is_open() if the kernel has no such file
 };
 
 Child start_child(const ChildPlan &plan);
-// Waits for its end.
+// Waits for the end of the process.
 void reap(pid_t process) noexcept;
 
 }  // namespace yoke

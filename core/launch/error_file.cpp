@@ -26,7 +26,7 @@ namespace yoke {
 
 namespace {
 
-// As JSON has it. Bytes that are no ASCII stand as they are.
+// Returns the text as a JSON string. Bytes beyond ASCII stay as they are.
 std::string quoted(const std::string &text)
 {
     std::string out = "\"";
@@ -41,12 +41,12 @@ std::string quoted(const std::string &text)
     return out + '"';
 }
 
-// What this process has told; what a forked child has of it is its parent's.
+// Cause published by this process. In a forked child, the values belong to the parent.
 struct Told {
     Mutex mutex{LockRank::kOther};
     pid_t teller = 0;
     std::string cause;
-    std::string inherited;  // the variable, as it was at the fork
+    std::string inherited;  // value of the variable at the fork
 };
 Told &told = immortal<Told>();
 
@@ -62,7 +62,7 @@ void note_fork()
 }
 [[maybe_unused]] const int is_noted = pthread_atfork(nullptr, nullptr, note_fork);
 
-// The file of this rank, or "".
+// Returns the error file of this rank, or "".
 std::string own_file()
 {
     const std::string path = file_of_variable();
@@ -75,7 +75,7 @@ void take_back_at_exit()
 #ifdef __GLIBC__
     static std::once_flag registered;
     const auto end = [](int code, void *) {
-        if ((code & 0xff) == 0) take_back_told();  // what the parent is told
+        if ((code & 0xff) == 0) take_back_told();  // the parent sees only these 8 bits
     };
     std::call_once(registered, [&] { (void)on_exit(end, nullptr); });
 #endif
@@ -109,8 +109,8 @@ void write_once(const std::string &path, const std::string &cause)
             path.c_str(), kErrorFileVariable, strerror(errno));
 }
 
-// Whether what was told is what ends the process: the text of an exception has that of the failure that it is of, which
-// may be cut; and a group that ends with its process tells why.
+// Returns whether `cause` is the published cause. An exception has the text of its failure, which may be cut. If a
+// group ended with its process, the group's text has the reason.
 bool is_what_was_told(const std::string &cause)
 {
     constexpr size_t kEnough = 500;

@@ -1,32 +1,34 @@
-// error_file.h: how a rank tells whoever started it why it failed: in the file that TORCHELASTIC_ERROR_FILE names, as
-// torchrun and `yoke run` read it.
+// error_file.h: a rank's report of its failure to the launcher.
+//
+// The report is in the file named by TORCHELASTIC_ERROR_FILE, in the format of torchrun and `yoke run`.
 #pragma once
 
 #include <string>
 
 namespace yoke {
 
-// Behind the file's name stands that of a longer text, such as a traceback, which `yoke run` alone reads.
+// Suffix of the file with a longer text, such as a traceback. Only `yoke run` reads this file.
 inline constexpr const char *kErrorFileVariable = "TORCHELASTIC_ERROR_FILE";
 inline constexpr const char *kTraceSuffix = ".trace";
-// Behind the file's name: an empty file, which a rank touches when the dumps of its groups are written.
+// Suffix of an empty file, which a rank touches after the dumps of its groups are written.
 inline constexpr const char *kDumpedSuffix = ".dumped";
 
-// Nothing where the variable is not set, or the file is there already: what was told first stands. Nor in a forked
-// child, which is no rank, unless whoever forked it has set the variable anew. A process that ends with the exit code 0
-// takes it back.
+// Writes the cause to the error file. If the variable is not set, or the file exists already, nothing is written: the
+// first cause stays. A forked child is no rank and writes no cause, unless the variable was set anew after the fork.
+// If the process ends with exit code 0, the file is removed.
 void tell_launcher(const std::string &cause) noexcept;
-// What ends the process. It takes the place of what this process has told, unless it is that: the script went on.
+// Writes the cause of the process's end. If this process has published another cause, the script survived the
+// failure, so the new cause replaces the old.
 void tell_launcher_of_end(const std::string &cause) noexcept;
-// The script goes on: what this process has told is no cause of a later end.
+// Removes the cause published by this process: the script goes on, so a later end has another cause.
 void take_back_told() noexcept;
 
 // Touches the file of kDumpedSuffix.
 void tell_launcher_of_dumps() noexcept;
 
 struct ToldCause {
-    std::string text;   // "" where the rank told none
-    double told_s = 0;  // since the epoch; 0: it did not say
+    std::string text;   // "" if the rank published no cause
+    double told_s = 0;  // since the epoch; 0: unknown
 };
 ToldCause read_error_file(const std::string &path);
 

@@ -11,8 +11,8 @@ namespace {
 
 struct FilesNeeded {
     Mutex mutex{LockRank::kOther};
-    rlim_t ranks = 0;         // of all runs
-    struct rlimit before {};  // when the first of them came
+    rlim_t ranks = 0;         // sum over all runs
+    struct rlimit before {};  // limit before the first run
 };
 FilesNeeded &files_needed = immortal<FilesNeeded>();
 

@@ -1,7 +1,7 @@
-// file_limit.h: how many files this process may have open while it has ranks: each takes three.
+// file_limit.h: limit of open files of a process with ranks. Each rank takes three files.
 //
-// The limit is the process's, and runs may be several at once: it has room for all of them, and with the last one the
-// former limit comes back.
+// The limit belongs to the process, and several runs may be active at once. So the limit covers all runs, and after
+// the last run the former limit returns.
 #pragma once
 
 #include <sys/resource.h>
@@ -17,7 +17,7 @@ public:
     FileLimit(const FileLimit &) = delete;
     FileLimit &operator=(const FileLimit &) = delete;
 
-    // Without any run, for ranks.
+    // Returns the limit without any run. Ranks get this limit.
     rlim_t before() const noexcept { return before_; }
 
 private:

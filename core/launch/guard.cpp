@@ -12,8 +12,8 @@ namespace yoke {
 
 namespace {
 
-// Ignores what a terminal sends to all; `done` is said where this process ends by itself. A word apart has a space on
-// both sides.
+// Shell script of the guard. It ignores signals that a terminal sends to all processes. If the launcher ends by
+// itself, it sends `done`. Each number in the list has a space on both sides.
 constexpr const char *kScript = R"(trap '' HUP INT QUIT TERM TSTP
 groups=' '
 while read -r line; do

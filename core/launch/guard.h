@@ -1,9 +1,10 @@
-// guard.h: a small process beside this one, which outlives it: when this one has died, even by KILL, it ends the
-// process groups of the ranks, with all that these have started in them, and removes a folder.
+// guard.h: a small process that outlives the launcher. If the launcher dies, even by KILL, the guard kills the ranks'
+// process groups, with all processes in these groups, and removes a folder.
 //
-// It reads a pipe that only this process holds, and each rank until its exec. Each rank writes its number there before
-// it becomes its program: so there is no moment at which it is not known. It is told of a group's end before the number
-// may be another's. Its pipe may break: SIGPIPE is held meanwhile, see taken_signals.h.
+// The guard reads a pipe. Only the launcher holds the pipe's other end, and each rank until its exec. Each rank
+// writes its number to the pipe before its exec, so the guard knows every rank at any moment. The launcher reports
+// the end of a group before the system can reuse the group's number. The pipe may break, so SIGPIPE is held back
+// meanwhile: see taken_signals.h.
 #pragma once
 
 #include "core/launch/child.h"
@@ -14,20 +15,20 @@ namespace yoke {
 
 class Guard {
 public:
-    // Without one, and a warning, where the system gives no process.
+    // Makes no guard, and logs a warning, if the system gives no process.
     explicit Guard(const std::string &folder);
     ~Guard();
     Guard(const Guard &) = delete;
     Guard &operator=(const Guard &) = delete;
 
     int note() const noexcept { return pipe_.fd(); }  // for ChildPlan
-    // The group's number will be others'.
+    // Removes the group from the guard's list, because the system may reuse the number.
     void forget(pid_t group) noexcept;
 
 private:
     void say(const char *line) noexcept;
 
-    Socket pipe_;  // no child forked by the host keeps it open
+    Socket pipe_;  // never open in a child forked by the host program
     Child child_;
 };
 

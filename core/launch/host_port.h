@@ -1,4 +1,4 @@
-// host_port.h: "HOST:PORT", in which an IPv6 address stands in brackets.
+// host_port.h: text "HOST:PORT", with an IPv6 address in brackets.
 #pragma once
 
 #include "core/base/text.h"

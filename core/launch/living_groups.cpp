@@ -15,7 +15,7 @@ namespace yoke {
 
 namespace {
 
-// Of a process of /proc; -1: it does not live.
+// Returns the group of a process of /proc; -1: the process does not live.
 pid_t group_of(int proc, const char *process)
 {
     const std::string path = std::string(process) + "/stat";

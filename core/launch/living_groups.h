@@ -1,6 +1,6 @@
-// living_groups.h: which process groups have a member that lives.
+// living_groups.h: process groups with a living member.
 //
-// A group exists as long as its leader is not waited for, so kill() does not tell whether that one is all that is left.
+// A group exists until its leader is waited for. So kill() cannot report whether other members live.
 #pragma once
 
 #include <sys/types.h>
@@ -9,11 +9,11 @@
 
 namespace yoke {
 
-// As it is when this is made. Zombies do not live.
+// Snapshot of the groups, taken by the constructor. Zombies count as dead.
 class LivingGroups {
 public:
     LivingGroups();
-    // Also where the system tells nothing.
+    // Returns true as well if the system shows no processes.
     bool may_have(pid_t group) const;
 
 private:

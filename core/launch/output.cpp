@@ -16,14 +16,15 @@ namespace {
 constexpr size_t kEnough = size_t{1} << 20;       // bytes that wait for a reader
 constexpr size_t kLongestLine = size_t{1} << 20;  // beyond, a line is cut
 
-// A file's kind, as S_IFMT has it; 0: it is not open.
+// Returns a file's kind, as in S_IFMT; 0: the file is not open.
 mode_t kind_of(int fd)
 {
     struct stat about;
     return fstat(fd, &about) == 0 ? about.st_mode & S_IFMT : 0;
 }
 
-// A terminal or a pipe opened apart, since others have this one and may wait. Another user's terminal is refused.
+// Opens a terminal or a pipe a second time, because other processes share `fd` and may need a file that waits. The
+// system refuses another user's terminal.
 OwnedFile opened_anew(int fd)
 {
     if (kind_of(fd) != S_IFIFO && !isatty(fd)) return OwnedFile();
@@ -31,7 +32,7 @@ OwnedFile opened_anew(int fd)
     return OwnedFile(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
-// A terminal that takes something may take no more than a byte.
+// Returns the bytes for a single write. A terminal with free space may still accept only a byte.
 size_t piece_of(int fd, bool never_waits)
 {
     if (never_waits) return kEnough;

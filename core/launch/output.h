@@ -1,6 +1,7 @@
-// output.h: lines of many ranks on the standard streams of one process, whole ones, each behind the number of its rank.
+// output.h: lines of many ranks on the standard streams of a process. Lines stay whole, and each begins with its
+// rank's number.
 //
-// Nothing here waits: what a stream does not take yet is kept, and whoever asks for more is told that there is enough.
+// No write waits. Bytes not yet accepted by a stream are kept, and is_full() reports when enough are kept.
 #pragma once
 
 #include "core/launch/child.h"
@@ -11,7 +12,7 @@
 
 namespace yoke {
 
-// One open file that lines go to.
+// Open file to which lines go.
 class LineSink {
 public:
     explicit LineSink(int fd);
@@ -22,31 +23,30 @@ public:
     }
     bool is_empty() const noexcept { return is_broken() || at_ == waiting_.size(); }
     bool is_full() const noexcept;
-    // It takes nothing any more, and what would go there is dropped: errno, EPIPE where its reader has gone; 0: it is
-    // well.
+    // Returns 0, or errno of the failed write: EPIPE if the reader has gone. After an error, the sink drops all text.
     int error() const noexcept { return error_; }
     bool is_broken() const noexcept { return error_ != 0; }
     int fd() const noexcept { return fd_; }
-    // Once poll() has said that it takes something.
+    // Writes a piece. The caller waits until poll() reports free space.
     void write_some();
 
 private:
-    const OwnedFile anew_;  // the same file, where a write never waits
+    const OwnedFile anew_;  // second open file of `fd`, on which writes never wait
     const int fd_;
     const bool is_socket_;
-    const size_t piece_;  // what it takes without waiting, once it takes something
+    const size_t piece_;  // bytes per write, accepted without waiting after poll()
     std::string waiting_;
     size_t at_ = 0;
     int error_ = 0;
 };
 
-// Makes lines of what one stream of a rank writes.
+// Splits the bytes of a rank's stream into lines.
 class LineMaker {
 public:
     LineMaker(std::string prefix, LineSink &sink) : prefix_(std::move(prefix)), sink_(&sink) {}
 
     void add(std::string_view text);
-    // An unterminated last line is one.
+    // Ends an unterminated last line.
     void finish();
     LineSink &sink() const noexcept { return *sink_; }
 

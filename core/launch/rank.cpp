@@ -70,7 +70,7 @@ void Rank::look()
     const int problem = waitid(P_PID, process, &found, WEXITED | WNOHANG | WNOWAIT);
     if (problem == 0 && found.si_pid == child_.process) note_end(found);
     if (problem == 0 || errno == EINTR) return;
-    status_ = 0;  // there is nobody to wait for any more
+    status_ = 0;  // the process was already waited for
     has_number_ = false;
     fail(
         YOKE_E_STATE,
@@ -84,7 +84,7 @@ void Rank::note_end(const siginfo_t &end) noexcept
     const bool has_code = end.si_code == CLD_EXITED;
     status_ = has_code ? end.si_status << kCodeShift : end.si_status;
     signal_group(SIGTERM);
-    signal_group(SIGCONT);  // what is stopped could not hear it
+    signal_group(SIGCONT);  // a stopped process cannot handle TERM
     leftover_end_ = Deadline::after(kLeftoverGrace);
 }
 
@@ -108,9 +108,9 @@ void Rank::release() noexcept
 
 size_t Rank::Stream::pass_on()
 {
-    char bytes[8192];  // hosts may have threads with small stacks
+    char bytes[8192];  // threads of host programs may have small stacks
     if (lines.sink().error() == EPIPE)
-        from.close();  // the rank then learns of it as if it were its own
+        from.close();  // the rank then gets EPIPE, as from a reader of its own
     if (!from.is_open() || lines.sink().is_full()) return 0;
     const ssize_t count = read(from.get(), bytes, sizeof bytes);
     if (count > 0) lines.add({bytes, static_cast<size_t>(count)});

@@ -1,4 +1,4 @@
-// rank.h: one rank of a start: its process, what it writes, and how it ended.
+// rank.h: a rank of a start: its process, its output, and its end.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -12,22 +12,22 @@
 
 namespace yoke {
 
-// Seconds for what ranks leave behind.
+// Seconds for processes that ranks leave behind.
 inline constexpr double kLeftoverGrace = 1;
 
-// "exit code 3", "signal 9 (KILL)", of a status of waitpid().
+// Returns "exit code 3" or "signal 9 (KILL)" for a status of waitpid().
 std::string describe_end(int status);
 
 class Rank {
 public:
-    // What it writes goes to these sinks.
+    // Makes a rank whose output goes to these sinks.
     Rank(int32_t number, LineSink &out, LineSink &err);
     Rank(const Rank &) = delete;
     Rank &operator=(const Rank &) = delete;
-    // Kills and waits: nobody is left behind.
+    // Kills the group and waits, so no process is left behind.
     ~Rank() { release(); }
 
-    // `plan` but for its outputs.
+    // Starts the process. The rank sets the outputs of `plan` itself.
     void start(ChildPlan plan, std::string error_file);
 
     int32_t number() const noexcept { return number_; }
@@ -38,25 +38,26 @@ public:
     bool has_failed() const noexcept { return status_ && *status_ != 0; }
     int status() const noexcept { return status_.value_or(0); }
 
-    // Looks whether it has ended, and then asks what it has started in its group to end. Raises YOKE_E_STATE where
-    // another part of the process has taken the answer.
+    // Looks whether the process has ended. If so, asks the other processes of its group to end. Raises YOKE_E_STATE
+    // if another part of this process has waited for the child.
     void look();
     void signal_process(int signal) const noexcept;
-    // Those as well that it has started, also when it has ended itself.
+    // Signals the rank and all processes of its group, even after the rank's own end.
     void signal_group(int signal) const noexcept;
-    // Its number, and its group's, is nobody else's: it is not waited for yet.
+    // Returns whether the process was not yet waited for. Until then, the system gives the number of process and
+    // group to no other process.
     bool has_number() const noexcept { return has_number_; }
-    // How long what it has left behind has, once it has ended.
+    // Returns when leftover processes are killed, after the rank's end.
     const Deadline &leftover_end() const noexcept { return leftover_end_; }
-    // Kills what is left of its group, and gives its number back to the system.
+    // Kills the rest of the group, and returns the number to the system.
     void release() noexcept;
 
     struct Stream {
         OwnedFile from;
         LineMaker lines;
-        // Reads some of what is there, and tells how many bytes. Nothing where the sink is full.
+        // Reads some of the waiting bytes, and returns their count. Reads no bytes if the sink is full.
         size_t pass_on();
-        // Bytes that are there.
+        // Returns the count of waiting bytes.
         size_t waiting() const noexcept;
         void finish();
     };
@@ -65,7 +66,7 @@ public:
 
     ToldCause told() const { return read_error_file(error_file_); }
     std::string trace() const;
-    // The file that it touches behind its dumps.
+    // Returns the file that the rank touches after its dumps.
     std::string dump_mark() const { return error_file_ + kDumpedSuffix; }
 
 private:

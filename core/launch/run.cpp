@@ -60,8 +60,8 @@ void check(const RunOptions &options)
             "run: this process ignores SIGCHLD, so that nobody learns how a rank ended; set it to its default first");
 }
 
-// A port that the system gives to nobody else while it is held, and that rank 0 can listen at all the same: as servers
-// do, it shares it with whoever does not listen (SO_REUSEADDR).
+// Port held until the run ends. The system gives the port to no other process, yet rank 0 can listen at it. This
+// socket does not listen, so SO_REUSEADDR, which servers set, lets both sockets have the port.
 class HeldPort {
 public:
     HeldPort()
@@ -97,7 +97,8 @@ std::string random_id()
     return format("%016llx", static_cast<unsigned long long>(unguessable_number()));
 }
 
-// Only this user looks into it; it goes with this object. Ranks and the guard know it by its path, from other folders.
+// Folder that only this user can read; the destructor removes the folder. The path is absolute, because ranks and the
+// guard work in other folders.
 class PrivateFolder {
 public:
     PrivateFolder()
@@ -124,7 +125,7 @@ private:
     std::string path_;
 };
 
-// What every rank reads as its input, where that is a text: a file of the folder. "" where there is none.
+// Writes the input text of all ranks to a file in the folder, and returns its path. Returns "" if there is no text.
 std::string written_input(const std::optional<std::string_view> &input, const std::string &folder)
 {
     if (!input) return "";
@@ -142,7 +143,7 @@ std::string written_input(const std::optional<std::string_view> &input, const st
     return path;
 }
 
-// Where rank 0 is. Nodes agree on the name of a job by its port, which two of them cannot have at once.
+// Returns where rank 0 is. Nodes derive the job's name from the port, which two jobs cannot have at once.
 RunPlace place_of(const RunOptions &options, std::optional<HeldPort> &held)
 {
     if (!options.master.empty()) {
@@ -154,7 +155,7 @@ RunPlace place_of(const RunOptions &options, std::optional<HeldPort> &held)
     return {random_id(), "127.0.0.1", std::to_string(held->number())};
 }
 
-// Lines of both go to one queue where both are one file, or they would mix.
+// Returns whether both descriptors are the same file. Their lines then go to a single queue, or they would mix.
 bool is_one_file(int one, int other)
 {
     struct stat a, b;

@@ -1,8 +1,8 @@
-// run.h: ranks of one node, started as processes, watched and ended together.
+// run.h: ranks of a node, started as processes, watched and ended together.
 //
-// Each rank leads a process group of its own. It dies with the thread that started it, and what it has started in its
-// group dies with the process: see guard.h. The signals that a program is ended, stopped or asked by go on to the ranks
-// while they run: see taken_signals.h.
+// Each rank leads its own process group. The rank dies with the thread that started it. Other processes of the group
+// die with the launcher: see guard.h. Signals that end, stop or ask a program go on to the running ranks: see
+// taken_signals.h.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@ namespace yoke {
 
 struct RunOptions {
     std::vector<std::string> command;
-    int32_t ranks = 1;                      // of this node, at most YOKE_MAX_RANKS
+    int32_t ranks = 1;                      // on this node, at most YOKE_MAX_RANKS
     int32_t nodes = 1, node = 0;            // as many ranks on each
     std::string master;                     // "HOST:PORT"; "": a free port of this node
-    int32_t restarts = 0;                   // how often all are started again when one has failed
+    int32_t restarts = 0;                   // number of restarts of all ranks after a failure
     double grace_s = 10;                    // from TERM to KILL
-    bool has_stdin = true;                  // rank 0 reads this process's, where `input` is none
-    std::optional<std::string_view> input;  // what each rank reads as its standard input
+    bool has_stdin = true;                  // rank 0 reads this process's stdin, if `input` is empty
+    std::optional<std::string_view> input;  // standard input of each rank
 };
 
 struct RunResult {
-    int32_t exit_code = 0;  // of the first rank that failed; 128 + N of one that signal N has ended
+    int32_t exit_code = 0;  // exit code of the first failed rank; 128 + N if signal N ended the rank
     int32_t rank =
-        -1;  // that one; -1: none failed, but the command could not be started or its output written
+        -1;  // first failed rank; -1: no rank failed, but a start or an output may have
     int32_t signal = 0;
     int64_t process = 0;
-    std::string text;   // of what failed, in a line for people
-    std::string trace;  // a longer text that it has left beside its error file
+    std::string text;   // the failure in a line for people
+    std::string trace;  // longer text, left by the rank beside its error file
 };
 
-// Returns when all have ended. Raises YOKE_E_VALUE for options that cannot be, YOKE_E_IO where the system refuses pipes
-// or processes, YOKE_E_STATE where it would not be told how a process ended.
+// Returns when all ranks have ended. Raises YOKE_E_VALUE for invalid options, YOKE_E_IO if the system refuses pipes
+// or processes, and YOKE_E_STATE if this process would not learn how a rank ended.
 RunResult run_ranks(const RunOptions &options);
 
 }  // namespace yoke

@@ -19,12 +19,12 @@ namespace yoke {
 
 namespace {
 
-// A signal that comes between the look at it and poll() waits so long.
+// Longest delay of a signal that comes after the signal check and before poll().
 constexpr double kTick = 0.1;
-// Where the kernel does not tell that a process has ended.
+// Interval if the kernel does not report the end of a process.
 constexpr double kShortTick = 0.01;
 
-// It has ended, and what is left of its group may live.
+// Returns whether the rank has ended while other processes of its group may live.
 bool is_ending(const Rank &rank)
 {
     return !rank.is_running() && rank.has_number();
@@ -36,7 +36,7 @@ Start::Start(RunScene &scene, int32_t number) : scene_(scene), number_(number) {
 
 // ---- The start --------------------------------------------------------------------------------------------------
 
-// What is of this rank alone is kept in `own`.
+// Returns the descriptor of the rank's input. If only this rank uses the file, `own` keeps it open.
 int Start::input_of(int32_t number, OwnedFile &own)
 {
     if (number == 0 && scene_.input.empty() && scene_.options.has_stdin)
@@ -69,7 +69,7 @@ bool Start::start_rank(int32_t local_rank)
     return rank.error() == 0;
 }
 
-// As a shell tells it: 127 where there is no such program, 126 where it cannot be run.
+// Starts all ranks. The exit codes are a shell's: 127 if there is no such program, 126 if the program cannot run.
 void Start::start_all()
 {
     constexpr int kNoProgram = 127, kNotRunnable = 126;
@@ -103,7 +103,7 @@ void Start::ask(std::vector<pollfd> &all, int fd, short events, std::function<vo
 double Start::patience() const
 {
     const auto is_unwatched = [](const Rank &rank) {
-        return is_ending(rank) ||  // what it has left behind tells nobody of its end
+        return is_ending(rank) ||  // the end of leftover processes is not reported
                (rank.is_running() && !rank.ended().is_open());
     };
     const bool has_ticks = std::any_of(ranks_.begin(), ranks_.end(), is_unwatched);
@@ -111,7 +111,7 @@ double Start::patience() const
     return is_asked_to_end_ && !is_killed_ ? std::min(tick, end_.remaining_s()) : tick;
 }
 
-// Waits until something comes, and answers it.
+// Waits for events and handles them.
 void Start::step()
 {
     std::vector<pollfd> all;
@@ -153,7 +153,7 @@ void Start::look_at_ranks()
     end_after_dumps();
 }
 
-// Of a reader that has gone ranks learn by themselves. What else keeps their output from being written ends the run.
+// Ends the run if output cannot be written. If a reader has gone, ranks find out by themselves, so the run goes on.
 void Start::look_at_output()
 {
     constexpr int kOutputLost = 74;  // EX_IOERR
@@ -173,7 +173,8 @@ void Start::look_at_output()
     }
 }
 
-// Of several that are found at once: one that a signal has ended tells no cause but is one; then whoever told first.
+// Chooses the first failure among ranks found at once. A rank ended by a signal comes first, because it publishes no
+// cause. Then comes the rank with the earliest published cause.
 void Start::choose_first(const std::vector<Rank *> &failed)
 {
     constexpr int kSignalled = 128;
@@ -204,14 +205,14 @@ void Start::hear(int signal)
     interrupts_ += is_interrupt;
     const bool is_end = is_interrupt || signal == SIGHUP || signal == SIGQUIT;
     was_interrupted_ |= is_end;
-    const bool is_for_one = signal == SIGUSR1 || signal == SIGUSR2;  // helpers may not know them
+    const bool is_for_one = signal == SIGUSR1 || signal == SIGUSR2;  // helpers may not handle these
     for (const Rank &rank : ranks_) {
         if (!rank.is_running()) continue;
         if (is_for_one)
             rank.signal_process(signal);
         else
             rank.signal_group(signal);
-        if (is_end) rank.signal_group(SIGCONT);  // one that is stopped could not hear it
+        if (is_end) rank.signal_group(SIGCONT);  // a stopped process cannot handle signals
     }
     if (signal == SIGTSTP) kill(getpid(), SIGSTOP);
     if (!is_interrupt || is_asked_to_end_) return;
@@ -219,7 +220,7 @@ void Start::hear(int signal)
     end_ = Deadline::after(scene_.options.grace_s);
 }
 
-// Gives the others time to dump their last calls, where YOKE_COMM_DUMP asks for that, before they are asked to end.
+// Gives the other ranks time to dump their last calls, if YOKE_COMM_DUMP is set. Then asks these ranks to end.
 void Start::end_after_dumps()
 {
     if (try_config("YOKE_COMM_DUMP") && !is_asked_to_end_)
@@ -239,7 +240,7 @@ void Start::look_at_dumps()
     end_all();
 }
 
-// TERM where they were not asked to end already: a second one might cut short what a rank saves.
+// Sends TERM, unless the ranks were asked to end already: a second TERM might interrupt a rank's save.
 void Start::end_all()
 {
     if (is_asked_to_end_) return;
@@ -248,11 +249,11 @@ void Start::end_all()
     for (const Rank &rank : ranks_) {
         if (!rank.is_running()) continue;
         rank.signal_group(SIGTERM);
-        rank.signal_group(SIGCONT);  // one that is stopped could not hear it
+        rank.signal_group(SIGCONT);  // a stopped process cannot handle signals
     }
 }
 
-// As by TERM; the call tells of it when they have ended.
+// Ends the ranks as TERM does. The call raises the interrupt after their end.
 void Start::end_by_host()
 {
     was_interrupted_ = true;
@@ -265,7 +266,8 @@ void Start::kill_all()
     for (const Rank &rank : ranks_) rank.signal_group(SIGKILL);
 }
 
-// A rank that has ended keeps its number until nothing of its group is left, or its leftovers had their time.
+// Releases ended ranks. A rank keeps its number until its group is empty, or the time of its leftover processes is
+// over.
 void Start::release_ended()
 {
     if (std::none_of(ranks_.begin(), ranks_.end(), is_ending)) return;
@@ -278,8 +280,8 @@ void Start::release_ended()
     }
 }
 
-// What they have written is read, and written; for a process that has left the groups, and may write for ever, it is
-// not waited, nor, once the program was asked to end, for a reader that does not read.
+// Reads and writes the remaining output of the ranks. A process outside the groups may write for ever, so only bytes
+// already written are read. If the program was asked to end, a reader that does not read gets only a limited wait.
 void Start::drain()
 {
     const int before = interrupts_;

@@ -1,4 +1,4 @@
-// start.h: all ranks of this node from their start to the end of the last one.
+// start.h: all ranks of this node, from their start to the end of the last rank.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -17,12 +17,12 @@
 
 namespace yoke {
 
-// What one start after the other is made with.
+// Parts of a run that successive starts share.
 struct RunScene {
     const RunOptions &options;
     RunPlace place;
-    std::string folder;  // of the error files
-    std::string input;   // the file that each rank reads as its standard input; "": none
+    std::string folder;  // folder of error files
+    std::string input;   // path of each rank's standard input; "": no file
     rlim_t files = 0;    // most open files of a rank
     Guard &guard;
     TakenSignals &signals;
@@ -33,9 +33,9 @@ struct RunScene {
 class Start {
 public:
     Start(RunScene &scene, int32_t number);
-    // Of the first rank that failed, when all have ended and what they wrote is on its way.
+    // Returns the result of the first failed rank, after all ranks have ended and their output is passed on.
     RunResult run();
-    // The program was asked to end: no other start follows.
+    // Returns whether the program was asked to end, so no other start follows.
     bool was_interrupted() const noexcept { return was_interrupted_; }
 
 private:
@@ -61,13 +61,13 @@ private:
     RunScene &scene_;
     const int32_t number_;
     std::deque<Rank> ranks_;
-    std::vector<std::function<void()>> answers_;  // to what poll() was asked
+    std::vector<std::function<void()>> answers_;  // handlers, by entry of poll()
     RunResult result_;
     bool is_output_lost_ = false;
     bool was_interrupted_ = false, is_asked_to_end_ = false, is_killed_ = false;
-    int interrupts_ = 0;                 // INT and TERM that came
-    Deadline end_ = Deadline::after(0);  // once they are asked to end
-    std::optional<AwaitedDumps> dumps_;  // before they are asked
+    int interrupts_ = 0;                 // count of INT and TERM
+    Deadline end_ = Deadline::after(0);  // valid after the request to end
+    std::optional<AwaitedDumps> dumps_;  // valid before the request to end
 };
 
 }  // namespace yoke

@@ -22,7 +22,7 @@ struct TakenState {
     int users = 0;
     struct sigaction former[kCount];
     bool is_taken[kCount];
-    uint32_t at_first[kCount];  // of `came`, when the first user came
+    uint32_t at_first[kCount];  // `came`, at the start of the first user
 };
 TakenState &taken = immortal<TakenState>();
 
@@ -42,13 +42,13 @@ void take_all()
         if (!taken.is_taken[i]) continue;
         struct sigaction ours = {};
         ours.sa_handler = count_signal;  // waits end at once: no SA_RESTART
-        ours.sa_flags = SA_ONSTACK;      // hosts may have threads with small stacks
+        ours.sa_flags = SA_ONSTACK;      // threads of host programs may have small stacks
         sigfillset(&ours.sa_mask);
         sigaction(kTakenSignals[i], &ours, nullptr);
     }
 }
 
-// A stop was done when it came, and so was what ended it.
+// Returns whether to raise the signal again. A stop takes effect when the signal comes, and so does its end.
 bool is_raised_anew(int signal)
 {
     return signal != SIGTSTP && signal != SIGCONT;

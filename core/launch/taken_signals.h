@@ -1,8 +1,9 @@
-// taken_signals.h: signals that go on to the ranks while there are any.
+// taken_signals.h: signals passed on to the ranks during a run.
 //
-// Those that end, stop or ask a program are counted by a handler in place of the host's. With the last run of the
-// process the former dispositions come back, and what has come meanwhile is raised anew: so the host hears of it too.
-// What the host ignores stays ignored. SIGPIPE is held back from the calling thread.
+// A handler counts signals that end, stop or ask a program. It replaces the host program's handler. After the last
+// run of the process the former dispositions return, and signals counted meanwhile are raised again, so the host
+// program gets them too. Signals ignored by the host program stay ignored. SIGPIPE is held back from the calling
+// thread.
 #pragma once
 
 #include <signal.h>
@@ -22,7 +23,7 @@ public:
     TakenSignals(const TakenSignals &) = delete;
     TakenSignals &operator=(const TakenSignals &) = delete;
 
-    // One that has come and was not told yet; 0: none.
+    // Returns a signal that came and was not returned yet; 0: no signal.
     int next() noexcept;
 
 private:

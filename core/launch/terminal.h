@@ -1,7 +1,7 @@
-// terminal.h: what people type, handed on to rank 0.
+// terminal.h: terminal input, passed on to rank 0.
 //
-// Ranks have process groups of their own, which may not read from a terminal; so whoever stands in its foreground reads
-// it for them. What is no terminal a rank reads itself.
+// Ranks have process groups of their own, so they may not read from a terminal. The launcher, while in the terminal's
+// foreground, reads for rank 0. If standard input is no terminal, rank 0 reads directly.
 #pragma once
 
 #include "core/launch/child.h"
@@ -10,11 +10,11 @@ namespace yoke {
 
 class Terminal {
 public:
-    // The descriptor that a rank gets as its standard input.
+    // Returns the descriptor for the rank's standard input.
     int open();
     void rank_has_it() { pipe_.read.close(); }
 
-    // The file to ask poll() about for reading, or writing where something waits; -1: none now.
+    // Returns the file for poll() to wait for: reads_from() for input, writes_to() if bytes wait; -1: no file now.
     int reads_from() const noexcept;
     int writes_to() const noexcept;
     void pass_on();

@@ -30,7 +30,8 @@ Variables own_variables()
     return all;
 }
 
-// The processors shared out, unless the user has decided. YOKE_NUM_THREADS follows OMP_NUM_THREADS by itself.
+// Shares the processors among the ranks, unless the user has set a number. YOKE_NUM_THREADS follows OMP_NUM_THREADS
+// by itself.
 void share_threads(Variables &all, int32_t ranks)
 {
     const std::string share = std::to_string(std::max(usable_processors() / ranks, 1));
@@ -45,7 +46,7 @@ std::vector<std::string> rank_variables(const RunOptions &options, const RunPlac
 {
     Variables all = own_variables();
     share_threads(all, options.ranks);
-    // Of a torchrun that has started this process: its ranks are none of ours.
+    // A torchrun may have started this process; its variables must not reach the new ranks.
     all.erase("TORCHELASTIC_RUN_ID");
     all.erase("TORCHELASTIC_USE_AGENT_STORE");
     const auto set = [&](const char *name, int32_t value) { all[name] = std::to_string(value); };
