@@ -1,4 +1,4 @@
-// How a dump is read, whatever the file holds: core/comm/dump.h.
+// Reader of dumps, for any content of the file: core/comm/dump.h.
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::json;
 
-// An object of the file, and where it stands there: "records[3]", "" for the whole.
+// Object of the file, and its place there: "records[3]", or "" for the whole.
 class Object {
 public:
     Object(const json &value, std::string place) : value_(value), place_(std::move(place))
@@ -87,7 +87,7 @@ public:
         if (!at(key).is_array()) refuse(key, "a list");
         return at(key);
     }
-    // The number of one of `names`.
+    // Returns the number of an element of `names`.
     template <class Name>
     int32_t word(const char *key, int32_t count, const Name &name_of) const
     {
@@ -204,7 +204,7 @@ uint64_t group_of(const Object &root)
     root.refuse("group", "a number, \"0x1f\"");
 }
 
-// A dump lies four deep. What goes deeper is refused before it is kept.
+// Parses JSON. A dump has four levels. Deeper text is refused before the parser keeps it.
 json parsed_text(std::string_view text)
 {
     constexpr int kDeepest = 8;

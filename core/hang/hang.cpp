@@ -31,7 +31,7 @@ namespace {
 
 // ---- Groups -----------------------------------------------------------------------------------------------------
 
-// Two jobs may give a group the same number; their ranks are other processes.
+// Returns number and processes of the group, because two jobs may give groups the same number.
 std::string identity_of(const Dump &dump)
 {
     std::string text = format("%llx", static_cast<unsigned long long>(dump.group));

@@ -1,8 +1,8 @@
-// hang.h: who keeps a group from going on, by what its ranks have dumped.
+// hang.h: ranks that keep a group from going on, found in the dumps of its ranks.
 //
-// Each call in which a rank is waits for those that have not come to it, and these may wait in other calls: whom all of
-// that leads to is to blame. So are ranks that wait for each other in a circle, and those whose call is another one. A
-// rank without a dump is to blame only where nobody else is.
+// A rank in a call waits for the missing ranks of the call, and these may wait in other calls. The ranks at the end
+// of such a chain are to blame. Ranks that wait for each other in a circle are to blame too, and ranks with a
+// different call. A rank without a dump is to blame only if no other rank is.
 #pragma once
 
 #include "core/comm/dump.h"
@@ -18,14 +18,14 @@ namespace yoke {
 enum class FindingKind : uint8_t {
     kCause,      // why the group failed
     kIn,         // ranks that are in a call
-    kMismatch,   // ranks whose call is another one than that of most
-    kNeverCame,  // ranks that have not called it
-    kBehind,     // ranks that have, and are in a call before it
+    kMismatch,   // ranks whose call differs from most ranks' call
+    kNeverCame,  // ranks without this call
+    kBehind,     // ranks that made this call, and are in an earlier call
     kNoDump,
     kEnded,  // ranks whose process has ended
     kCycle,
-    kStoreCall,  // ranks that meet others in the store, as in shrink
-    kUnderWay,   // nobody is missing
+    kStoreCall,  // ranks that wait for others in the store, as in shrink
+    kUnderWay,   // all ranks are in the call
 };
 const char *finding_name(FindingKind kind) noexcept;  // "never_came"
 
@@ -35,7 +35,8 @@ struct Finding {
     std::string text;  // a sentence for people
 };
 
-// Where a rank is: in a call, or behind its last one; null where it has made none, is in a meeting, or was not dumped.
+// Place of a rank: in a call, or behind its last call. `call` is null if the rank has made no call, is in a
+// rendezvous, or was not dumped.
 struct Whereabouts {
     const Dump *dump = nullptr;
     const DumpedCall *call = nullptr;
@@ -47,22 +48,22 @@ struct GroupReport {
     uint64_t group = 0;
     std::vector<RankInfo> ranks;
     std::vector<Whereabouts> places;  // by rank
-    uint64_t finished = 0;            // calls of the group that all dumped ranks have finished
+    uint64_t finished = 0;            // calls of the group finished by all dumped ranks
     std::vector<Finding> findings;
     std::vector<int32_t> blamed;
-    std::vector<std::string> older;  // dumps of ranks of which there is a newer one
+    std::vector<std::string> older;  // dumps of ranks with a newer dump
     bool hangs = false;
 };
 
-// Whether a process runs; nothing where it is of another machine.
+// Function that returns whether a process runs; null if the process is on another machine.
 using IsRunning = std::function<std::optional<bool>(const RankInfo &)>;
 std::optional<bool> runs_here(const RankInfo &rank);
 
-// A report for each group. The dumps are to outlive it.
+// Returns a report for each group. The dumps must outlive the reports.
 std::vector<GroupReport> find_hangs(const std::vector<Dump> &dumps, const IsRunning &is_running);
 
-// Returns the report of yoke_comm_hang on files and folders. Raises YOKE_E_VALUE where there is no path, and YOKE_E_IO
-// where no dump can be read.
+// Returns the report of yoke_comm_hang on files and folders. Raises YOKE_E_VALUE if there is no path, and YOKE_E_IO
+// if no dump can be read.
 Ref<State> hang_report(const std::vector<std::string> &paths, const char *call);
 
 }  // namespace yoke

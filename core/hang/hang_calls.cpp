@@ -5,7 +5,7 @@
 
 namespace yoke {
 
-// ---- Of a rank --------------------------------------------------------------------------------------------------
+// ---- Calls of a rank --------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -19,8 +19,8 @@ CallKey key_of(const DumpedCall &each, const Dump &dump)
     return key;
 }
 
-// If a call fails in a group that has not failed, it has failed for its caller alone. Calls that began behind it were
-// never under way.
+// Returns the standing of a call. In a group that has not failed, a failed call has failed for its caller alone. In a
+// failed group, calls begun after the failure never started.
 Standing standing_of(const CallRecord &call, const Dump &dump)
 {
     if (call.state == CallRecord::kQueued) return Standing::kQueued;
@@ -44,7 +44,7 @@ RankCalls::RankCalls(const Dump &dump) : dump_(&dump)
         if (standing == Standing::kQueued && !first_queued) first_queued = key;
     }
     if (!current_.empty() || !first_queued) return;
-    current_.push_back(*first_queued);  // it is its turn
+    current_.push_back(*first_queued);  // next in the queue
     calls_[*first_queued].standing = Standing::kIn;
 }
 
@@ -92,7 +92,7 @@ uint64_t RankCalls::finished() const
     return dump_->calls;
 }
 
-// ---- Of a group -------------------------------------------------------------------------------------------------
+// ---- Calls of a group -------------------------------------------------------------------------------------------
 
 std::vector<int32_t> StuckCall::missing() const
 {
@@ -125,7 +125,7 @@ std::vector<StuckCall> stuck_calls(const std::vector<RankCalls> &ranks)
     return all;
 }
 
-// ---- Who waits for whom -----------------------------------------------------------------------------------------
+// ---- Chains of waiting ranks ------------------------------------------------------------------------------------
 
 Waits::Waits(const std::vector<RankCalls> &ranks, const std::vector<StuckCall> &calls)
     : calls_(calls), in_(ranks.size()), missed_(ranks.size())
@@ -139,7 +139,7 @@ Waits::Waits(const std::vector<RankCalls> &ranks, const std::vector<StuckCall> &
     }
 }
 
-// Ranks that wait, all their waiting leading to no end.
+// Waiting ranks whose chains have no end.
 class Waits::Left {
 public:
     explicit Left(const Waits &waits) : waits_(waits), is_left_(waits.in_.size(), true)
@@ -150,16 +150,16 @@ public:
             if (waits.in_[rank].empty()) leave(static_cast<int32_t>(rank));
     }
     bool has(int32_t rank) const { return is_left_[static_cast<size_t>(rank)]; }
-    // Takes a rank out, and those that then wait for none that is left.
+    // Removes a rank, and ranks that then wait for no remaining rank.
     void leave(int32_t rank);
-    // Returns a rank that `rank` waits for.
+    // Returns a remaining rank for which `rank` waits.
     int32_t next(int32_t rank) const;
 
 private:
     const Waits &waits_;
     std::vector<bool> is_left_;
     std::vector<size_t> of_rank_,
-        of_call_;  // calls in which a rank waits, ranks that a call waits for
+        of_call_;  // calls in which a rank waits, ranks missing in a call
 };
 
 void Waits::Left::leave(int32_t rank)
@@ -193,7 +193,7 @@ std::vector<std::vector<int32_t>> Waits::cycles() const
 {
     Left left(*this);
     std::vector<std::vector<int32_t>> all;
-    std::vector<size_t> place(in_.size(), SIZE_MAX);  // on the way
+    std::vector<size_t> place(in_.size(), SIZE_MAX);  // index in `way`
     for (int32_t first = 0; first < std::ssize(in_); ++first) {
         if (!left.has(first)) continue;
         std::vector<int32_t> way;

@@ -1,4 +1,4 @@
-// hang_calls.h: the calls of a group as its dumped ranks stand to them.
+// hang_calls.h: calls of a group, with the standing of each dumped rank.
 #pragma once
 
 #include "core/hang/hang.h"
@@ -8,9 +8,9 @@
 
 namespace yoke {
 
-// A call, as all ranks of it count it.
+// Key of a call, alike on all its ranks.
 struct CallKey {
-    int32_t from = -1, to = -1;  // of send and recv; else -1
+    int32_t from = -1, to = -1;  // for send and recv; else -1
     uint64_t sequence = 0;
     auto operator<=>(const CallKey &) const = default;
     bool is_between() const noexcept { return from >= 0; }
@@ -18,22 +18,22 @@ struct CallKey {
 
 enum class Standing : uint8_t { kNoDump, kNeverCame, kQueued, kIn, kDone };
 
-// Calls that a rank has dumped.
+// Calls dumped by a rank.
 class RankCalls {
 public:
-    RankCalls() = default;  // of one that was not dumped
+    RankCalls() = default;  // for a rank without a dump
     explicit RankCalls(const Dump &dump);
 
     const Dump *dump() const noexcept { return dump_; }
     Standing standing(const CallKey &key) const;
-    // Null where it has not made it, or where it is none of the last ones any more.
+    // Returns null if the rank has not made the call, or if the dump has lost the old call.
     const DumpedCall *find(const CallKey &key) const;
     const std::vector<CallKey> &current() const noexcept
     {
         return current_;
-    }  // those that it is in
+    }  // calls in progress
     Whereabouts place() const;
-    double since(const DumpedCall &call) const;  // how long it has been in it
+    double since(const DumpedCall &call) const;  // seconds in the call
     uint64_t finished() const;                   // calls of the group
 
 private:
@@ -44,10 +44,10 @@ private:
     const Dump *dump_ = nullptr;
     std::map<CallKey, Known> calls_;
     std::vector<CallKey> current_;
-    const DumpedCall *last_ = nullptr;  // of those that are done
+    const DumpedCall *last_ = nullptr;  // last finished call
 };
 
-// A call in which some rank is, and where all of its ranks are.
+// Call with a waiting rank, and the standing of each rank.
 struct StuckCall {
     CallKey key;
     std::vector<int32_t> by[static_cast<size_t>(Standing::kDone) + 1];
@@ -60,16 +60,17 @@ struct StuckCall {
 };
 std::vector<StuckCall> stuck_calls(const std::vector<RankCalls> &ranks);
 
-// Chains of ranks that wait for one another.
+// Chains of waiting ranks.
 class Waits {
 public:
     Waits(const std::vector<RankCalls> &ranks, const std::vector<StuckCall> &calls);
 
-    // Ranks that wait for the next one, the last for the first; each rank in at most one.
+    // Returns circles: each rank waits for the next, and the last for the first. A rank is in at most a single
+    // circle.
     std::vector<std::vector<int32_t>> cycles() const;
-    // Ranks that are waited for and wait for nobody.
+    // Returns ranks that wait for no rank, while other ranks wait for them.
     std::vector<int32_t> ends() const;
-    // The first call in which `rank` waits for `other`; null where it does not.
+    // Returns the first call in which `rank` waits for `other`; null if there is no such call.
     const StuckCall *between(int32_t rank, int32_t other) const;
 
 private:
@@ -77,10 +78,10 @@ private:
 
     const std::vector<StuckCall> &calls_;
     std::vector<std::vector<int32_t>> missing_;     // by call
-    std::vector<std::vector<size_t>> in_, missed_;  // by rank: calls that it is in, and lacks from
+    std::vector<std::vector<size_t>> in_, missed_;  // by rank: calls in progress, and calls without the rank
 };
 
-// Fills in findings, whom they blame, and whether the group hangs.
+// Fills in the findings, the ranks to blame, and whether the group hangs.
 void analyse(GroupReport &report, const std::vector<RankCalls> &ranks, const IsRunning &is_running);
 
 }  // namespace yoke

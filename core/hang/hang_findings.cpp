@@ -21,7 +21,7 @@ std::string seconds_text(double seconds)
     return format(seconds < 100 ? "%.3g s" : "%.0f s", seconds);
 }
 
-// "rank 3", "ranks 0, 2 to 5".
+// Returns "rank 3" or "ranks 0, 2 to 5".
 std::string ranks_text(const std::vector<int32_t> &ranks)
 {
     std::string text;
@@ -52,7 +52,7 @@ std::string key_text(const CallKey &key)
     return format("send %llu from rank %d to rank %d", number, key.from, key.to);
 }
 
-// Longer than a call takes that is neither huge nor hindered.
+// Seconds above the time of a normal call. Only huge or hindered calls take longer.
 constexpr double kLong = 10;
 
 std::string store_call_text(const DumpedStoreCall &store_call)
@@ -93,7 +93,7 @@ private:
     void find_cause();
     void find_in(const StuckCall &call);
     bool find_mismatch(const StuckCall &call);
-    // What a rank said that it calls, and the ranks that said the same.
+    // Signature of a rank's call, and the ranks with equal signatures.
     using Said = std::tuple<int32_t, int32_t, int64_t, int32_t, int32_t>;
     std::map<Said, std::vector<int32_t>> said_of(const StuckCall &call);
     void find_under_way(const StuckCall &call);
@@ -108,7 +108,7 @@ private:
 
     const RankInfo &info(int32_t rank) const { return report_.ranks[static_cast<size_t>(rank)]; }
     const RankCalls &calls_of(int32_t rank) const { return ranks_[static_cast<size_t>(rank)]; }
-    // Of each text the ranks that have it, in the order of the first of them.
+    // Returns each text with its ranks, sorted by the first rank.
     template <class Text>
     std::vector<std::pair<std::string, std::vector<int32_t>>> alike(
         const std::vector<int32_t> &ranks, const Text &text_of) const
@@ -131,7 +131,7 @@ private:
     std::set<int32_t> differing_, circling_, absent_;
 };
 
-// All ranks that know it say the same, but one that could not ask the others.
+// Adds the causes. Usually all ranks have the same cause, but a rank cut off from the others has its own.
 void Analysis::find_cause()
 {
     std::vector<int32_t> failed;
@@ -142,7 +142,7 @@ void Analysis::find_cause()
         add(FindingKind::kCause, ranks, "the group has failed: " + text);
 }
 
-// Those that are in a call, then those that are not.
+// Adds the ranks in a call, then the missing ranks.
 void Analysis::find_in(const StuckCall &call)
 {
     const auto text = [&](int32_t rank) {
@@ -220,7 +220,7 @@ void Analysis::find_under_way(const StuckCall &call)
     report_.hangs = report_.hangs || is_long;
 }
 
-// "it is in barrier at b.py:3 (main), call 6"; "its last call was …".
+// Returns "in barrier at b.py:3 (main), call 6", or "in no call; its last one was …".
 std::string Analysis::current(int32_t rank) const
 {
     const RankCalls &calls = calls_of(rank);
@@ -270,7 +270,7 @@ void Analysis::find_cycles()
     }
 }
 
-// All ranks come there, and wait for who does not.
+// Adds the ranks in a store call. All ranks must make this call, so the missing ranks are to blame.
 void Analysis::find_store_calls()
 {
     std::vector<int32_t> in, out;
@@ -329,7 +329,7 @@ void Analysis::find_ended()
             " ended since the dump");
 }
 
-// Where somebody is known to be, ranks without a dump are not suspected.
+// Sets the blamed ranks. A rank without a dump is blamed only if no other rank is.
 void Analysis::blame()
 {
     std::set<int32_t> blamed = differing_, unknown;

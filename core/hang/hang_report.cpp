@@ -1,4 +1,4 @@
-// Dumps in files and folders, and what is found in them as a tree.
+// Reader of dumps in files and folders, and the findings as a tree.
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/comm/collective.h"
@@ -23,7 +23,7 @@ struct Found {
     std::vector<Problem> problems;
 };
 
-// 2,000 records and 1,024 ranks take less than a twentieth of it.
+// Largest size of a dump. 2,000 records and 1,024 ranks take less than a twentieth.
 constexpr uint64_t kMostBytes = uint64_t{32} << 20;
 
 Dump dump_in(const std::string &path, const char *call)
@@ -50,7 +50,7 @@ void read_into(Found &found, const std::string &path, const char *call)
     }
 }
 
-// Those of a folder whose names end in ".json", in their order.
+// Reads the files of a folder whose names end in ".json", sorted by name.
 void read_folder(Found &found, const std::string &folder, const char *call)
 {
     std::vector<std::string> names;
@@ -135,7 +135,7 @@ Ref<State> call_node(const Whereabouts &place)
                  {"line", text_node(describe_line(each.file, each.line, each.function))}});
 }
 
-// "in" a call or a "meeting", "behind" its last call, "none" made yet.
+// Returns `in` for a call in progress, `meeting` for a store call, `behind` for a finished last call, or `none`.
 const char *state_word(const Whereabouts &place)
 {
     if (!place.dump) return "no_dump";
