@@ -1,4 +1,4 @@
-// backward_gate.h: the gate that lets one backward at a time reduce the gradients of a module.
+// backward_gate.h: the gate of a module. Only a single backward at a time may reduce the module's gradients.
 #pragma once
 
 #include "core/parallel/step_terms.h"
@@ -8,31 +8,31 @@
 
 namespace yoke {
 
-// The settings of a script for the next backward, and what the last backward has left. Any thread calls the gate.
+// Settings of a script for the next backward, and results of the last backward. Any thread calls the gate.
 //
-// Order of locks: state_mutex_, then mutex_. No function calls anything with mutex_ held. A holder of `hold` uses the
-// compression with state_mutex_ held, so no backward begins meanwhile.
+// Order of locks: state_mutex_, then mutex_. No function calls other code with mutex_ held. A holder of `hold` uses
+// the compression with state_mutex_ held, so no backward begins meanwhile.
 class BackwardGate {
 public:
-    // Lets a backward in, which has all terms from now on. `was_told`: this rank had been told that the group has
-    // failed when the backward's oldest op was recorded. Raises YOKE_E_STATE while another backward is under way.
+    // Lets a backward in, with fixed terms. `was_told`: when the backward's oldest op was recorded, the group's
+    // failure was already reported to this rank. Raises YOKE_E_STATE while another backward is under way.
     StepTerms claim(bool was_told);
-    // Notes that the backward has reduced all. `root` is the first rank that is not out of data.
+    // Notes that the backward has reduced all gradients. `root` is the first rank with data.
     void note_reduced(const StepTerms &terms, int32_t root);
-    // Lets the backward out. `has_unsynced`: the backward has added up gradients without a sum.
+    // Lets the backward out. `has_unsynced`: the backward has added up gradients without a reduction.
     void release(bool has_unsynced) noexcept;
 
     void set_sync(bool is_on);
     bool is_sync() const;
     void set_weight(double n);
 
-    // Nothing is reduced any more: the group has failed, and somebody was told.
+    // Stops all reductions: the group has failed, and the script knows it.
     void close();
     bool is_closed() const;
-    // Closes the gate for a backward that was refused. Returns false, and closes nothing, if this backward would not
-    // have reduced, or while another thread's backward goes on.
+    // Closes the gate for a refused backward. Returns false, and does not close, if this backward would not have
+    // reduced, or while another thread's backward goes on.
     bool refuse();
-    // Closes the gate of a module that another reducer is to take over. `resting` comes from hold_resting.
+    // Closes the gate of a module before another reducer takes over the module. `resting` comes from hold_resting.
     void retire(const std::unique_lock<std::mutex> &resting);
     bool is_retired() const;
 
@@ -48,17 +48,17 @@ public:
     };
     // Notes that this rank is out of data. Raises YOKE_E_STATE if this rank is in no join.
     Leave leave_join();
-    // Returns the root of the join's last backward; -1: there was none.
+    // Returns the root of the join's last backward; -1: no backward.
     int32_t end_join();
 
-    // Takes over what a script has set for a former reducer of the module.
+    // Takes over the script's settings of a former reducer of the module.
     void go_on_from(const BackwardGate &former);
 
 private:
     mutable std::mutex state_mutex_;
     mutable std::mutex mutex_;  // guards the rest
     bool is_walking_ = false, is_sync_ = true;
-    bool has_unsynced_ = false;  // gradients that were added up since the last sum
+    bool has_unsynced_ = false;  // gradients added up since the last reduction
     bool is_closed_ = false, is_retired_ = false;
     double weight_ = 1;
     Presence presence_ = Presence::kPlain;

@@ -11,11 +11,11 @@
 
 namespace yoke {
 
-// The buckets of a module: which parameter's gradient lies in which bucket, and where. A leaf holds a view of its
-// bucket, so that the reduced memory is the gradient that an optimizer reads.
+// Buckets of a module, and the place of each parameter's gradient there. A leaf holds a view of its bucket, so the
+// optimizer reads the reduced memory itself.
 //
-// The layout has no lock. The thread of a backward uses the layout, and between two backwards the thread that wraps or
-// regroups the module.
+// The layout has no lock. During a backward, only the backward's thread uses the layout. Between backward passes,
+// only the thread that wraps or regroups the module uses it.
 class BucketLayout {
 public:
     BucketLayout(Group &group, const WrappedModule &module, Compression &compression,
@@ -26,10 +26,11 @@ public:
     Group &group() const noexcept { return group_; }
     const WrappedModule &module() const noexcept { return module_; }
 
-    // Expects the gradient of the last parameter first. In a group of one there are no buckets, and the compression
-    // alone is told: the compression keeps its state for another group.
+    // Lays the buckets out, and expects the gradient of the last parameter first. A group of a single rank has no
+    // buckets; only the compression is notified, and keeps its state for another group.
     void lay_out_at_first();
-    // Lays out once in the order in which gradients have come. The first backward that is reduced knows the order.
+    // Returns whether the buckets await a layout in the order of arrived gradients. The first reduced backward gives
+    // this order.
     bool awaits_order() const noexcept { return awaits_order_; }
     void lay_out_again(const std::vector<size_t> &order);
     void clear() noexcept { buckets_.clear(); }
@@ -39,12 +40,13 @@ public:
     const Tensor &view_of(size_t param) const;
     std::vector<std::vector<std::string>> names() const;  // by bucket
 
-    // Raises YOKE_E_STATE for a parameter that has moved: a view of another dtype or device cannot be its gradient.
+    // Raises YOKE_E_STATE if a parameter has moved: a view of another dtype or device cannot be its gradient.
     void check_places() const;
-    // Copies gradients that lie in a bucket, but not in the leaf's own view. A script may have given a leaf the view of
-    // another leaf, or its view with axes in another order: a backward would overwrite the gradient before it is read.
+    // Copies gradients in a bucket outside the leaf's own view. A script may have given a leaf another leaf's view,
+    // or its own view with axes in another order. A backward would overwrite such a gradient before reading it.
     void part_gradients();
-    // Writes the leaf's gradient and `gradient`, which may be null, into the view. The leaf then holds the view.
+    // Writes the sum of the leaf's gradient and `gradient`, which may be null, into the view. The leaf then holds the
+    // view.
     void store(size_t param, const Tensor &gradient);
     // Lets the leaf hold its view.
     void hand_out(size_t param);

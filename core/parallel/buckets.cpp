@@ -69,7 +69,7 @@ BucketPlan plan_buckets(const std::vector<Tensor> &params, const std::vector<siz
     }
     for (Open &each : open)
         if (!each.params.empty()) plan.push_back(std::move(each.params));
-    // Those of one shape lie behind each other, where one op takes all of them.
+    // Gradients with equal shapes become neighbours, so a single op can process all of them.
     for (std::vector<size_t> &each : plan)
         std::ranges::stable_sort(each, [&](size_t a, size_t b) {
             return std::ranges::lexicographical_compare(params[a]->shape(), params[b]->shape());

@@ -114,7 +114,7 @@ protected:
     detail::Works works_;
 };
 
-// Halves what passes; the engine forms sums of 16-bit floats in float32.
+// Compression that halves the sent bytes. The engine sums 16-bit floats in float32.
 class Cast final : public Plain {
 public:
     Cast(Ref<Group> group, yoke_dtype dtype, uint32_t flags)

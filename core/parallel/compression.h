@@ -1,7 +1,7 @@
-// compression.h: how a bucket that is full becomes the mean over the ranks.
+// compression.h: the way from a full bucket to the mean over the ranks.
 //
-// begin is called for each bucket in the order of a step, alike on all ranks, and returns before the others have come;
-// go_on for all of them, in that order, when the last has begun; then end for each.
+// A step calls begin for each bucket in its order, alike on all ranks; begin does not wait for the other ranks. After
+// the last begin, the step calls go_on for all buckets in the same order, and then end for each.
 #pragma once
 
 #include "core/parallel/buckets.h"
@@ -14,51 +14,52 @@
 
 namespace yoke {
 
-inline constexpr const char *kDdpCall = "DistributedDataParallel";  // as errors name the call
+inline constexpr const char *kDdpCall = "DistributedDataParallel";  // name of the call in errors
 
-// What a compression goes on with in another process: tensors by names, and the steps so far.
+// State with which a compression goes on in another process: tensors by name, and the number of steps.
 struct CompressionState {
     int64_t steps = 0;
     std::map<std::string, Tensor> tensors;  // "error/<parameter>", "q/<parameter>"
 
-    // What all ranks have alike; the rest is each rank's own.
+    // Returns the part alike on all ranks; each rank has its own rest.
     CompressionState common() const;
 };
 
-// {"steps": ..., "tensors": {...}}. Raises YOKE_E_VALUE and _TYPE for what is no such state.
+// Returns {"steps": ..., "tensors": {...}}. read_compression_state raises YOKE_E_VALUE and _TYPE for another tree.
 Ref<State> state_of(const CompressionState &state);
 CompressionState read_compression_state(const State &state, const char *call);
 
 class Compression {
 public:
     virtual ~Compression() = default;
-    // What passes of a bucket of this dtype.
+    // Returns the dtype in which a bucket of `dtype` is sent.
     virtual yoke_dtype passes(yoke_dtype dtype) const { return dtype; }
     virtual void begin(Bucket &bucket, size_t index, bool is_last) = 0;
     virtual void go_on(Bucket &, size_t) {}
-    // The bucket's memory holds the mean when it returns.
+    // Waits until the bucket's memory holds the mean.
     virtual void end(Bucket &bucket, size_t index) = 0;
-    // Behind it: this view of it is given to nobody, since nobody has used the parameter.
+    // Notes after end that no leaf gets this view of the bucket, because no rank has used the parameter.
     virtual void keep(const Bucket &, size_t /*index*/, size_t /*view*/) {}
-    // A step that failed: nothing of it is under way when it returns.
+    // Ends a failed step. No work of the step is under way after the return.
     virtual void abandon() noexcept = 0;
 
-    // Of buckets that have been laid out anew, with the names of all parameters. Between two steps, as what follows.
+    // Takes newly laid out buckets, and the names of all parameters. Is called between two steps, like the functions
+    // below.
     virtual void lay_out(const std::vector<Bucket> &, const std::vector<std::string> &) {}
     virtual CompressionState state() const { return {}; }
-    // As the option 'compression' has it, every part of it told: alike on all ranks, or their calls differ.
+    // Returns the option 'compression' with every part. The text must be alike on all ranks, or their calls differ.
     virtual std::string text() const = 0;
-    // Raises YOKE_E_VALUE for that of another model or kind.
+    // Raises YOKE_E_VALUE for the state of another model or compression.
     virtual void load(const CompressionState &state);
 };
 
-// "" for none, "fp16", "bf16", "powersgd:rank=4,start=10,rate=2". Raises YOKE_E_VALUE with what it does not know.
-// `flags`: of the calls on 16-bit floats, as yoke_collective has it.
+// Makes a compression from "" (no compression), "fp16", "bf16" or "powersgd:rank=4,start=10,rate=2". Raises
+// YOKE_E_VALUE with an unknown part. `flags` are for calls on 16-bit floats, as in yoke_collective.
 std::unique_ptr<Compression> make_compression(const std::string &text, Ref<Group> group,
                                               uint32_t flags = 0);
 
-// What the host does with a bucket: it gives a work, whose end leaves the mean in the tensor; or null where it is there
-// already.
+// Full bucket, given to a hook of the host program. The hook returns a work that leaves the mean in the tensor, or
+// null if the mean is there already.
 struct FullBucket {
     const Tensor &memory;
     size_t index;
@@ -72,11 +73,11 @@ namespace detail {
 
 Collective mean_of(const Tensor &tensor, uint32_t flags = 0);
 
-// Works by the bucket that they belong to.
+// Works by bucket.
 class Works {
 public:
     void add(size_t bucket, Ref<Work> work);
-    void wait(size_t bucket);  // for all of it
+    void wait(size_t bucket);  // waits for all works of the bucket
     void abandon() noexcept;
 
 private:

@@ -33,8 +33,8 @@ void leave(Reducer &reducer)
     throw Error(YOKE_E_STATE, problem);
 }
 
-// Gives all ranks the root's gradients. Mostly there are none, since steps end with zero_grad. What was added up for a
-// step behind the join is alike on all ranks then.
+// Gives all ranks the root's gradients. Usually there are no gradients, since steps end with zero_grad. Gradients
+// added up for a step behind the join are then alike on all ranks.
 void take_gradients(const Reducer &reducer, int32_t root)
 {
     const WrappedModule &module = reducer.module();
@@ -53,7 +53,7 @@ void take_gradients(const Reducer &reducer, int32_t root)
     send_values(reducer.group(), told, root, Writes::kAll);
 }
 
-// Returns what the root gave. With the root's values this rank is as far as the root.
+// Returns the root's `mine`. With the root's values this rank is as far as the root.
 Ref<State> state_of_last(Reducer &reducer, int32_t root, const Ref<State> &mine)
 try {
     Group &group = reducer.group();

@@ -21,8 +21,8 @@ void Reducing::begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest)
     of_.steps().begin(reached, oldest);
 }
 
-// Finds the reducers of the same group whose calls come before and behind this one's: the order of calls is the order
-// of `all`, whatever the graph is.
+// Finds the neighbours: reducers of the same group whose calls come before and behind this reducer's. The order of
+// calls is the order of `all`, whatever the graph is.
 void Reducing::open(std::span<LeafWatcher *const> all)
 {
     if (!of_.steps().is_synced_over(of_.group())) return;
@@ -95,8 +95,8 @@ void Alone::fail() noexcept
 
 namespace {
 
-// Raises in a backward of what was recorded while the reducer had the leaf: the gradients would be this rank's alone
-// without a word.
+// Watcher that raises in a backward of ops recorded while the reducer had the leaf. Otherwise the gradients would
+// silently be this rank's alone.
 class LetGo final : public LeafWatcher {
 public:
     LetGo(uint64_t from, uint64_t to, int32_t size) : from_(from), to_(to), size_(size) {}
@@ -113,11 +113,11 @@ public:
     void fail() noexcept override {}
 
 private:
-    const uint64_t from_, to_;  // what was recorded between
+    const uint64_t from_, to_;  // ops recorded between these numbers
     const int32_t size_;
 };
 
-// Raises as the LetGo of the parameters does, until all of the parameters are wrapped anew.
+// Watcher that raises as the LetGo of the parameters does, until all parameters are wrapped anew.
 class LetGoOutput final : public LeafWatcher {
 public:
     explicit LetGoOutput(const std::shared_ptr<LeafWatcher> &of) : of_(of) {}
@@ -148,7 +148,8 @@ void WatchedLeaves::check_free(const char *call) const
                 call, of_.module().params()[i].name.c_str());
 }
 
-// Leaves out reducers whose group has failed: what is made in their place takes their leaves.
+// Returns whether another live reducer has the leaf. Reducers of failed groups do not count: their successors take the
+// leaves.
 bool WatchedLeaves::is_reduced_elsewhere(size_t param) const
 {
     const std::shared_ptr<LeafWatcher> there = of_.module().leaf(param).watcher();
@@ -173,8 +174,8 @@ LeafWatcher *WatchedLeaves::watcher() noexcept
     return of_.group().size() > 1 ? static_cast<LeafWatcher *>(&reducing_) : &alone_;
 }
 
-// Returns whether the reducer takes a leaf. In a group of one the reducer leaves a leaf to a Reducing, and keeps what
-// else is there.
+// Returns whether the reducer takes a leaf. In a group of a single rank, a leaf with a Reducing is left alone, and
+// other watchers are kept for later.
 bool WatchedLeaves::takes(size_t param)
 {
     if (of_.group().size() > 1) return true;
@@ -197,7 +198,7 @@ LeafWatcher *WatchedLeaves::let_go_before(const LeafNode &leaf) const
     return before_[of_.module().find(leaf).value()].let_go.get();
 }
 
-// Returns what comes back to the leaf when the reducer leaves it.
+// Returns the watcher that the leaf gets back when the reducer leaves.
 std::shared_ptr<LeafWatcher> WatchedLeaves::former(size_t param) const noexcept
 {
     if (before_.empty()) return nullptr;

@@ -1,14 +1,16 @@
-// leaf_watchers.h: the watchers that stand on the leaves of a module, and who puts them there.
+// leaf_watchers.h: the watchers on the leaves of a module, and the owner of these watchers.
 //
-// Four watchers stand on leaves. On the leaf of a parameter there is
-// * `Reducing`, while a reducer of a group of several ranks lives: from the wrapping of the module to its end.
-// * `Alone`, while a reducer of a group of one lives: leaves keep their gradients themselves, and backwards are
-//   counted. If a module is wrapped several times, an `Alone` takes the leaf from a `LetGo`, and from another `Alone`,
-//   and brings them back when it leaves. A `Reducing` takes the leaf from each of these, and brings nothing back.
-// * `LetGo`, after whoever held a reducer of several ranks has let the reducer go, until the module is wrapped anew.
-//   A later backward of what was recorded before raises YOKE_E_STATE. A `LetGo` holds nothing of the reducer.
-// * None, before the module is wrapped, while it is regrouped, and after a reducer without a living group was let go.
-// A reducer's anchor is the leaf of no parameter. Outputs of the module lead there (tied_outputs.h). On the anchor
+// There are four watchers. On the leaf of a parameter stands
+// * `Reducing`, while a reducer lives whose group has several ranks: from the wrapping of the module to its end.
+// * `Alone`, while a reducer lives whose group has a single rank: leaves keep their gradients themselves, and
+//   backward passes are counted. If a module is wrapped several times, an `Alone` takes the leaf from a `LetGo` or
+//   another `Alone`, and brings them back at its end. A `Reducing` takes the leaf from each of these, and brings no
+//   watcher back.
+// * `LetGo`, after the owner has released a reducer of several ranks, until the module is wrapped anew. A later
+//   backward of ops recorded before raises YOKE_E_STATE. A `LetGo` keeps no part of the reducer.
+// * no watcher, before the module is wrapped, while it is regrouped, and after the release of a reducer without a
+//   living group.
+// A reducer's anchor is a leaf without a parameter. Outputs of the module lead there (tied_outputs.h). On the anchor
 // stands `Reducing`, or `LetGoOutput` while a `LetGo` is on the leaves of the parameters.
 #pragma once
 
@@ -41,8 +43,9 @@ private:
     Reducer &of_;
 };
 
-// Counts the backwards of a group of one, so that a group which this rank comes to later knows how far the rank is. In
-// a forked child counts nothing: the group is not there, and its locks may be held for good.
+// Counts the backward passes in a group of a single rank. If the rank joins another group later, this group then
+// knows how far the rank is. In a forked child does not count: the group is missing there, and its locks may be held
+// for good.
 class Alone final : public LeafWatcher {
 public:
     explicit Alone(Reducer &of) : of_(of) {}
@@ -57,31 +60,30 @@ private:
     Reducer &of_;
 };
 
-// The leaves of one reducer: takes them for the reducer, and gives them back. A leaf has a lock of its own. Who wraps,
-// regroups or lets the module go calls the functions, one after the other; has_left alone is for any thread.
+// Leaves of a reducer: takes them for the reducer, and gives them back. A leaf has a lock of its own. The thread that
+// wraps, regroups or releases the module calls the functions in sequence. Only has_left is for any thread.
 class WatchedLeaves {
 public:
     explicit WatchedLeaves(Reducer &of) : of_(of), reducing_(of), alone_(of) {}
     WatchedLeaves(const WatchedLeaves &) = delete;
     WatchedLeaves &operator=(const WatchedLeaves &) = delete;
 
-    // Raises YOKE_E_STATE if another reducer that is live reduces a parameter of the module.
+    // Raises YOKE_E_STATE if another live reducer reduces a parameter of the module.
     void check_free(const char *call) const;
     // Puts the reducer's watcher on the leaves, and in a group of several ranks on the anchor.
     void take();
-    // Takes over the former reducer's anchor, to which outputs lead that were recorded before.
+    // Takes over the former reducer's anchor, to which earlier recorded outputs lead.
     void keep_anchor_of(const WatchedLeaves &former) { anchor_ = former.anchor_; }
-    // Leaves the leaves to themselves, or to what was there before. Gradients stay.
+    // Leaves the leaves without a watcher, or with their earlier watcher. Gradients stay.
     void leave() noexcept { leave_to(nullptr); }
-    // Leaves them to a LetGo.
+    // Leaves the leaves to a LetGo.
     void let_go() noexcept;
     const Ref<LeafNode> &anchor() const noexcept { return anchor_; }
-    // Returns the LetGo from which the reducer, which is alone in its group, has taken the leaf of a parameter; or
-    // null.
+    // Returns the LetGo that had the leaf of a parameter before this reducer, whose group has a single rank; or null.
     LeafWatcher *let_go_before(const LeafNode &leaf) const;
 
 private:
-    // Watchers that were on a leaf before a reducer that is alone in its group.
+    // Watchers on a leaf before the reducer, if its group has a single rank.
     struct Before {
         std::shared_ptr<LeafWatcher> let_go;
         std::vector<std::weak_ptr<Reducer>> alone;
@@ -96,8 +98,8 @@ private:
     Reducing reducing_;
     Alone alone_;
     Ref<LeafNode> anchor_ = Ref<LeafNode>::adopt(new LeafNode);
-    std::vector<Before> before_;  // by parameter, in a group of one
-    uint64_t taken_at_ = 0;       // what is recorded from this number on is reduced
+    std::vector<Before> before_;  // by parameter, in a group of a single rank
+    uint64_t taken_at_ = 0;       // ops recorded from this number on are reduced
     std::atomic<bool> has_left_{false};
 };
 

@@ -22,8 +22,8 @@ int64_t hash_of(std::string_view bytes)
 
 constexpr std::string_view kBuffer = "the buffer";
 
-// Names the devices of a module alike on all ranks. Each rank has cards of its own, so a number must not count; which
-// tensors share a device must, as a bucket lies on one.
+// Names the devices of a module alike on all ranks. Each rank has its own cards, so a card's number must not count.
+// But tensors on the same device must show, because a bucket lies on a single device.
 class DeviceNames {
 public:
     std::string of(const Device &device)
@@ -50,7 +50,7 @@ std::string lines_of(const std::vector<ModuleTensor> &tensors, std::string_view 
     return text;
 }
 
-// Tells options on which the order and the kind of calls depend.
+// Returns the options that determine order and kind of calls.
 std::string lines_of(const BucketSizes &sizes, const Compression &compression)
 {
     const auto bytes = static_cast<double>(sizes.other);
@@ -58,7 +58,8 @@ std::string lines_of(const BucketSizes &sizes, const Compression &compression)
                   bytes / (1 << 20), bytes, compression.text().c_str());
 }
 
-// Numbers the kinds of lines in their order. A text that has come to a later kind lacks lines of the former kind.
+// Numbers the kinds of lines in their order. If a text has reached a later kind, lines of the former kind are
+// missing.
 int kind_of(const std::string &line)
 {
     return line.empty() ? 2 : line.starts_with(kBuffer) ? 1 : 0;
@@ -66,7 +67,7 @@ int kind_of(const std::string &line)
 
 constexpr size_t kMostShown = 1000;  // bytes of a line
 
-// Returns the first line of ours that differs in theirs, and their line; "there is none" if a text has fewer lines.
+// Returns our first line that differs from theirs, and their line; "there is none" if a text has fewer lines.
 std::string first_difference(const std::string &ours, const std::string &theirs)
 {
     const auto next = [](const std::string &text, size_t &at) {
@@ -84,10 +85,10 @@ std::string first_difference(const std::string &ours, const std::string &theirs)
     return "";
 }
 
-constexpr size_t kLength = 256;   // of a text that is told, in numbers
-constexpr int64_t kNoModel = -1;  // in the place of a length; before it is the status
+constexpr size_t kLength = 256;   // size of a sent text, in numbers
+constexpr int64_t kNoModel = -1;  // in place of `length`; `hash` is then the status
 
-// The first numbers that each rank tells: about its model, and of a regrouped module its former group and number.
+// First numbers that each rank sends: about its model, and about a regrouped module's former group and number.
 struct About {
     int64_t hash = 0, length = 0, former = 0, module = 0;
     bool is_wrapped() const { return module == 0; }
@@ -122,7 +123,7 @@ void check_all_wrap_or_none(const Group &group, const std::vector<About> &all)
             name_of(group, static_cast<size_t>(wraps - all.begin())).c_str()));
 }
 
-// Returns the first two ranks that come from one group with unlike modules of the group.
+// Returns the first two ranks of the same former group with unlike modules.
 std::optional<std::pair<size_t, size_t>> first_unlike(const std::vector<About> &all)
 {
     for (size_t second = 1; second < all.size(); ++second)
@@ -151,7 +152,7 @@ try {
 
 namespace {
 
-// Raises the reason of the first rank that has no model.
+// Raises the reason of the first rank without a model.
 void check_all_have_models(Group &group, const std::vector<About> &all)
 {
     const auto refused = std::ranges::find(all, kNoModel, &About::length);
@@ -163,7 +164,8 @@ void check_all_have_models(Group &group, const std::vector<About> &all)
                               name_of(group, static_cast<size_t>(rank)).c_str(), why.c_str()));
 }
 
-// Raises if ranks of one former group bring unlike modules: modules of one shape would take each other's values.
+// Raises if ranks of the same former group bring unlike modules. If the modules had the same shape, they would take
+// each other's values.
 void check_one_order(Group &group, const std::vector<About> &all, const std::string &name)
 {
     const auto unlike = first_unlike(all);
@@ -181,7 +183,7 @@ void check_one_order(Group &group, const std::vector<About> &all, const std::str
             shown(unlike->first).c_str(), shown(unlike->second).c_str()));
 }
 
-// Raises the first difference that any rank finds between its model and rank 0's.
+// Raises the first difference between any rank's model and rank 0's.
 void tell_difference(Group &group, const std::string &mine, int64_t length_of_first)
 {
     const auto length = static_cast<size_t>(length_of_first) / sizeof(int64_t) + 1;

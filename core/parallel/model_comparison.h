@@ -9,23 +9,24 @@
 
 namespace yoke {
 
-// A refusal that all ranks raise alike. The group stays as it is, and may be given again.
+// Refusal raised alike on all ranks. The group stays as it is, and the caller may give it again.
 class UnlikeModels final : public Error {
 public:
     using Error::Error;
 };
 
-// The place of a regrouped module: the number of its former group, and the module's number there. A module that is
-// wrapped anew has none.
+// Number of a regrouped module's former group, and the module's number there. A newly wrapped module has 0.
 struct FormerPlace {
     int64_t group = 0, module = 0;
 };
 
-// Raises UnlikeModels if the ranks have unlike modules, options or compressions, with the first that differs, if some
-// ranks wrap and others regroup, or if a rank calls tell_refused. All other ranks call one of these two functions.
+// Raises UnlikeModels with the first difference if the ranks have unlike modules, options or compressions. Raises it
+// too if some ranks wrap and others regroup, or if a rank calls tell_refused. All other ranks must call this function
+// or tell_refused.
 void compare_models(Group &group, const WrappedModule &module, const BucketSizes &sizes,
                     const Compression &compression, FormerPlace former);
-// Tells the other ranks, which call compare_models, why this rank has no module. In a group of one does nothing.
+// Sends the other ranks, which call compare_models, the reason why this rank has no module. Does nothing in a group
+// of a single rank.
 void tell_refused(Group &group, const Error &why);
 
 }  // namespace yoke

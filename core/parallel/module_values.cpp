@@ -15,7 +15,7 @@ namespace yoke {
 
 namespace {
 
-// Compares to the bit.
+// Compares bit by bit.
 bool are_equal(const yoke_tensor &x, const yoke_tensor &y)
 {
     return std::ranges::equal(pieces_of(x), pieces_of(y), [](const Tensor &a, const Tensor &b) {
@@ -29,7 +29,7 @@ Tensor flat(const Tensor &x)
     return make_view(*ops::contiguous(*x), shape, nullptr, 0);
 }
 
-// Returns the tensors one after the other, in memory of its own.
+// Returns the tensors one after the other, in new memory.
 Tensor together(const std::vector<Tensor> &some)
 {
     if (some.size() == 1) return ops::clone(*flat(some[0]));
@@ -68,7 +68,7 @@ int64_t hash_of_values(const std::vector<ModuleTensor> &tensors)
 
 }  // namespace
 
-// Sends small tensors of one dtype and device together: a message costs more than copies of the tensors.
+// Sends small tensors with the same dtype and device together: a message costs more than copies of the tensors.
 void send_values(Group &group, const std::vector<ModuleTensor> &tensors, int32_t root,
                  Writes writes)
 {

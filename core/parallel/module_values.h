@@ -1,4 +1,4 @@
-// module_values.h: values of parameters and buffers that go from one rank to the others.
+// module_values.h: values of parameters and buffers, sent from a rank to the other ranks.
 #pragma once
 
 #include "core/comm/group.h"
@@ -10,9 +10,9 @@ namespace yoke {
 
 enum class Writes { kAll, kUnlike };
 
-// Gives all ranks the values that rank `root` has in these tensors. All ranks call the function with tensors alike.
-// With kUnlike a rank writes only tensors whose values differ: a graph may have saved a buffer, and goes back only if
-// nobody has written the buffer since.
+// Gives all ranks rank `root`'s values of these tensors. All ranks call the function with tensors alike. With kUnlike
+// a rank writes only tensors whose values differ. A graph may have saved a buffer, and its backward raises if the
+// buffer was written since.
 void send_values(Group &group, const std::vector<ModuleTensor> &tensors, int32_t root,
                  Writes writes);
 // Sends parameters, frozen ones too, and buffers.

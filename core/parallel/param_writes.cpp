@@ -14,14 +14,14 @@ uint8_t push(uint8_t steps, bool last)
     return static_cast<uint8_t>(steps << 1 | last);
 }
 
-// Returns whether a writer keeps nothing of what was there. Null is the host's copy.
+// Returns whether a writer replaces all former values. Null is a copy by the host program.
 bool gives_values(const char *writer)
 {
     using namespace std::string_view_literals;
     return !writer || writer == "copy_"sv || writer == "fill_"sv || writer == "broadcast"sv;
 }
 
-// Returns a bit for each of the steps in which the bit of `steps` is `so`.
+// Returns a bit for each step whose bit in `steps` is `so`.
 uint8_t where(uint8_t steps, bool so)
 {
     return so ? steps : static_cast<uint8_t>(~steps);

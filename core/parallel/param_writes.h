@@ -1,5 +1,4 @@
-// param_writes.h: which parameters of a module were written since a backward, as an optimizer does, and in the steps
-// before that.
+// param_writes.h: writes to a module's parameters since a backward, usually by an optimizer, and in the steps before.
 #pragma once
 
 #include "core/comm/group.h"
@@ -12,14 +11,14 @@
 
 namespace yoke {
 
-// Versions and gradients of a module's parameters after its last backward, and what the steps before have written. Any
-// thread calls it, under its own lock: alone in its group, a module may be gone back through by several threads at
-// once.
+// Versions and gradients of a module's parameters after its last backward, and the writes of earlier steps. Any
+// thread may call the functions, which lock: in a group of a single rank, several threads may run a module's backward
+// at once.
 class ParamWrites {
 public:
-    // Writes since the last backward, of all modules of a group added up. An optimizer may leave some parameters alone,
-    // and several may take turns. So a step is whole if all parameters with a gradient were written. It is whole too if
-    // the same were written as in one of the last steps, with gradients alike, and more than these in none of them.
+    // Sum of writes since the last backward, over all modules of a group. An optimizer may leave out some parameters,
+    // and several optimizers may alternate. So a step is whole if all parameters with a gradient were written. It is
+    // also whole if any of the last steps had the same writes and gradients, and no such step wrote more beside them.
     class Since {
     public:
         int64_t count() const { return count_; }
@@ -34,20 +33,20 @@ public:
 
     explicit ParamWrites(const WrappedModule &module);
 
-    // Notes the parameters as a backward that has ended has left them. `calls`: of the group on devices until then.
+    // Notes the parameters after a backward. `calls`: number of the group's calls on devices until then.
     void end_backward(uint64_t calls);
-    // Notes that calls on devices, the last of which is the one of that number, write parameters.
+    // Notes that calls on devices write parameters. `calls` is the number of the last such call.
     void note_given(uint64_t calls);
     // Adds the writes since the last backward.
     void add_to(Since &all) const;
 
-    // Returns how many calls of the group on devices must end well. Else the parameters were written from values that
-    // no call has reduced.
+    // Returns how many calls of the group on devices must succeed. If a call of these fails, the parameters were
+    // written from values that were not reduced.
     uint64_t calls_behind() const;
-    // Notes that the script knows that the group has failed; `is_refused`: and that the parameters are no good.
+    // Notes that the script knows of the group's failure; with `is_refused`, also that the parameters are invalid.
     void note_told(bool is_refused);
-    // Returns whether the script has written all parameters since then. Before it was refused, values alone count that
-    // it has given, as those of a file: a script may step its optimizer once more.
+    // Returns whether the script has written all parameters since note_told. Before a refusal, only wholly new values
+    // count, such as from a file, because a script may step its optimizer once more.
     bool are_loaded() const;
     // Takes over the steps of the module in its former group.
     void go_on_from(const ParamWrites &former);
@@ -64,12 +63,12 @@ private:
     };
 
     const WrappedModule &module_;
-    // Comes before the locks of leaves.
+    // Locked before the locks of leaves.
     mutable std::mutex mutex_;
-    std::vector<Param> left_;    // by parameter, as the last backward has left it
+    std::vector<Param> left_;    // by parameter, after the last backward
     std::vector<Steps> before_;  // by parameter
-    uint8_t known_ = 0;          // of the steps of these
-    // Calls before the last backward ended; those behind which the parameters were written that it left.
+    uint8_t known_ = 0;          // bits that are valid in `before_`
+    // Number of calls at the end of the last backward; number of calls on which the parameters of that moment depend.
     uint64_t calls_ = 0, behind_ = 0;
     std::vector<uint32_t> told_;  // versions, by parameter; empty: the script knows of no failure
     bool is_refused_ = false;
@@ -78,7 +77,8 @@ private:
 // Notes the parameters of all modules of the group after a backward that counts. Notes `own` alone if memory is
 // missing.
 void end_backward_of_all(Group &group, ParamWrites &own) noexcept;
-// Notes for all modules of a group that has failed that the script knows it. Does nothing in a group that goes on.
+// Notes for all modules of a failed group that the script knows of the failure. Does nothing if the group has not
+// failed.
 void note_told_of_all(Group &group, bool is_refused) noexcept;
 
 }  // namespace yoke

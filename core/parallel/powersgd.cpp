@@ -14,27 +14,28 @@ namespace yoke {
 
 namespace {
 
-// As many matrices as lie behind each other in a bucket, all of one shape.
+// Matrices of a single shape that are neighbours in a bucket.
 struct Batch {
-    size_t first = 0;  // the number, in the bucket, of the first
+    size_t first = 0;  // index of the first matrix in the bucket
     int64_t count = 0;
     Tensor matrices,
         errors;    // views of the bucket's memory and of its errors: [count, rows, columns]
     Tensor q;      // [count, columns, rank]
-    Tensor fresh;  // what q begins with, and each column of it that comes out as 0 begins with anew
-    // Within a step: [count, rows, rank] and as q, and whether the errors have the matrices in them.
+    Tensor fresh;  // first q; also replaces a column of q that becomes 0
+    // Values within a step: p is [count, rows, rank], next_q is shaped like q, holds_all: the errors contain the
+    // matrices.
     Tensor p, next_q;
     bool holds_all = false;
 };
 
 struct Compressed {
-    Tensor errors;  // as the bucket's memory
+    Tensor errors;  // laid out as the bucket's memory
     std::vector<Batch> batches;
-    std::vector<Tensor> plain;  // views of the bucket that pass as they are
-    Tensor together;            // these one after the other, within a step
+    std::vector<Tensor> plain;  // views of the bucket that are sent uncompressed
+    Tensor together;            // `plain` in a single tensor, within a step
 };
 
-// A view of one matrix of a batch, which stays a batch.
+// Returns a view of a batch with only this matrix; the view has the axes of a batch.
 Tensor one_of(const yoke_tensor &all, int64_t number)
 {
     const auto size = all.shape(), step = all.strides();
@@ -76,14 +77,14 @@ private:
     detail::Works works_;
     int64_t steps_ = 0;
     std::vector<Bucket> laid_;
-    std::vector<std::string> names_;   // of all parameters
-    std::vector<Compressed> buckets_;  // from the first step on that compresses
-    CompressionState known_;           // what they begin with
+    std::vector<std::string> names_;   // names of all parameters
+    std::vector<Compressed> buckets_;  // empty before the first compressing step
+    CompressionState known_;           // initial values of `buckets_`
 };
 
-// ---- What is compressed -----------------------------------------------------------------------------------------
+// ---- Compressed parameters --------------------------------------------------------------------------------------
 
-// A matrix of fewer rows or columns has no more.
+// Returns the rank of a matrix: at most its rows and its columns.
 int64_t PowerSgd::rank_of(const yoke_tensor &view) const
 {
     const int64_t rows = view.shape()[0];
@@ -117,7 +118,7 @@ void PowerSgd::prepare()
     known_.tensors.clear();
 }
 
-// Matrices of one shape that lie behind each other, which a bucket sees to, are one batch.
+// Joins neighbouring matrices of the same shape in a batch. The plan of a bucket makes equal shapes neighbours.
 Compressed PowerSgd::prepared(const Bucket &bucket)
 {
     Compressed made;
@@ -142,7 +143,7 @@ Compressed PowerSgd::prepared(const Bucket &bucket)
     return made;
 }
 
-// Those of a batch are as far apart as in the bucket.
+// Makes the views of a batch. Its matrices are as far apart as in the bucket.
 void PowerSgd::place(const Bucket &bucket, const Tensor &errors, Batch &batch) const
 {
     const yoke_tensor &first = *bucket.views[batch.first];
@@ -162,7 +163,7 @@ void PowerSgd::place(const Bucket &bucket, const Tensor &errors, Batch &batch) c
     draw(bucket, batch);
 }
 
-// By parameter, so that it is the same however they are batched.
+// Draws the first q from a seed per parameter, so the batches do not change the values.
 void PowerSgd::draw(const Bucket &bucket, Batch &batch) const
 {
     const yoke_tensor &first = *bucket.views[batch.first];
@@ -178,7 +179,8 @@ void PowerSgd::draw(const Bucket &bucket, Batch &batch) const
 
 // ---- A step -----------------------------------------------------------------------------------------------------
 
-// What a matrix lacked before is added first; from there the errors hold all of it.
+// Begins a bucket. take_in adds the matrices to the errors of earlier steps, so the errors then hold all of the
+// matrices.
 void PowerSgd::begin(Bucket &bucket, size_t index, bool)
 {
     if (!compresses()) return works_.add(index, group_->run(detail::mean_of(bucket.memory), true));
@@ -236,7 +238,7 @@ void PowerSgd::end(Bucket &, size_t index)
     if (index + 1 == laid_.size()) ++steps_;
 }
 
-// What it would have been given of what is lacking still is.
+// Adds the mean back to the errors, because no leaf receives this mean.
 void PowerSgd::keep(const Bucket &bucket, size_t index, size_t view)
 {
     if (index >= buckets_.size()) return;
@@ -248,8 +250,8 @@ void PowerSgd::keep(const Bucket &bucket, size_t index, size_t view)
         }
 }
 
-// A gradient that is not finite, as of a loss whose scale was too large, costs this step and its matrix alone: it is so
-// on all ranks then, and nothing of it stays.
+// Writes the mean of a batch. A gradient that is not finite, for example from a too large loss scale, spoils this
+// step of its matrix alone. All ranks see the same values, and the state keeps no trace of them.
 void PowerSgd::put_out_of(Batch &batch)
 {
     const Tensor q = std::exchange(batch.next_q, {}), p = std::exchange(batch.p, {});
@@ -272,7 +274,8 @@ void PowerSgd::put_out_of(Batch &batch)
     batch.holds_all = false;
 }
 
-// Buckets end together, so that either all errors are those of the step, or none is.
+// Takes the failed step out of the errors. Buckets end together, so either all errors belong to the step, or no
+// errors do.
 void PowerSgd::abandon() noexcept
 try {
     works_.abandon();
@@ -282,12 +285,12 @@ try {
             ops::sub_(*each.errors, *each.matrices);
             if (!is_finite(*each.errors)) ops::fill_(*each.errors, 0.0);
         }
-} catch (const std::exception &) {  // no memory: the errors have more in them than was lacking
+} catch (const std::exception &) {  // no memory: the errors keep too much
 }
 
-// ---- What goes on in another process ----------------------------------------------------------------------------
+// ---- State for another process ----------------------------------------------------------------------------------
 
-// Calls visit with the name, the error and the q of each parameter that is compressed.
+// Calls visit with the name, the error and the q of each compressed parameter.
 template <class Visit>
 void each_compressed(const std::vector<Bucket> &laid, const std::vector<std::string> &names,
                      const std::vector<Compressed> &buckets, const Visit &visit)

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *kName = "DistributedDataParallel";
 
-// Rows of one matrix, or all of a batch.
+// Some rows of a single matrix, or all rows of a batch.
 struct MatrixRows {
     int64_t first = 0, count = 0;  // matrices
     int64_t row = 0, rows = 0;
@@ -39,7 +39,7 @@ struct MatrixRows {
 template <class Visit>
 void by_blocks(const yoke_tensor &batch, const Visit &visit)
 {
-    // Two blocks, and thin ones, fit the caches of the cores that work on them.
+    // Two blocks, with their thin matrices, fit the caches of the cores.
     const int64_t most = (int64_t{1} << 19) * num_threads();
     const int64_t count = batch.shape()[0], rows = batch.shape()[1], columns = batch.shape()[2];
     const int64_t of_a_row = columns * static_cast<int64_t>(item_size(batch.dtype));
@@ -51,7 +51,7 @@ void by_blocks(const yoke_tensor &batch, const Visit &visit)
             visit(MatrixRows{i, 1, row, std::min(at_once, rows - row)});
 }
 
-// Of the blocks of a batch the first `count`, which something has been done to that failed at a later one.
+// Undoes an operation on the first `count` blocks of a batch, after a later block has failed.
 template <class Undo>
 void undo_blocks(const yoke_tensor &batch, size_t count, const Undo &undo)
 {
@@ -64,7 +64,7 @@ void undo_blocks(const yoke_tensor &batch, size_t count, const Undo &undo)
 
 }  // namespace
 
-// By Box and Muller from numbers that are counted.
+// Returns normal numbers by Box and Muller, from a counter.
 Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_t> &shape,
                       uint64_t seed)
 {
@@ -74,7 +74,7 @@ Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_
     Tensor wide = make_tensor(open_device("cpu"), YOKE_F64, shape, kName);
     std::vector<double> values(static_cast<size_t>(wide->numel));
     for (double &each : values) {
-        const double radius = std::sqrt(-2 * std::log(uniform()));  // one after the other
+        const double radius = std::sqrt(-2 * std::log(uniform()));  // two statements fix the order of the calls
         each = radius * std::cos(2 * std::numbers::pi * uniform());
     }
     copy_from_host(*wide, values.data(), wide->nbytes(), kName);
@@ -87,7 +87,7 @@ Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_
 
 namespace {
 
-// Those of columns [count, rows, 1] whose length is 0 stay.
+// Scales columns [count, rows, 1] to length 1. Columns with length 0 stay.
 Tensor of_length_1(const Tensor &columns)
 {
     const int64_t axis[] = {1};
@@ -95,14 +95,14 @@ Tensor of_length_1(const Tensor &columns)
                                             std::numeric_limits<float>::min()));
 }
 
-// What of the columns is at right angles to `others`, which are so to each other.
+// Returns the part of the columns at right angles to `others`, which are at right angles to each other.
 Tensor beside(const Tensor &columns, const Tensor &others)
 {
     const Tensor along = ops::matmul(*transposed(others), *columns);
     return ops::sub(*columns, *ops::matmul(*others, *along));
 }
 
-// The largest number of each column becomes 1, so that no square is out of a float's range.
+// Scales each column's largest number to 1, so every square is in a float's range.
 void scale_columns(const Tensor &matrices)
 {
     const int64_t axis[] = {1};
@@ -119,7 +119,7 @@ double least_part(yoke_dtype dtype)
 
 }  // namespace
 
-// By Gram and Schmidt, each column twice: the first time may leave little but roundings.
+// Orthogonalises by Gram and Schmidt, each column twice: the first pass may leave little but rounding errors.
 void orthogonalize(const Tensor &matrices, const Tensor &fresh)
 {
     const int64_t count = matrices->shape()[0], rows = matrices->shape()[1],

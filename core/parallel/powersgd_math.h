@@ -1,8 +1,7 @@
-// powersgd_math.h: what PowerSGD computes of its matrices: batches [count, rows, columns], and thin ones [count, rows,
-// rank].
+// powersgd_math.h: operations of PowerSGD on batches [count, rows, columns] and thin batches [count, rows, rank].
 //
-// On the host large matrices are taken some rows at a time, so that what one op leaves in the cache the next one finds
-// there: time is that of memory alone. Elsewhere each op has the whole batch.
+// In host memory, large matrices are processed some rows at a time, so an op finds the previous op's results in the
+// cache. The time is then the time of memory alone. On other devices each op gets the whole batch.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -12,24 +11,26 @@
 
 namespace yoke {
 
-// Alike on all ranks, whatever their generators are.
+// Returns the same numbers on all ranks, whatever their generators are.
 Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_t> &shape,
                       uint64_t seed);
 
-// The columns of each matrix, one after the other, whatever their scale is. One that is 0, or that those before it make
-// up, becomes that of `fresh`, and 0 where that is null; one that is not finite stays so.
+// Orthogonalises the columns of each matrix in their order, whatever their scale is. If a column is 0, or depends on
+// earlier columns, the column of `fresh` replaces it; if `fresh` is null, the column becomes 0. A column that is not
+// finite stays not finite.
 void orthogonalize(const Tensor &matrices, const Tensor &fresh);
 
 // Waits for the device.
 bool is_finite(const yoke_tensor &tensor);
 
-// A view.
+// Returns a view.
 Tensor transposed(const Tensor &matrices);
 
-// `errors` get `matrices` added, all or none where it fails; gives what that is by `q`.
+// Adds `matrices` to `errors`, all or, on failure, no part of them. Returns the product of the sum and `q`.
 Tensor take_in(const Tensor &errors, const Tensor &matrices, const Tensor &q);
 
-// `matrices` become p by transposed(q), and `errors` lose as much, all or none where it fails.
+// Sets `matrices` to p by transposed(q), and subtracts the product from `errors`. On failure, `errors` stay
+// unchanged.
 void put_out(const Tensor &errors, const Tensor &matrices, const Tensor &p, const Tensor &q);
 
 }  // namespace yoke

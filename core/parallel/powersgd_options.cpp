@@ -37,7 +37,7 @@ double number(const std::string &text, const char *key, const std::string &all)
 void take(PowerSgdOptions &options, const std::string &key, const std::string &value,
           const std::string &all)
 {
-    // Before it the buckets are laid out anew, and errors belong to a bucket.
+    // The first step lays the buckets out anew, and errors belong to a bucket.
     constexpr int64_t kFirstStart = 2;
     if (key == "rank")
         options.rank = whole(value, "rank", 1, all);

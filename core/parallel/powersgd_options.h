@@ -1,4 +1,4 @@
-// powersgd_options.h: what is said of PowerSGD: "rank=4,start=10,rate=2".
+// powersgd_options.h: options of PowerSGD: "rank=4,start=10,rate=2".
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@ namespace yoke {
 
 struct PowerSgdOptions {
     int64_t rank = 1;
-    int64_t start = 10;  // the first step that compresses
-    double rate = 2;     // what is compressed shrinks by more than this
+    int64_t start = 10;  // first compressing step
+    double rate = 2;     // least factor by which a compressed matrix shrinks
 };
 
-// Each may be missing. Raises YOKE_E_VALUE with what it does not know.
+// Reads the options; each may be missing. Raises YOKE_E_VALUE with an unknown part.
 PowerSgdOptions read_powersgd_options(const std::string &text);
-// All of them, "'powersgd:rank=4,start=10,rate=2'".
+// Returns all options, as "'powersgd:rank=4,start=10,rate=2'".
 std::string text_of(const PowerSgdOptions &options);
 
 }  // namespace yoke

@@ -192,8 +192,8 @@ void Reducer::load_comm_state(const State &state)
 
 // ---- Going on in another group ----------------------------------------------------------------------------------
 
-// Frees gradients last, with nothing locked: a gradient may be the script's own memory, which calls into the script as
-// it goes.
+// Frees gradients last, without locks held: a gradient may be memory of the script, whose release calls into the
+// script.
 void Reducer::retire()
 {
     {
@@ -212,7 +212,7 @@ CompressionState Reducer::compression_state() const
     return compression_->state();
 }
 
-// Keeps of the former compression's state what is this rank's own and `state` lacks.
+// Takes `state`. Values missing there stay this rank's own, from the former compression.
 void Reducer::go_on_from(const Reducer &former, CompressionState state)
 {
     gate_.go_on_from(former.gate_);

@@ -36,15 +36,15 @@ void copy_into(const std::vector<ModuleTensor> &tensors, const State &list)
 
 using Position = Backwards::Position;
 
-// A refusal that all ranks raise alike: no rank has parameters to go on from. The group stays as it is.
+// Refusal raised alike on all ranks: no rank has parameters to go on from. The group stays as it is.
 class NotReduced final : public Error {
 public:
     using Error::Error;
 };
 
-// Returns whether the calls on devices have ended behind which this rank's parameters were written, or a script has
-// loaded others since. A backward returns before the device has reduced, and an optimizer's step is queued behind it.
-// If the calls are aborted then, the step is made all the same, of gradients that are half reduced.
+// Returns whether this rank's parameters come from completed reductions, or were loaded by the script since. A
+// backward returns before the device has reduced, and the device queues an optimizer's step behind the calls. If the
+// calls are then aborted, the step still runs, with half-reduced gradients.
 bool are_reduced(Group &group, const std::vector<std::shared_ptr<Reducer>> &modules)
 {
     const auto is_over = [&group] { return group.is_failed(); };
@@ -54,14 +54,14 @@ bool are_reduced(Group &group, const std::vector<std::shared_ptr<Reducer>> &modu
     });
 }
 
-// Returns how far this rank is, when ranks have stopped one step apart. It is chosen once for all modules of a group:
-// an optimizer may step the parameters of several.
+// Returns how far this rank is, when ranks have stopped a step apart. The position is chosen once for all modules of
+// a group: an optimizer may step the parameters of several modules.
 //
-// A rank that has begun nothing since its last backward may be amid the step of its optimizer. So a rank that has
-// failed in the same backward, and has all of the steps before, goes first. The parameters show who has taken all of
-// that step, who none of it, and who is amid it (param_writes.h), who goes last. A call, as of a loss that is shown,
-// may come before that step or behind it; but whoever has made more calls was there later. A rank whose parameters are
-// not reduced goes behind all.
+// A rank without a call since its last backward may be amid its optimizer's step. So a rank that failed in this same
+// backward, and has finished all earlier steps, goes first. The parameters show whether a rank has taken all, some or
+// no part of the step (param_writes.h). A rank with some part goes last. A call of the group, such as for a shown
+// loss, may come before or behind the step. But a rank with more calls stopped later. A rank whose parameters are not
+// reduced goes behind all.
 Position position(Group &group)
 {
     return group.backwards().leave([&] {
@@ -83,8 +83,8 @@ struct Furthest {
     bool is_reduced;
 };
 
-// Returns the rank to go on from: among ranks that are furthest of their former group the rank that has made most
-// steps; of equals the first. Its parameters are not reduced if none of its former group are.
+// Returns the rank to go on from. First, each former group gives its furthest rank. Of these, the rank with most
+// steps is chosen; if equal, the first. is_reduced is false if no rank of this former group has reduced parameters.
 Furthest furthest(Group &group, uint64_t former, Position mine)
 {
     constexpr size_t kEach = 6;
@@ -92,7 +92,7 @@ Furthest furthest(Group &group, uint64_t former, Position mine)
                                                {static_cast<int64_t>(former), mine.steps,
                                                 mine.calls, mine.progress, mine.writes, mine.made},
                                                kRegroup);
-    using Far = std::pair<Position, int64_t>;  // of a rank, and the rank's negative
+    using Far = std::pair<Position, int64_t>;  // position of a rank, and minus the rank
     std::map<int64_t, Far> first;              // by former group
     for (size_t i = 0; i < told.size(); i += kEach) {
         const Position at{told[i + 1], told[i + 2], told[i + 3], told[i + 4], told[i + 5]};
@@ -114,8 +114,8 @@ try {
     return error.what();
 }
 
-// Raises on all ranks that there are no parameters to go on from. Notes the parameters of each rank: if the script then
-// writes all of them, it has loaded others.
+// Raises on all ranks: there are no parameters to go on from. Notes the parameters of each rank. If the script later
+// writes all of them, they count as loaded.
 [[noreturn]] void refuse(Group &group, Group &former, int32_t from)
 {
     const Ref<State> why = state_from(group, from, State::make(told_why(former)), kRegroup);
@@ -128,8 +128,8 @@ try {
             kRegroup, why->get_if<std::string>()->c_str()));
 }
 
-// Raises on all ranks what WatchedLeaves::check_free raises on this rank. A former reducer that was alone in its group,
-// or whose group has failed, had left its leaves to another one. The new group stays as it is.
+// Raises the error of this rank's WatchedLeaves::check_free on all ranks. A former reducer alone in its group, or in
+// a failed group, may have left its leaves to another reducer. The new group stays as it is.
 void check_free_on_all(const Reducer &made)
 try {
     made.leaves().check_free(kRegroup);
@@ -150,7 +150,7 @@ void warn_of_losses(const Reducer &former, const Group &group, int32_t from)
             static_cast<long long>(answered));
 }
 
-// Returns what a rank gives if the others go on from it.
+// Returns this rank's values, for the case of the other ranks going on from this rank.
 Ref<State> values_of(const Reducer &former, const Ref<State> &mine)
 {
     const Ref<State> all = State::make(StateDict());
@@ -185,7 +185,7 @@ Regrouped regroup(Reducer &former, const Ref<Group> &group, const Ref<State> &mi
         Coalescing::check_closed(kRegroup);
         former.retire();
         const Position at =
-            position(former.group());  // before the group, which may be the same, is called
+            position(former.group());  // before calls of `group`, which may be the same group
         const std::shared_ptr<Reducer> made = former.make_next(group);
         check_free_on_all(*made);
         if (group->size() > 1) made->compare_models(&former);
@@ -194,12 +194,12 @@ Regrouped regroup(Reducer &former, const Ref<Group> &group, const Ref<State> &mi
         warn_of_losses(former, *group, from);
         Regrouped there =
             go_on_from(made, former, *state_from(*group, from, values_of(former, mine), kRegroup));
-        if (group.get() != &former.group())  // else it has left nobody behind
+        if (group.get() != &former.group())  // in the same group no rank is left behind
             former.group().backwards().note_gone_on_in(group->number());
         return there;
-    } catch (const NotReduced &) {  // the group is well, and may be given again
+    } catch (const NotReduced &) {  // the group is usable, and may be given again
         throw;
-    } catch (const UnlikeModels &) {  // so it is here
+    } catch (const UnlikeModels &) {  // likewise
         throw;
     } catch (...) {
         tell_raised(*group, kRegroup);

@@ -1,4 +1,4 @@
-// regroup.h: a module that goes on in another group, such as the group of the ranks which still live.
+// regroup.h: change of a module to another group, such as the group of the living ranks.
 #pragma once
 
 #include "core/comm/group.h"
@@ -13,10 +13,9 @@ struct Regrouped {
     Ref<State> state;
 };
 
-// Makes a reducer in the place of `former`, which leaves its leaves, for a group whose ranks all call the function. All
-// ranks get parameters, buffers and the compression's state from the rank that is furthest, and what that rank gave as
-// `mine`, which may be null. Gradients are gone, also if the function raises; parameters and buffers are as they were
-// then.
+// Makes a reducer in place of `former`, which leaves its leaves. All ranks of the new group call the function. All
+// ranks get parameters, buffers and the compression's state from the furthest rank, and also this rank's `mine`,
+// which may be null. Gradients are dropped, even if the function raises; parameters and buffers then stay unchanged.
 Regrouped regroup(Reducer &former, const Ref<Group> &group, const Ref<State> &mine);
 
 }  // namespace yoke

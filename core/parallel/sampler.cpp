@@ -17,7 +17,7 @@ namespace yoke {
 namespace {
 
 constexpr const char *kSampler = "DistributedSampler";
-constexpr int64_t kMostExamples = int64_t{1} << 62;  // so that places with padding fit as well
+constexpr int64_t kMostExamples = int64_t{1} << 62;  // places with padding fit as well
 
 uint64_t hashed(uint64_t value)
 {
@@ -65,8 +65,8 @@ SamplerOptions checked(SamplerOptions options)
 
 // ---- The order of an epoch --------------------------------------------------------------------------------------
 
-// A Feistel network over the least even number of bits that holds count, of at least 6, where a small one would reach
-// few permutations; what it sends beyond count is sent on until it falls below.
+// Sets up a Feistel network over the least even number of bits that holds count. It has at least 6 bits, because a
+// small network reaches few permutations. A result beyond count is mixed again until it is below count.
 Shuffle::Shuffle(int64_t count, int64_t seed, int64_t epoch) : count_(static_cast<uint64_t>(count))
 {
     constexpr int kLeast = 3;
@@ -95,7 +95,7 @@ int64_t Shuffle::operator()(int64_t place) const
 
 using namespace yoke;
 
-// ---- What a rank gets of it -------------------------------------------------------------------------------------
+// ---- Examples of a rank -----------------------------------------------------------------------------------------
 
 yoke_sampler::yoke_sampler(SamplerOptions options) : options_(checked(std::move(options))) {}
 
@@ -120,7 +120,8 @@ void yoke_sampler::set_epoch(int64_t epoch)
     place_ = taken_ = 0;
 }
 
-// Of ranks that regroup all go on in the epoch of the furthest, which a loop of the script's own does not hear of.
+// Warns if the script's own loop counts epochs. After a regroup, all ranks go on in the furthest rank's epoch, and
+// such a loop does not know this epoch.
 void yoke_sampler::warn_of_epoch_again(int64_t epoch)
 {
     int64_t now = 0;
@@ -148,7 +149,7 @@ void yoke_sampler::begin()
         shuffle_.emplace(options_.count, options_.seed, epoch_);
 }
 
-// The rank that lacks most of what it is to have by then; so none is ever a whole example behind or ahead.
+// Returns the rank furthest below its share. So no rank is ever a whole example behind or ahead.
 int32_t yoke_sampler::next_of(std::vector<double> &dealt, int64_t before) const
 {
     size_t next = 0;
@@ -195,7 +196,7 @@ int64_t yoke_sampler::length_of(const Pass &pass) const
     return all / options_.size + (all % options_.size > options_.rank);
 }
 
-// Of so many examples.
+// Returns this rank's number of `all` examples.
 int64_t yoke_sampler::share_of(int64_t all) const
 {
     std::vector<double> dealt(options_.shares.size());
@@ -204,8 +205,8 @@ int64_t yoke_sampler::share_of(int64_t all) const
     return count;
 }
 
-// How much of the pass all ranks have consumed, if each took its share as this one did. It is between the last example
-// that this rank took and the next one that it gets, so that none of its own is lost or comes again.
+// Returns how much of the pass all ranks have consumed, if each rank took its share as this rank did. The result is
+// between this rank's last example and its next, so this rank loses and repeats no example.
 int64_t yoke_sampler::taken_by_all() const
 {
     if (options_.shares.empty()) return taken_ * options_.size;
@@ -218,8 +219,8 @@ int64_t yoke_sampler::taken_by_all() const
     return std::clamp(static_cast<int64_t>(of_share), least, most);
 }
 
-// All ranks are where this one is. Others may have more of the order's end than it has, so that is taken only once this
-// one has asked for more than it gets.
+// Returns the state as if all ranks were as far as this rank. Other ranks may get more examples at the order's end.
+// So the end counts as consumed only after this rank has asked for more examples than there are for it.
 SamplerState yoke_sampler::state() const
 {
     const std::lock_guard lock(mutex_);

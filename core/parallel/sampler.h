@@ -1,8 +1,9 @@
-// sampler.h: which examples of a data set each rank takes in an epoch.
+// sampler.h: examples of a data set for each rank in an epoch.
 //
-// An epoch is one order of all examples, alike on all ranks, dealt out one by one. Shuffled, it is a permutation that
-// is computed index by index from seed and epoch, so that no rank holds a list of all. A state is an epoch and how much
-// of its order all ranks together have consumed: it says nothing of how many they were, so that others may go on.
+// An epoch is an order of all examples, alike on all ranks, dealt out in turn. If shuffled, the order is a
+// permutation, computed index by index from seed and epoch, so no rank holds a list of all examples. A state is the
+// epoch and how much of its order all ranks together have consumed. The state does not depend on the number of ranks,
+// so another number of ranks may go on.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -17,7 +18,7 @@ namespace yoke {
 
 class Group;
 
-// A permutation of 0 to count - 1.
+// Permutation of 0 to count - 1.
 class Shuffle {
 public:
     Shuffle(int64_t count, int64_t seed, int64_t epoch);
@@ -34,40 +35,40 @@ private:
 
 }  // namespace yoke
 
-// For one thread at a time, or several: each call is whole.
+// Sampler for a single thread at a time, or for several: each call is atomic.
 struct yoke_sampler final : public yoke::RefCounted {
     // Raises YOKE_E_VALUE, with the argument and both values.
     explicit yoke_sampler(yoke::SamplerOptions options);
 
-    // The next pass is one of this epoch, from its beginning, unless it is the epoch of a state that was loaded. Raises
-    // YOKE_E_VALUE for one below 0. Warns once where since a regroup it does not go forward.
+    // Sets the epoch of the next pass. The pass starts at the epoch's beginning, unless a loaded state has the same
+    // epoch. Raises YOKE_E_VALUE for an epoch below 0. Warns once if the epoch does not go forward after a regroup.
     void set_epoch(int64_t epoch);
-    // Begins a pass over what this rank gets: of the whole epoch, or after load of what is left of it.
+    // Begins a pass over this rank's part of the whole epoch, or, after load, of the rest of the epoch.
     void begin();
-    // The next example of the pass; nothing at its end.
+    // Returns the next example of the pass; null at the end of the pass.
     std::optional<int64_t> next();
-    // How many examples a pass has that begins now.
+    // Returns the number of examples of a pass that begins now.
     int64_t length() const;
     yoke::SamplerState state() const;
-    // Raises YOKE_E_VALUE for what no pass can come to.
+    // Raises YOKE_E_VALUE for a state that no pass can reach.
     void load(yoke::SamplerState state);
-    // What is left of the epoch, to the one that has come furthest, is dealt among the ranks of the group, which all
-    // call it, from the next pass on; with shares as large beside each other as they were. Raises YOKE_E_VALUE where
-    // some ranks have shares and some none, or unlike numbers of examples.
+    // Deals the rest of the epoch, behind the furthest rank, among the ranks of the group, from the next pass on. All
+    // ranks of the group call the function. Shares keep their proportions. Raises YOKE_E_VALUE if only some ranks
+    // have shares, or for unlike numbers of examples.
     void regroup(yoke::Group &group);
 
 private:
     void warn_of_epoch_again(int64_t epoch);
-    // One pass: what is dealt of the order from `from` on.
+    // Pass over the order from `from` to `end`.
     struct Pass {
         int64_t from = 0,
-                end = 0;  // places of the order; those from `count` on are its beginning again
+                end = 0;  // places of the order; from `count` on the order repeats
         bool is_begun = false;
-        bool is_over = false;  // this rank has been told that there is no more
+        bool is_over = false;  // next() has reported the end to this rank
     };
     Pass pass_from(int64_t consumed) const;
     int64_t length_of(const Pass &pass) const;
-    int32_t next_of(std::vector<double> &dealt, int64_t before) const;  // who gets it, with shares
+    int32_t next_of(std::vector<double> &dealt, int64_t before) const;  // rank that gets the next example, with shares
     bool is_own(int64_t place);
     int64_t share_of(int64_t all) const;
     int64_t taken_by_all() const;
@@ -75,10 +76,10 @@ private:
     mutable std::mutex mutex_;
     yoke::SamplerOptions options_;
     int64_t epoch_ = 0;
-    bool is_regrouped_ = false;       // and no warning since
-    std::optional<int64_t> resumed_;  // what was consumed of a state, until a pass begins
+    bool is_regrouped_ = false;       // with no warning since
+    std::optional<int64_t> resumed_;  // consumed examples of a loaded state, until a pass begins
     Pass pass_;
-    int64_t place_ = 0, taken_ = 0;  // of the pass; of what this rank gets of it
+    int64_t place_ = 0, taken_ = 0;  // place in the pass; examples taken by this rank
     std::vector<double> dealt_;      // by rank, where shares are not equal
     std::optional<yoke::Shuffle> shuffle_;
 };

@@ -1,4 +1,4 @@
-// sampler_options.h: how a sampler deals out examples, and how far it is.
+// sampler_options.h: options of a sampler, and its state.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 namespace yoke {
 
 struct SamplerOptions {
-    int64_t count = 0;  // of examples
+    int64_t count = 0;  // number of examples
     int32_t rank = 0, size = 1;
     bool is_shuffled = true;
     int64_t seed = 0;
-    // So that all ranks get equally many, the rest is left out, or the order goes on with its beginning; without either
-    // each example goes to exactly one rank.
+    // Ways to give all ranks equally many examples: drops_last leaves out the rest, is_padded appends the order's
+    // beginning. Without both, each example goes to exactly 1 rank.
     bool drops_last = false, is_padded = true;
-    std::vector<double> shares;  // of each rank, 1 in all; empty: equal ones
+    std::vector<double> shares;  // by rank, with the sum 1; empty: equal shares
 };
 
 struct SamplerState {

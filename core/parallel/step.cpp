@@ -63,7 +63,7 @@ void Step::check_params() const
                 each.name.c_str(), layout_.group().size());
 }
 
-// Leaves out the reducer's anchor, which is the leaf of no parameter.
+// Notes the reached parameters. The reducer's anchor is left out, because it has no parameter.
 void Step::reach(const std::vector<Ref<LeafNode>> &reached)
 {
     uses_.assign(module_.size(), false);
@@ -78,8 +78,8 @@ void Step::reach(const std::vector<Ref<LeafNode>> &reached)
     }
 }
 
-// Launches in the last of several steps, whose module was made first. Mostly the module that was made last is used
-// last, so its gradients come first.
+// Opens a step. The last of several steps launches the buckets, and the first step's module was made last. Usually
+// the last-made module is used last, so its gradients come first.
 void Step::open(Step *before, Step *after)
 {
     before_ = before;
@@ -99,12 +99,12 @@ const StepHeader &Step::header()
 {
     if (header_.has_come()) return header_;
     if (before_)
-        before_->header();  // if ranks have unlike modules, the first header shows that first
+        before_->header();  // if ranks have unlike modules, the first header shows the difference first
     header_.receive();
     return header_;
 }
 
-// Writes what no_sync has left there, or 0.
+// Writes the gradients left by no_sync, or 0.
 void Step::store_unreached()
 {
     for (const size_t i : unreached_)
@@ -123,8 +123,9 @@ void Step::store(size_t param, Tensor gradient)
     if (part != 1) ops::mul_(*layout_.view_of(param), part);
 }
 
-// Returns the factor of the heaviest rank, up to a power of 2, if float16 passes. So much less passes, and the mean is
-// made larger by the factor: so nothing on the way to a mean that a float16 holds is larger than gradients are.
+// Returns the heaviest rank's factor, rounded up to a power of 2, if gradients are sent as float16. Gradients are
+// divided by this number before the call, and the mean is multiplied by it. So if a float16 can hold the mean, no
+// value on the way is larger than the gradients.
 double Step::room_above(const Bucket &bucket)
 {
     if (compression_.passes(bucket.memory->dtype) != YOKE_F16) return 1;
@@ -174,7 +175,7 @@ void Step::finish()
     send_values(layout_.group(), module_.buffers(), root(), Writes::kUnlike);
 }
 
-// Leaves the gradients of a rank that is out alone: such a rank gets gradients at the end of the join.
+// Ends a bucket. A rank out of data gets gradients at the end of the join, so its gradients stay unchanged here.
 void Step::end_bucket(size_t index)
 {
     Bucket &bucket = layout_.buckets()[index];
@@ -187,8 +188,8 @@ void Step::end_bucket(size_t index)
         if (header().is_used(param)) layout_.hand_out(param);
 }
 
-// Lays the buckets out in the order in which the root's gradients came. Parameters whose gradients did not come are
-// behind the others. The root is rank 0 if no rank is out.
+// Lays the buckets out in the order of the root's arrived gradients. Parameters without a gradient come behind the
+// others. The root is rank 0 if all ranks have data.
 void Step::tell_order()
 {
     std::vector<int64_t> order(order_.begin(), order_.end());
@@ -205,7 +206,7 @@ void Step::tell_order()
 bool Step::answer()
 {
     uses_.assign(module_.size(), false);
-    missing_.assign(layout_.buckets().size(), 0);  // nothing comes here, so all has come
+    missing_.assign(layout_.buckets().size(), 0);  // this rank has no gradients, so every bucket is complete
     header_.send(uses_, 0);
     if (header().root() < 0) return false;
     for (const Bucket &bucket : layout_.buckets()) ops::fill_(*bucket.memory, 0.0);

@@ -1,4 +1,4 @@
-// step.h: one backward of a module in which this rank takes part.
+// step.h: a backward of a module in which this rank takes part.
 #pragma once
 
 #include "core/comm/backwards.h"
@@ -9,36 +9,36 @@
 
 namespace yoke {
 
-// A backward: which gradients have come, which buckets the group has been given, and what the ranks told each other.
-// A bucket is given to the group when it is full and the group has all buckets before it. So the ranks make their calls
-// in one order whatever their graphs are.
+// Backward of a module: its arrived gradients, its begun buckets, and the other ranks' numbers. The step gives a
+// bucket to the group when the bucket is full and the group has all earlier buckets. So the ranks make their calls in
+// the same order, whatever their graphs are.
 //
-// The thread of the backward alone uses a step, so it has no lock. Steps of several modules in one backward know their
-// neighbours: the buckets of a step come before all buckets of the step behind it.
+// Only the thread of the backward uses a step, so the step has no lock. Steps of several modules in the same backward
+// know their neighbours: all buckets of a step come before the buckets of the next step.
 class Step {
 public:
-    // The module has the number `module` in its group.
+    // Makes a step of the module with the number `module` in its group.
     Step(BucketLayout &layout, Compression &compression, int64_t module, const StepTerms &terms);
     ~Step();
     Step(const Step &) = delete;
     Step &operator=(const Step &) = delete;
 
     const StepTerms &terms() const noexcept { return terms_; }
-    // Whether gradients were added up here that no backward has reduced.
+    // Returns whether gradients were added up here without a reduction.
     bool has_unsynced() const noexcept { return has_unsynced_; }
     int32_t root() const noexcept { return header_.root(); }  // after finish
-    Backwards::End end() const noexcept;  // as the group counts a step that ends well
+    Backwards::End end() const noexcept;  // how the group counts a successful step
 
-    // Begins a backward that leads to these leaves. Parameters without a leaf among them count as come.
+    // Begins a backward to these leaves. Parameters without a leaf here count as already arrived.
     void begin(const std::vector<Ref<LeafNode>> &reached);
-    // Opens a step that is synced. All steps of the backward have begun; the neighbours of this step may be null.
+    // Opens a synced step. All steps of the backward have begun; the neighbours may be null.
     void open(Step *before, Step *after);
-    // Takes the gradient of a leaf, which may be null.
+    // Takes the gradient of a leaf; null is allowed.
     void arrive(LeafNode &leaf, Tensor gradient);
     // Waits for all buckets, and gives the leaves the means. The last buffers come from the root.
     void finish();
-    // Takes part in a backward of the other ranks with zeros; finish comes next. Returns false if all ranks are out of
-    // data, and then there is nothing to finish.
+    // Takes part in a backward of the other ranks with zeros; finish comes next. Returns false if all ranks are out
+    // of data, and then the caller must not call finish.
     bool answer();
 
 private:
@@ -62,9 +62,9 @@ private:
     Step *before_ = nullptr, *after_ = nullptr;
     std::vector<bool> uses_;         // by parameter
     std::vector<size_t> unreached_;  // parameters
-    std::vector<size_t> order_;      // of those that have arrived
-    std::vector<size_t> missing_;    // by bucket: parameters that have yet to arrive
-    size_t begun_ = 0;               // buckets that the group has been given
+    std::vector<size_t> order_;      // parameters with arrived gradients
+    std::vector<size_t> missing_;    // by bucket: number of gradients still to arrive
+    size_t begun_ = 0;               // number of buckets given to the group
     bool has_unsynced_ = false;
 };
 

@@ -13,10 +13,10 @@ namespace yoke {
 
 namespace {
 
-constexpr int64_t kPresences = 4;        // room for as many in a spot
-constexpr int64_t kNumbers = 1LL << 25;  // and for two numbers of modules: a double holds a spot
+constexpr int64_t kPresences = 4;        // values of a presence in a spot
+constexpr int64_t kNumbers = 1LL << 25;  // values of a module number: a double holds a presence and two such numbers
 
-// The place of a rank in one backward: a module, and the module behind it.
+// Place of a rank in a backward: a module, and the next module.
 struct Spot {
     int64_t module, next;
     bool operator==(const Spot &) const = default;
@@ -40,9 +40,9 @@ int64_t StepHeader::spot(int64_t next) const noexcept
     return (next * kNumbers + module_) * kPresences + static_cast<int64_t>(terms_.presence);
 }
 
-// Sends, one after the other: whether this rank uses each parameter; zeros up to the size of the largest module of the
-// group; the weight; a spot of each rank; a weight of each rank. So the call is as long for each module of the group,
-// and ranks that go back through unlike modules learn that.
+// Sends these numbers in order: whether this rank uses each parameter; zeros up to the size of the group's largest
+// module; the weight; a spot of each rank; a weight of each rank. So the call has the same length for each module of
+// the group. If ranks go back through unlike modules, they can find this out.
 void StepHeader::send(const std::vector<bool> &uses, int64_t next)
 {
     const auto size = static_cast<size_t>(group_.size());
@@ -88,7 +88,8 @@ double StepHeader::factor(double weight) const
     return is_even_ ? 1 : weight / all * group_.size();
 }
 
-// Returns the presence of each rank. Raises if the ranks do not go back through one module, and one module behind it.
+// Returns the presence of each rank. Raises if the ranks do not go back through the same module, and then the same
+// next module.
 std::vector<int64_t> StepHeader::take_spots(std::span<const double> told) const
 {
     std::vector<Spot> spots;
@@ -111,7 +112,8 @@ std::vector<int64_t> StepHeader::take_spots(std::span<const double> told) const
         static_cast<long long>(second.module), is_same ? describe_next(second).c_str() : "");
 }
 
-// Raises unless all ranks are in a join, or none is: else ranks without data would wait for others that do not know.
+// Raises unless all ranks are in a join, or no rank is. Otherwise ranks without data would wait for ranks outside the
+// join.
 void StepHeader::check_presences(std::span<const int64_t> presences) const
 {
     const auto is_plain = [](int64_t each) {

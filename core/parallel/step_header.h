@@ -10,29 +10,29 @@
 
 namespace yoke {
 
-// Numbers that all ranks tell each other as a backward opens: which parameters a rank uses, its weight, whether it is
-// in a join, and which modules it goes back through. The thread of the backward alone uses a header, so it has no lock.
+// Numbers exchanged by all ranks when a backward opens: used parameters, the weight, whether a rank is in a join, and
+// the modules of its backward. Only the thread of the backward uses a header, so the header has no lock.
 class StepHeader {
 public:
-    // The module has `params` parameters, and the number `module` in its group.
+    // Makes a header of the module with `params` parameters, and the number `module` in its group.
     StepHeader(Group &group, size_t params, int64_t module, const StepTerms &terms);
 
-    // Gives this rank's part to the group, and returns at once. `next` is the number of the module behind this one in
-    // the same backward, or 0.
+    // Gives this rank's numbers to the group, and returns at once. `next` is the number of the next module in the
+    // same backward, or 0.
     void send(const std::vector<bool> &uses, int64_t next);
-    // Waits for all ranks. Raises YOKE_E_STATE, alike on all ranks, if ranks go back through unlike modules, or if some
-    // ranks are in a join and others are not.
+    // Waits for all ranks. Raises YOKE_E_STATE, alike on all ranks, if ranks go back through unlike modules, or if
+    // some ranks are in a join and others are not.
     void receive();
     bool has_come() const noexcept { return has_come_; }
 
     // After receive:
     bool is_used(size_t param) const { return used_[param] > 0; }  // by any rank
-    // Returns the number that makes the gradient of a rank of that weight its part of the mean. It multiplies a
-    // gradient before the compression, so that neither the compression's state nor a 16-bit float depends on the unit
-    // of weights. Raises YOKE_E_VALUE if the weights together are not finite.
+    // Returns the factor for gradients of a rank with this weight; the scaled gradients give the mean. Gradients are
+    // multiplied before the compression, so neither the compression's state nor a 16-bit float depends on the unit of
+    // weights. Raises YOKE_E_VALUE if the sum of weights is not finite.
     double factor(double weight) const;
-    double heaviest() const noexcept { return heaviest_; }  // of the ranks' weights
-    int32_t root() const noexcept { return root_; }         // first rank with data; -1: all are out
+    double heaviest() const noexcept { return heaviest_; }  // largest weight of a rank
+    int32_t root() const noexcept { return root_; }         // first rank with data; -1: all ranks are out of data
 
 private:
     int64_t spot(int64_t next) const noexcept;
@@ -47,7 +47,7 @@ private:
     Tensor shared_;
     Ref<Work> sharing_;
     bool has_come_ = false;
-    std::vector<double> used_;  // by parameter, how many ranks use it; then all weights together
+    std::vector<double> used_;  // by parameter, the number of users; last, the sum of weights
     double heaviest_ = 0;
     bool is_even_ = false;  // all weights are equal
     int32_t root_ = -1;

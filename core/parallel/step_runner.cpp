@@ -94,7 +94,7 @@ void StepRunner::fail() noexcept
     release(is_synced ? Backwards::End::kFailed : Backwards::End::kAlone);
 }
 
-// Lets a backward that another thread has under way go on.
+// Refuses a backward. If another thread's backward is under way, it goes on.
 void StepRunner::refuse() noexcept
 {
     if (gate_.refuse()) tell_raised(group_, "backward");

@@ -1,4 +1,4 @@
-// step_runner.h: the steps of one module, one after the other.
+// step_runner.h: the successive steps of a module.
 #pragma once
 
 #include "core/parallel/backward_gate.h"
@@ -11,9 +11,9 @@
 
 namespace yoke {
 
-// Makes a step for each backward that the gate lets in, and ends it: the group counts backwards, and if one fails, the
-// group ends. The thread of a backward calls the functions, as LeafWatcher has them. The gate keeps other threads out,
-// so there is no lock here.
+// Makes a step for each backward in the gate, and ends the step: the group counts backward passes, and a failure ends
+// the group. The thread of a backward calls the functions, as in LeafWatcher. The gate keeps other threads out, so
+// there is no lock here.
 class StepRunner {
 public:
     StepRunner(BucketLayout &layout, Compression &compression, BackwardGate &gate,
@@ -21,20 +21,20 @@ public:
     StepRunner(const StepRunner &) = delete;
     StepRunner &operator=(const StepRunner &) = delete;
 
-    // Sets the number of the module in its group, which steps tell the other ranks.
+    // Sets the number of the module in its group, which steps send to the other ranks.
     void set_module_number(int64_t number) noexcept { module_ = number; }
 
     void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest);
-    // Opens a step that is synced, between the steps of other modules of the group, which may be null.
+    // Opens a synced step between the steps of other modules of the group. Both arguments may be null.
     void open(StepRunner *before, StepRunner *after);
     void arrive(LeafNode &leaf, Tensor gradient) { step_->arrive(leaf, std::move(gradient)); }
     void end();
     void fail() noexcept;
     void refuse() noexcept;
-    // Whether there is a step that is synced over this group.
+    // Returns whether there is a step synced over this group.
     bool is_synced_over(const Group &group) const noexcept;
 
-    // Takes part in a backward of the other ranks, in a rank that is out of data. Returns false if all ranks are out.
+    // Takes part in a backward of the other ranks, on a rank out of data. Returns false if all ranks are out of data.
     bool answer();
 
 private:
@@ -48,7 +48,7 @@ private:
     BackwardGate &gate_;
     ParamWrites &writes_;
     int64_t module_ = 0;
-    std::optional<Step> step_;  // while the gate has let a backward in
+    std::optional<Step> step_;  // set while a backward is in the gate
 };
 
 }  // namespace yoke

@@ -1,12 +1,11 @@
-// tell_raised.h: the end of a group whose other ranks wait for a rank that has raised.
+// tell_raised.h: end of a group after this rank has raised, because the other ranks wait for this rank.
 #pragma once
 
 #include "core/comm/group.h"
 
 namespace yoke {
 
-// Ends the group with the exception that is being handled, in this rank's call of that name. In a forked child does
-// nothing.
+// Ends the group with the exception now being handled, in this rank's call `call`. Does nothing in a forked child.
 void tell_raised(Group &group, const char *call) noexcept;
 
 }  // namespace yoke

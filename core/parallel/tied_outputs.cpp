@@ -8,7 +8,7 @@ namespace yoke {
 
 namespace {
 
-// Passes gradients on as they are; its second edge leads to the reducer's own leaf, to which nothing comes.
+// Node that passes gradients on unchanged. Its second edge leads to the reducer's own leaf, which gets no gradient.
 class Output final : public Node {
 public:
     Output(Edge made_by, Ref<LeafNode> anchor)
@@ -31,18 +31,19 @@ private:
     const std::array<Edge, 2> edges_;
 };
 
-// Gives the tensor itself another node, so that writes stay what they were to its views and to other holders.
+// Gives the tensor itself another node, so writes act as before on its views and other holders.
 void tie_result(yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     const auto *made_by = dynamic_cast<const Output *>(node_of(given));
     if (made_by && made_by->leads_to(anchor.get())) return;
     Edge edge{Ref<Node>::share(node_of(given)), given.output_index};
-    const auto rewrites = given.node_rewrites;  // a view that is stale stays so
+    const auto rewrites = given.node_rewrites;  // a stale view stays stale
     set_node(given, Ref<Node>::adopt(new Output(std::move(edge), anchor)), 0);
     given.node_rewrites = rewrites;
 }
 
-// Makes a view of a tensor of the script, so that nobody writes into it; of a tensor without a gradient another tensor.
+// Makes a view of a tensor of the script, because an op with a gradient may not write into a view. For a tensor without
+// a gradient, makes a tensor that is no view.
 Tensor tied_alias(const yoke_tensor &given, const Ref<LeafNode> &anchor)
 {
     Edge made_by;
