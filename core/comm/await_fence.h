@@ -1,4 +1,4 @@
-// await_fence.h: waits of the host for a fence, with a deadline. No device tells the host at a deadline.
+// await_fence.h: waits of host threads for a fence, with a deadline. A device does not notify a thread at a deadline.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -8,11 +8,12 @@
 
 namespace yoke {
 
-// Pauses the thread for an eighth of the time since `began`, at most 1 ms: a loop that asks again hears that much late.
+// Pauses the thread for an eighth of the time since `began`, at most 1 ms. A polling loop is late by at most this
+// pause.
 void pause_between_looks(Deadline::Clock::time_point began) noexcept;
 
-// Waits until the fence is reached. Returns false if the deadline passes before, or is_over() is true; null asks
-// nobody.
+// Waits until the fence is reached. Returns false if the deadline passes before, or is_over() is true; null is never
+// over.
 bool is_reached_by(const Fence &fence, Deadline deadline, const std::function<bool()> &is_over);
 
 }  // namespace yoke

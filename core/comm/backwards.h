@@ -1,4 +1,4 @@
-// backwards.h: how far a rank is in the backwards of a group, through whichever modules they go.
+// `backwards.h`: how far a rank is in a group's backward passes, across all modules.
 #pragma once
 
 #include <algorithm>
@@ -12,21 +12,21 @@ namespace yoke {
 
 class Backwards {
 public:
-    // In the order of these numbers. Of a step: its midst is where nobody goes on. Unreduced: parameters were written
-    // behind reductions that did not end.
+    // Progress with an optimizer's step, in order of preference, lowest first. kSome: amid the step, where no rank
+    // can go on. kUnreduced: parameters were written behind reductions that did not end.
     enum Progress : int64_t { kUnreduced, kSome, kNone, kAll };
     struct Position {
-        int64_t steps = 0;         // of two each
-        int64_t calls = 0;         // of the group since
-        int64_t progress = kNone;  // with the parameters since
+        int64_t steps = 0;         // 2 for each step
+        int64_t calls = 0;         // the group's calls since
+        int64_t progress = kNone;  // progress of the parameters since
         int64_t writes = 0;
-        int64_t made = 0;  // of two each: beside ranks of other groups
+        int64_t made = 0;  // 2 for each step; compares ranks of different groups
         auto operator<=>(const Position &) const = default;
     };
-    // A module's part in one.
+    // Result of a module's part in a backward.
     enum class End { kReduced, kAnswered, kAlone, kFailed };
 
-    // Something was begun, so whoever takes a step has taken it, unless the parameters show its midst.
+    // Notes another begun call. So this rank's step is over, unless the parameters show a half-done step.
     void go_on()
     {
         const std::lock_guard lock(mutex_);
@@ -40,7 +40,7 @@ public:
         has_gone_on_ = true;
         if (is_synced) left_at_.reset();
     }
-    // One counts when all of its modules are through: then it is true.
+    // Ends a module's part. Returns true if all modules have ended and the backward counts.
     bool end(End how) noexcept
     {
         const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ public:
         return true;
     }
 
-    // Within a join those of others are answered, and count at its end.
+    // Begins a join. Answered backward passes of other ranks count at the end of the join.
     void begin_join()
     {
         const std::lock_guard lock(mutex_);
@@ -77,21 +77,21 @@ public:
         const std::lock_guard lock(mutex_);
         return done_;
     }
-    // In a group that goes on for another one.
+    // Takes over the count of the group that this group continues.
     void go_on_from(int64_t done)
     {
         const std::lock_guard lock(mutex_);
         done_ = std::max(done_, done);
     }
 
-    // Calls of the group while none is open: ranks that are equally far have asked for equally many.
+    // Counts the group's calls outside backward passes. Ranks that are equally far have equal counts.
     void note_asked() noexcept
     {
         if (!open_) ++asked_for_;
     }
 
-    // Where the first of the modules left the group, which is where all of them leave it, since what goes with one may
-    // write to another: whole states come from one rank. `look` gives progress and writes.
+    // Returns the position at which the first module left the group. It holds for all modules, since an optimizer may
+    // write to several modules: a whole state comes from a single rank. `look` gives progress and writes.
     template <class Look>
     Position leave(Look &&look)
     {
@@ -101,14 +101,15 @@ public:
         }
         Position now = look();
         const std::lock_guard lock(mutex_);
-        // Ranks of one group are less than a step apart: who has all of the former one may go before who is amid the
-        // last. Those of unlike groups may be any number apart, and one is amid a step only where it shows.
-        constexpr int64_t kAmid = 3;  // the step, and half of another one
+        // Ranks of a group are less than a step apart. So a rank with all of the former step may go before a rank
+        // amid the last step. Ranks of unlike groups may be any number of steps apart, so only a visible half-done
+        // step counts.
+        constexpr int64_t kAmid = 3;  // a step, and half of another step
         const bool is_amid = now.progress == kSome;
         now.steps = 2 * done_ - (has_gone_on_ && !is_amid ? 0 : kAmid);
         now.made = 2 * done_ - (is_amid ? kAmid : 0);
-        if (now.progress == kUnreduced) now.steps = INT64_MIN;  // behind all ranks of the group
-        // Whoever is whole there goes first, and of the others who has begun something.
+        if (now.progress == kUnreduced) now.steps = INT64_MIN;  // last of all ranks of the group
+        // At an equal count, a rank with a whole step goes first, then a rank that has begun another call.
         constexpr int64_t kNoCalls = -1;
         now.calls = !is_amid ? asked_for_ - asked_then_ : has_gone_on_ ? 0 : kNoCalls;
         return *(left_at_ = now);
@@ -121,7 +122,7 @@ public:
         left_at_.reset();
     }
 
-    // Whether all modules that have left it so far have gone on in that one.
+    // Returns whether all modules that have left so far went on in `group`.
     bool has_gone_on_in(uint64_t group) const
     {
         const std::lock_guard lock(mutex_);
@@ -133,8 +134,7 @@ public:
         gone_on_in_ = group;
     }
 
-    // Of the modules wrapped so far, alike on all ranks: so long is what opens each backward, whichever module it is
-    // of.
+    // Notes a module's parameters, alike on all ranks. The largest count gives the length of every backward's header.
     void note_params(size_t count) noexcept
     {
         most_params_ = std::max<size_t>(most_params_, count);
@@ -146,10 +146,10 @@ private:
     std::atomic<int32_t> open_{0};
     std::atomic<int64_t> asked_for_{0};
     std::atomic<size_t> most_params_{0};
-    bool has_failed_ = false, has_reduced_ = false, has_answered_ = false;  // of the open one
+    bool has_failed_ = false, has_reduced_ = false, has_answered_ = false;  // during the open backward
     bool has_gone_on_ = false;
     int64_t done_ = 0, answered_ = 0;
-    int64_t asked_then_ = 0;  // as the last one ended
+    int64_t asked_then_ = 0;  // at the end of the last backward
     std::optional<Position> left_at_;
     std::optional<uint64_t> gone_on_in_;
 };

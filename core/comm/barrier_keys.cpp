@@ -8,8 +8,8 @@ namespace yoke {
 namespace {
 
 constexpr const char *kBarriers = "monitored";
-// Keys of a barrier: how many have come, and how it has ended; "" where all had come, else the ranks that had not. And
-// the first that nobody has given up, or one before it.
+// Keys of a barrier: the count of joined ranks; the end, "" if all ranks came, else the missing ranks; and the first
+// barrier that no rank has given up, or a barrier before.
 constexpr const char *kCome = "come", *kEnd = "end", *kNext = "next";
 
 std::string key_at(uint64_t barrier, const std::string &what)
@@ -43,7 +43,7 @@ std::shared_ptr<Store> BarrierKeys::view() const
     return std::make_shared<PrefixStore>(members_.store, kBarriers);
 }
 
-// Uses a view of its own, which goes on when a rank dies: nobody comes twice.
+// Uses a view of its own, which stays open when a rank dies, so no rank joins twice.
 void BarrierKeys::come_to(uint64_t number, Deadline deadline) const
 {
     PrefixStore keys(members_.store, kBarriers);

@@ -28,10 +28,10 @@ Cause Blame::cause_of(const EngineFailure &failure, const CurrentCall &current,
                           members_.ranks);
 }
 
-// Whom this rank misses may itself wait for another one, and tells so when its own deadline passes: so the last in that
-// chain is to blame, who tells nothing; or all of them, where the chain is a ring. Where nobody is missed for certain,
-// as amid the elements of a collective, it is one of those that tell nothing; they may be several, as where a rank that
-// is well is short of a processor.
+// Returns the ranks to blame for a deadline. The missed rank may itself wait for another rank, and publishes this at
+// its own deadline. So the last rank of the chain, which publishes no message, is to blame. If the chain is a circle,
+// all its ranks are to blame. If no rank is certainly missed, as amid the elements of a collective, the suspects are
+// all ranks without a message. There may be several suspects, for example if a healthy rank is short of a processor.
 Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
 {
     const std::map<int32_t, Missing> told =
@@ -60,7 +60,7 @@ Suspects Blame::find_suspects(int32_t missed, const CurrentCall &current) const
     return silent;
 }
 
-// Where not even the table answers, its keeper is a suspect.
+// If the store does not answer either, the rank that keeps the store is a suspect.
 Suspects Blame::suspects_or_server(int32_t missed, const CurrentCall &current,
                                    bool *can_agree) const
 try {
@@ -74,7 +74,7 @@ try {
     return suspects;
 }
 
-// Returns what was wrong with that rank's call in this one's place; "" where nothing is known.
+// Returns why the rank's call in place of this call was refused; "" if unknown.
 std::string Blame::refusal_in(int32_t rank, const CurrentCall &current) const
 {
     if (current.making) return "";
@@ -86,15 +86,15 @@ std::string Blame::refusal_in(int32_t rank, const CurrentCall &current) const
     return told.empty() ? keys_.refusal_of(rank, Refused::kBarrier, number, deadline) : told;
 }
 
-// Returns how the process of the rank that the fault names ends, as far as it told; nothing where it has not left. With
-// the table its keeper has gone, whose farewell, or end, is about to be heard.
+// Returns the published ending of the faulty rank's process; null if the rank has not left. If the store is gone, the
+// rank that keeps the store has gone too, and its goodbye message or its end is about to arrive.
 std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) const noexcept
 {
     constexpr std::chrono::milliseconds kToBeHeard{1000};
     if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return std::nullopt;
     try {
         if (auto told = keys_.how_it_left(fault.rank)) return told;
-    } catch (const Error &error) {  // where it is out of reach the watch thread is about to say so
+    } catch (const Error &error) {  // if the store is out of reach, the watch thread soon reports it
         const bool is_gone = error.status() == YOKE_E_COMM && departures_.server() >= 0;
         departures_.await_any({fault.rank, departures_.server()},
                               is_gone ? kToBeHeard : GroupKeys::kSoon);
@@ -104,7 +104,7 @@ std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) cons
                                                             : std::nullopt;
 }
 
-// The table is asked for those that have gone with a farewell.
+// Asks the store for ranks that left with a goodbye message.
 int32_t Blame::find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept
 {
     for (const int32_t each : ranks)
@@ -113,7 +113,7 @@ int32_t Blame::find_gone(std::span<const int32_t> ranks, bool has_died) const no
             return each;
     int32_t left = -1;
     if (!has_died) GroupKeys::attempt(nullptr, [&] { left = keys_.find_left(ranks); });
-    return left;  // if the table is out of reach, the watch thread tells of it
+    return left;  // if the store is out of reach, the watch thread reports it
 }
 
 }  // namespace yoke

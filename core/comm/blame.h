@@ -1,8 +1,8 @@
-// blame.h: which rank is to blame where a call of an engine fails.
+// blame.h: the rank to blame for a failed call of an engine.
 //
-// An engine tells which connection ended, or for which rank the engine waited. The engine does not know why, so the
-// ranks tell each other in the store: the missed rank may have left, may wait for another rank itself, or its call may
-// have been refused.
+// An engine reports an ended connection, or the rank for which it waited, but not the reason. So the ranks publish
+// their knowledge in the store. The missed rank may have left, may itself wait for another rank, or its call may have
+// been refused.
 #pragma once
 
 #include "core/comm/departures.h"
@@ -15,7 +15,8 @@
 
 namespace yoke {
 
-// Questions of one rank about the others, asked in the thread of the call. It has no lock: it keeps nothing of its own.
+// Questions of a rank about the other ranks, asked in the thread of the call. There is no lock, because the class
+// keeps no state of its own.
 class Blame {
 public:
     Blame(const Members &members, const GroupKeys &keys, const Departures &departures)
@@ -23,12 +24,12 @@ public:
     {
     }
 
-    // Returns the cause of a failure in that call. A rank in which a call of the engine's library has not returned
-    // names itself, and tells nobody whom it misses: so the ranks that wait for it name it too. Sets *can_agree to
-    // false if the table by which ranks agree does not answer after a deadline.
+    // Returns the cause of a failure in this call. If a call of the engine's library has not returned, this rank
+    // names itself, and publishes no missed rank, so the waiting ranks name this rank too. Sets *can_agree to false
+    // if the store for the agreement does not answer after a deadline.
     Cause cause_of(const EngineFailure &failure, const CurrentCall &current, bool *can_agree) const;
-    // Returns the first of these ranks that has gone, or -1, as yoke_collective::find_gone has it. If `has_died`, only
-    // a rank counts that is known to have died.
+    // Returns the first of these ranks that has gone, or -1, as for yoke_collective::find_gone. If `has_died`, only
+    // ranks known to have died count.
     int32_t find_gone(std::span<const int32_t> ranks, bool has_died) const noexcept;
 
 private:

@@ -57,7 +57,8 @@ void CallIssuer::check_coalesced(const char *call, bool is_coalesced) const
             "the ranks of this group are devices of one process; put the calls of all of them in one coalesce, or a thread's call in one of its own");
 }
 
-// A call on tensors of a device is late if an engine of the device serves it; else it is staged.
+// Prepares a call. If an engine of the device serves the device's tensors, the call becomes a `LateCall`; else it is
+// staged.
 IssuedCall CallIssuer::prepare(Collective call, bool is_async)
 {
     IssuedCall issued{std::move(call), nullptr, script_line()};
@@ -105,7 +106,7 @@ bool writes_what(const Collective &call, const Tensor &other)
            shares_memory(*call.out, *other);
 }
 
-// Refuses calls of one scope that use the same memory: none of them is done when another one reads or writes.
+// Refuses calls of a scope that use the same memory, because no call is done when another call reads or writes.
 void check_apart(const std::vector<IssuedCall> &issued)
 {
     for (size_t i = 0; i < issued.size(); ++i)
@@ -131,8 +132,9 @@ bool is_late(const IssuedCall &call)
 
 }  // namespace
 
-// Calls of several groups run in the threads of their groups: none waits for another one. If one group's late calls
-// cannot be issued, those of no group are: an engine would wait for them.
+// Issues calls of several groups. They run in the threads of their groups, so no group waits for another group. If
+// the deferred calls of a group cannot be issued, no group's deferred calls are issued, because an engine would wait
+// for the missing calls.
 std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> &groups)
 {
     const auto has_late = [](const Together *each) {
@@ -183,7 +185,7 @@ std::vector<Ref<Work>> CallIssuer::issue_together(const std::vector<Together *> 
 
 // ---- Calls of the core's own ------------------------------------------------------------------------------------
 
-// An ordinary call, so that who dies, is late or calls something else is found as in any other.
+// Makes an ordinary call. So a rank that dies, is late or makes another call is found as in any other call.
 std::vector<int64_t> CallIssuer::exchange(const yoke_comm_signature &said,
                                           std::vector<int64_t> mine, std::optional<Deadline> until)
 {

@@ -94,11 +94,12 @@ std::vector<Ref<Work>> CallQueue::issue(std::span<IssuedCall> issued, bool may_r
     return start(batch, may_run_here, std::move(lock));
 }
 
-// Runs the calls in the caller if it may and no other call is queued or runs; else the queue's thread runs them.
+// Runs the calls in the caller's thread, if `may_run_here` and no other call is queued or runs; else in the queue's
+// thread.
 std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                                         std::unique_lock<std::mutex> lock)
 {
-    // Amid a call of the engine's no host is asked.
+    // An engine's call cannot ask the host program for interrupts, so an interruptible call does not run here.
     const bool is_free =
         queue_.empty() && !is_running_ && !Interruptible::is_open() && !flights_.are_issued();
     std::vector<Ref<Work>> awaited;
@@ -110,11 +111,11 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
                 awaited.push_back(each.work = Work::begin(each.call.bytes()));
         std::string why;
         if (enqueue(calls, &why)) {
-            lock.unlock();  // before the thread wakes, which would wait for the lock
+            lock.unlock();  // else the thread would wake and wait for the lock
             changed_.notify_all();
             return awaited;
         }
-        changed_.wait(lock, [this] { return !is_running_; });  // nothing is queued without a thread
+        changed_.wait(lock, [this] { return !is_running_; });  // without a thread, no call is queued
         note_running(calls, monotonic_seconds());
         lock.unlock();
         log(LogLevel::kWarn,
@@ -198,7 +199,7 @@ std::exception_ptr CallQueue::perform(PendingCalls calls) noexcept
     } catch (...) {
         failure = std::current_exception();
     }
-    // The end of memory of the host program may end the group: so that comes last.
+    // Releasing memory of the host program may end the group, so the release comes last.
     const std::shared_ptr<FailuresOfDevices> failures = failure ? runner_.failures() : nullptr;
     for (PendingCall &each : calls)
         if (each.late.present()) [[unlikely]]
@@ -223,7 +224,7 @@ void CallQueue::end(PendingCall &call, std::exception_ptr failure,
     if (call.work.present()) call.work->finish(failure, std::move(tail));
 }
 
-// Returns what the call failed with: `failure` if the ranks did not call alike, or another call of its scope failed. If
+// Returns the failure of the call: `failure` if the ranks did not call alike, or another call of its scope failed. If
 // the group goes on, the device goes on with the call.
 std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr failure) noexcept
 {
@@ -244,7 +245,8 @@ std::exception_ptr CallQueue::end_late(PendingCall &call, std::exception_ptr fai
     return failure;
 }
 
-// A barrier waits for the calls before it that a device has. With the lock held.
+// Returns whether the next call may run. A barrier waits until all earlier calls on devices have landed. The caller
+// holds the lock.
 bool CallQueue::is_next_ready() const noexcept
 {
     if (queue_.empty() || is_running_) return false;
@@ -270,13 +272,13 @@ void CallQueue::take_landed() noexcept
     }
     for (Flight &each : landed) {
         each.call->land(each.has_ended);
-        each.call = {};  // a tensor's end may run code of the host program
+        each.call = {};  // releasing a tensor may run code of the host program
     }
     flights->note_let_go(landed.size());
 }
 
-// Runs the queue's thread: calls in their order, until all are done and the group ends. A call may let go of the host's
-// memory, and the host may then let go of the group: so the queue may end within `perform`.
+// Runs the queue's thread: calls in their order, until all calls are done and the group ends. A call may release
+// memory of the host program, which may then release the group. So the queue may end within `perform`.
 void CallQueue::serve() noexcept
 {
     bool is_gone = false;

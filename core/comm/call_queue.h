@@ -1,8 +1,8 @@
-// call_queue.h: the one order of a group's calls.
+// call_queue.h: the order of a group's calls.
 //
-// A blocking call runs in its caller's thread if no other call is queued or runs, and if no host can interrupt the
-// wait. Every other call runs in the group's own thread, which is made at first need. Each call leaves a record, so
-// that a dump tells what the group does.
+// A blocking call runs in its caller's thread if no other call is queued or runs, and if no host program can
+// interrupt the wait. Every other call runs in the group's own thread, which is made at first need. Each call leaves
+// a record for dumps.
 #pragma once
 
 #include "core/comm/late/flights.h"
@@ -22,52 +22,52 @@ namespace yoke {
 
 class CallRunner;
 
-// The queue, its thread and the records, all under one lock. No lock is held while a call runs.
+// The queue, its thread and the records, all under a single lock. No lock is held while a call runs.
 class CallQueue {
 public:
-    // The group as the queue knows it.
+    // View of the group, for the queue.
     class Owner {
     public:
-        // Ends a group that lingered, in the queue's own thread. The queue ends with the group, so the queue touches
-        // none of its fields after this.
+        // Ends a group that lingered, in the queue's own thread. The queue ends with the group, so the queue uses no
+        // field after the call.
         virtual void end_lingering() noexcept = 0;
 
     protected:
         ~Owner() = default;
     };
 
-    // `timeout_s`: the time that a call has, from its issue on.
+    // Makes a queue. `timeout_s` is the time of a call from its issue on.
     CallQueue(Owner &owner, CallRunner &runner, Flights &flights, const Members &members,
               double timeout_s);
     CallQueue(const CallQueue &) = delete;
     CallQueue &operator=(const CallQueue &) = delete;
-    // Ends the thread when all calls are done; calls that a device has may go on. The owner calls it last, perhaps in
-    // that very thread.
+    // Ends the thread after all calls; calls on a device may go on. The owner calls this function last, perhaps in
+    // the queue's own thread.
     void stop();
-    // Makes the thread, without which no call can be late. Raises YOKE_E_OOM if the system gives none.
+    // Makes the thread, which every deferred call needs. Raises YOKE_E_OOM if the system gives no thread.
     void ensure_thread(const char *call);
     // Wakes the thread: calls on devices have landed.
     void wake() noexcept;
 
-    // Takes the tensors of the calls, gives the calls their place in the order, and begins them. A call without a work
-    // is done when this returns, if `may_run_here` and no other call is queued or runs. Else the result has a work for
-    // the call: wait for the work.
+    // Takes the tensors of the calls, gives the calls their place in the order, and begins them. A call without a
+    // work is done after the return, if `may_run_here` and no other call is queued or runs. Else the result has a
+    // work for the call, and the caller waits for the work.
     std::vector<Ref<Work>> issue(std::span<IssuedCall> issued, bool may_run_here);
 
-    bool has_pending() const noexcept;  // calls that are queued or run
-    // Whether calls on devices are not at their end.
+    bool has_pending() const noexcept;  // queued or running calls
+    // Returns whether a call on a device has not landed.
     bool has_late_pending() const noexcept;
-    // Lets a group that nobody holds live on until its calls are done: then the queue's thread calls end_lingering.
-    // Returns false if no call is queued or runs, or the caller is the queue's thread.
+    // Lets a released group live on until its calls are done; then the queue's thread calls end_lingering. Returns
+    // false if no call is queued or runs, or if the caller is the queue's thread.
     bool linger() noexcept;
     bool is_lingering() const noexcept;
 
-    // Returns the number of the collective that this rank makes next.
+    // Returns the number of this rank's next collective.
     uint64_t next_number() const;
     std::vector<CallRecord> records() const;
-    // Returns "all_reduce of 4 float32, sum at train.py:17" of the call that runs, or "".
+    // Returns "all_reduce of 4 float32, sum at train.py:17" for the running call, or "".
     std::string describe_running() const;
-    // Scope in which no call runs: its constructor waits for the call that runs.
+    // Scope without a running call. The constructor waits for the running call.
     class Turn {
     public:
         explicit Turn(CallQueue &queue);
@@ -78,12 +78,12 @@ public:
     private:
         CallQueue &queue_;
     };
-    // Numbers that a dump tells of the queue.
+    // Numbers of the queue, for a dump.
     struct Counts {
         uint64_t calls = 0;
         std::vector<uint64_t> sent, received;  // by peer
     };
-    // *now_s: when that was so.
+    // Returns the numbers; *now_s is their time.
     Counts counts(std::vector<CallRecord> *records, double *now_s) const;
 
 private:
@@ -92,7 +92,7 @@ private:
     yoke_comm_signature sign(const Collective &call);
     PendingCall number(IssuedCall &issued);
     void note_running(PendingCalls calls, double now);
-    // Puts the calls in the queue. Returns false, and takes nothing, if the system gives no thread; *why says why.
+    // Puts the calls in the queue. Returns false and takes no call if the system gives no thread; *why is the reason.
     bool enqueue(PendingCalls calls, std::string *why);
 
     std::vector<Ref<Work>> start(PendingCalls calls, bool may_run_here,
@@ -120,9 +120,9 @@ private:
         kServes,
         kLeaves,
         kLingers
-    } end_ = kServes;  // what the thread does once all is done
+    } end_ = kServes;  // next action of the thread, when all calls are done
     std::thread thread_;
-    bool *is_gone_ = nullptr;  // tells serve that the queue has ended in serve's own thread
+    bool *is_gone_ = nullptr;  // notifies `serve` of the queue's end in its own thread
     Counts counts_;
     CallRecords records_;
 };

@@ -32,7 +32,7 @@ std::vector<Ref<Storage>> storages_of(PendingCalls calls)
     return storages;
 }
 
-// Returns, of calls that were issued together, the one at which that rank has failed: what it sends is met by a recv
+// Returns, of calls issued together, the call in which the faulty rank has failed. A send of this rank meets a recv
 // from it.
 const PendingCall &met_by(const yoke_comm_fault &fault, PendingCalls calls) noexcept
 {
@@ -49,8 +49,8 @@ const PendingCall &met_by(const yoke_comm_fault &fault, PendingCalls calls) noex
     return met == calls.end() ? calls[0] : *met;
 }
 
-// Where that rank's call is one of these, it came while this one was at a call before it: a message, where that is
-// none.
+// Returns the call to report. If the rank's call equals a later call of this scope, this rank was in an earlier call
+// of another kind: a message, or a collective.
 CurrentCall current_call_of(const yoke_comm_fault &fault, PendingCalls calls)
 {
     const PendingCall &met = met_by(fault, calls);
@@ -165,8 +165,8 @@ void CallRunner::end_staged(PendingCall &pending)
     }
 }
 
-// Returns the record of a call. Of a late call it passes no elements: ranks compare what they called by a barrier, or
-// by an empty message.
+// Returns the record of a call. For a deferred call, the record passes no elements: by a barrier or an empty message,
+// the ranks compare their calls.
 yoke_collective CallRunner::record_of(const PendingCall &pending) const
 {
     yoke_collective record = yoke::record_of(pending.call, pending.in, pending.out, members_.rank);
@@ -199,9 +199,9 @@ void CallRunner::await_launch(const PendingCall &pending)
 {
     const std::optional<bool> is_given = pending.late->await_launch(pending.deadline);
     if (is_given == true) return;
-    // The thread that launches the call fails the group, if need be after a wait for who died.
+    // The thread that launches the call fails the group, if need be after a wait for the dead rank.
     for (int i = 0; is_given && i < 3; ++i) failure_.await(pending.call.name());
-    // This rank is late itself. So it names itself, and asks the others for nobody.
+    // This rank is late itself. So it names itself, and blames no other rank.
     raise_own(is_given ? YOKE_E_CANCELLED : YOKE_E_TIMEOUT,
               is_given ? "the engine of the device did not take the call"
                        : "the engine of the device did not return from the call in time",

@@ -1,4 +1,4 @@
-// call_runner.h: how a call of a group runs on the group's engine.
+// call_runner.h: the run of a group's call on the group's engine.
 //
 // The runner makes tensors dense or stages them, and gives the engine a record. If the engine fails, the group fails.
 #pragma once
@@ -14,22 +14,23 @@
 
 namespace yoke {
 
-// The queue runs one call at a time, so the runner has no lock. `prepare` and `stage` run in the threads of callers.
+// The queue runs its calls in sequence, so the runner has no lock. `prepare` and `stage` run in the threads of
+// callers.
 class CallRunner {
 public:
     CallRunner(const Members &members, const GroupKeys &keys, const Departures &departures,
                Failure &failure);
 
-    // Takes the engine, before the first call. Memory that the engine lent keeps the engine after the group's end.
+    // Takes the engine, before the first call. If a tensor uses memory of the engine, the engine outlives the group.
     void attach(std::shared_ptr<Engine> engine) { engine_ = std::move(engine); }
     const std::shared_ptr<Engine> &engine() const noexcept { return engine_; }
 
-    // Gives a call on tensors of a device its Staged; does nothing for other calls.
+    // Gives a call on tensors of a device a Staged; does nothing for other calls.
     void prepare(Collective &call);
-    // Copies what a call on tensors of a device reads. The call has no number yet: if memory is missing, the group goes
-    // on and the other ranks hear nothing. If the device is lost, the group fails.
+    // Copies the input of a call on tensors of a device. The call has no number yet, so if memory is missing, the
+    // group goes on and the other ranks are not notified. If the device is lost, the group fails.
     void stage(Collective &call);
-    // Takes a step of a call that has no number yet, as `stage` does.
+    // Takes a step of a call without a number, as `stage` does.
     template <class Step>
     void stage_by(const Collective &call, Step &&step)
     {
@@ -44,17 +45,18 @@ public:
         }
     }
     // Runs the calls, in the caller's thread or the queue's. If the group has failed since their issue, the engine
-    // refuses them, and this raises the cause.
+    // refuses them, and the function raises the cause.
     void run(PendingCalls calls);
-    // Waits until the device has a call that all ranks have made. Raises why it does not have it.
+    // Waits until the device has a call made by all ranks. Raises the reason if the device does not get the call.
     void await_launch(const PendingCall &pending);
     bool is_failed() const noexcept { return failure_.is_failed(); }
-    // Failures that the devices of this group's calls tell of.
+    // Returns the failures reported by devices of this group's calls.
     const std::shared_ptr<FailuresOfDevices> &failures() const noexcept
     {
         return staging_.failures();
     }
-    // Returns memory that peers reach without a copy. All ranks make it together: if one cannot, the group fails.
+    // Returns memory that peers reach without a copy. All ranks call this together: if a rank cannot, the group
+    // fails.
     void *allocate(uint64_t bytes);
 
 private:

@@ -41,7 +41,7 @@ const char *name_of_doing(const CurrentCall &current)
     return collective_name(current.from < 0 ? current.signature.op : YOKE_COMM_RECV);
 }
 
-// "call 7 of the group": sends and receives are counted apart, by pair.
+// Returns "call 7 of the group". Sends and receives are counted apart, by pair.
 std::string number_of(const CurrentCall &current)
 {
     const auto number = static_cast<unsigned long long>(current.signature.sequence);
@@ -87,7 +87,7 @@ Cause cause_of(const yoke_comm_fault &fault, yoke_status status, const std::stri
 
 namespace {
 
-// "rank 1 (host a, process 7), rank 2 (host a, process 8) and 30 more".
+// Returns "rank 1 (host a, process 7), rank 2 (host a, process 8) and 30 more".
 std::string list(const std::vector<int32_t> &which, const std::vector<RankInfo> &ranks)
 {
     constexpr size_t kMost = 8;
@@ -112,7 +112,7 @@ Cause ring_of(const CurrentCall &current, const Suspects &ring, const std::vecto
             name_of_doing(current), ring.ranks.size(), text.c_str())};
 }
 
-// Returns the cause where groups share the streams of devices.
+// Returns the cause if groups share the streams of devices.
 Cause held_up(const CurrentCall &current, const Suspects &suspects,
               const std::vector<RankInfo> &ranks)
 {

@@ -17,12 +17,12 @@ struct Kept {
 
 struct Scope {
     int depth = 0;
-    bool is_dropped = false;  // an inner one was, and with it all
+    bool is_dropped = false;  // an inner scope was dropped, so all calls are
     std::vector<Kept> kept;   // by group, in the order of their first calls
 };
 thread_local Scope scope;
 
-// Whether the outermost one ends.
+// Leaves a scope. Returns whether it was the outermost scope.
 bool leave(const char *call)
 {
     if (scope.depth == 0)
@@ -51,7 +51,7 @@ std::exception_ptr dropped()
         Error(YOKE_E_CANCELLED, "the calls of this coalesce were dropped before they were issued"));
 }
 
-// Tells the works of calls that were not issued.
+// Fails the works of calls that were not issued.
 void tell_works(const CallIssuer::Together &kept) noexcept
 {
     if (!kept.failure || kept.were_issued) return;
@@ -71,7 +71,7 @@ std::exception_ptr end_of(Work &work)
     try {
         work.wait(-1);
         return nullptr;
-    } catch (const Interrupted &) {  // nor are the others waited for
+    } catch (const Interrupted &) {  // the other works are not waited for either
         throw;
     } catch (...) {
         return std::current_exception();
@@ -124,7 +124,7 @@ void Coalescing::end(const char *call)
     }
     for (Kept &each : all)
         if (!has_late(each))
-            release(each, nullptr);  // works of the host may be waited for meanwhile
+            release(each, nullptr);  // meanwhile the caller may wait for works in host memory
     const std::vector<Ref<Work>> awaited = issue(all);
     for (Kept &each : all) release(each, nullptr);
     std::exception_ptr first;

@@ -1,7 +1,7 @@
-// coalesce.h: calls of groups that a thread issues together, so that no send or receive among them waits for another.
+// coalesce.h: calls of groups that a thread issues together. So no send or receive among them waits for another.
 //
-// Between begin and end the thread's calls are kept: those that block return at once, and their tensors are not yet
-// written. The outermost end issues them, of each group in their order. Scopes belong to the thread that began them.
+// Between begin and end the thread's calls are kept: blocking calls return at once, before their tensors are written.
+// The outermost end issues the calls, each group's in order. A scope belongs to the thread that began the scope.
 #pragma once
 
 #include "core/comm/group.h"
@@ -11,16 +11,17 @@ namespace yoke {
 class Coalescing {
 public:
     static bool is_open() noexcept;
-    // Of a call that gives what it makes with other ranks: YOKE_E_STATE where it is open.
+    // Raises YOKE_E_STATE in an open scope. Calls with a result from other ranks need this check.
     static void check_closed(const char *call);
     static void begin();
-    // Raises the first failure; where its wait is interrupted all goes on; YOKE_E_STATE without a begin, and where the
-    // outermost one ends behind a drop.
+    // Raises the first failure. If the wait is interrupted, all calls go on. Raises YOKE_E_STATE without a begin, or
+    // if the outermost scope ends after a drop.
     static void end(const char *call);
-    // Ends the innermost one. All that is kept to the end of the outermost one is dropped; its works end as cancelled.
+    // Ends the innermost scope. All calls kept until the end of the outermost scope are dropped; their works end as
+    // cancelled.
     static void drop(const char *call);
 
-    // For groups, where it is open.
+    // Adds a group's call to the open scope.
     static void add(Ref<Group> group, IssuedCall issued);
 };
 

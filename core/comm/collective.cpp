@@ -12,13 +12,13 @@ namespace yoke {
 
 namespace {
 
-// What a collective does with its tensors, by its number.
+// Use of tensors by a collective, by its number.
 struct Kind {
     const char *name;
-    const char *in, *out;  // the arguments; nullptr: there is none, or it is the other one
+    const char *in, *out;  // names of arguments; nullptr: no argument, or the same as the other
     bool reduces, has_root, has_peer;
-    bool in_has_parts, out_has_parts;  // one for each rank
-    bool in_at_root, out_at_root;      // and nowhere else
+    bool in_has_parts, out_has_parts;  // a part for each rank
+    bool in_at_root, out_at_root;      // only at the root
 };
 constexpr Kind kKinds[YOKE_COMM_OP_COUNT] = {
     {"barrier", nullptr, nullptr, false, false, false, false, false, false, false},
@@ -132,7 +132,7 @@ void check_tensors(const Collective &call, RankOf at)
              call.name(), call.in->device->name.c_str(), call.out->device->name.c_str());
 }
 
-// The elements of one part.
+// Returns the elements of a single part.
 int64_t part_of(const Tensor &tensor, const char *argument, bool has_parts, const Collective &call,
                 RankOf at)
 {

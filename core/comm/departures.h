@@ -1,4 +1,4 @@
-// departures.h: which ranks of a group have gone, as their connections to the table tell.
+// departures.h: departed ranks of a group, known by their connections to the store.
 #pragma once
 
 #include "core/rendezvous/members.h"
@@ -12,17 +12,17 @@
 
 namespace yoke {
 
-// Ranks that have gone. The watch thread notes them; any thread asks. Its lock is the last that a thread takes.
+// Departed ranks. The watch thread notes them; any thread asks. Threads take this lock last.
 class Departures {
 public:
     explicit Departures(const Members &members) : server_(members.server()) {}
 
-    // Returns the rank that keeps the table, or -1 where none of this group does.
+    // Returns the rank that keeps the store, or -1 if no rank of this group does.
     int32_t server() const noexcept { return server_; }
-    // Notes that the rank said farewell, or else died. Rank -1 is the keeper of the table if that is no rank of this
+    // Notes a goodbye message of the rank, or else its death. Rank -1 stands for the store of a rank outside this
     // group.
     void note_gone(int32_t rank, bool with_farewell) noexcept;
-    // Returns whether the rank said farewell; nothing where it is not known to have gone.
+    // Returns whether the rank left with a goodbye message; null if the rank is not known to have gone.
     std::optional<bool> has_gone(int32_t rank) const noexcept;
     // Returns how many ranks of this group have died.
     size_t count_dead() const noexcept;
@@ -33,7 +33,7 @@ private:
     const int32_t server_;
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
-    std::map<int32_t, bool> gone_;  // by rank: with a farewell
+    std::map<int32_t, bool> gone_;  // by rank: left with a goodbye message
 };
 
 }  // namespace yoke

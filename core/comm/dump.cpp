@@ -1,4 +1,4 @@
-// How a dump is written.
+// Writer of dumps.
 #include "core/comm/dump.h"
 
 #include "core/base/dtype.h"
@@ -109,14 +109,14 @@ ordered_json head_of(const Dump &dump)
 
 }  // namespace
 
-// One line for each record: who has no tool at hand reads it with grep.
+// Writes each record on a line of its own, so grep can read the file too.
 std::string dump_text(const Dump &dump)
 {
     const auto text = [](const ordered_json &value) {
         return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
     };
     std::string all = text(head_of(dump));
-    all.back() = ',';  // its brace
+    all.back() = ',';  // closing brace
     all += "\n\"records\": [";
     for (const DumpedCall &each : dump.records)
         all += (&each == dump.records.data() ? "\n" : ",\n") + text(json_of(each));

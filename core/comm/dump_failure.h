@@ -1,5 +1,5 @@
-// dump_failure.h: the dump of a group that fails. What it tells is taken before the group's calls end, and written
-// behind that, in a thread of its own: a slow disk keeps no other rank from learning the cause.
+// dump_failure.h: dump of a failing group. The content is taken before the group's calls end. A separate thread
+// writes the file after that, so a slow disk does not delay the cause on other ranks.
 #pragma once
 
 #include "core/comm/dump.h"
@@ -11,15 +11,16 @@
 
 namespace yoke {
 
-// In a file that is whole or as it was.
+// Writes the dump; on failure, an existing file stays as it was.
 void write_dump(const Dump &dump, const std::string &path);
 void log_no_dump(const std::exception &why) noexcept;
 
 class FailureDump {
 public:
-    FailureDump() = default;  // none is wanted
+    FailureDump() = default;  // no dump is wanted
     FailureDump(const char *folder, Dump dump);
-    // Ready once it is written, or could not be, which is logged; not valid where none is wanted. Asked for once.
+    // Returns a future that is ready after the write, or after a logged failure; not valid if no dump is wanted. Call
+    // only once.
     std::shared_future<void> written() const;
     void write() const noexcept;
 

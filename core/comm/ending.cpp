@@ -18,7 +18,7 @@ struct Ending {
     Mutex mutex{LockRank::kOther};
     char raised[2000] = "";
     int exit_code = 0;
-    pid_t process = 0;  // the rank itself, no forked child of it
+    pid_t process = 0;  // the rank itself, not a forked child
 };
 Ending &the_ending = immortal<Ending>();
 
@@ -33,7 +33,7 @@ void note_exit_code(int code) noexcept
 {
     const std::lock_guard lock(the_ending.mutex);
     the_ending.exit_code = code;
-    if (code == 0) *the_ending.raised = '\0';  // whoever was told of an error went on
+    if (code == 0) *the_ending.raised = '\0';  // the script survived a reported error
 }
 #endif
 
@@ -70,7 +70,7 @@ void leave_at_exit(void (*leave)())
     }
 #ifdef __GLIBC__
     const auto told = [](int code, void *argument) {
-        note_exit_code(code & 0xff);  // what the parent is told
+        note_exit_code(code & 0xff);  // the parent sees only these 8 bits
         reinterpret_cast<void (*)()>(argument)();
     };
     if (on_exit(told, reinterpret_cast<void *>(leave)) == 0) return;

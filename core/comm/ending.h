@@ -1,4 +1,4 @@
-// ending.h: how a process that has groups ends, for the ranks that then miss it.
+// ending.h: the end of a process with groups, for the ranks that miss this process.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace yoke {
 
-// What the host's script has raised and nobody caught, "ValueError: bad"; "" for nothing. It counts for groups that are
-// left from then on, and for who launched the process, unless it ends with the exit code 0.
+// Notes the uncaught error of the host program's script, "ValueError: bad"; "" for no error. It counts for groups
+// left from now on. It is also reported to the launcher, unless the process ends with exit code 0.
 void note_raised(std::string_view what);
 
-// "its script raised ValueError: bad", or "its process ended with exit code 3"; "" where it is not known, or it goes
-// on.
+// Returns "its script raised ValueError: bad", or "its process ended with exit code 3"; "" if unknown, or if the
+// process goes on.
 std::string ending();
 
-// Has `leave` called when the process exits; ending() knows the exit code then, where the C library tells it.
+// Calls `leave` when the process exits. By then ending() knows the exit code, if the C library reports it.
 void leave_at_exit(void (*leave)());
 
 }  // namespace yoke

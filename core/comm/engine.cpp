@@ -18,7 +18,7 @@ namespace {
     throw EngineFailure{fault, status, take_backend_error(status, engine)};
 }
 
-// Carries the core's all_gather through C: what it raises waits until the engine has returned.
+// Carrier of the core's all_gather through C. An error waits until the engine has returned.
 struct Gathering {
     const EngineInit &init;
     std::exception_ptr raised = {};
@@ -133,7 +133,7 @@ void Engine::Together::end()
         raise(fault_, status, engine->name());
 }
 
-// After a call that failed nothing is issued: the engine counts scopes, and the group has failed.
+// Ends the scope. After a failed call no call is issued; group_end still runs, because the engine counts scopes.
 Engine::Together::~Together()
 {
     if (!engine_) return;
@@ -159,7 +159,7 @@ void Engine::hang_up() noexcept
     if (table_.hang_up) table_.hang_up(comm_);
 }
 
-// One that cannot hang up would only take the abort for a failure.
+// Leaves the peers. An engine without hang_up would only report the abort as a failure.
 void Engine::leave() noexcept
 {
     if (!table_.hang_up) return;

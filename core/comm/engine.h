@@ -1,4 +1,4 @@
-// engine.h: one communicator of an engine of collectives, behind the contract of core/backend/comm.h.
+// engine.h: communicator of an engine of collectives, behind the contract of core/backend/comm.h.
 #pragma once
 
 #include "core/backend/comm.h"
@@ -11,34 +11,34 @@
 
 namespace yoke {
 
-// Raised where an engine failed: what it told of the fault, for cause_of.
+// Exception for a failed engine, with its fault for cause_of.
 struct EngineFailure {
     yoke_comm_fault fault;
     yoke_status status;
     std::string text;
 };
 
-// Returns the record of a fault in which nothing is told yet.
+// Returns an empty record of a fault.
 yoke_comm_fault no_fault() noexcept;
 
 struct EngineInit {
     int32_t rank = 0, size = 1;
     std::string id;  // YOKE_COMM_ID_BYTES
     std::string address;
-    double timeout_s = -1;  // of the making
-    double patience_s = 0;  // of calls that bring no time of their own
+    double timeout_s = -1;  // time for the making
+    double patience_s = 0;  // for calls without a time of their own
     void *device = nullptr;
-    // Those of all ranks, in their order.
+    // Function that returns the texts of all ranks, in the order of ranks.
     std::function<std::vector<std::string>(const std::string &mine)> all_gather;
-    std::function<bool()> is_over;  // whether it is of no use any more to wait
+    std::function<bool()> is_over;  // returns whether waiting is useless now
 };
 
 class Engine {
 public:
-    // The engine of that name, "cpu" or a module's. Raises YOKE_E_VALUE, with those that there are, and
-    // YOKE_E_UNAVAILABLE with the reason where a module is missing.
+    // Returns the engine with this name, "cpu" or a module's. Raises YOKE_E_VALUE with the known names, and
+    // YOKE_E_UNAVAILABLE with the reason if a module is missing.
     static const yoke_backend_comm &find(const std::string &name, const char *call);
-    // What rank 0 makes for all. Raises EngineFailure, as all that follows.
+    // Returns the id that rank 0 makes for all ranks. This function and the functions below raise EngineFailure.
     static std::string make_id(const yoke_backend_comm &table, double timeout_s);
 
     Engine(const yoke_backend_comm &table, const EngineInit &init);
@@ -47,7 +47,7 @@ public:
     Engine &operator=(const Engine &) = delete;
 
     const char *name() const noexcept { return table_.name; }
-    // Calls of its scope are issued together, at the end of it; with a null engine each by itself.
+    // Scope whose calls are issued together at its end; with a null engine, each call is issued by itself.
     class Together {
     public:
         explicit Together(Engine *engine);
@@ -63,17 +63,18 @@ public:
     };
     void call(yoke_collective record, Together &in);
     void abort() noexcept;
-    // After that; where the engine can.
+    // Hangs up after an abort, if the engine supports it.
     void hang_up() noexcept;
-    // Of no further call: peers see that this rank has gone, though memory that was lent keeps the engine.
+    // Notifies the peers of this rank's departure, although tensors in the engine's memory keep the engine. No call
+    // may follow.
     void leave() noexcept;
     void *allocate(uint64_t bytes);
     void free(void *pointer, uint64_t bytes) noexcept;
-    // Gives memory back whose communicator has gone.
+    // Returns memory of an ended communicator.
     static void free_without(const yoke_backend_comm &table, void *pointer,
                              uint64_t bytes) noexcept;
     const yoke_backend_comm &table() const noexcept { return table_; }
-    // Returns why an engine that runs late has failed by itself; nothing while it is well.
+    // Returns the failure of an asynchronous engine by itself; null while there is no failure.
     std::optional<EngineFailure> async_error() const;
     std::string describe() const;
 

@@ -20,16 +20,16 @@ void send(Group &group, int32_t root, const Tensor &tensor)
     if (tensor->numel) group.run({YOKE_COMM_BROADCAST, -1, root, tensor, tensor}, false);
 }
 
-// The other ranks do not know on which device the root has a tensor: all pass it in the host's memory.
+// Returns the tensor in host memory. The other ranks do not know the root's device, so all ranks pass host memory.
 Tensor on_host(const Tensor &tensor)
 {
     return tensor->device->host ? tensor : move_to(*tensor, open_device("cpu"), false);
 }
 
-// A tree without its tensors' elements: numbers, and a text of the tree and the tensors' names.
+// A tree without its tensors' elements: numbers, and a text of the tree and of the tensors' names.
 struct Outline {
     Numbers
-        numbers;  // of the tree's text, and of each tensor: dtype, length of its name, axes, and their sizes
+        numbers;  // size of the tree's text; per tensor: dtype, length of the name, axes, and their sizes
     std::string text;
 };
 

@@ -1,4 +1,4 @@
-// exchange.h: numbers and states that the core hands from rank to rank by ordinary calls of a group.
+// exchange.h: numbers and states that the core sends between ranks by ordinary calls of a group.
 #pragma once
 
 #include "core/comm/group.h"
@@ -9,18 +9,18 @@
 
 namespace yoke {
 
-// Those of all ranks, one after the other; each gives as many.
+// Returns the numbers of all ranks in order; all ranks give equally many.
 std::vector<int64_t> gathered(Group &group, const std::vector<int64_t> &mine, const char *call);
-// Those of rank `root`; each gives as many.
+// Returns the numbers of rank `root`; all ranks give equally many.
 std::vector<int64_t> from_rank(Group &group, int32_t root, const std::vector<int64_t> &mine,
                                const char *call);
 
-// A text as so many numbers, cut where it is longer; and back, to its first NUL.
+// Packs a text in `length` numbers, and cuts a longer text. unpacked returns the text up to the first NUL.
 std::vector<int64_t> packed(const std::string &text, size_t length);
 std::string unpacked(const int64_t *numbers, size_t length);
 
-// The tree of rank `root`, on all ranks: there the one that it gave, elsewhere a new one, whose tensors lie on the CPU.
-// What the others give is not looked at.
+// Returns the tree of rank `root` on all ranks. The root gets its own tree; other ranks get a new tree with tensors
+// on the CPU. Only the root's `mine` is read.
 Ref<State> state_from(Group &group, int32_t root, const Ref<State> &mine, const char *call);
 
 }  // namespace yoke

@@ -22,13 +22,13 @@ void Failure::fail(const Cause &mine, double timeout_s) noexcept
     if (!is_failed()) fail_with(keys_.agree(mine, timeout_s));
 }
 
-// The launcher is told before anybody is raised, and may end the process.
+// Fails the group. The launcher gets the report before any call raises, and may end the process.
 void Failure::fail_with(const Cause &cause) noexcept
 {
     if (is_failed()) return;
     const bool is_tried_again = members_.is_again && !is_made();
     const bool is_news = !cause.is_planned && !is_tried_again;
-    if (is_news) tell_launcher(cause.text);  // without the lock: it may log
+    if (is_news) tell_launcher(cause.text);  // without the lock, since this may log
     const FailureDump dump = is_news ? make_dump(cause) : FailureDump();
     {
         const std::lock_guard lock(mutex_);
@@ -37,7 +37,7 @@ void Failure::fail_with(const Cause &cause) noexcept
         failed_->cause.number = new_failure_number();
         const std::shared_ptr<DeviceEngine> on_device = engines_.device.lock();
         if (on_device)
-            on_device->take(failed_->cause, failed_->dumped);  // before anybody is raised
+            on_device->take(failed_->cause, failed_->dumped);  // before any call raises
         is_failed_.store(true, std::memory_order_release);
         for (const View &each : views_)
             if (const auto store = each.store.lock())
@@ -45,10 +45,10 @@ void Failure::fail_with(const Cause &cause) noexcept
         if (const std::shared_ptr<Engine> engine = engines_.host.lock()) {
             engine->abort();
             if (departures_.has_gone(departures_.server()))
-                engine->hang_up();  // nobody can be told why
+                engine->hang_up();  // no rank can receive the cause
         } else {
             members_.store->abort(cause.status, cause.text,
-                                  cause.call_size);  // the others are still waited for
+                                  cause.call_size);  // this rank still waits for others
         }
         if (on_device) on_device->abort();
         changed_.notify_all();
@@ -101,7 +101,7 @@ void Failure::fail_alone(const char *call, const Cause &mine)
     __builtin_unreachable();  // fail has left a cause
 }
 
-// A group that goes on without the table does not do what ranks do by it.
+// Checks the store. A group that goes on without its store cannot run calls that need the store.
 void Failure::check_table(const char *call)
 {
     constexpr std::chrono::milliseconds kToBeHeard{1000};
@@ -209,7 +209,8 @@ void Failure::remove_view(const std::shared_ptr<Store> &view) noexcept
     std::erase_if(views_, [&](const View &each) { return each.store.lock() == view; });
 }
 
-// A view that is added meanwhile either ends with this rank, or was told that the rank is dead.
+// Notes a departed rank. A view added meanwhile either ends with this rank, or its caller knows that the rank is
+// dead.
 void Failure::note_gone(int32_t rank, bool with_farewell) noexcept
 {
     const std::lock_guard lock(mutex_);

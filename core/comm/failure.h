@@ -1,6 +1,6 @@
-// failure.h: why a group has failed, and what ends then: calls of its engine, and waits in the store.
+// failure.h: the failure of a group, and the end of its engine's calls and of its waits in the store.
 //
-// All ranks raise the cause of whatever failed first on any rank, from the call under way and from each later call.
+// All ranks raise the cause of the first failure on any rank, from the call under way and from each later call.
 #pragma once
 
 #include "core/comm/departures.h"
@@ -21,60 +21,60 @@
 
 namespace yoke {
 
-// The failure of one group, which happens once. Any thread may call it. Under its lock it ends views of the store and
-// the engine, and asks Departures; it holds no lock while it writes or agrees with other ranks.
+// Failure of a group, which happens once. Any thread may call the functions. Under its lock, the class ends views of
+// the store and the engine, and asks Departures. No lock is held while it writes or agrees with other ranks.
 class Failure {
 public:
-    // Function that returns what a dump tells of the group, which is about to fail with that cause.
+    // Function that returns the dump of the group, which is about to fail with this cause.
     using Look = std::function<Dump(const Cause &)>;
     Failure(const Members &members, const GroupKeys &keys, Departures &departures, Look look);
 
     bool is_failed() const noexcept { return is_failed_.load(std::memory_order_acquire); }
-    // Publishes why this rank fails, and fails the group with the cause that stands on all ranks. `timeout_s`: for the
-    // answer of the store. Does nothing in a group that has failed.
+    // Publishes this rank's cause, and fails the group with the standing cause of all ranks. `timeout_s`: for the
+    // answer of the store. Does nothing in a failed group.
     void fail(const Cause &mine, double timeout_s = 1) noexcept;
-    // Fails the group with a cause that stands already.
+    // Fails the group with a standing cause.
     void fail_with(const Cause &cause) noexcept;
-    // Raises the cause if the group has failed, and names `call` in it if no call is named yet; no device tells of the
-    // failure any more. The process may end once the caller knows the cause, so this waits until the dump is written.
+    // Raises the cause if the group has failed. If the cause names no call yet, it gets `call`. No device reports the
+    // failure after this. The process may end once the caller knows the cause, so this function waits until the dump
+    // is written.
     void raise_if_failed(const char *call);
-    // Raises the cause amid a call that runs: if nobody waits for the call, its device tells of the failure.
+    // Raises the cause amid a running call. If no thread waits for the call, its device reports the failure.
     void raise_amid(const char *call);
-    // Has no device tell of the failure any more: the script knows it, or has ended the group itself.
+    // Stops reports of the failure by devices: the script knows the failure, or has ended the group itself.
     void silence_devices() noexcept;
-    // Waits for a cause that this rank is about to hear, for a second at most. Returns if none has come; else raises
-    // it.
+    // Waits at most a second for a cause about to arrive. Raises the cause; returns if no cause arrives.
     void await(const char *call);
-    // Fails with what happened to this rank alone, where the others wait, and raises the cause that stands.
+    // Fails with a problem of this rank alone, while others wait, and raises the standing cause.
     [[noreturn]] void fail_alone(const char *call, const Cause &mine);
-    // Raises the cause if the table has gone with its keeper. If the keeper is no rank of this group, raises
-    // YOKE_E_COMM, and the group goes on. Returns if the table is there, or is only slow.
+    // Raises the cause if the store has gone with the rank that keeps it. If the keeping rank is outside the group,
+    // raises YOKE_E_COMM, and the group goes on. Returns if the store is there, or is only slow.
     void check_table(const char *call);
 
-    // Returns the cause, or nothing in a group that has not failed. The text names the call that raised the cause
-    // first. `at_s`: when the group failed.
+    // Returns the cause, or null if the group has not failed. The text names the first call that raised the cause.
+    // `at_s`: time of the failure.
     std::optional<Cause> cause(double *at_s = nullptr) const;
     // Notes that this rank knows the cause: a call raised it, or this rank called abort.
     void note_told() noexcept;
-    // Returns whether this rank knew the cause before the node of that number was recorded.
+    // Returns whether this rank knew the cause before the node with this number was recorded.
     bool was_told_before(uint64_t sequence) const noexcept;
-    // Waits until the dump that YOKE_COMM_DUMP asks for is written.
+    // Waits until the dump for YOKE_COMM_DUMP is written.
     void await_dump() const noexcept;
     // Writes a dump of a group that has not failed, if YOKE_COMM_DUMP asks for dumps.
     void dump_of(const Cause &cause) const noexcept;
 
-    // Notes the engine, whose calls end when the group fails: at once in a group that has failed.
+    // Notes the engine, whose calls end when the group fails; in a failed group they end at once.
     void attach(const std::shared_ptr<Engine> &engine);
     // Does the same for the engine of a device.
     void attach(const std::shared_ptr<DeviceEngine> &engine);
     bool is_made() const noexcept;
     std::shared_ptr<Engine> engine() const noexcept;  // null before
-    // Notes a view of the store in which a call of the group waits: the view ends when the group fails and, if
-    // `ends_with_a_rank`, when a rank dies. Raises the cause in a group that has failed. Returns how many ranks had
-    // died by then.
+    // Notes a view of the store in which a call of the group waits. The view ends when the group fails and, if
+    // `ends_with_a_rank`, when a rank dies. Raises the cause in a failed group. Returns the number of ranks dead by
+    // then.
     size_t add_view(const std::shared_ptr<Store> &view, bool ends_with_a_rank, const char *call);
     void remove_view(const std::shared_ptr<Store> &view) noexcept;
-    // Notes that a rank has gone, as Departures has it. If it died, views end that say so.
+    // Notes a departed rank, as in Departures. If the rank died, views with `ends_with_a_rank` end.
     void note_gone(int32_t rank, bool with_farewell) noexcept;
 
     const std::shared_ptr<FailuresOfDevices> &devices() const noexcept { return devices_; }
@@ -90,7 +90,7 @@ private:
         bool ends_with_a_rank;
     };
     FailureDump make_dump(const Cause &cause) const noexcept;
-    Cause name_by(const char *call);  // of a failed group
+    Cause name_by(const char *call);  // group must have failed
 
     const Members &members_;
     const GroupKeys &keys_;
@@ -101,7 +101,7 @@ private:
     std::optional<Failed>
         failed_;  // is not written after is_failed_ is true, so readers take no lock
     std::atomic<const char *> named_by_{
-        nullptr};  // the call that raised a cause without a call first
+        nullptr};  // first call that raised a cause without a call
     std::atomic<uint64_t> told_at_{UINT64_MAX};
     mutable std::mutex mutex_;
     std::condition_variable changed_;

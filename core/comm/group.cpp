@@ -43,11 +43,11 @@ Ref<Group> Group::make(const Members &members, const GroupOptions &options, Dead
     Ref<Group> group;
     try {
         (void)Engine::find(host_engine_of(options.backend), call);
-        (void)config("YOKE_COMM_DUMP");  // what cannot be read is told here, not when it fails
+        (void)config("YOKE_COMM_DUMP");  // an invalid value raises here, not at the failure
         if (members.met) come_back_to(*members.met);
         group = Ref<Group>::adopt(new Group(members, options));
         note_living(group->news_.open(), *group);
-    } catch (const std::exception &) {  // the others learn of it by the store alone
+    } catch (const std::exception &) {  // only the store can notify the other ranks
         GroupKeys::agree_in(*members.store,
                             cause_of(std::current_exception(), members.self(), call))
             .raise();
@@ -71,7 +71,7 @@ bool Group::end_pending() noexcept
         if (const std::string why = ending(); !why.empty())
             failure_.fail(
                 cause_of(members_.self(), "has left the group: " + why + news_.describe_running()));
-    } catch (const std::bad_alloc &) {  // what was begun is waited for
+    } catch (const std::bad_alloc &) {  // begun calls are waited for
     }
     return calls_.has_pending();
 }
@@ -111,13 +111,13 @@ void Group::end_lingering() noexcept
     note_lingering_ended();
 }
 
-// Before the others see its connections end. Of a group that has failed nobody asks.
+// Publishes this rank's departure before the other ranks see its connections end. In a failed group no rank asks.
 void Group::say_left() noexcept
 {
     if (size() == 1 || !failure_.is_made() || is_failed() || has_said_left_.exchange(true)) return;
     try {
         keys_.say_left(ending());
-    } catch (const std::bad_alloc &) {  // the others see its connections end
+    } catch (const std::bad_alloc &) {  // the other ranks see its connections end
     }
 }
 
@@ -139,11 +139,12 @@ void Group::abort(const std::string &reason)
 
 // ---- Its calls --------------------------------------------------------------------------------------------------
 
-// The others wait for a call that this rank has not made; of a failed group for a shrink alone.
+// Publishes a refused call, for which the other ranks wait. In a failed group, the other ranks wait only for a
+// shrink.
 void Group::note_refused(const char *why, Refused what) noexcept
 {
     if (!is_here() || size() == 1 || (is_failed() && what != Refused::kShrink)) return;
-    // A refusal of these stands only until a collective is made behind it, which has the same number on all ranks.
+    // Such a refusal stands only until the next collective, which has the same number on all ranks.
     const bool is_numbered = what == Refused::kCollective || what == Refused::kBarrier;
     keys_.note_refused(what, is_numbered ? calls_.next_number() : 0, why);
 }
@@ -209,7 +210,8 @@ Ref<Group> Group::shrink(double seconds)
     shrink_.check_not_shrunk();
     keys_.forget_refused(Refused::kShrink);
     const Deadline deadline = Deadline::after(seconds);
-    // The end of a group that has not failed aborts calls that are well, and a step may stand behind them.
+    // If the group has not failed, its end aborts healthy calls, on which an optimizer's step may depend. So they get
+    // some time.
     (void)flights_->have_ended(
         flights_->issued_ever(), [this] { return is_failed(); },
         deadline.within(std::min(kToEnd, seconds / 4)));
@@ -272,7 +274,7 @@ ReducerList &Group::reducers()
     return reducers_;
 }
 
-// ---- What it tells ----------------------------------------------------------------------------------------------
+// ---- Facts about the group --------------------------------------------------------------------------------------
 
 std::string Group::describe() const
 {
@@ -289,7 +291,7 @@ std::vector<CallRecord> Group::records() const
     return calls_.records();
 }
 
-// `failing`: what it is about to fail with.
+// Returns a dump. `failing` is the cause with which the group is about to fail.
 Dump Group::look(const Cause *failing) const
 {
     Dump dump;

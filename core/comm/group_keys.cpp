@@ -13,7 +13,7 @@ namespace yoke {
 namespace {
 
 constexpr const char *kLeft = "left";
-constexpr const char *kMadeKey = "made";  // how many are; not there once all are
+constexpr const char *kMadeKey = "made";  // finished ranks; absent after the last rank
 
 std::string key_of(const char *name, int32_t rank)
 {
@@ -88,7 +88,7 @@ bool GroupKeys::is_out_of_reach() const
     }
 }
 
-// ---- Whose call was refused -------------------------------------------------------------------------------------
+// ---- Refused calls ----------------------------------------------------------------------------------------------
 
 void GroupKeys::note_refused(Refused what, uint64_t number, const char *why) noexcept
 {
@@ -121,12 +121,12 @@ std::vector<std::string> GroupKeys::refusals_of(const std::vector<int32_t> &rank
     try {
         for (size_t i = 0; i < ranks.size(); ++i)
             told[i] = refusal_of(ranks[i], what, number, deadline);
-    } catch (const Error &) {  // the table does not answer, or has gone
+    } catch (const Error &) {  // the store does not answer, or has gone
     }
     return told;
 }
 
-// ---- Whom a rank misses -----------------------------------------------------------------------------------------
+// ---- Missed ranks -----------------------------------------------------------------------------------------------
 
 std::map<int32_t, Missing> GroupKeys::exchange_missing(const Missing &mine) const
 {
@@ -135,7 +135,7 @@ std::map<int32_t, Missing> GroupKeys::exchange_missing(const Missing &mine) cons
     store.set(key_of(kMisses, members_.rank), mine.encode(), soon());
     try {
         store.wait(gather_keys(kMisses, members_.size()), soon());
-    } catch (const Error &) {  // some tell nothing
+    } catch (const Error &) {  // some ranks publish no message
     }
     std::map<int32_t, Missing> told;
     const Deadline deadline = soon();
@@ -145,7 +145,7 @@ std::map<int32_t, Missing> GroupKeys::exchange_missing(const Missing &mine) cons
     return told;
 }
 
-// ---- Who has left -----------------------------------------------------------------------------------------------
+// ---- Departed ranks ---------------------------------------------------------------------------------------------
 
 void GroupKeys::say_left(const std::string &how) noexcept
 {
@@ -154,7 +154,7 @@ void GroupKeys::say_left(const std::string &how) noexcept
         const Deadline deadline = soon();
         store.set(key_of(kLeft, members_.rank), how, deadline);
         if (store.add(kLeft, 1, deadline) != members_.size()) return;
-        Store::Keys all = gather_keys(kLeft, members_.size());  // nobody is there who would ask
+        Store::Keys all = gather_keys(kLeft, members_.size());  // no rank is left to ask
         all.emplace_back(kLeft);
         for (const char *key : kRefusedKeys)
             std::ranges::copy(gather_keys(key, members_.size()), std::back_inserter(all));
@@ -167,7 +167,7 @@ std::optional<std::string> GroupKeys::how_it_left(int32_t rank) const
     return members_.store->try_get(key_of(kLeft, rank), soon());
 }
 
-// Asks each time how many have left first, and for each rank only where there are some.
+// Asks first whether any rank has left, and asks for single ranks only after that.
 int32_t GroupKeys::find_left(std::span<const int32_t> ranks) const
 {
     const Deadline deadline = soon();
@@ -194,7 +194,7 @@ std::vector<std::string> GroupKeys::gather(const std::string &mine, Deadline dea
         for (const RankInfo &peer : members_.ranks)
             if (!store.try_get(key_of(name.c_str(), peer.rank), soon()))
                 add_part(missing, describe(peer));
-    } catch (const Error &) {  // it does not even answer for the table
+    } catch (const Error &) {  // the store does not answer at all
         missing = describe_server();
     }
     raise_missing(call, missing, deadline);

@@ -15,9 +15,9 @@ namespace {
 struct Registry {
     Mutex mutex{LockRank::kOther};
     std::condition_variable_any changed;
-    std::list<InUse::Entry> live, spare;  // spare ones save an allocation each call
+    std::list<InUse::Entry> live, spare;  // spare entries save an allocation per call
     InUse::Writing *writing = nullptr;
-    int waiting = 0;  // for one of those
+    int waiting = 0;  // threads that wait for a Writing
 };
 Registry &registry = immortal<Registry>();
 
@@ -30,7 +30,7 @@ void begin(InUse::Entry::Use &use, const Tensor &tensor) noexcept
 {
     use.storage = tensor.present() ? tensor->storage.get() : nullptr;
     if (!use.storage) return;
-    std::construct_at(&use.footprint, *tensor);  // without a copy of axes that it does not have
+    std::construct_at(&use.footprint, *tensor);  // without a copy of unused axes
     use.version.store(version_now(*use.storage), std::memory_order_relaxed);
 }
 
@@ -67,7 +67,7 @@ bool InUse::Writing::is_amid(const Storage &storage) noexcept
 
 namespace {
 
-// Until no call is amid writing another part of it.
+// Waits until no call writes another part of the storage.
 void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
 {
     if (!registry.writing) [[likely]]
@@ -79,7 +79,7 @@ void await_turn(std::unique_lock<Mutex> &lock, const Storage &storage)
 
 }  // namespace
 
-// Calls that are at other parts of the storage, or behind this one, go on with what it has written.
+// Adjusts the known version of calls on other parts of the storage, and of calls behind this call.
 void InUse::carry(const Storage &storage, const Footprint &footprint, const void *order,
                   uint32_t before) noexcept
 {
@@ -128,7 +128,8 @@ void InUse::note_own_write() noexcept
     if (result.storage) entry.own_writer = result.storage->last_writer();
 }
 
-// Where another call is about to write elsewhere in the storage it is that one's turn first.
+// Returns whether the storage has its known version. If another call is writing elsewhere in the storage, waits
+// first.
 bool InUse::is_untouched(const Entry::Use &use)
 {
     const auto is_as_known = [&] {

@@ -1,7 +1,7 @@
-// in_use.h: the memory of calls that are under way, in all groups: whether somebody else has written it meanwhile.
+// in_use.h: memory of calls under way, in all groups, and the check for foreign writes.
 //
-// What a call writes steps the version of a whole storage. It is no write amid the calls that wait behind it in the
-// same group, nor amid those of any group that are at other parts of that storage.
+// A call's write increases the version of a whole storage. Calls behind this call in the same group do not count it
+// as a foreign write. Calls of any group on other parts of the storage do not count it either.
 #pragma once
 
 #include "core/tensor/footprint.h"
@@ -15,8 +15,8 @@ namespace yoke {
 class InUse {
 public:
     InUse() = default;
-    // From now on. Calls of one `order` that is not null run one after the other, and each works on what those before
-    // it have written. Either tensor may be absent.
+    // Watches the tensors from now on. Calls with the same non-null `order` run in sequence, and each works on the
+    // results of earlier calls. Either tensor may be absent.
     InUse(const Tensor &in, const Tensor &out, const void *order);
     ~InUse() { end(); }
     InUse(InUse &&other) noexcept : entry_(std::exchange(other.entry_, std::nullopt)) {}
@@ -29,20 +29,21 @@ public:
     InUse(const InUse &) = delete;
     InUse &operator=(const InUse &) = delete;
 
-    // Raises YOKE_E_STATE where one of the tensors, which still live, was written since.
+    // Raises YOKE_E_STATE if a tensor was written since. The tensors must still live.
     void check(const char *call) const;
 
-    // The end, after a check, of a call of that order which has written the tensor.
+    // Ends a call of this order, after a check. The call has written the tensor.
     void end_written(const yoke_tensor &tensor, const void *order, const char *call) noexcept;
 
-    // Notes who wrote the result last, just before the call's own write, which replaces the name.
+    // Notes the last writer of the result, just before the call's own write replaces the name.
     void note_former_writer() noexcept;
-    // Notes that the call has written its result, once, in the scope of a Writing. From here on `check` looks at the
-    // result alone. The version it expects is the one of the last check and one more, so a write by somebody else
-    // between that check and the Writing is found too.
+    // Notes that the call has written its result, once, in the scope of a Writing. From now on `check` looks only at
+    // the result. The expected version is the version of the last check plus 1. So a foreign write between this check
+    // and the Writing is found too.
     void note_own_write() noexcept;
 
-    // In its scope a call of that order writes the tensor, after its check, by what steps the version itself, once.
+    // Scope in which a call of this order writes the tensor once, after its check. The write itself increases the
+    // version.
     class Writing {
     public:
         Writing(const yoke_tensor &tensor, const void *order);
@@ -57,7 +58,7 @@ public:
         const Footprint footprint_;
         const void *const order_;
         uint32_t before_ = 0;
-        Writing *next_ = nullptr;  // of those that write just now
+        Writing *next_ = nullptr;  // list of active writers
     };
 
     struct Entry {
@@ -68,7 +69,7 @@ public:
         };
         Use uses[2];
         const void *order = nullptr;
-        const char *former_writer = nullptr, *own_writer = nullptr;  // of the result
+        const char *former_writer = nullptr, *own_writer = nullptr;  // writers of the result
     };
 
 private:

@@ -31,14 +31,14 @@ struct Default {
 };
 Default &the_default = immortal<Default>();
 
-// Ranks of two builds may not read each other's calls alike.
+// Returns the build of a rank. Ranks of two builds may not understand each other's calls.
 std::string build_of_ranks()
 {
     return format("Yoke %d.%d.%d, ops %016llx", YOKE_VERSION_MAJOR, YOKE_VERSION_MINOR,
                   YOKE_VERSION_PATCH, static_cast<unsigned long long>(YOKE_OP_TABLE_HASH));
 }
 
-// "cuda: NVIDIA H200, driver 580.65.06".
+// Returns "cuda: NVIDIA H200, driver 580.65.06".
 std::string device_of_rank()
 {
     const Device &device = current_device();
@@ -61,8 +61,8 @@ bool is_default_held_up(Deadline deadline)
 
 constexpr double kSoon = 0.15;  // seconds
 
-// Returns how long the table is kept for ranks that have not left: the time that calls which hang have not used up when
-// the groups begin to end.
+// Returns how long the store is kept for ranks that have not left: the remaining time of hanging calls when the
+// groups begin to end.
 double farewell_s()
 {
     static const double seconds = std::max(kSoon, deadline_of_exit().remaining_s());
@@ -80,20 +80,20 @@ bool leave_groups()
 
 namespace {
 
-// The table is not kept for ranks that do not come either.
+// Leaves all groups. If ranks did not come to calls on devices, the store is kept only for a short time.
 void leave_all()
 {
     leave_all_rendezvous(leave_groups() ? farewell_s() : kSoon);
 }
 
-// From the first try on: what the script raises then is this rank's.
+// Registers at the first try of init, so later errors of the script count as this rank's.
 void leave_all_at_exit()
 {
     static std::once_flag registered;
     std::call_once(registered, [] { leave_at_exit(leave_all); });
 }
 
-// Whether the default group has failed; nothing where there is none.
+// Returns whether the default group has failed; null if there is no default group.
 std::optional<bool> has_default_failed()
 {
     const std::lock_guard lock(the_default.mutex);
@@ -101,7 +101,7 @@ std::optional<bool> has_default_failed()
     return the_default.group->is_failed();
 }
 
-// Whoever has changed the variables since means another job.
+// Returns whether the variables still name the same job. Changed variables mean another job.
 bool is_still_meant(const JobRendezvous &last, const char *call)
 {
     const std::string now =
@@ -135,15 +135,15 @@ JobRendezvous new_rendezvous(const InitOptions &options, Deadline deadline)
         watcher->tell_in(made.met->store);
     else
         Watcher::listen(watcher, made.met->store);
-    // By a file ranks meet anew each time, so that a fresh process meets one that has it open; what a store of the
-    // host's says is no argument.
+    // Over a file, ranks find each other anew each time, so a fresh process finds a process that has the file open.
+    // The content of a store of the host program is no argument.
     if (options.arguments.init_method.starts_with("file://") || options.host_store) return made;
     remember(made);
     return made;
 }
 
-// Of the ranks that have met there, at once; null where they are not all there any more, and have to meet anew. A rank
-// that gave up before this one came, or gives up while this one still waits, has gone on to the next.
+// Returns a group of the same rendezvous, at once. Returns null if ranks have gone, so the ranks need a new
+// rendezvous. A rank that gave up before this rank came, or while it waits, has gone on to the next rendezvous.
 Ref<Group> group_where_met(const JobRendezvous &last, const GroupOptions &how, Deadline deadline,
                            const char *call)
 {
@@ -161,7 +161,7 @@ Ref<Group> group_where_met(const JobRendezvous &last, const GroupOptions &how, D
     return nullptr;
 }
 
-// For who asks why ranks reach each other as they do.
+// Logs how the ranks reach each other.
 void log_how(const Group &group, const Rendezvous &met)
 {
     log(LogLevel::kInfo, "comm.init: %s; the rank was told by %s", group.describe().c_str(),
@@ -171,15 +171,15 @@ void log_how(const Group &group, const Rendezvous &met)
             each.says.c_str());
 }
 
-// Ahead of the module's own end of MPI, which waits for ranks that may wait for this one. Exit runs what was registered
-// last at first.
+// Leaves the groups before the module ends MPI, because MPI's end waits for ranks that may wait for this rank. Exit
+// handlers run in reverse order of their registration.
 void leave_groups_before_mpi()
 {
     static std::once_flag registered;
     std::call_once(registered, [] { leave_at_exit([] { (void)leave_groups(); }); });
 }
 
-// Null where another thread met meanwhile, perhaps for this one too.
+// Returns null if another thread made a rendezvous meanwhile, perhaps for this call too.
 Ref<Group> met_group(const InitOptions &options, const GroupOptions &how, Deadline deadline,
                      const char *call)
 {
@@ -218,7 +218,7 @@ Ref<Group> met_group(const InitOptions &options, const char *call)
     return group;
 }
 
-// Names the call where an error does not: of files of a store, of settings.
+// Raises the error with the name of the call. Errors of a store's files and of settings do not name the call.
 [[noreturn]] void fail_init(const Error &error, const char *call)
 {
     const std::string text =
@@ -241,7 +241,7 @@ try {
     leave_all_at_exit();
     Ref<Group> group = met_group(options, call);
     take_back_told();
-    Ref<Group> former;  // its end takes locks
+    Ref<Group> former;  // the release takes locks
     const std::lock_guard lock(the_default.mutex);
     if (!the_default.group.present() || !the_default.group->is_here() ||
         the_default.group->is_failed())

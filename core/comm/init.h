@@ -1,4 +1,4 @@
-// init.h: how a process comes to its groups.
+// init.h: the way of a process to its groups.
 #pragma once
 
 #include "core/comm/group.h"
@@ -9,28 +9,28 @@ namespace yoke {
 void check_seconds(double seconds, const char *argument, const char *call);
 
 struct InitOptions {
-    // "": the host's engine, and for tensors of devices theirs, if all ranks have one.
+    // "": the host engine, and for tensors of devices the devices' engine, if all ranks have it.
     std::string backend = "";
-    Device *device = nullptr;  // of the collectives; null: that of the first one's tensor
+    Device *device = nullptr;  // device of the collectives; null: device of the first tensor
     InitArguments arguments;
     double timeout_s = 600, init_timeout_s = 300;
-    HostStore *host_store = nullptr;  // by which ranks find rank 0; borrowed for the call
+    HostStore *host_store = nullptr;  // way to rank 0; borrowed for the call
 };
 
-// The group of all ranks that whoever launched this process tells of; the default group, if there is none yet. Raises
-// as meet() does.
+// Returns the group of all ranks that the launcher names. It becomes the default group, if there is no default group
+// yet. Raises as meet() does.
 Ref<Group> init_group(const InitOptions &options, const char *call);
 
-// Group::shrink; the new group takes the place of the default one, where that has been shrunk.
+// Calls Group::shrink. If the default group was shrunk, the new group becomes the default group.
 Ref<Group> shrink_group(Group &group, double seconds);
 
-// Raises YOKE_E_STATE where there is none.
+// Raises YOKE_E_STATE if there is no default group.
 Ref<Group> default_group(const char *call);
-// Nothing where there is none, and where it has no other rank on this machine.
+// Returns null without a default group, or if the group has no other rank on this machine.
 std::optional<int32_t> local_rank_in_default_group();
 void finalize_groups() noexcept;
-// Leaves all groups, at the end of the process. Returns false if calls on devices wait for ranks that do not come:
-// their groups are left behind.
+// Leaves all groups, at the end of the process. Returns false if calls on devices wait for missing ranks; the groups
+// of these calls are left behind.
 bool leave_groups();
 
 }  // namespace yoke

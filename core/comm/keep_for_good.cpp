@@ -23,7 +23,7 @@ void keep_for_good(std::vector<Ref<Storage>> storages, const char *whose)
 {
     uint64_t bytes = 0;
     for (const Ref<Storage> &each : storages) bytes += each->bytes;
-    if (bytes == 0) return;  // such as of a barrier
+    if (bytes == 0) return;  // for example for a barrier
     log(LogLevel::kWarn,
         "%llu bytes of a call that failed stay allocated to the end of this process: %s cannot take the call back",
         static_cast<unsigned long long>(bytes), whose);

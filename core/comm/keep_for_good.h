@@ -1,5 +1,5 @@
-// keep_for_good.h: memory of calls that failed and that cannot be taken back: a network or a device may still write
-// there. It stays for the life of the process.
+// keep_for_good.h: memory of failed calls that cannot be freed, because a network or a device may still write there.
+// The memory stays for the life of the process.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -8,7 +8,7 @@
 
 namespace yoke {
 
-// `whose`: "the engine cpu", "cuda:0". Logs how much stays; does nothing for memory without bytes.
+// Keeps the memory, and logs its size; does nothing for memory without bytes. `whose`: "the engine cpu", "cuda:0".
 void keep_for_good(std::vector<Ref<Storage>> storages, const char *whose);
 
 }  // namespace yoke

@@ -19,7 +19,7 @@ namespace yoke {
 
 namespace {
 
-// A group that lives as long as its link knows it.
+// Group that lives as long as its link knows it.
 struct Known {
     std::weak_ptr<GroupLink> link;
     Group *group;
@@ -28,7 +28,7 @@ struct Living {
     Mutex mutex{LockRank::kOther};
     std::vector<Known> groups;
     int lingering = 0;                         // groups of this process
-    std::atomic<bool> has_left_behind{false};  // groups whose ranks did not come
+    std::atomic<bool> has_left_behind{false};  // groups with missing ranks
     pid_t process = 0;
     std::condition_variable_any changed;
 };
@@ -51,7 +51,7 @@ std::vector<Known> living_groups()
     return living.groups;
 }
 
-// Calls act(group) where the group lives, which it does meanwhile; false where it does not.
+// Calls act(group) if the group lives, and keeps the group alive meanwhile. Returns false if the group has ended.
 template <class F>
 bool with_group(const Known &known, const F &act)
 {
@@ -63,7 +63,7 @@ bool with_group(const Known &known, const F &act)
     return true;
 }
 
-// Groups whose calls on devices wait for ranks that do not come: how many there are, and how many of them linger.
+// Number of groups whose calls on devices wait for missing ranks, and number of lingering groups among these.
 struct Left {
     int all = 0, lingering = 0;
 };
@@ -138,7 +138,7 @@ try {
     await_lingering(left.lingering);
     if (left.all > 0) living.has_left_behind = true;
     return !living.has_left_behind;
-} catch (const std::bad_alloc &) {  // the others see its connections end
+} catch (const std::bad_alloc &) {  // the other ranks see its connections end
     return true;
 }
 

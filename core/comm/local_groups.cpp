@@ -19,7 +19,8 @@ namespace yoke {
 
 namespace {
 
-// All ranks meet, each in a thread of its own but the first, which is the caller's. `devices`: of the ranks, or none.
+// Makes the groups of all ranks at once, each in its own thread, rank 0 in the caller's. `devices`: a device per
+// rank, or empty.
 std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions &how,
                                      const std::vector<Device *> &devices, const char *call)
 {
@@ -50,7 +51,7 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
             const std::string text = format(
                 "%s: the system gives no thread for rank %d of %d: %s; see ulimit -u, or ask for fewer ranks",
                 call, rank, members.size(), why.c_str());
-            // Or the threads that there are would wait for this one.
+            // Without the abort, the started threads would wait for the missing thread.
             members.store->abort(YOKE_E_OOM, text, std::string_view(call).size());
             throw Error(YOKE_E_OOM, text);
         }
@@ -61,7 +62,7 @@ std::vector<Ref<Group>> made_at_once(const Members &members, const GroupOptions 
     return groups;
 }
 
-// Ranks that are threads of this process.
+// Returns members that are threads of this process.
 Members members_here(int32_t size)
 {
     Members members;

@@ -14,7 +14,7 @@ namespace yoke {
 
 namespace {
 
-// Returns the launchers that have started this process.
+// Returns the launchers of this process.
 std::vector<LauncherSource> own_launchers()
 {
     std::vector<LauncherSource> all = launchers(process_variable, process_launcher);
@@ -22,7 +22,7 @@ std::vector<LauncherSource> own_launchers()
     return all;
 }
 
-// Returns nothing where no variable makes this process one of several ranks of the machine.
+// Returns null unless the variables make this process a rank among several on the machine.
 Said<int32_t> said_local_rank()
 {
     const std::vector<LauncherSource> all = own_launchers();
@@ -32,7 +32,7 @@ Said<int32_t> said_local_rank()
     return first_said(all, &LauncherSource::local_rank);
 }
 
-// Returns the job of a process by its variables; nothing where they tell of none.
+// Returns the job named by the variables of a process; null if the variables name no job.
 std::optional<Environment> job_of(const Lookup &variable)
 try {
     return read_environment({}, variable, [](auto &, auto &) { return std::nullopt; });

@@ -1,4 +1,4 @@
-// local_rank.h: which of its machine's ranks this process is, for layers below this one, which core/base/lent.h serves.
+// local_rank.h: this process's number among its machine's ranks, for layers below, which core/base/lent.h serves.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 
 namespace yoke::detail {
 
-// Returns this process's number among the ranks of its machine: as the launcher says, else as the default group has
-// counted. Returns nothing for a process that is no rank, and for the only rank of its machine. Raises YOKE_E_VALUE for
-// a variable that cannot be read.
+// Returns this process's number among the ranks of its machine: the launcher's number, else the default group's.
+// Returns null if the process is no rank, or the only rank of its machine. Raises YOKE_E_VALUE for an invalid
+// variable.
 std::optional<int32_t> local_rank();
 
-// Tells whether a process belongs to this job, as a rank or as a child of one.
+// Returns whether a process belongs to this job, as a rank or as a child of a rank.
 bool is_rank_beside(int32_t process);
 
-// Tells whether a variable has another value here than the launcher was started with, so that each rank may have its
-// own. Returns true where the system hides what the launcher was started with.
+// Returns whether a variable has a different value here than at the start of the launcher, so each rank may have its
+// own. Returns true if the system hides the launcher's variables.
 bool is_variable_of_rank(const char *name);
 
 }  // namespace yoke::detail

@@ -10,7 +10,7 @@ namespace yoke {
 
 namespace {
 
-// A rank's text: its engine and its offer, a line each, and an id, which rank 0 makes.
+// Text of a rank: its engine and its offer, a line each, and an id, made by rank 0.
 struct Told {
     std::string engine;
     DeviceOffer offer;
@@ -94,7 +94,7 @@ try {
 } catch (const std::exception &) {
     Cause cause = cause_of(std::current_exception(), members.self(), call);
     try {
-        failure.check_table(call);  // where the table has gone, all else follows from that
+        failure.check_table(call);  // if the store has gone, other errors follow from this
     } catch (const Error &error) {
         cause = Cause{error.status(), error.what()}.of(error.call());
     }

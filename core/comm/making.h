@@ -1,4 +1,4 @@
-// making.h: how the ranks of a group make its engine together.
+// making.h: the making of a group's engine by all ranks together.
 #pragma once
 
 #include "core/comm/engine.h"
@@ -14,34 +14,34 @@ namespace yoke {
 
 struct GroupOptions {
     std::string
-        backend;  // as the script names it; "": the host's engine, and a device's where all ranks have one
-    Device *device = nullptr;  // of the collectives, if the script names it at init
-    // Calls of scripts stand in a coalesce, since one thread may call for several ranks.
+        backend;  // the script's name; "": the host engine, and a device's engine if all ranks have it
+    Device *device = nullptr;  // device of the collectives, if the script names it at init
+    // Calls of scripts must be in a coalesce, since a thread may call for several ranks.
     bool is_one_of_several = false;
-    double timeout_s = 600;       // that a call has, with its time in the queue
+    double timeout_s = 600;       // time of a call, including its time in the queue
     double init_timeout_s = 300;  // until all ranks are there
 };
 
 // Parts of a group that the ranks make together.
 struct Made {
-    std::shared_ptr<Engine> engine;  // the host's
+    std::shared_ptr<Engine> engine;  // host engine
     DeviceChoice devices;
-    ShrinkPorts ports;  // by which ranks that are processes find each other for a shrink
+    ShrinkPorts ports;  // ports for a shrink, if ranks are processes
 };
 
-// Makes an engine that is connected to the engines of the other ranks, and gives it to `failure`. A rank that cannot
-// make its part closes its connections and publishes why: all ranks raise that cause.
+// Makes an engine, connected to the engines of the other ranks, and gives it to `failure`. If a rank cannot make its
+// part, the rank closes its connections and publishes the cause, which all ranks raise.
 Made make_engine(const Members &members, const GroupOptions &options, GroupKeys &keys,
                  Failure &failure, Deadline deadline, const char *call);
 
-// Returns how long an engine's library may take to answer a rank, while the others wait for that rank for `seconds`.
-// They wait longer than it, so that they hear why.
+// Returns the time for an answer of an engine's library, while the other ranks wait for this rank for `seconds`. The
+// other ranks wait longer than the library, so they can receive the reason.
 inline double library_time_s(double seconds)
 {
     return seconds / 2;
 }
 
-// Makes an engine. If its ranks are waited for in vain since the host interrupts, raises the interrupt.
+// Makes an engine. If an interrupt of the host program ends the wait for the ranks, raises the interrupt.
 std::shared_ptr<Engine> connect(const yoke_backend_comm &table, const EngineInit &init);
 
 }  // namespace yoke

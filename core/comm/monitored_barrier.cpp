@@ -36,7 +36,7 @@ void MonitoredBarrier::wait(Deadline deadline)
         number = ++last_;
     }
     const StoreCall::Scope scope(store_call_, kMonitored);
-    std::vector<int32_t> never;  // of all tries of this call
+    std::vector<int32_t> never;  // missing in all tries of this call
     for (bool is_first = true;; is_first = false) {
         const std::vector<int32_t> missing = end_of(number, deadline);
         if (missing.empty()) return forget(number);
@@ -49,7 +49,7 @@ void MonitoredBarrier::wait(Deadline deadline)
     }
 }
 
-// The view ends when the group fails, and when one more rank is heard to have died.
+// Opens a view, which ends when the group fails, and when another rank's death is reported.
 MonitoredBarrier::View MonitoredBarrier::open()
 {
     std::shared_ptr<Store> keys = barriers_.view();
@@ -58,7 +58,7 @@ MonitoredBarrier::View MonitoredBarrier::open()
     return {std::move(keys), dead};
 }
 
-// Returns who has not come until it ended.
+// Returns the ranks missing at the end of the try.
 std::vector<int32_t> MonitoredBarrier::end_of(uint64_t number, Deadline deadline)
 {
     bool has_come = false;
@@ -68,7 +68,7 @@ std::vector<int32_t> MonitoredBarrier::end_of(uint64_t number, Deadline deadline
     }
 }
 
-// Returns nothing where another rank has died meanwhile, which may have come before.
+// Returns null if another rank has died meanwhile, because the dead rank may have joined before.
 std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, bool &has_come,
                                                             Deadline deadline)
 {
@@ -83,7 +83,7 @@ std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, boo
         throw;
     } catch (const Error &error) {
         if (error.status() == YOKE_E_TIMEOUT) return give_up(number, deadline);
-        // All may have come, though this rank is told of what failed behind the barrier first.
+        // All ranks may have come, although a failure behind the barrier reached this rank first.
         if (barriers_.have_all_come(number)) return std::vector<int32_t>();
         if (departures_.count_dead() > dead && !failure_.is_failed()) return std::nullopt;
         failure_.check_table(kMonitored);
@@ -95,17 +95,18 @@ std::optional<std::vector<int32_t>> MonitoredBarrier::await(uint64_t number, boo
          absent.c_str());
 }
 
-// Returns who is missing, unless another rank, or the last one that came, has ended it first.
+// Returns the missing ranks, unless another rank has ended the try first: a rank at its deadline, or the last joined
+// rank.
 std::vector<int32_t> MonitoredBarrier::give_up(uint64_t number, Deadline deadline) const
 try {
     return barriers_.give_up(number);
 } catch (const Interrupted &) {
     throw;
-} catch (const Error &) {  // it does not even answer for the table
+} catch (const Error &) {  // the store does not answer at all
     GroupKeys::raise_missing(kMonitored, keys_.describe_server(), deadline);
 }
 
-// Whoever comes to a barrier for the first time need not look at all that were given up.
+// Returns the next try. A rank at its first barrier skips all tries that were given up.
 uint64_t MonitoredBarrier::number_behind(uint64_t number)
 {
     const uint64_t next = std::max(barriers_.next(), number + 1);
@@ -113,7 +114,7 @@ uint64_t MonitoredBarrier::number_behind(uint64_t number)
     return last_ = std::max(last_, next);
 }
 
-// Returns those that have died and have not come, and who else is not there; "" where none has.
+// Returns the ranks that died before joining, and the other missing ranks; "" if no rank has died.
 std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
 {
     std::string dead, missing;
@@ -125,7 +126,7 @@ std::string MonitoredBarrier::describe_dead(uint64_t number, Store &keys) const
     return dead.empty() || missing.empty() ? dead : dead + "; not there yet: " + missing;
 }
 
-// Returns ranks that have not come, with what was refused in the place of their call.
+// Returns the missing ranks, with the reasons of their refused calls.
 std::string MonitoredBarrier::describe_absent(const std::vector<int32_t> &ranks) const
 {
     const uint64_t number = calls_.next_number();
@@ -140,7 +141,8 @@ std::string MonitoredBarrier::describe_absent(const std::vector<int32_t> &ranks)
     return list;
 }
 
-// All ranks have come to this one, so that none looks at those before it. What fails stays there.
+// Removes the keys of earlier tries. All ranks have joined this try, so no rank looks at earlier tries. After an
+// error, the keys stay.
 void MonitoredBarrier::forget(uint64_t before) noexcept
 {
     uint64_t first = 0;

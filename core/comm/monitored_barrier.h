@@ -1,8 +1,8 @@
-// monitored_barrier.h: barriers of a group that list who is missing.
+// monitored_barrier.h: barriers of a group that list missing ranks.
 //
-// Each try has a number, and one end that counts for all ranks: either all have come, or the first rank whose time is
-// over writes who had not come. Ranks that wait on, and ranks that come later, then meet at the next number. The group
-// does not fail.
+// Each try has a number, and a single end for all ranks: either all ranks have joined, or the first rank at its
+// deadline writes the list of missing ranks. Waiting ranks, and ranks that come later, go on to the next try. The
+// group does not fail.
 #pragma once
 
 #include "core/comm/barrier_keys.h"
@@ -21,21 +21,21 @@
 
 namespace yoke {
 
-// The barriers of one group. Its lock guards two numbers, and no call is made under it.
+// Barriers of a group. The lock guards two numbers, and no call is made under it.
 class MonitoredBarrier {
 public:
     MonitoredBarrier(const Members &members, const GroupKeys &keys, const Departures &departures,
                      Failure &failure, const CallQueue &calls, StoreCall &store_call);
 
-    // Waits for all ranks. Raises YOKE_E_TIMEOUT with those that did not come by the deadline or, at once, YOKE_E_COMM
-    // with those that have died.
+    // Waits for all ranks. Raises YOKE_E_TIMEOUT with the missing ranks at the deadline, or, at once, YOKE_E_COMM
+    // with the dead ranks.
     void wait(Deadline deadline);
 
 private:
-    // A view of the table for one wait.
+    // View of the store, for a single wait.
     struct View {
         std::shared_ptr<Store> keys;
-        size_t dead = 0;  // ranks that had died when it began
+        size_t dead = 0;  // ranks dead before the view
     };
     View open();
     std::vector<int32_t> end_of(uint64_t number, Deadline deadline);
@@ -54,8 +54,8 @@ private:
     StoreCall &store_call_;
     const BarrierKeys barriers_;
     std::mutex mutex_;
-    uint64_t last_ = 0;  // the try to which this rank came last
-    uint64_t kept_ = 1;  // the first try whose key of this rank is still in the store
+    uint64_t last_ = 0;  // last try of this rank
+    uint64_t kept_ = 1;  // first try with this rank's key still in the store
 };
 
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// numbers.h: numbers of the core's own that ranks exchange, as tensors of the host.
+// numbers.h: numbers of the core that ranks exchange, as tensors in host memory.
 #pragma once
 
 #include "core/select/select.h"

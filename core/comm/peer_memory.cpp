@@ -13,12 +13,12 @@ namespace yoke {
 
 namespace {
 
-// Memory of an engine, until its tensor goes. It is not the group's: the group's thread may be the last to let go of a
-// tensor. A communicator on a device may end before.
+// Memory of an engine, until its tensor goes. The group does not own this memory, because the group's thread may be
+// the last to release a tensor. A communicator on a device may end before the memory.
 struct Lent {
     Device &device;
     const yoke_backend_comm &table;
-    std::shared_ptr<Engine> kept;  // null: of a device
+    std::shared_ptr<Engine> kept;  // null for memory of a device
     std::weak_ptr<Engine> engine;
     void *memory;
     uint64_t bytes;
@@ -64,7 +64,7 @@ int64_t free_memory_of(Device &device)
     return static_cast<int64_t>(is_known ? std::min<uint64_t>(memory.free, INT64_MAX) : INT64_MAX);
 }
 
-// A host that runs out of shared memory ends programs at random.
+// Checks first, because a machine without free shared memory ends programs at random.
 void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
                            uint64_t bytes)
 {

@@ -1,5 +1,4 @@
-// peer_memory.h: memory that peers reach without a copy: what ranks agree on before an engine gives it, and tensors in
-// it.
+// peer_memory.h: memory that peers reach without a copy: the ranks' agreement before the allocation, and the tensors.
 #pragma once
 
 #include "core/comm/late/device_engine.h"
@@ -13,21 +12,22 @@
 
 namespace yoke {
 
-// Returns the free bytes, or INT64_MAX if the system does not tell them.
+// Returns the free bytes, or INT64_MAX if the system does not report them.
 int64_t free_memory_of(Device &device);
-// Raises YOKE_E_OOM, alike on all ranks, if the ranks of a host ask for more than is free there: each asks for `bytes`.
-// `given`: for each rank the number of elements, their dtype, and free_memory_of().
+// Raises YOKE_E_OOM, alike on all ranks, if the ranks of a machine ask for more memory than is free there: each asks
+// for `bytes`. `given`: for each rank the number of elements, their dtype, and free_memory_of().
 void check_memory_of_hosts(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
                            uint64_t bytes);
 // Does the same for a device of each rank.
 void check_memory_of_devices(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks,
                              uint64_t bytes);
-// Returns a text about the first rank that asks for something else than rank 0, alike on all ranks; "" if none does.
+// Returns a text about the first rank whose request differs from rank 0's, alike on all ranks; "" if the requests are
+// equal.
 std::string unlike_memory(const std::vector<int64_t> &given, const std::vector<RankInfo> &ranks);
-// Returns a tensor in memory of the engine, which takes the memory back when the tensor goes.
+// Returns a tensor in memory of the engine. When the tensor goes, the engine gets its memory back.
 Tensor lend(const std::shared_ptr<Engine> &engine, void *memory, IntList shape, yoke_dtype dtype,
             uint64_t bytes);
-// Does the same for memory of a device. The tensor may outlive the communicator, and does not keep it.
+// Does the same for memory of a device. The tensor may outlive the communicator, and keeps no reference.
 Tensor lend(const std::shared_ptr<DeviceEngine> &engine, void *memory, IntList shape,
             yoke_dtype dtype, uint64_t bytes);
 

@@ -60,7 +60,7 @@ void PeerNews::hear(const PeerEvent &event) noexcept
                 format(
                     "has not been heard for %.3g s (YOKE_COMM_SILENCE): it is stopped, or cut off%s",
                     event.silent_s, describe_running().c_str())));
-    // Later it is missed by who waits for it, whom the engine tells.
+    // In a made group, calls that wait for the dead rank get the loss from the engine.
     if (has_died && failure_.is_made()) {
         dump_loss(peer);
         miss_server(peer);
@@ -79,15 +79,16 @@ try {
 } catch (const std::bad_alloc &) {
 }
 
-// News of a rank that is none of this group's matters where that rank keeps the table.
+// Notes the end of a rank outside this group, if the rank keeps the store.
 void PeerNews::note_outsider(const PeerEvent &event) noexcept
 {
     if (is_end(event) && event.rank == members_.met->server_rank)
         departures_.note_gone(departures_.server(), event.kind == PeerEvent::kLeft);
 }
 
-// With the one that kept the table who waits for it can tell nobody, and ranks that wait for those wait in vain. What
-// is about to be done without it is done.
+// Fails the group soon after the death of the rank that keeps the store. Ranks that wait for the dead rank cannot
+// publish this without the store, so ranks that wait for them would wait in vain. The delay lets calls end that do
+// not need the dead rank.
 void PeerNews::miss_server(const RankInfo &peer) noexcept
 {
     constexpr double kToEndCalls = 0.3;
@@ -95,15 +96,15 @@ void PeerNews::miss_server(const RankInfo &peer) noexcept
     tell_later(link_, kToEndCalls, cause_of(peer, "died: its connection ended"));
 }
 
-// All that lose the same rank tell the same of it. Who loses rank 0 has nobody left to agree with. What stands in the
-// table then is heard as any cause of the others'.
+// Publishes a lost rank. All ranks that lose the same rank publish the same cause. A rank that loses the store's rank
+// cannot agree with any rank. Otherwise the standing cause of the store arrives like any other rank's cause.
 void PeerNews::tell_loss(const RankInfo &peer, const Cause &cause) noexcept
 {
     constexpr double kToHearCause = 1;
     if (members_.met && members_.met->server) return failure_.fail(cause);
     const bool is_offered = keys_.offer(cause);
     const bool is_server =
-        peer.rank == departures_.server();  // it hears it where it was only stopped
+        peer.rank == departures_.server();  // if only stopped, it gets the offered cause later
     const bool is_told_later = is_offered && !is_server && GroupKeys::attempt(nullptr, [&] {
                                    tell_later(link_, kToHearCause, cause);
                                });

@@ -1,4 +1,4 @@
-// peer_news.h: what a group does when the connection to one of its ranks ends, or when the rank falls silent.
+// peer_news.h: a group's reaction when the connection to a rank ends, or when the rank misses its heartbeats.
 #pragma once
 
 #include "core/comm/call_queue.h"
@@ -11,8 +11,8 @@
 
 namespace yoke {
 
-// Listener of one group. `hear` and `fail_with` run under the lock of the GroupLink, mostly in the watch thread. The
-// table's answers come by this thread, so `hear` cannot wait for one. It has no lock of its own.
+// Listener of a group. `hear` and `fail_with` run under the lock of the GroupLink, usually in the watch thread. The
+// store's answers come by this thread, so `hear` cannot wait for an answer. The class has no lock of its own.
 class PeerNews final : public PeerListener {
 public:
     PeerNews(const Members &members, GroupKeys &keys, Departures &departures, Failure &failure,
@@ -20,8 +20,8 @@ public:
         : members_(members), keys_(keys), departures_(departures), failure_(failure), calls_(calls)
     {
     }
-    // Begins to hear of the ranks, and of the cause that any of them publishes. Returns the link by which other threads
-    // reach the group until `close`.
+    // Begins to listen for news of the ranks, and for a cause published by any of them. Returns the link by which
+    // other threads reach the group until `close`.
     const std::shared_ptr<GroupLink> &open();
     void close() noexcept;
     void hear(const PeerEvent &event) noexcept override;

@@ -1,4 +1,4 @@
-// pending_call.h: a call of a group on its way from its caller to the engine.
+// pending_call.h: a group's call between its caller and the engine.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -16,29 +16,29 @@
 
 namespace yoke {
 
-// A call that was checked, and the work that tells of it; null where its caller waits.
+// Checked call, and its work; null if the caller waits.
 struct IssuedCall {
     Collective call;
     Ref<Work> work;
     const ScriptLine *line = nullptr;
-    Ref<LateCall> late = {};  // of tensors of a device that an engine of its own serves
+    Ref<LateCall> late = {};  // for tensors of a device with its own engine
     std::optional<Deadline> until =
-        {};  // of a call of the core's own: its time ends there at the latest
+        {};  // latest end of an internal call of the core
 };
 
-// A call with its place in the order, and its tensors as the engine takes them.
+// Call with its place in the order, and its tensors in the engine's form.
 struct PendingCall {
     Collective call;
     yoke_comm_signature signature{};
     const ScriptLine *line = nullptr;
     Deadline deadline = Deadline::after(0);
-    uint64_t record = 0;  // its number among the records
-    Ref<Work> work = {};  // null: it blocks its caller
-    InUse in_use = {};    // finds writes by others to the call's tensors, from the issue on
+    uint64_t record = 0;  // number of its record
+    Ref<Work> work = {};  // null: the call blocks its caller
+    InUse in_use = {};    // finds foreign writes to the call's tensors, from the issue on
     const void *order =
-        nullptr;  // as InUse has it; null for a device's tensors: they are read before earlier calls write
-    Ref<LateCall> late = {};  // then this call passes no bytes: ranks compare what they called
-    std::exception_ptr late_failure = {};  // why the device does not have the late call
+        nullptr;  // as in InUse; null for device tensors, which are read before earlier calls write
+    Ref<LateCall> late = {};  // if present, this call passes no bytes, and the ranks only compare their calls
+    std::exception_ptr late_failure = {};  // reason if the device does not have the deferred call
     Tensor in = {}, out = {};
 
     CurrentCall current() const
@@ -46,7 +46,7 @@ struct PendingCall {
         return {signature, describe(line), call.op == YOKE_COMM_RECV ? call.peer : -1};
     }
 };
-// Calls that are issued together, mostly one.
+// Calls issued together, usually a single call.
 using PendingCalls = std::span<PendingCall>;
 
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// pieces.h: the elements of a tensor on the host, a little at a time, so that looking at all takes no copy of it.
+// pieces.h: elements of a tensor in host memory, in small pieces, so a look at all elements needs no full copy.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -8,7 +8,7 @@
 
 namespace yoke {
 
-// Views of it in row-major order, of 1 MiB at most each. Where they are cut hangs on its shape and dtype alone.
+// Returns views in row-major order, of at most 1 MiB each. The cuts depend only on shape and dtype.
 std::vector<Tensor> pieces_of(const yoke_tensor &x);
 std::string bytes_of(const yoke_tensor &piece, const char *call);
 

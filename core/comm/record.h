@@ -1,4 +1,4 @@
-// record.h: the last calls of a group, for whoever asks why it hangs.
+// record.h: the last calls of a group, for the search of a hang.
 #pragma once
 
 #include "core/backend/comm.h"
@@ -11,28 +11,28 @@
 namespace yoke {
 
 struct CallRecord {
-    // kIssued: all ranks have made the call, and a device is at it.
+    // kIssued: all ranks have made the call, and a device runs it.
     enum State : uint8_t { kQueued, kRunning, kDone, kFailed, kIssued };
     static constexpr const char *kStates[] = {"queued", "running", "done", "failed", "issued"};
 
     yoke_comm_signature signature{};
     State state = kQueued;
-    double queued_s = 0, began_s = 0, ended_s = 0;  // of the system's monotonic clock; 0: not yet
-    int32_t op = 0, peer = -1;                      // as this rank called it
-    const ScriptLine *line = nullptr;               // of the script that made the call
+    double queued_s = 0, began_s = 0, ended_s = 0;  // by the system's monotonic clock; 0: not yet
+    int32_t op = 0, peer = -1;                      // as called by this rank
+    const ScriptLine *line = nullptr;               // line of the script's call
 
-    // The rank from which a recv receives; -1 of other calls.
+    // Returns the sender of a recv; -1 for other calls.
     int32_t from() const noexcept { return op == YOKE_COMM_RECV ? peer : -1; }
 };
 
-// A ring. Whoever uses it holds a lock.
+// Ring of records. Its user holds a lock.
 class CallRecords {
 public:
     static constexpr size_t kMost = 2000;
 
-    // The number of a new one, by which it is found while it is among the last.
+    // Returns the number of the new record. `find` takes this number while the record is among the last.
     uint64_t add(CallRecord record);
-    // Null where it has been overwritten.
+    // Returns null if the record was overwritten.
     CallRecord *find(uint64_t number);
     std::vector<CallRecord> all() const;  // the oldest first
 
@@ -43,14 +43,14 @@ private:
 
 double monotonic_seconds() noexcept;
 
-// The call by which this rank agrees with the others in the store, such as shrink. It leaves no record, so a dump tells
-// the call as long as it is under way.
+// Call by which this rank agrees with the others in the store, such as shrink. It leaves no record, so a dump shows
+// only a call under way.
 class StoreCall {
 public:
     struct Place {
-        const char *call = nullptr;  // null: none is under way
+        const char *call = nullptr;  // null: no call is under way
         double since_s = 0;
-        const ScriptLine *line = nullptr;  // of the script that made it
+        const ScriptLine *line = nullptr;  // line of the script's call
     };
     Place place() const;
     // Scope in which the calling thread makes the call.

@@ -11,7 +11,7 @@ namespace yoke {
 
 class Reducer;
 
-// Reducers that still live. Any thread may call it.
+// Living reducers. Any thread may call the functions.
 class ReducerList {
 public:
     // Returns the reducer's number in the group, from 1 on.

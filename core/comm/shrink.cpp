@@ -19,7 +19,7 @@ namespace yoke {
 
 namespace {
 
-// Acts after some time, unless its scope ends before; at once where the system gives no thread for it.
+// Action after some time, unless the scope ends before. If the system gives no thread, the action runs at once.
 class DelayedCall {
 public:
     DelayedCall(double seconds, const std::function<void()> &act)
@@ -81,25 +81,25 @@ Ref<Group> Shrink::run(double seconds)
     const StoreCall::Scope scope(store_call_, "shrink");
     Members members = reunite(deadline);
     end_group(seconds);
-    failure_.silence_devices();  // else they would end calls of the new group
+    failure_.silence_devices();  // else devices would fail calls of the new group
     const Ref<Group> made = make_of(members, deadline);
     if (!ports_.present()) go_on_as_threads(members_, members);
-    warn_of_absent(members.met_as);  // only now: the table that it asks may not answer
+    warn_of_absent(members.met_as);  // only now, because the former store may not answer
     take_back_told();
-    // All that are in it have heard of its end, and have let go of its calls.
+    // All members of the new group know of the old group's end by now, and have released its calls.
     if (members_.met) go_on_from(*members_.met, members_.met_as);
     const std::lock_guard lock(mutex_);
     is_shrunk_ = true;
     return made;
 }
 
-// For ranks that do not come there is less time than in all: those that did have still to make their group.
+// Waits for the living ranks, but only part of the time, because the joined ranks must still make their group.
 Members Shrink::reunite(Deadline deadline)
 {
     constexpr double kForRanks = 0.75;
     const Deadline there = deadline.within(kForRanks * deadline.given_s());
-    // A rank may be on its way out of the call before, which is not to fail; but none waits here for one that waits
-    // for this one.
+    // A rank may be leaving the call before, which should not fail, so the group ends only after a delay. But a rank
+    // in a call that waits for this rank comes only after the group's end.
     constexpr double kMost = 1;
     const double seconds = deadline.given_s();
     const DelayedCall later(std::min(kMost, seconds / 4), [&] { end_group(seconds); });
@@ -112,12 +112,13 @@ Members Shrink::reunite(Deadline deadline)
                           cause_of(std::current_exception(), members_.self(), "shrink"));
         const std::lock_guard lock(mutex_);
         has_left_ = true;
-        ports_ = {};  // the others find nobody there
+        ports_ = {};  // the other ranks then find no rank there
         throw;
     }
 }
 
-// The table may be that of a rank which has stopped: most of a short time is for who does answer.
+// Ends the group. The rank that keeps the store may have stopped, so the wait for the store is short. Most of the
+// time is for ranks that answer.
 void Shrink::end_group(double seconds) noexcept
 {
     constexpr double kMost = 1;
@@ -127,7 +128,7 @@ void Shrink::end_group(double seconds) noexcept
         std::min(kMost, seconds / 8));
 }
 
-// A rank that has come may have stopped since: it is not waited for when the others try again.
+// Makes the new group. A joined rank may have stopped since, so after a failure the next try does not wait for it.
 Ref<Group> Shrink::make_of(const Members &living, Deadline deadline) const
 try {
     return Group::make(living, options_, deadline, "shrink");
@@ -136,8 +137,8 @@ try {
     throw;
 }
 
-// Warns of ranks that are left out since their call was refused: they may not know that they are missed. The group is
-// made by now, so that a want of memory must not end the call.
+// Warns of ranks left out because of a refused call: they may not know that the others miss them. The group is made
+// by now, so missing memory must not end the call.
 void Shrink::warn_of_absent(const std::vector<int32_t> &present) const
 try {
     std::vector<int32_t> absent;

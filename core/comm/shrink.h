@@ -1,4 +1,4 @@
-// shrink.h: the smaller group of the ranks that still live.
+// shrink.h: the smaller group of the living ranks.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -15,19 +15,19 @@ namespace yoke {
 
 class Group;
 
-// The shrinks of one group, of which one succeeds. All run in the thread that calls Group::shrink. The lock guards the
-// two flags, which another thread may read.
+// Shrinks of a group, of which at most 1 succeeds. All run in the thread that calls Group::shrink. The lock guards
+// the two flags, which another thread may read.
 class Shrink {
 public:
     Shrink(const Members &members, const GroupOptions &options, const GroupKeys &keys,
            const Departures &departures, Failure &failure, StoreCall &store_call);
 
-    // Takes the ports by which ranks of several processes find each other. Ranks that are threads have none.
+    // Takes the ports by which ranks of several processes find each other. Ranks in threads have no ports.
     void open(ShrinkPorts ports) { ports_ = std::move(ports); }
-    // Raises YOKE_E_STATE where this group has been shrunk, or this rank left a shrink.
+    // Raises YOKE_E_STATE if this group has been shrunk, or this rank left a shrink.
     void check_not_shrunk() const;
-    // Returns the group of the ranks that call this within `seconds`, in their order, even without rank 0; this group
-    // ends for all. Raises YOKE_E_COMM in a rank that comes when the others have gone on.
+    // Returns the group of the ranks that call this within `seconds`, in their order, even without rank 0. This group
+    // ends for all ranks. Raises YOKE_E_COMM on a rank that comes after the others have gone on.
     Ref<Group> run(double seconds);
 
 private:

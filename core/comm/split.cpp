@@ -11,14 +11,14 @@ namespace yoke {
 
 namespace {
 
-// Color and key that a rank gave to split.
+// Color and key of a rank in a split.
 struct Place {
     int32_t color;
     int64_t key;
     int32_t rank;
 };
 
-// Returns those of a color, in the order of the new group.
+// Returns the ranks with this color, in the order of the new group.
 std::vector<Place> places_of(int32_t color, const std::vector<int64_t> &given)
 {
     std::vector<Place> places;
@@ -49,7 +49,8 @@ Members Split::part_of(int32_t color, const std::vector<int64_t> &given,
     return part;
 }
 
-// A rank whose group fails before it comes to the part is not waited for.
+// Makes the subgroup. If a rank's group fails before the rank joins the subgroup, the other ranks do not wait for the
+// rank.
 Ref<Group> Split::make_part(const Members &part)
 {
     const Deadline deadline = Deadline::after(options_.init_timeout_s);
@@ -80,7 +81,8 @@ Ref<Group> Split::make(int32_t color, const std::vector<int64_t> &given)
         format("split/%llu/%d", static_cast<unsigned long long>(number), color);
     try {
         Ref<Group> part = make_part(part_of(color, given, name));
-        // Ranks that are threads end with the process; MPI is at its end before groups that still live are.
+        // Ranks that are threads end with the process, and MPI ends before living groups do. So these groups do not
+        // linger.
         if (members_.met && options_.backend != "mpi") part->let_linger();
         return part;
     } catch (const std::bad_alloc &) {

@@ -1,4 +1,4 @@
-// split.h: parts of a group. Each part is a group, with a prefix of its own for its keys.
+// split.h: subgroups of a group. Each subgroup is a group, with its own prefix for its keys.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -14,7 +14,7 @@ namespace yoke {
 
 class Group;
 
-// The splits of one group, counted alike on all ranks. It has no lock.
+// Splits of a group, counted alike on all ranks. There is no lock.
 class Split {
 public:
     Split(const Members &members, const GroupOptions &options, Failure &failure)
@@ -22,7 +22,7 @@ public:
     {
     }
 
-    // Returns the group of the ranks that gave this color, in the order of their keys, then of their ranks; null for a
+    // Returns the group of the ranks with this color, in the order of their keys, then of their ranks; null for a
     // negative color. `given`: color and key of each rank, alike on all ranks.
     Ref<Group> make(int32_t color, const std::vector<int64_t> &given);
 

@@ -45,7 +45,7 @@ uint64_t FailuresOfDevices::keep(const Device &device, const std::exception_ptr 
         const std::lock_guard lock(mutex_);
         if (mine.number != told_) defer_error_of_work(device, mine.status, mine.text, mine.number);
         return mine.number;
-    } catch (const std::bad_alloc &) {  // its work tells it
+    } catch (const std::bad_alloc &) {  // the work reports the failure
         return 0;
     }
 }
@@ -54,7 +54,7 @@ void FailuresOfDevices::note_told(const std::exception_ptr &failure) noexcept
 {
     try {
         note_told(told_by(failure).number);
-    } catch (const std::bad_alloc &) {  // it is told twice
+    } catch (const std::bad_alloc &) {  // the failure is then reported twice
     }
 }
 
@@ -97,7 +97,7 @@ try {
 
 namespace {
 
-// Stagings that have a stream.
+// Stagings with a stream.
 struct Live {
     Mutex mutex{LockRank::kOther};
     std::vector<Staging *> all;
@@ -153,7 +153,7 @@ int64_t detail::live_groups(Device &device, size_t most, std::vector<std::string
            live_communicators(device, most - std::min(most, static_cast<size_t>(count)), names);
 }
 
-// ---- What is behind the host's part -----------------------------------------------------------------------------
+// ---- Work on the device behind a call ---------------------------------------------------------------------------
 
 class Staged::Tail final : public Work::Tail {
 public:
@@ -162,7 +162,7 @@ public:
     {
     }
 
-    // The result is on its way. Whoever writes the tensor before the work was waited for writes at the same time.
+    // Notes a result on its way. A write to the tensor before the wait for the work would race with the copy.
     void note_result(const Tensor &out, const char *call, Ref<Fence> done, InUse in_use)
     {
         out_ = out->storage;
@@ -183,7 +183,7 @@ public:
         try {
             if (done_.present() && !yoke::is_reached(*done_)) return false;
             leave_result();
-        } catch (const std::exception &) {  // wait tells it
+        } catch (const std::exception &) {  // `wait` reports the error
         }
         return true;
     }
@@ -205,7 +205,7 @@ public:
     }
 
 private:
-    // From here on it may be written.
+    // Ends the watch: from now on the tensor may be written.
     void leave_result()
     {
         Ref<Storage> left;
@@ -218,15 +218,15 @@ private:
 
     Device &device_;
     const std::shared_ptr<FailuresOfDevices> failures_;
-    uint64_t kept_ = 0;  // the number of the failure that the device would tell; 0: none
+    uint64_t kept_ = 0;  // number of the device's deferred failure; 0: no failure
     const char *call_ = "";
     Ref<Fence> done_;
     std::mutex mutex_;
-    Ref<Storage> out_;  // null: it has been waited for
+    Ref<Storage> out_;  // null after a wait
     InUse in_use_;
 };
 
-// ---- One call ---------------------------------------------------------------------------------------------------
+// ---- Staged call ------------------------------------------------------------------------------------------------
 
 Staged::Staged(Staging &staging, Device &device, Uses uses)
     : staging_(staging),

@@ -1,8 +1,8 @@
-// staging.h: tensors of a device in calls of an engine that works in the host's memory.
+// staging.h: tensors of a device in calls of an engine that works in host memory.
 //
-// What a call gives is copied to pinned memory behind the work that the caller's stream was given so far, on a stream
-// of the group's own. The engine takes it from there when that copy is done. What the engine has made goes back on the
-// same stream, and nobody's stream waits for it before the work is waited for.
+// A call's input is copied to pinned memory on a stream of the group, behind the work already on the caller's stream.
+// The engine reads the copy when the copy is done. The engine's result is copied back on the same stream. No other
+// stream waits for the result until the work is waited for.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -19,25 +19,26 @@
 
 namespace yoke {
 
-// Failures of a group's calls that somebody was told. A failure that nobody was told is a deferred error of the device.
+// Reported failures of a group's calls. An unreported failure becomes a deferred error of the device.
 class FailuresOfDevices {
 public:
-    // Keeps the failure for the device, unless it was told. Returns its number, 0 where there is no memory to keep it.
+    // Keeps the failure for the device, unless the failure was reported. Returns its number, or 0 if there is no
+    // memory.
     uint64_t keep(const Device &device, const std::exception_ptr &failure) noexcept;
     void note_told(const std::exception_ptr &failure) noexcept;
-    void note_told(uint64_t failure) noexcept;  // its number
+    void note_told(uint64_t failure) noexcept;  // takes the number
 
 private:
     std::mutex mutex_;
     uint64_t told_ = 0;
 };
 
-// Returns a tail for a work that failed and has no device of its own: who waits for the work is told on behalf of all
-// devices. Returns null if there is no memory for it.
+// Returns a tail for a failed work without a device. A wait for the work gets the report on behalf of all devices.
+// Returns null if there is no memory for the tail.
 std::unique_ptr<Work::Tail> make_telling_tail(std::shared_ptr<FailuresOfDevices> failures,
                                               std::exception_ptr failure) noexcept;
 
-// Of a group: its streams, made at first need, and named where their kind is to be disabled.
+// Streams of a group, made at first need. If their kind of device is to be disabled, the error names the group.
 class Staging {
 public:
     // `whose`: "rank 0 of 2".
@@ -52,7 +53,7 @@ public:
     Ref<Stream> stream_of(Device &device);
     const std::shared_ptr<FailuresOfDevices> &failures() const noexcept { return failures_; }
     const std::string &whose() const noexcept { return whose_; }
-    // With the list of all locked.
+    // Expects the lock of the list of all stagings.
     bool has_stream_of(const Device &device) const noexcept;
 
 private:
@@ -61,31 +62,32 @@ private:
     std::vector<std::pair<const Device *, Ref<Stream>>> streams_;
 };
 
-// The tensors of one call.
+// Tensors of a staged call.
 class Staged final : public RefCounted {
 public:
-    // Which of its tensors this rank's part of the call reads and writes.
+    // Tensors of the call that this rank's part reads and writes.
     struct Uses {
         bool in, out;
     };
-    // The calling thread's current stream is the one behind which the call comes.
+    // Makes a staged call, behind the work on the calling thread's current stream.
     static Ref<Staged> make(Staging &staging, Device &device, Uses uses);
     ~Staged() override;
 
-    // Takes the memory for all that follows, and copies what is read. Raises OOM, and what the device failed with.
+    // Takes the memory for all later steps, and copies the input. Raises OOM, and the device's failure.
     void begin(const Tensor &in, const Tensor &out);
-    // Of the host, row-major; the same where the call's are, absent where this rank does not use one.
+    // Returns the row-major tensor in host memory. `in` and `out` are the same tensor if the call's are; a tensor
+    // unused on this rank is absent.
     const Tensor &in() const noexcept { return in_; }
     const Tensor &out() const noexcept { return out_; }
     Device &device() const noexcept { return device_; }
-    // Until `in` has come. False where the deadline passes before, or is_over is true.
+    // Waits for the copy of `in`. Returns false if the deadline passes before, or is_over is true.
     bool wait_until_read(Deadline deadline, const std::function<bool()> &is_over) const;
-    // Copies the engine's result to the tensor, and notes that the tensor was written. Watches it by the call's
-    // `in_use` until the work was waited for.
+    // Copies the engine's result to the tensor, and notes that the tensor was written. Watches the tensor by the
+    // call's `in_use` until the wait for the work.
     void bring_back(const Tensor &out, const char *call, InUse in_use);
-    // The calling thread's current stream comes behind that.
+    // Puts the calling thread's current stream behind the result.
     void follow();
-    // Of a call that has ended, once. For its work; a caller that waits is told of the failure.
+    // Ends the call, once. Returns the tail for its work. `is_told`: a waiting caller gets the failure.
     std::unique_ptr<Work::Tail> end(const std::exception_ptr &failure, bool is_told) noexcept;
 
 private:
@@ -96,8 +98,8 @@ private:
     Device &device_;
     const Uses uses_;
     Ref<Stream> callers_, stream_;
-    Tensor in_, out_, dense_;  // dense_: of the device, for a result that is not row-major
-    Ref<Fence> read_;          // behind the copy of `in`
+    Tensor in_, out_, dense_;  // dense_: on the device, for a result that is not row-major
+    Ref<Fence> read_;          // reached after the copy of `in`
     std::unique_ptr<Tail> tail_;
 };
 

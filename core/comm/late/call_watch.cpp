@@ -24,16 +24,16 @@ namespace {
 struct Watched {
     std::mutex mutex;
     std::condition_variable changed;
-    std::vector<std::shared_ptr<Flights>> flights;  // the thread alone removes one
-    std::vector<std::shared_ptr<Flights>> left;     // for others to let go of
-    pid_t process = 0;                              // that has the thread
+    std::vector<std::shared_ptr<Flights>> flights;  // only the thread removes an entry
+    std::vector<std::shared_ptr<Flights>> left;     // released by other threads
+    pid_t process = 0;                              // process with the thread
     bool is_idle = false, is_stopped = false;
 };
 Watched &watched = immortal<Watched>();
 
 using Time = Deadline::Clock::time_point;
 
-// Looks at all flights, with the lock open meanwhile. Returns when to look again; nothing if none is left.
+// Looks at all flights, with the lock open meanwhile. Returns when to look again; null if no flights are left.
 std::optional<Time> look_at_all(std::unique_lock<std::mutex> &lock)
 {
     std::optional<Time> next;
@@ -42,7 +42,7 @@ std::optional<Time> look_at_all(std::unique_lock<std::mutex> &lock)
         lock.unlock();
         const std::optional<Time> again = flights.look();
         lock.lock();
-        if (again || flights.are_flying()) {  // some may have come since
+        if (again || flights.are_flying()) {  // some may have been added since
             next = std::min(next.value_or(Time::max()), again.value_or(Time::min()));
             ++i;
             continue;
@@ -71,8 +71,8 @@ void run() noexcept
     watched.changed.notify_all();
 }
 
-// Registers the end once. Handlers of the exit run in reverse order, and the driver of a device has registered its end
-// by now: so the thread ends before the driver.
+// Registers the end once. Exit handlers run in reverse order, and the driver of a device has registered its end by
+// now. So the thread ends before the driver.
 void end_at_exit()
 {
     static std::once_flag registered;
@@ -107,7 +107,7 @@ void CallWatch::watch(std::shared_ptr<Flights> flights)
     std::vector<std::shared_ptr<Flights>> left;  // outlives the lock
     const std::lock_guard lock(watched.mutex);
     left.swap(watched.left);
-    watched.left.reserve(watched.flights.size() + 1);  // so that the thread needs no memory
+    watched.left.reserve(watched.flights.size() + 1);  // the thread then needs no memory
     if (std::ranges::find(watched.flights, flights) != watched.flights.end()) return;
     watched.flights.push_back(std::move(flights));
     if (watched.is_idle) watched.changed.notify_all();

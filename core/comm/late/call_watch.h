@@ -1,9 +1,11 @@
-// call_watch.h: the thread that watches calls in flight on devices, one for the process, made at first need.
+// call_watch.h: the thread that watches calls in flight on devices. A process has a single such thread, made at first
+// need.
 //
 // Contract
-//  * The thread asks fences and communicators, and keeps deadlines. It takes no lock that anybody holds during a call
-//    of a device's driver or of an engine, so that it goes on while those hang.
-//  * It lets go of nothing: the end of an object might wait for a device. What it held last is let go of by others.
+//  * The thread asks fences and communicators, and keeps deadlines. It takes no lock held by other threads during a
+//    call of a device's driver or of an engine. So the thread goes on while such calls hang.
+//  * The thread releases no object, because the end of an object might wait for a device. Other threads release the
+//    last references.
 #pragma once
 
 #include "core/comm/late/flights.h"
@@ -14,14 +16,14 @@ namespace yoke {
 
 class CallWatch {
 public:
-    // Makes the thread, without which no call can be late. Raises YOKE_E_OOM if the system gives none. At the exit of
-    // the process groups get some seconds for their calls, and the thread ends before drivers do.
+    // Makes the thread, which every deferred call needs. Raises YOKE_E_OOM if the system gives no thread. At the exit
+    // of the process, groups get some seconds for their calls, and the thread ends before drivers do.
     static void ensure_thread(const char *call);
-    // Has the thread look at the flights until none is left.
+    // Gives the flights to the thread, which looks at them until no flight is left.
     static void watch(std::shared_ptr<Flights> flights);
-    // Returns which call is at the head of a lane, of all groups; nothing where none is in flight.
+    // Returns the call at the head of a lane, over all groups; null if no call is in flight.
     static std::optional<Flights::Head> head_of(const CommLane &lane);
-    // Ends the thread at the exit of the process. It waits for 0.1 s: an entry of a driver may hang.
+    // Ends the thread at the exit of the process. Waits at most 0.1 s, because an entry of a driver may hang.
     static void stop() noexcept;
 };
 

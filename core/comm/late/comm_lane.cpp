@@ -48,7 +48,7 @@ std::shared_ptr<CommLane> CommLane::of(Device &device)
         if (auto known = lanes.by_device[&device].lock()) return known;
     }
     auto made =
-        std::make_shared<CommLane>(device);  // without the lock: the backend is asked for a stream
+        std::make_shared<CommLane>(device);  // without the lock, because the backend makes a stream
     const std::lock_guard lock(lanes.mutex);
     std::weak_ptr<CommLane> &place = lanes.by_device[&device];
     if (auto known = place.lock()) return known;

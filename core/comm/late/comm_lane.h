@@ -1,7 +1,7 @@
-// comm_lane.h: the stream of a device on which the collectives of all groups run.
+// comm_lane.h: the stream of a device for the collectives of all groups.
 //
-// If each group had a stream of its own, ranks could launch on their streams in unlike orders. The library of the
-// engine would then wait for its own kernels.
+// If each group had its own stream, ranks could launch on their streams in unlike orders. The library of the engine
+// would then wait for its own kernels.
 #pragma once
 
 #include "core/backend/comm.h"
@@ -21,7 +21,7 @@ namespace yoke {
 
 class CommLane {
 public:
-    // Returns the lane of the device, which lives as long as somebody holds it. Raises YOKE_E_UNSUPPORTED if the
+    // Returns the lane of the device, which lives until its last holder releases it. Raises YOKE_E_UNSUPPORTED if the
     // backend has no streams.
     static std::shared_ptr<CommLane> of(Device &device);
 
@@ -35,13 +35,13 @@ public:
     // Returns the place of the next call on the stream, in a turn.
     uint64_t next_place() noexcept { return ++places_; }
 
-    // Call that has the turn, for people.
+    // Call of the thread with the turn, for people.
     struct User {
         yoke_comm_signature signature{};
         const ScriptLine *line = nullptr;
-        int32_t from = -1;  // of a recv
+        int32_t from = -1;  // sender of a recv
     };
-    // Scope in which its thread alone gives calls their places in the orders of their group and of the stream.
+    // Scope in which only this thread gives calls their places, in the orders of their group and of the stream.
     class Turn {
     public:
         // Waits until no other thread has the turn, until the deadline, or until is_over().
@@ -51,20 +51,20 @@ public:
         Turn(Turn &&other) noexcept : lane_(std::exchange(other.lane_, nullptr)) {}
         Turn &operator=(Turn &&) = delete;
         bool is_given() const noexcept { return lane_ != nullptr; }
-        // Tells others which call has the turn.
+        // Publishes the call of this turn to other threads.
         void note_user(const User &user) noexcept;
 
     private:
-        CommLane *lane_ = nullptr;  // null where the turn was not given
+        CommLane *lane_ = nullptr;  // null: no turn was given
     };
-    // Returns the call that has the turn, as its thread has told; nothing where none has.
+    // Returns the call published by the thread with the turn; null if there is no such call.
     std::optional<User> user() const noexcept;
 
 private:
     const Ref<Stream> stream_;
     std::timed_mutex turn_;
     uint64_t places_ = 0;
-    mutable std::mutex mutex_;  // of what follows
+    mutable std::mutex mutex_;  // guards the fields below
     std::optional<User> user_;
 };
 

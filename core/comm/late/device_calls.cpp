@@ -43,7 +43,7 @@ std::vector<int64_t> words_of(std::string_view bytes)
     return words;
 }
 
-// The bytes of each rank, of words that all ranks gave alike.
+// Returns the bytes of each rank from equally many words per rank.
 std::vector<std::string> bytes_of(const std::vector<int64_t> &words, size_t ranks, size_t bytes)
 {
     const size_t each = words.size() / ranks;
@@ -53,7 +53,8 @@ std::vector<std::string> bytes_of(const std::vector<int64_t> &words, size_t rank
     return told;
 }
 
-// A library of collectives takes memory that the allocator does not know of, and may end badly if the device has none.
+// Frees memory. A library of collectives takes memory outside the allocator, and may crash if the device has no free
+// memory.
 void make_room(Device &device)
 {
     constexpr uint64_t kWanted = uint64_t{1} << 30;
@@ -190,7 +191,7 @@ Ref<LateCall> DeviceCalls::begin(const Collective &call)
 
 namespace {
 
-// The late calls of one group, as they are launched.
+// Deferred calls of a group during their launch.
 struct Launch {
     DeviceCalls::Batch &batch;
     LateCall &first;
@@ -227,7 +228,8 @@ std::vector<CommLane *> lanes_of(const Launches &launches)
     return all;
 }
 
-// The groups begin one within the other, so that an engine issues all calls when the outermost one ends.
+// Gives the calls to the engines. The groups' scopes are nested, so an engine issues all calls when the outermost
+// scope ends.
 void give_to_engines(const Launches &launches)
 {
     if (launches.size() == 1 && launches[0].batch.calls.size() == 1) {
@@ -304,7 +306,7 @@ void DeviceCalls::launch(std::span<Batch> batches)
         });
 }
 
-// In one order with the calls of this rank.
+// Allocates in a turn of the lane, in order with this rank's calls.
 void *DeviceCalls::allocate(DeviceEngine &engine, uint64_t bytes, const yoke_comm_signature &said)
 {
     CurrentCall current;
@@ -350,8 +352,8 @@ void DeviceCalls::fail(const EngineFailure &failure, const LateCall &call)
     fail(failure, current);
 }
 
-// The others wait for this rank, which names itself. Where the group has failed meanwhile, with another cause, the log
-// alone tells what held this rank up.
+// Fails the group with this rank as the culprit, because the others wait for it. If the group has failed meanwhile
+// with another cause, only the log reports the thread that held this rank up.
 void DeviceCalls::note_held(const LateCall &call, const HeldLane &held, Deadline until)
 {
     EngineFailure late{no_fault(), YOKE_E_TIMEOUT, held.text(members_.number)};
@@ -366,8 +368,8 @@ void DeviceCalls::note_fault(const LateCall &call, const EngineFailure &failure)
 try {
     EngineFailure told = failure;
     if (told.fault.kind == YOKE_COMM_FAULT_ABORTED && failure_.is_failed()) return;
-    if (told.fault.rank >= members_.size()) told.fault.rank = -1;  // of another group in the launch
-    // Another thread is about to tell which rank died, or why an earlier call failed. Wait until then.
+    if (told.fault.rank >= members_.size()) told.fault.rank = -1;  // rank in another group of the launch
+    // Another thread is about to report the dead rank, or the failure of an earlier call. Wait for this report.
     const bool is_behind = told.status == YOKE_E_STATE;
     const bool has_died = told.fault.rank < 0 && told.fault.kind == YOKE_COMM_FAULT_DIED;
     if (has_died || is_behind) {

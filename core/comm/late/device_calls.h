@@ -1,8 +1,8 @@
-// device_calls.h: what a group does with calls on tensors of a device that an engine of that device serves.
+// device_calls.h: a group's calls on tensors of a device, served by an engine of the device.
 //
-// The group's communicator on a device is made at the first collective with a tensor of the device, over the host's
-// engine, so that a rank that does something else is named. After that each call is launched by its caller, and the
-// group's thread makes a call without bytes over the host's engine, by which the ranks compare what they called.
+// The first collective with a tensor of the device makes the group's communicator there, over the host engine. So a
+// rank in another call is found and named. After that, each caller launches its call. The group's thread also makes a
+// call without bytes over the host engine, by which the ranks compare their calls.
 #pragma once
 
 #include "core/comm/blame.h"
@@ -26,7 +26,7 @@ struct HeldLane;
 
 class DeviceCalls {
 public:
-    // Function that returns what each rank gives to a call that the core makes for itself, in the order of ranks.
+    // Function that returns each rank's numbers in an internal call of the core, in the order of ranks.
     using Exchange = std::function<std::vector<int64_t>(
         const yoke_comm_signature &said, std::vector<int64_t> mine, std::optional<Deadline> until)>;
     DeviceCalls(const Members &members, const GroupOptions &options, const GroupKeys &keys,
@@ -34,45 +34,46 @@ public:
                 Exchange exchange);
     // Takes the choice, before the first call.
     void take(DeviceChoice choice) { choice_ = std::move(choice); }
-    // Lets go of the communicator. Nobody waits for it.
+    // Releases the communicator, and does not wait for it.
     void close() noexcept;
 
-    // Returns the communicator; null before it is made.
+    // Returns the communicator; null before the making.
     std::shared_ptr<DeviceEngine> engine() const noexcept
     {
         return is_made_.load(std::memory_order_acquire) ? engine_ : nullptr;
     }
-    // Returns the communicator on that device, and makes it if there is none; null if the host's engine serves the
-    // device. Raises YOKE_E_VALUE if the group has one on another device. `said`: as which call the ranks make it.
-    // `until`: the time of the making; else ranks come in the time of a call, and then have that of an init.
+    // Returns the communicator on the device, and makes it at first need; null if the host engine serves the device.
+    // Raises YOKE_E_VALUE if the group has a communicator on another device. `said` is the signature of the ranks'
+    // call. `until` is the deadline of the making. Without a deadline, ranks must come within the time of a call, and
+    // then have the time of an init.
     std::shared_ptr<DeviceEngine> open(Device &device, const char *call, yoke_comm_signature said,
                                        std::optional<Deadline> until = {});
-    // Raises YOKE_E_VALUE for a device of the kind that is not the group's.
+    // Raises YOKE_E_VALUE if the device has the group's kind, but is another device.
     void check_device(const Device &device, const char *call) const;
-    // Returns whether calls of the device are not at their end.
+    // Returns whether calls on the device have not ended.
     bool has_pending() const noexcept { return calls_.has_late_pending(); }
-    // Returns whether the group has a communicator on the device, or makes it at the first need.
+    // Returns whether the group has a communicator on the device, or makes it at first need.
     bool may_serve(const Device &device) const noexcept;
     // Returns null if the call is to be staged.
     Ref<LateCall> begin(const Collective &call);
 
-    // Calls of one group, in their order; some may be the host's.
+    // Calls of a group, in their order; some may be calls in host memory.
     struct Batch {
         DeviceCalls *of;
         std::span<IssuedCall> calls;
-        std::vector<Ref<Work>> awaited = {};  // of the host's calls that block
+        std::vector<Ref<Work>> awaited = {};  // works of blocking calls in host memory
         bool were_issued = false;
     };
-    // Issues the calls of all groups, and launches those that are late together. Waits for its turn on the streams for
-    // as long as a call has time; then the groups fail with the name of the call that has the turn. The caller's
-    // current stream comes behind calls that block. If an engine refuses them, their groups fail, and the cause is
-    // raised.
+    // Issues the calls of all groups, and launches the deferred calls together. Waits for the turns on the streams,
+    // at most the time of a call. After that, the groups fail with the call that holds the turn. The caller's current
+    // stream comes behind blocking calls. If an engine refuses the calls, their groups fail, and the cause is raised.
     static void launch(std::span<Batch> batches);
 
-    // Returns memory that peers reach without a copy. All ranks make it together: if one cannot, the group fails.
+    // Returns memory that peers reach without a copy. All ranks call this together: if a rank cannot, the group
+    // fails.
     void *allocate(DeviceEngine &engine, uint64_t bytes, const yoke_comm_signature &said);
 
-    // Fails the group with a call that is in flight. In a short thread.
+    // Fails the group with a call in flight. The caller is a short thread.
     void note_fault(const LateCall &call, const EngineFailure &failure) noexcept;
 
 private:

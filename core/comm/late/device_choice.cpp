@@ -17,7 +17,7 @@ bool is_late_engine(std::string_view backend)
     return *kind_reducing_by(backend) != '\0';
 }
 
-// Returns the table of a kind's engine, or null and why there is none.
+// Returns the table of a kind's engine; or null, with the reason.
 const yoke_backend_comm *late_table_of(const std::string &kind, std::string *why_not)
 {
     if (!platforms().allow(kind)) {
@@ -38,7 +38,7 @@ const yoke_backend_comm *late_table_of(const std::string &kind, std::string *why
     return nullptr;
 }
 
-// The first kind that has an engine of collectives of its own; "" where none is known here.
+// Returns the first kind with its own engine of collectives; "" if no such kind is known here.
 std::string kind_with_engine()
 {
     for (const std::string &kind : known_kinds())
@@ -57,7 +57,7 @@ std::string version_text(int32_t version)
     return format("%d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
 }
 
-// Why the engine cannot serve all ranks; "" where it can.
+// Returns why the engine cannot serve all ranks; "" if it can.
 std::string why_not_all(const std::vector<DeviceOffer> &offers, const Members &members)
 {
     for (size_t i = 0; i < offers.size(); ++i) {

@@ -1,6 +1,7 @@
-// device_choice.h: which engine serves tensors of devices in a group: that of their kind, or the host's.
+// device_choice.h: choice of the engine for tensors of devices in a group: the engine of their kind, or the host
+// engine.
 //
-// The ranks tell each other their offers when they make the group. All choose alike.
+// The ranks exchange their offers when they make the group. All ranks choose alike.
 #pragma once
 
 #include "core/backend/comm.h"
@@ -12,32 +13,32 @@
 
 namespace yoke {
 
-// Name of the host's engine for a backend that a script has named: "", "nccl" and "gloo" mean "cpu".
+// Returns the name of the host engine for a script's backend: "", "nccl" and "gloo" mean "cpu".
 std::string host_engine_of(const std::string &backend);
 
-// Facts that a rank tells of itself.
+// Facts about a rank, for the other ranks.
 struct DeviceOffer {
     std::string
-        backend;  // as its script has named the backend; "": it leaves the choice to the library
-    bool has_device = false;  // its script has named the device of its collectives
-    std::string engine;       // "nccl"; "" where no kind of devices here has one
-    int32_t version = 0;      // of the engine's library; 0: the engine cannot serve
-    std::string why_not;      // then
+        backend;  // the script's name of the backend; "": the library chooses
+    bool has_device = false;  // the script has named the device of its collectives
+    std::string engine;       // "nccl"; "" if no kind of device here has an engine
+    int32_t version = 0;      // version of the engine's library; 0: the engine cannot serve
+    std::string why_not;      // reason, if `version` is 0
 
-    // `timeout_s`: of the engine's library.
+    // Returns this rank's offer. `timeout_s` is for the engine's library.
     static DeviceOffer of_this_rank(const std::string &backend, bool has_device, double timeout_s);
     std::string encode() const;  // a line
     static DeviceOffer decode(std::string_view line);
 };
 
 struct DeviceChoice {
-    const yoke_backend_comm *table = nullptr;  // null: the host's engine serves
-    std::string kind;                          // of devices, that the engine serves
-    std::string why_staged;  // then why, in a sentence; "" where that was asked for
+    const yoke_backend_comm *table = nullptr;  // null: the host engine serves
+    std::string kind;                          // kind of devices, served by the engine
+    std::string why_staged;  // reason for the host engine, in a sentence; "" if the script asked for it
 };
 
-// Returns the choice of all ranks, whose offers are in their order. Raises YOKE_E_UNAVAILABLE if a rank asks for an
-// engine that cannot serve all, and YOKE_E_VALUE if some ranks name a device and others none.
+// Returns the choice of all ranks; `offers` are in the order of ranks. Raises YOKE_E_UNAVAILABLE if a rank asks for
+// an engine that cannot serve all ranks. Raises YOKE_E_VALUE if only some ranks name a device.
 DeviceChoice choose(const std::vector<DeviceOffer> &offers, const Members &members,
                     const char *call);
 

@@ -11,7 +11,7 @@ namespace yoke {
 
 namespace {
 
-// Engines of groups that have not ended.
+// Engines of living groups.
 struct Live {
     Mutex mutex{LockRank::kOther};
     std::vector<const DeviceEngine *> all;
@@ -89,7 +89,8 @@ void DeviceEngine::abort() noexcept
     if (const std::shared_ptr<Engine> held = engine()) held->abort();
 }
 
-// If the group has ended meanwhile, another thread lets go of the communicator: the watch thread does not.
+// Asks the engine for a failure. If the group has ended meanwhile, another thread releases the communicator, not the
+// watch thread.
 std::optional<EngineFailure> DeviceEngine::async_error()
 {
     Engine *asked = nullptr;

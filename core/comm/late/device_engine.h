@@ -1,10 +1,10 @@
-// device_engine.h: the communicator of a group on a device, and why it was aborted.
+// device_engine.h: the communicator of a group on a device, and the reason for its abort.
 //
 // Contract
-//  * The group's Failure gives the cause before it is known elsewhere, and before the communicator is aborted. So
-//    whoever finds a call's work at its end knows whether the work was aborted, and no caller is raised before the
-//    device has the failure.
-//  * If a call was under way whose caller is told nothing, the device tells the failure.
+//  * The group's Failure gives the cause to this class before other threads know the cause, and before the
+//    communicator is aborted. So a thread that finds a call's work at its end knows whether the work was aborted. No
+//    caller gets the error before the device has the failure.
+//  * If a call was under way and its caller gets no report of the failure, the device reports the failure.
 #pragma once
 
 #include "core/comm/engine.h"
@@ -37,49 +37,49 @@ public:
     CommLane &lane() const noexcept { return *lane_; }
     // Returns the communicator; null once the group has ended.
     std::shared_ptr<Engine> engine() const noexcept;
-    // Ends the communicator, for which nobody waits. Calls that are under way may hold this object for longer.
+    // Ends the communicator without a wait. Calls under way may hold this object longer.
     void close() noexcept;
 
-    // Takes why the group has failed, once, and has the device tell it if a call is under way. Who is told waits for
-    // the dump.
+    // Takes the group's failure, once. If a call is under way, the device reports the failure. A thread that gets the
+    // report waits for the dump.
     void take(const Cause &cause, std::shared_future<void> dumped) noexcept;
     void abort() noexcept;
     bool is_aborted() const noexcept { return is_aborted_.load(std::memory_order_acquire); }
-    // Returns what the group failed with; null if the communicator was not aborted.
+    // Returns the failure of the group; null if the communicator was not aborted.
     std::exception_ptr failure() const noexcept { return is_aborted() ? failure_ : nullptr; }
-    // Returns why the communicator has failed by itself; nothing while it is well. For the watch thread.
+    // Returns the communicator's own failure; null while there is no failure. Only the watch thread calls this.
     std::optional<EngineFailure> async_error();
-    // Notes that somebody is told of the failure: the device does not tell it then.
+    // Notes that a caller got the failure, so the device does not report it.
     void note_told() noexcept;
 
-    // Calls that were issued and are not at their end.
+    // Counts the issued calls that have not ended.
     void note_issued() noexcept { under_way_.fetch_add(1); }
     void note_ended() noexcept { under_way_.fetch_sub(1); }
 
 private:
     void end_asking() noexcept;
     const std::string whose_;
-    const std::shared_ptr<CommLane> lane_;  // outlives the engine, whose last call is on its stream
+    const std::shared_ptr<CommLane> lane_;  // outlives the engine, whose last call uses the stream
     const std::shared_ptr<FailuresOfDevices> failures_;
     mutable std::mutex mutex_;
     std::shared_ptr<Engine> engine_;
-    mutable int asking_ = 0;  // in async_error: the engine is let go of behind it
+    mutable int asking_ = 0;  // threads in async_error; the last releases a closed engine
     bool is_closed_ = false;
     std::atomic<int> under_way_{0};
-    std::exception_ptr failure_;  // these two are written before is_aborted_
+    std::exception_ptr failure_;  // with `dumped_`, written before is_aborted_
     std::shared_future<void> dumped_;
     std::atomic<bool> is_aborted_{false};
 };
 
-// Engines whose calls end when their group fails.
+// Engines whose calls end when the group fails.
 struct GroupEngines {
     std::weak_ptr<Engine> host;
     std::weak_ptr<DeviceEngine> device;
-    bool are_made = false;  // the host's is
+    bool are_made = false;  // the host engine is made
 };
 
 namespace detail {
-// Adds the names of groups that have a communicator on the device, at most `most`. Returns how many there are.
+// Adds the names of groups with a communicator on the device, at most `most`. Returns their number.
 int64_t live_communicators(Device &device, size_t most, std::vector<std::string> &names);
 }  // namespace detail
 

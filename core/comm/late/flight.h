@@ -1,4 +1,4 @@
-// flight.h: a call in flight, and what the watch thread knows of the first one.
+// flight.h: a call in flight, and the watch thread's state of the first call.
 #pragma once
 
 #include "core/comm/late/late_call.h"
@@ -8,19 +8,19 @@
 
 namespace yoke {
 
-// A call, and the number of its record.
+// Call in flight, and the number of its record.
 struct Flight {
     Ref<LateCall> call;
     uint64_t record = 0;
-    bool has_ended = false;  // else it was aborted
+    bool has_ended = false;  // false: aborted
 };
 
 // State of the watch over the first call of a group.
 struct WatchedFlight {
     const LateCall *head = nullptr;
-    // When the call became the first, and when its engine was asked last.
+    // Time at which the call became the first, and time of the last question to its engine.
     Deadline::Clock::time_point since, asked_engine;
-    bool has_failed = false;  // a failure is told, once
+    bool has_failed = false;  // a failure is reported once
     std::optional<EngineFailure> found;
 };
 

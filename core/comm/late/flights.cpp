@@ -33,7 +33,7 @@ std::list<Flight> Flights::take_landed() noexcept
     return landed;
 }
 
-// A call may land while the group fails: it is looked for once more.
+// Waits for the calls. A call may land while the group fails, so the last look comes after the failure.
 bool Flights::have_ended(uint64_t calls, const std::function<bool()> &is_over, Deadline until) const
 {
     const auto have_landed = [&] { return ended_ever_.load(std::memory_order_acquire) >= calls; };
@@ -55,7 +55,7 @@ void Flights::close() noexcept
     let_go();
 }
 
-// Lands what has landed, where the group's thread does not.
+// Lands calls in place of the group's thread.
 void Flights::let_go() noexcept
 {
     const std::list<Flight> landed = take_landed();
@@ -80,7 +80,7 @@ LateCall *Flights::head() noexcept
     return flying_.empty() ? nullptr : flying_.front().call.get();
 }
 
-// Only this thread takes calls from those that fly, so the head stays while this thread asks for it.
+// Looks at the first call. Only this thread removes flying calls, so the first call stays meanwhile.
 std::optional<Deadline::Clock::time_point> Flights::look() noexcept
 {
     using namespace std::chrono_literals;
@@ -107,7 +107,7 @@ bool Flights::land_ended(LateCall &call) noexcept
         if (!watched_.has_failed)
             watched_.found = EngineFailure{no_fault(), error.status(), error.what()};
         return false;
-    } catch (const std::exception &) {  // no memory to say what failed; it is asked again
+    } catch (const std::exception &) {  // no memory to describe the failure; the next look asks again
         return false;
     }
     land(1, true);
@@ -150,10 +150,10 @@ try {
     if (!failure) return;
     tell(Ref<LateCall>::share(&call), *failure);
     watched_.has_failed = true;
-} catch (const std::bad_alloc &) {  // it is looked for again
+} catch (const std::bad_alloc &) {  // the next look tries again
 }
 
-// Tells the works of the calls instead if the group has ended.
+// Reports a failure to the listener, or, if the group has ended, to the works of the calls.
 void Flights::tell_in_thread(LateCall &call, const EngineFailure &failure) noexcept
 {
     Listener *listener = nullptr;

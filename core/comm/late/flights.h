@@ -1,9 +1,9 @@
-// flights.h: calls of one group that the device has and that the other ranks have made alike, until the device is done.
+// flights.h: a group's calls on the device, made alike by all ranks, until the device is done.
 //
 // Contract
-//  * The watch thread (call_watch.h) looks at the calls. It runs no code of the host program, lets go of nothing, and
-//    waits for nobody: the group's thread takes the calls that have landed, and a short thread tells a failure.
-//  * Calls that are in flight when their group ends stay here. A short thread lets go of each that lands later.
+//  * The watch thread (call_watch.h) looks at the calls. It runs no code of the host program, releases no object, and
+//    waits for no other thread. The group's thread takes landed calls, and a short thread reports a failure.
+//  * Calls in flight at the end of their group stay here. A short thread releases each call that lands later.
 #pragma once
 
 #include "core/comm/late/flight.h"
@@ -23,12 +23,12 @@ namespace yoke {
 
 class Flights : public std::enable_shared_from_this<Flights> {
 public:
-    // The group, until `close`.
+    // Interface to the group, until `close`.
     class Listener {
     public:
         // Wakes the group's thread. The caller is the watch thread and holds the lock of the flights.
         virtual void note_landed() noexcept = 0;
-        // Fails the group with a call, or with the communicator of a call, that has failed. The caller is a short
+        // Fails the group with a failed call, or with the failed communicator of a call. The caller is a short
         // thread, which may wait.
         virtual void note_fault(LateCall &call, const EngineFailure &failure) noexcept = 0;
 
@@ -36,33 +36,33 @@ public:
         ~Listener() = default;
     };
     explicit Flights(Listener &listener) : listener_(&listener) {}
-    // Waits for a thread that tells a failure; the listener hears nothing after this.
+    // Waits for a thread that reports a failure. After this the listener is not called.
     void close() noexcept;
 
     void add(Flight flight);
     bool are_none() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
     bool are_flying() const noexcept { return flying_count_.load(std::memory_order_acquire) > 0; }
     bool have_landed() const noexcept { return landed_count_.load(std::memory_order_acquire) > 0; }
-    // Returns the calls that have landed. Who takes them lands them, and says then how many they were.
+    // Returns the landed calls. The caller lands them, and then passes their number to note_let_go.
     std::list<Flight> take_landed() noexcept;
     void note_let_go(size_t count) noexcept { issued_ -= count; }
 
-    // Notes a call from its issue on, before it flies; one that does not come to fly has failed.
+    // Notes a call from its issue on, before it flies. A dropped call has failed before its flight.
     void note_issued() noexcept { ++issued_, ++issued_ever_; }
     void note_dropped() noexcept { --issued_; }
     bool are_issued() const noexcept { return issued_.load(std::memory_order_acquire) > 0; }
 
-    // Returns how many calls the group has issued so far.
+    // Returns the number of calls issued so far.
     uint64_t issued_ever() const noexcept { return issued_ever_.load(std::memory_order_acquire); }
-    // Returns whether the first `calls` of them have landed well: none does behind one that does not. Waits for them
+    // Returns whether the first `calls` issued calls have landed well; no call behind a failed call lands well. Waits
     // until is_over() is true, or the deadline passes. Raises Interrupted.
     bool have_ended(uint64_t calls, const std::function<bool()> &is_over,
                     Deadline until = Deadline::never()) const;
 
-    // Looks which calls have landed, for the watch thread. Returns when to look again; nothing if no call is in flight.
+    // Looks for landed calls, in the watch thread. Returns when to look again; null if no call is in flight.
     std::optional<Deadline::Clock::time_point> look() noexcept;
 
-    // The first of these calls on a lane, for people.
+    // First of these calls on a lane, for people.
     struct Head {
         uint64_t place = 0;
         CurrentCall call;
@@ -85,12 +85,12 @@ private:
     Listener *listener_;  // null: the group has ended
     int telling_ = 0;
     std::list<Flight> flying_,
-        landed_;  // the watch thread moves calls from one to the other without memory
-    // In flight; landed and not taken; both.
+        landed_;  // the watch thread moves calls between the lists without memory
+    // Calls in flight; landed calls; both.
     std::atomic<size_t> flying_count_{0}, landed_count_{0}, count_{0};
-    std::atomic<size_t> issued_{0};  // those, and those that do not fly yet
+    std::atomic<size_t> issued_{0};  // both, and calls not yet flying
     std::atomic<uint64_t> issued_ever_{0}, ended_ever_{0};
-    WatchedFlight watched_;  // the watch thread's
+    WatchedFlight watched_;  // used by the watch thread
 };
 
 }  // namespace yoke

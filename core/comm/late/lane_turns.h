@@ -1,4 +1,4 @@
-// lane_turns.h: turns on the lanes of all devices that a launch uses.
+// lane_turns.h: turns on the lanes of all devices of a launch.
 #pragma once
 
 #include "core/comm/late/comm_lane.h"
@@ -10,18 +10,18 @@
 
 namespace yoke {
 
-// Lane whose turn another thread has. Raised where that thread does not end its turn.
+// Lane in another thread's turn. Thrown if the other thread does not end its turn.
 struct HeldLane {
     const Device *device;
     std::optional<CommLane::User> user;
 
-    // Returns why a group of that number cannot go on.
+    // Returns why the group with this number cannot go on.
     std::string text(uint64_t group) const;
 };
 
 class LaneTurns {
 public:
-    // Takes the turns in the order of their devices, so that two threads do not wait for each other. Waits until the
+    // Takes the turns in the order of their devices, so two threads do not wait for each other. Waits until the
     // deadline, or until is_over().
     LaneTurns(std::vector<CommLane *> all, Deadline deadline, const std::function<bool()> &is_over);
     // Raises HeldLane if a turn was not given.

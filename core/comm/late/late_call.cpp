@@ -109,7 +109,7 @@ bool LateCall::is_given() const noexcept
     return state == kLaunched || state == kLanded;
 }
 
-// An entry of the engine may hang, so the wait ends at the deadline.
+// Waits for the launch. An entry of the engine may hang, so the wait ends at the deadline.
 std::optional<bool> LateCall::await_launch(Deadline deadline) const noexcept
 {
     const auto began = Deadline::Clock::now();
@@ -126,7 +126,7 @@ std::optional<bool> LateCall::await_launch(Deadline deadline) const noexcept
 template <class Guard>
 void LateCall::drop_tensors(const Guard &guard) noexcept
 {
-    Tensor gone[2];  // outlive the lock: their end may free memory
+    Tensor gone[2];  // outlive the lock, because their release may free memory
     const std::lock_guard lock(mutex_);
     in_use_ = {};
     const auto drop = [&](Tensor &tensor, Tensor &taken) {
@@ -145,20 +145,20 @@ void LateCall::drop_tensors(const Guard &guard) noexcept
     drop(out_, gone[1]);
 }
 
-// Returns all memory that the call still holds, of a call that did not end well.
+// Returns all memory still held by a call that did not end well.
 std::vector<Ref<Storage>> LateCall::take_storages() noexcept
 {
     std::vector<Ref<Storage>> taken;
     std::vector<Tensor> given;  // outlive the lock
     const std::lock_guard lock(mutex_);
-    in_use_ = {};  // it knows the storages, and does not keep them
+    in_use_ = {};  // refers to the storages without a reference
     taken.swap(foreign_);
     for (Tensor *each : {&in_, &out_, &dense_.in, &dense_.out}) {
         if (!each->present()) continue;
         try {
             taken.push_back((*each)->storage);
             given.push_back(std::move(*each));
-        } catch (const std::bad_alloc &) {  // it stays as long as the call
+        } catch (const std::bad_alloc &) {  // the storage stays as long as the call
         }
     }
     return taken;
@@ -206,13 +206,13 @@ void LateCall::check_untouched() const
 
 bool LateCall::is_over() noexcept
 {
-    if (!is_given()) return true;  // of a call that was refused
+    if (!is_given()) return true;  // the call was refused
     try {
         if (!is_reached()) return engine_->is_aborted();
         if (engine_->is_aborted()) return true;
         check_untouched();
         drop_tensors([](Storage &) {});
-    } catch (const std::exception &) {  // wait tells it
+    } catch (const std::exception &) {  // `wait` reports the error
     }
     return true;
 }

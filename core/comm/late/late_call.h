@@ -1,17 +1,17 @@
-// late_call.h: a call whose engine puts its work on the stream of a device.
+// late_call.h: a deferred call, whose engine puts its work on the stream of a device.
 //
-// A call is staged before it has a number, launched behind the calls before it, and lands when the device has done it:
+// A call is staged before it has a number, launched behind earlier calls, and lands when the device is done:
 //
 //  * `stage`: the caller's thread. The stream of the lane waits for the caller's stream; tensors become dense.
 //  * `note_number`: the caller's thread, under the lock of the queue.
 //  * `launch`, then `end_launch`: the caller's thread, in a turn of the lane. `refuse`: the caller's thread.
 //  * `await_launch`, `settle`, `land`: the group's thread.
-//  * `is_over`, `wait`, `follow`, `let_go`: who has the work, any thread.
+//  * `is_over`, `wait`, `follow`, `let_go`: the holder of the work, in any thread.
 //  * `is_reached`: the watch thread as well.
 //
-// A call holds its tensors until its caller's stream has come behind it, or its work is let go: then the allocator
-// guards the memory by the call's fence. Memory of the host program, and of engines, is held until the call lands: a
-// thread of its own lets go of it (let_go.h).
+// A call holds its tensors until its caller's stream has come behind the call, or the work is released. After that,
+// the allocator guards the memory by the call's fence. Memory of the host program and of engines is held until the
+// call lands; a thread of its own releases this memory (let_go.h).
 #pragma once
 
 #include "core/base/deadline.h"
@@ -34,44 +34,45 @@ namespace yoke {
 
 class LateCall final : public RefCounted {
 public:
-    // The calling thread's current stream is the one behind which the call comes.
+    // Makes a call, behind the work on the calling thread's current stream.
     static Ref<LateCall> make(std::shared_ptr<DeviceEngine> engine);
 
-    // Takes the call's tensors, and what memory the call needs. Raises OOM, and what the device failed with.
+    // Takes the call's tensors and memory. Raises OOM, and the device's failure.
     void stage(Collective &call, RankOf at);
     void note_number(const yoke_comm_signature &signature, Deadline deadline,
                      const ScriptLine *line) noexcept;
 
-    // Notes that somebody has a work of it, and is told of foreign writes to its tensors until he has waited.
+    // Notes that a caller has a work of the call. Until the wait, the caller gets an error for foreign writes to its
+    // tensors.
     void note_work() noexcept { has_work_ = true; }
     bool has_work() const noexcept { return has_work_; }
     void launch(Engine::Together &together);
-    // Copies a result to a tensor that is not dense, and notes that the result was written. Of calls that are launched
-    // together each comes behind all of them.
+    // Copies a result to a tensor that is not dense, and notes that the result was written. Calls launched together
+    // do this behind all of the launched calls.
     void bring_back();
     void end_launch(Ref<Fence> done) noexcept;
-    // `keeps_memory`: as yoke_comm_fault has it.
+    // Refuses the call. `keeps_memory` is as in yoke_comm_fault.
     void refuse(bool keeps_memory) noexcept;
-    // Notes that all ranks have compared what they called, or that the group has failed. A host that waits for a stream
-    // behind the call waits for that note too.
+    // Notes that all ranks have compared their calls, or that the group has failed. A host thread that waits for a
+    // stream behind the call waits for this note too.
     void settle() noexcept;
-    // Waits until the stream has the call. Returns whether it has: false if the engine did not take the call, nothing
-    // at the deadline.
+    // Waits until the stream has the call. Returns false if the engine did not take the call, and null at the
+    // deadline.
     std::optional<bool> await_launch(Deadline deadline) const noexcept;
     bool is_given() const noexcept;
-    // Lets go of what the call still holds, at its end. A call that has not ended was aborted or refused: its memory is
-    // let go of behind its fence, or stays for the life of the process if the engine cannot take the call back.
+    // Releases the rest of the call's memory, at its end. If the call was aborted or refused, its memory is released
+    // behind its fence. If the engine cannot take the call back, the memory stays for the life of the process.
     void land(bool has_ended) noexcept;
 
-    // Asks the device. Raises what it failed with.
+    // Asks the device. Raises the device's failure.
     bool is_reached() const { return yoke::is_reached(*done_); }
     // Returns whether a wait would end at once.
     bool is_over() noexcept;
-    // Waits on the host. Returns false at the deadline; raises what the call, or its group, failed with.
+    // Blocks the calling thread. Returns false at the deadline; raises the failure of the call or of its group.
     bool wait(double seconds);
-    // Has the calling thread's current stream come behind the call.
+    // Puts the calling thread's current stream behind the call.
     void follow();
-    // Lets go of the tensors of a call for which nobody waits any more.
+    // Releases the tensors of a call without waiting holders.
     void let_go() noexcept;
 
     DeviceEngine &engine() const noexcept { return *engine_; }
@@ -102,12 +103,12 @@ private:
     enum State : int { kIssued, kLaunched, kRefused, kLanded };
     std::atomic<int> state_{kIssued};
     mutable std::mutex mutex_;
-    Tensor in_, out_;  // absent once let go
+    Tensor in_, out_;  // absent after the release
     std::vector<Ref<Storage>> foreign_;
     InUse in_use_;
 };
 
-// Tail of a work whose call is late.
+// Tail of a work with a LateCall.
 class LateTail final : public Work::Tail {
 public:
     explicit LateTail(Ref<LateCall> call) : call_(std::move(call)) { call_->note_work(); }

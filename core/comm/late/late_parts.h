@@ -1,4 +1,4 @@
-// late_parts.h: parts of a late call.
+// late_parts.h: parts of a `LateCall`.
 #pragma once
 
 #include "core/backend/comm.h"
@@ -14,11 +14,11 @@ namespace yoke {
 struct CallNumber {
     yoke_comm_signature signature{};
     Deadline deadline = Deadline::after(0);
-    const ScriptLine *line = nullptr;  // of the script that made the call
+    const ScriptLine *line = nullptr;  // line of the script's call
     uint64_t place = 0;                // on the stream
 };
 
-// Tensors as an engine takes them; absent where the call's own will do.
+// Tensors for the engine; absent if the engine can use the call's own.
 struct DenseTensors {
     Tensor in, out;
 };

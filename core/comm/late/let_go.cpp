@@ -26,7 +26,7 @@ struct Left {
     {
         try {
             return !behind.present() || is_reached(*behind);
-        } catch (const std::exception &) {  // of a lost device: the memory stays
+        } catch (const std::exception &) {  // the device is lost: the memory stays
             return false;
         }
     }
@@ -35,7 +35,7 @@ struct LettingGo {
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<Left> left;
-    pid_t process = 0;  // that has the thread
+    pid_t process = 0;  // process with the thread
     bool is_stopped = false;
 };
 LettingGo &letting_go = immortal<LettingGo>();
@@ -57,7 +57,7 @@ void let_go_in_turn() noexcept
         try {
             std::ranges::move(news, std::back_inserter(mine));
         } catch (const std::bad_alloc &) {
-            new (std::nothrow) std::vector<Left>(std::move(news));  // it stays: a device may use it
+            new (std::nothrow) std::vector<Left>(std::move(news));  // kept for ever: a device may use the memory
         }
         std::erase_if(mine, [](const Left &each) { return each.is_due(); });
         lock.lock();
@@ -65,7 +65,7 @@ void let_go_in_turn() noexcept
     letting_go.process = 0;
     letting_go.changed.notify_all();
     lock.unlock();
-    new std::vector<Left>(std::move(mine));  // nobody waits for a device at the exit
+    new std::vector<Left>(std::move(mine));  // the exit waits for no device
 }
 
 // With the lock held.
@@ -85,7 +85,7 @@ void begin_letting_go() noexcept
 
 void let_go_of(std::vector<Ref<Storage>> storages, Ref<Fence> behind) noexcept
 try {
-    if (!behind.present())  // as of buckets, which go on
+    if (!behind.present())  // other holders go on, for example of buckets
         std::erase_if(storages, [](Ref<Storage> &each) {
             const bool is_let_go = each->release_unless_last();
             if (is_let_go) (void)each.detach();
@@ -96,7 +96,7 @@ try {
     letting_go.left.push_back({std::move(storages), std::move(behind)});
     begin_thread();
     letting_go.changed.notify_all();
-} catch (const std::bad_alloc &) {  // they end here
+} catch (const std::bad_alloc &) {  // the storages are released here
 }
 
 void stop_letting_go() noexcept

@@ -1,7 +1,8 @@
-// let_go.h: the thread that lets go of memory which calls on devices used, one for the process, made at first need.
+// let_go.h: the thread that releases memory of calls on devices. A process has a single such thread, made at first
+// need.
 //
-// The end of memory of the host program waits for streams, and may run code of the host program. If the group's thread
-// or the watch thread did that, a stream that hangs would keep them from finding out why.
+// A release of the host program's memory waits for streams, and may run code of the host program. If the group's
+// thread or the watch thread did this, a hanging stream would keep these threads from finding the cause.
 #pragma once
 
 #include "core/device/stream.h"
@@ -11,14 +12,14 @@
 
 namespace yoke {
 
-// Lets go of the storages, once the fence is reached; null waits for nothing. Memory behind a fence that is never
-// reached stays for the life of the process, as does all if the system gives no thread.
+// Releases the storages after the fence is reached; null waits for no fence. Memory behind a fence that is never
+// reached stays for the life of the process. All memory stays if the system gives no thread.
 void let_go_of(std::vector<Ref<Storage>> storages, Ref<Fence> behind) noexcept;
 
-// Makes the thread, which `let_go_of` would make at its first need.
+// Makes the thread early; else the first `let_go_of` makes it.
 void begin_letting_go() noexcept;
 
-// Ends the thread at the exit of the process. It waits for 0.1 s.
+// Ends the thread at the exit of the process. Waits at most 0.1 s.
 void stop_letting_go() noexcept;
 
 }  // namespace yoke
