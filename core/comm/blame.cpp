@@ -94,7 +94,7 @@ std::optional<std::string> Blame::how_it_left(const yoke_comm_fault &fault) cons
     if (fault.kind != YOKE_COMM_FAULT_DIED || fault.rank < 0) return std::nullopt;
     try {
         if (auto told = keys_.how_it_left(fault.rank)) return told;
-    } catch (const Error &error) {  // if the store is out of reach, the watch thread soon reports it
+    } catch (const Error &error) {  // the watch thread soon reports an unreachable store
         const bool is_gone = error.status() == YOKE_E_COMM && departures_.server() >= 0;
         departures_.await_any({fault.rank, departures_.server()},
                               is_gone ? kToBeHeard : GroupKeys::kSoon);

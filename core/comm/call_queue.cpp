@@ -115,7 +115,7 @@ std::vector<Ref<Work>> CallQueue::start(PendingCalls calls, bool may_run_here,
             changed_.notify_all();
             return awaited;
         }
-        changed_.wait(lock, [this] { return !is_running_; });  // without a thread, no call is queued
+        changed_.wait(lock, [this] { return !is_running_; });  // no thread, so no queued calls
         note_running(calls, monotonic_seconds());
         lock.unlock();
         log(LogLevel::kWarn,

@@ -17,13 +17,11 @@ namespace yoke {
 // Call of a rank, with its line in the script if known.
 struct CurrentCall {
     yoke_comm_signature signature{};
-    std::string line;   // "train.py:17 (step)"; "" if unknown
-    int32_t from = -1;  // sender of a recv, whose signature is the send's
-    const char *making =
-        nullptr;              // "init", "split": maker of the group, in place of a call
-    std::string before = {};  // in a coalesce: later call, which the other rank made first
-    std::string held_up_by =
-        {};  // on a device: another group's call, ahead on the stream
+    std::string line;              // "train.py:17 (step)"; "" if unknown
+    int32_t from = -1;             // sender of a recv, whose signature is the send's
+    const char *making = nullptr;  // "init", "split": maker of the group, in place of a call
+    std::string before = {};       // in a coalesce: later call, which the other rank made first
+    std::string held_up_by = {};   // on a device: another group's call, ahead on the stream
 };
 
 // Returns the cause of a fault reported by an engine, with the culprit and both calls.

@@ -36,8 +36,7 @@ void Failure::fail_with(const Cause &cause) noexcept
         failed_ = Failed{cause, monotonic_seconds(), dump.written()};
         failed_->cause.number = new_failure_number();
         const std::shared_ptr<DeviceEngine> on_device = engines_.device.lock();
-        if (on_device)
-            on_device->take(failed_->cause, failed_->dumped);  // before any call raises
+        if (on_device) on_device->take(failed_->cause, failed_->dumped);  // before any call raises
         is_failed_.store(true, std::memory_order_release);
         for (const View &each : views_)
             if (const auto store = each.store.lock())

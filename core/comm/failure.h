@@ -100,8 +100,7 @@ private:
     std::atomic<bool> is_failed_{false};
     std::optional<Failed>
         failed_;  // is not written after is_failed_ is true, so readers take no lock
-    std::atomic<const char *> named_by_{
-        nullptr};  // first call that raised a cause without a call
+    std::atomic<const char *> named_by_{nullptr};  // first call that raised a cause without a call
     std::atomic<uint64_t> told_at_{UINT64_MAX};
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -144,7 +144,7 @@ void Group::abort(const std::string &reason)
 void Group::note_refused(const char *why, Refused what) noexcept
 {
     if (!is_here() || size() == 1 || (is_failed() && what != Refused::kShrink)) return;
-    // Such a refusal stands only until the next collective, which has the same number on all ranks.
+    // A refusal stands only until the next collective, which has the same number on all ranks.
     const bool is_numbered = what == Refused::kCollective || what == Refused::kBarrier;
     keys_.note_refused(what, is_numbered ? calls_.next_number() : 0, why);
 }

@@ -21,9 +21,8 @@ struct IssuedCall {
     Collective call;
     Ref<Work> work;
     const ScriptLine *line = nullptr;
-    Ref<LateCall> late = {};  // for tensors of a device with its own engine
-    std::optional<Deadline> until =
-        {};  // latest end of an internal call of the core
+    Ref<LateCall> late = {};             // for tensors of a device with its own engine
+    std::optional<Deadline> until = {};  // latest end of an internal call of the core
 };
 
 // Call with its place in the order, and its tensors in the engine's form.
@@ -37,7 +36,7 @@ struct PendingCall {
     InUse in_use = {};    // finds foreign writes to the call's tensors, from the issue on
     const void *order =
         nullptr;  // as in InUse; null for device tensors, which are read before earlier calls write
-    Ref<LateCall> late = {};  // if present, this call passes no bytes, and the ranks only compare their calls
+    Ref<LateCall> late = {};  // if present, the ranks only compare this call, without bytes
     std::exception_ptr late_failure = {};  // reason if the device does not have the deferred call
     Tensor in = {}, out = {};
 

@@ -28,10 +28,7 @@ public:
     Standing standing(const CallKey &key) const;
     // Returns null if the rank has not made the call, or if the dump has lost the old call.
     const DumpedCall *find(const CallKey &key) const;
-    const std::vector<CallKey> &current() const noexcept
-    {
-        return current_;
-    }  // calls in progress
+    const std::vector<CallKey> &current() const noexcept { return current_; }  // calls in progress
     Whereabouts place() const;
     double since(const DumpedCall &call) const;  // seconds in the call
     uint64_t finished() const;                   // calls of the group
@@ -78,7 +75,7 @@ private:
 
     const std::vector<StuckCall> &calls_;
     std::vector<std::vector<int32_t>> missing_;     // by call
-    std::vector<std::vector<size_t>> in_, missed_;  // by rank: calls in progress, and calls without the rank
+    std::vector<std::vector<size_t>> in_, missed_;  // by rank: present in calls, missing in calls
 };
 
 // Fills in the findings, the ranks to blame, and whether the group hangs.

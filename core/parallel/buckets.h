@@ -15,7 +15,7 @@ using BucketPlan = std::vector<std::vector<size_t>>;
 
 struct BucketSizes {
     uint64_t first =
-        uint64_t{1} << 20;  // first bucket of a dtype and device, in bytes; small, so it starts early
+        uint64_t{1} << 20;  // bytes per dtype and device; small, so the first bucket starts early
     uint64_t other = uint64_t{25} << 20;
 };
 

@@ -74,7 +74,7 @@ Tensor normal_numbers(Device &device, yoke_dtype dtype, const std::vector<int64_
     Tensor wide = make_tensor(open_device("cpu"), YOKE_F64, shape, kName);
     std::vector<double> values(static_cast<size_t>(wide->numel));
     for (double &each : values) {
-        const double radius = std::sqrt(-2 * std::log(uniform()));  // two statements fix the order of the calls
+        const double radius = std::sqrt(-2 * std::log(uniform()));  // calls in a fixed order
         each = radius * std::cos(2 * std::numbers::pi * uniform());
     }
     copy_from_host(*wide, values.data(), wide->nbytes(), kName);

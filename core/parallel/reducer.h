@@ -81,7 +81,7 @@ public:
 
     // ---- For watchers of leaves, joins and regroups
 
-    uint64_t order() const noexcept { return order_; }  // ranks make shared modules in the same order
+    uint64_t order() const noexcept { return order_; }  // relative order is alike on all ranks
     // Returns whether the reducer reduces; false after its group has failed.
     bool is_live() const;
     Group &group() const noexcept { return *group_; }

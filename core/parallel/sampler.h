@@ -68,7 +68,7 @@ private:
     };
     Pass pass_from(int64_t consumed) const;
     int64_t length_of(const Pass &pass) const;
-    int32_t next_of(std::vector<double> &dealt, int64_t before) const;  // rank that gets the next example, with shares
+    int32_t next_of(std::vector<double> &dealt, int64_t before) const;  // next rank, with shares
     bool is_own(int64_t place);
     int64_t share_of(int64_t all) const;
     int64_t taken_by_all() const;

@@ -98,8 +98,7 @@ void Step::open(Step *before, Step *after)
 const StepHeader &Step::header()
 {
     if (header_.has_come()) return header_;
-    if (before_)
-        before_->header();  // if ranks have unlike modules, the first header shows the difference first
+    if (before_) before_->header();  // unlike modules show in the first header first
     header_.receive();
     return header_;
 }
@@ -206,7 +205,7 @@ void Step::tell_order()
 bool Step::answer()
 {
     uses_.assign(module_.size(), false);
-    missing_.assign(layout_.buckets().size(), 0);  // this rank has no gradients, so every bucket is complete
+    missing_.assign(layout_.buckets().size(), 0);  // without gradients, every bucket is complete
     header_.send(uses_, 0);
     if (header().root() < 0) return false;
     for (const Bucket &bucket : layout_.buckets()) ops::fill_(*bucket.memory, 0.0);

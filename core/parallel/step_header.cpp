@@ -14,7 +14,7 @@ namespace yoke {
 namespace {
 
 constexpr int64_t kPresences = 4;        // values of a presence in a spot
-constexpr int64_t kNumbers = 1LL << 25;  // values of a module number: a double holds a presence and two such numbers
+constexpr int64_t kNumbers = 1LL << 25;  // values of a module number; a spot fits a double
 
 // Place of a rank in a backward: a module, and the next module.
 struct Spot {

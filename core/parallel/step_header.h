@@ -32,7 +32,7 @@ public:
     // weights. Raises YOKE_E_VALUE if the sum of weights is not finite.
     double factor(double weight) const;
     double heaviest() const noexcept { return heaviest_; }  // largest weight of a rank
-    int32_t root() const noexcept { return root_; }         // first rank with data; -1: all ranks are out of data
+    int32_t root() const noexcept { return root_; }         // first rank with data; -1: no rank
 
 private:
     int64_t spot(int64_t next) const noexcept;

@@ -368,7 +368,7 @@ void DeviceCalls::note_fault(const LateCall &call, const EngineFailure &failure)
 try {
     EngineFailure told = failure;
     if (told.fault.kind == YOKE_COMM_FAULT_ABORTED && failure_.is_failed()) return;
-    if (told.fault.rank >= members_.size()) told.fault.rank = -1;  // rank in another group of the launch
+    if (told.fault.rank >= members_.size()) told.fault.rank = -1;  // rank of another group
     // Another thread is about to report the dead rank, or the failure of an earlier call. Wait for this report.
     const bool is_behind = told.status == YOKE_E_STATE;
     const bool has_died = told.fault.rank < 0 && told.fault.kind == YOKE_COMM_FAULT_DIED;

@@ -18,8 +18,7 @@ std::string host_engine_of(const std::string &backend);
 
 // Facts about a rank, for the other ranks.
 struct DeviceOffer {
-    std::string
-        backend;  // the script's name of the backend; "": the library chooses
+    std::string backend;      // the script's name of the backend; "": the library chooses
     bool has_device = false;  // the script has named the device of its collectives
     std::string engine;       // "nccl"; "" if no kind of device here has an engine
     int32_t version = 0;      // version of the engine's library; 0: the engine cannot serve
@@ -34,7 +33,7 @@ struct DeviceOffer {
 struct DeviceChoice {
     const yoke_backend_comm *table = nullptr;  // null: the host engine serves
     std::string kind;                          // kind of devices, served by the engine
-    std::string why_staged;  // reason for the host engine, in a sentence; "" if the script asked for it
+    std::string why_staged;  // reason for the host engine; "" if the script asked for it
 };
 
 // Returns the choice of all ranks; `offers` are in the order of ranks. Raises YOKE_E_UNAVAILABLE if a rank asks for

@@ -107,7 +107,7 @@ bool Flights::land_ended(LateCall &call) noexcept
         if (!watched_.has_failed)
             watched_.found = EngineFailure{no_fault(), error.status(), error.what()};
         return false;
-    } catch (const std::exception &) {  // no memory to describe the failure; the next look asks again
+    } catch (const std::exception &) {  // no memory for the error; the next look asks again
         return false;
     }
     land(1, true);

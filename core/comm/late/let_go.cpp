@@ -57,7 +57,7 @@ void let_go_in_turn() noexcept
         try {
             std::ranges::move(news, std::back_inserter(mine));
         } catch (const std::bad_alloc &) {
-            new (std::nothrow) std::vector<Left>(std::move(news));  // kept for ever: a device may use the memory
+            new (std::nothrow) std::vector<Left>(std::move(news));  // kept: a device may use it
         }
         std::erase_if(mine, [](const Left &each) { return each.is_due(); });
         lock.lock();
