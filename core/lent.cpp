@@ -1,5 +1,5 @@
-// Table of what higher layers lend to lower ones (core/base/lent.h). This file alone stands above all layers of the
-// core.
+// Table of the functions that higher layers give to lower layers (core/base/lent.h). Only this file stands above all
+// layers of the core.
 #include "core/base/lent.h"
 
 #include "core/comm/local_rank.h"

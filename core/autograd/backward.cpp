@@ -21,7 +21,7 @@ struct Later {
     bool operator()(const Node *a, const Node *b) const { return a->sequence < b->sequence; }
 };
 
-// One run over the graph.
+// Single run over the graph.
 class Walk {
 public:
     Walk(bool retain_graph, bool to_leaves) : retain_graph_(retain_graph), to_leaves_(to_leaves) {}
@@ -30,7 +30,7 @@ public:
     // Keeps the gradient that arrives at an input.
     void capture(yoke_tensor &input);
     void run();
-    // Of a walk to all leaves that cannot begin.
+    // Notifies the watchers of the leaves that a walk to all leaves cannot begin.
     void refuse(TensorList roots) noexcept;
     Tensor captured(size_t i) { return std::move(captures_[i].gradient); }
 
@@ -62,7 +62,8 @@ private:
     bool retain_graph_, to_leaves_;
     bool given_ = false;  // a root's gradient is the caller's tensor
     std::priority_queue<Node *, std::vector<Node *>, Later> queue_;
-    // Holds the node too: another thread may drop the last tensor that leads to it meanwhile.
+    // Gradients collected for a node. Pending holds the node too: another thread may drop the last tensor on the way
+    // to the node meanwhile.
     struct Pending {
         Ref<Node> node;
         std::vector<Tensor> gradients;
@@ -71,7 +72,7 @@ private:
     std::vector<Capture> captures_;
     std::vector<Node *> roots_;
     std::unordered_map<const Node *, size_t>
-        uses_;  // of each leaf: nodes that have yet to contribute to it
+        uses_;  // per leaf: nodes with a contribution still to come
     std::unordered_set<const Node *> needed_;
     Watching watching_;
 };
@@ -106,7 +107,8 @@ void Walk::seed(yoke_tensor &root, const yoke_tensor *gradient)
 
 void Walk::capture(yoke_tensor &input)
 {
-    // Ops that use what the tensor was before a node that passes gradients on was put on it lead past that node.
+    // Some ops may have used the tensor before a node passing gradients on was put on the tensor. The edges of such
+    // ops lead past this node, so the capture is made behind the node.
     const Result wanted = result_of(input);
     captures_.push_back({wanted.node, wanted.index, nullptr});
 }
@@ -140,7 +142,7 @@ void Walk::each_reached(Visit visit) const
     }
 }
 
-// Older ones first; of the leaves only those that are roots.
+// Returns the nodes, older nodes first. Of the leaves, only roots are included.
 std::vector<const Node *> Walk::reached() const
 {
     std::vector<const Node *> order;
@@ -168,7 +170,8 @@ void Walk::count_uses()
         if (root->is_leaf()) meet(static_cast<LeafNode &>(*root));
 }
 
-// The walk may begin with what the leaf holds, which others read behind the leaf: its sum is not to be seen by them.
+// Copies root gradients that share memory with the leaf's gradient. The leaf adds in place, so nodes run later would
+// otherwise read the sum.
 void Walk::part_from(const LeafNode &leaf)
 {
     const Tensor held = leaf.grad();
@@ -179,8 +182,9 @@ void Walk::part_from(const LeafNode &leaf)
                 one = tape_ops.clone(*one);
 }
 
-// A node that uses the leaf has run, with or without a gradient for it. The leaf takes what has come as soon as nothing
-// more can: else a walk that adds to gradients would hold all new ones beside the old ones to its end.
+// Notes that a node using the leaf has run, with or without a gradient for the leaf. After the last such node, the
+// leaf takes the gradient at once. Otherwise a walk adding to gradients would hold all new gradients beside the old
+// gradients until the end.
 void Walk::note_use(Node &leaf)
 {
     const auto use = uses_.find(&leaf);
@@ -188,7 +192,7 @@ void Walk::note_use(Node &leaf)
     if (pending_.contains(&leaf)) run_next(leaf);
 }
 
-// Which nodes lie between the roots and a captured input.
+// Marks the nodes between the roots and a captured input.
 void Walk::mark_needed()
 {
     std::unordered_set<const Node *> wanted;
@@ -196,7 +200,7 @@ void Walk::mark_needed()
         wanted.insert(capture.node);
         if (capture.node->is_leaf()) needed_.insert(capture.node);
     }
-    // Older nodes first: by then it is known of every edge whether it leads anywhere.
+    // Older nodes come first, so for every edge the loop already knows whether the edge leads to a captured input.
     for (const Node *node : reached())
         if (wanted.contains(node) || leads_on(*node)) needed_.insert(node);
 }
@@ -222,7 +226,7 @@ void Walk::pass(Node &node, std::vector<Tensor> gradients)
     for (Capture &capture : captures_)
         if (capture.node == &node) capture.gradient = gradients[capture.index];
     const auto edges = node.edges();
-    // A captured input may be the end of the way: what lies behind it is neither run nor freed.
+    // A captured input may be the end of the way: nodes behind the input are neither run nor freed.
     if (!to_leaves_ && !leads_on(node)) return;
     Tensor outputs[8];
     std::vector<Tensor> many(edges.size() > 8 ? edges.size() : 0);
@@ -248,7 +252,8 @@ void Walk::run_next(Node &node)
         run_node(node, std::move(taken.mapped().gradients));
 }
 
-// Those that are roots, or that nodes use which no gradient has reached; younger ones first, as all nodes.
+// Runs leaves that are roots, and leaves whose last user passed no gradient. Younger leaves come first, as for all
+// nodes.
 void Walk::run_left_leaves()
 {
     for (const auto &[leaf, pending] : pending_) queue_.push(leaf);
@@ -286,7 +291,7 @@ try {
     given_ = false;
     count_uses();
     watching_.fail();
-} catch (const std::bad_alloc &) {  // who waits for it is told at a deadline
+} catch (const std::bad_alloc &) {  // a waiting watcher fails at its deadline
 }
 
 void Walk::run_all()
@@ -349,7 +354,7 @@ std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, Tenso
             fail(YOKE_E_VALUE, "grad: no output depends on input %zu, %s; leave it out", i,
                  describe(*inputs[i]).c_str());
         results.push_back(
-            own_gradient(std::move(found)));  // the caller may change one, and the others stay
+            own_gradient(std::move(found)));  // the caller may change a gradient without changing the others
     }
     return results;
 }

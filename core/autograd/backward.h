@@ -1,15 +1,15 @@
 // backward.h: walking the tape.
 //
-// Nodes are run by falling sequence number: every use of a tensor was recorded after the tensor was made, so when a
-// node's turn comes its gradients are complete. Leaves have the smallest numbers, and are run earlier: as soon as every
-// node that uses them has, so that a new gradient does not wait beside the old one for the end. The order of all that
-// is added depends on nothing but the recording, and no recursion is involved. A walk that fails midway has given some
-// leaves their gradients.
+// Nodes are run by falling sequence number. Every use of a tensor was recorded after the tensor was made, so the
+// gradients of a node are complete when the walk runs the node. Leaves have the smallest numbers, but are run
+// earlier: a leaf runs as soon as all its users have run. So a new gradient does not wait beside the old gradient
+// until the end. The order of all additions depends only on the recording. No recursion is involved. A walk failing
+// midway has given some leaves their gradients.
 //
-// Several threads may walk one graph, or graphs that share a trunk: a walk holds what it reads while it reads it. Where
-// one that does not retain the graph has been, a later one raises YOKE_E_STATE, as it would in one thread; which comes
-// later is for the program to order, or all of them but the last retain it. A leaf adds what comes to it under a lock
-// of its own.
+// Several threads may walk the same graph, or graphs with a common trunk: a walk holds a reference to all data in
+// use. After a walk that does not retain the graph, a later walk raises YOKE_E_STATE, also if the walks run in
+// different threads. The program must order the walks, or all walks but the last must retain the graph. A leaf adds
+// gradients under a lock of its own.
 #pragma once
 
 #include "core/autograd/node.h"
@@ -19,11 +19,13 @@
 
 namespace yoke {
 
-// The gradients of the roots with respect to every leaf behind them, added to what the leaves hold. A null gradient
-// stands for 1 and wants a root of one element. Unless `retain_graph`, saved tensors are freed as they have been read.
+// Adds the gradients of the roots with respect to every leaf behind them to the gradients held by the leaves. A null
+// gradient stands for 1 and requires a root of one element. Unless `retain_graph` is set, saved tensors are freed as
+// soon as they have been read.
 void backward(TensorList roots, TensorList gradients, bool retain_graph);
 
-// Watchers of leaves behind the roots are told `why` a walk to them was refused, as by a backward that refuses it.
+// Notifies the watchers of leaves behind the roots that a walk was refused, with the reason `why`. A refused backward
+// does the same.
 void refuse_backward(TensorList roots, const char *why);
 
 // The gradients of the roots with respect to `inputs`, returned; no leaf is touched. An input that no root depends on
@@ -31,13 +33,14 @@ void refuse_backward(TensorList roots, const char *why);
 std::vector<Tensor> gradients(TensorList roots, TensorList root_gradients, TensorList inputs,
                               bool retain_graph);
 
-// a + b. In place where nobody else can see a's memory, or where `in_place` says that a's memory is meant.
+// Returns a + b. The sum is made in place if no other tensor shares a's memory, or if `in_place` asks for a's memory.
 Tensor add_gradients(Tensor a, const yoke_tensor &b, bool in_place);
 
-// `gradient` itself if its memory is its own and dense, else a copy: what a leaf may keep and later change in place.
+// Returns `gradient` itself if no other tensor shares the memory and the memory is dense, else a copy. A leaf may
+// keep the result and later change it in place.
 Tensor own_gradient(Tensor gradient);
 
-// What a walk over the tape has of the ops above it while it lasts.
+// State of core/ops for the duration of a walk over the tape.
 class WalkState {
 public:
     virtual ~WalkState() = default;
@@ -47,7 +50,7 @@ public:
     bool watches = false;
 };
 
-// Functions of the ops above, which this layer needs; core/ops defines them.
+// Functions of the ops layer above, needed by this layer; core/ops defines them.
 struct TapeOps {
     std::unique_ptr<WalkState> (*begin_walk)();
     void (*add_)(yoke_tensor &x, const yoke_tensor &y);

@@ -33,7 +33,7 @@ Node::Node() noexcept : sequence(next_sequence.fetch_add(1, std::memory_order_re
 
 void Node::destroy() noexcept
 {
-    // The first node to die on this thread frees the others that die through it, one after the other.
+    // The first node to die on this thread frees all nodes that die as a consequence, in a loop.
     thread_local Node *waiting __attribute__((tls_model("initial-exec"))) = nullptr;
     thread_local bool freeing __attribute__((tls_model("initial-exec"))) = false;
     next_dead_ = waiting;

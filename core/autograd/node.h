@@ -1,8 +1,9 @@
-// node.h: the tape. A recorded op is a node; its edges lead to the nodes that made its inputs.
+// node.h: the tape. A recorded op is a node; its edges lead to the nodes of its inputs.
 //
-// The graph points backwards only: a tensor holds the node that made it, a node holds its edges and what its vjp reads,
-// never a tensor that holds the node. Dropping the last tensor of a long chain frees it without recursion. What an op
-// is, this layer does not know: nodes of ops are made by core/ops, nodes of combinators by whoever combines.
+// References in the graph point only towards the inputs. A tensor holds its node. A node holds its edges and the data
+// read by its vjp, but never a tensor holding the node. Dropping the last tensor of a long chain frees the chain
+// without recursion. This layer does not know the ops: core/ops makes the nodes of ops, and the user of a combinator
+// makes the combinator's nodes.
 #pragma once
 
 #include "core/base/thread_state.h"
@@ -26,15 +27,15 @@ struct Edge {
 
 class Node : public RefCounted {
 public:
-    // Made later means a greater number, so a node's number exceeds those of all nodes behind its edges.
+    // Number growing with each new node, so a node's number exceeds those of all nodes behind the edges.
     const uint64_t sequence;
 
-    virtual const char *name() const noexcept = 0;  // of the op, for messages
+    virtual const char *name() const noexcept = 0;  // name of the op, for messages
     virtual int output_count() const noexcept { return 1; }
     virtual bool is_leaf() const noexcept { return false; }
     virtual std::span<const Edge> edges() const noexcept { return {}; }
-    // The edge that the gradient of its one result goes to as it is: what made the tensor lies behind there. Null in
-    // ops.
+    // Returns the edge that receives the gradient of the node's only result unchanged. The node that made the tensor
+    // lies behind this edge. Returns null for ops.
     virtual const Edge *passes_to() const noexcept { return nullptr; }
 
     // Gradients of the results in, gradients of the edges out. A null gradient means zero. `out` has edges().size()
@@ -52,32 +53,32 @@ private:
     Node *next_dead_ = nullptr;
 };
 
-// What the next node's number will be, or less than it.
+// Returns a lower bound for the number of the next node.
 uint64_t next_sequence_number() noexcept;
 
 class LeafNode;
 
-// Takes the gradients of some leaves in place of these, in each walk to all leaves, in the thread that walks. What it
-// raises ends the walk.
+// Receiver of the gradients of some leaves, in place of the leaves. The walking thread calls it in each walk to all
+// leaves. An error raised by the watcher ends the walk.
 class LeafWatcher {
 public:
     virtual ~LeafWatcher() = default;
-    // Of several in one walk those with the greater order come first, whatever the graph is.
+    // Returns the rank among several watchers of a walk: a greater order comes first, whatever the graph is.
     virtual uint64_t order() const noexcept { return 0; }
-    // The leaves of its own that the walk leads to, each once, before anything of the walk has run, and the number of
-    // the oldest op that uses one of them.
+    // Begins a walk, before any node of the walk has run. `reached` holds each leaf of this watcher on the walk once.
+    // `oldest` is the number of the oldest op that uses such a leaf.
     virtual void begin(const std::vector<Ref<LeafNode>> &reached, uint64_t oldest) = 0;
-    // When all have begun, who are listed in their order.
+    // Runs after begin() of all watchers; the list holds the watchers in their order.
     virtual void open(std::span<LeafWatcher *const>) {}
-    // All that comes to the leaf in this walk, when the last of it has; once for each leaf that is reached. Null where
-    // missing gradients have cut it off, which shows at the walk's end.
+    // Takes the whole gradient of a leaf in this walk, as soon as it is complete; called once for each reached leaf.
+    // The gradient is null if missing gradients have cut off the leaf; in this case the call comes at the walk's end.
     virtual void arrive(LeafNode &leaf, Tensor gradient) = 0;
     // All have; the walk returns when this does.
     virtual void end() = 0;
-    // In place of end, where anything has raised since its begin returned; that is being handled still. If end itself
+    // Replaces end() if an error was raised after begin() returned; the error is still being handled. If end() itself
     // raises, the walk calls neither: another thread's walk may have begun by then.
     virtual void fail() noexcept = 0;
-    // In place of begin, where a walk that leads to leaves of its own was refused; that is being handled still.
+    // Replaces begin() if a walk to leaves of this watcher was refused; the error is still being handled.
     virtual void refuse() noexcept {}
 };
 
@@ -90,13 +91,13 @@ public:
 
     Tensor grad() const;
     void set_grad(Tensor grad);
-    // To what it has; a null gradient is none.
+    // Adds to the gradient of the leaf; a null gradient adds nothing.
     void add(Tensor gradient);
-    // The tensor has another dtype or device from here on: no gradient of what was recorded before fits it.
+    // Notes that the tensor has another dtype or device from here on: gradients of earlier recordings no longer fit.
     void note_moved() noexcept { moved_.store(next_sequence_number(), std::memory_order_relaxed); }
-    // Raises YOKE_E_STATE for an op that has used the tensor as it was.
+    // Raises YOKE_E_STATE if the op used the tensor before note_moved().
     void check_use(const Node &by) const;
-    // Null where it keeps its gradient itself.
+    // Returns null if the leaf keeps its own gradient.
     std::shared_ptr<LeafWatcher> watcher() const;
     void set_watcher(std::shared_ptr<LeafWatcher> watcher);
 
@@ -105,7 +106,7 @@ private:
     Tensor grad_;
     std::shared_ptr<LeafWatcher> watcher_;
     std::atomic<bool> is_watched_{false};
-    std::atomic<uint64_t> moved_{0};  // ops with smaller numbers have used it as it was
+    std::atomic<uint64_t> moved_{0};  // ops with smaller numbers used the tensor before its move
 };
 
 inline Node *node_of(const yoke_tensor &x) noexcept
@@ -113,7 +114,7 @@ inline Node *node_of(const yoke_tensor &x) noexcept
     return static_cast<Node *>(x.node.get());
 }
 
-// The result that x is, behind nodes that only pass its gradient on; no node where nothing is recorded.
+// Result of a node that made x, behind nodes that only pass gradients on; the node is null if no op was recorded.
 struct Result {
     Node *node = nullptr;
     uint32_t index = 0;
@@ -130,7 +131,7 @@ inline bool grad_enabled() noexcept
     const ThreadState *state = known_thread_state();
     return !state || !state->grad_disabled;
 }
-bool set_grad_enabled(bool enabled);  // returns what it was
+bool set_grad_enabled(bool enabled);  // returns the previous mode
 
 class NoGrad {
 public:
@@ -143,8 +144,7 @@ private:
     bool before_;
 };
 
-// No autocast region (core/ops/autocast.h) is in force in its scope: gradients are computed in the dtypes of what was
-// recorded.
+// Scope without an autocast region (core/ops/autocast.h): gradients are computed in the dtypes of the recording.
 class NoAutocast {
 public:
     NoAutocast() : before_(std::exchange(thread_state().autocast, nullptr)) {}
@@ -160,12 +160,12 @@ private:
 
 void set_requires_grad(yoke_tensor &x, bool required);
 bool is_leaf(const yoke_tensor &x) noexcept;
-// Null if there is none yet. Raises YOKE_E_STATE for a tensor that is not a leaf.
+// Returns null if the tensor has no gradient yet. Raises YOKE_E_STATE for a tensor that is not a leaf.
 Tensor grad_of(const yoke_tensor &x, const char *call);
 void set_grad_of(yoke_tensor &x, const yoke_tensor *grad, const char *call);
-// From here on the leaf x has the memory, dtype, device and strides of `data`, which has its shape. Its gradient
-// becomes `grad`, if that is there. Ops that were recorded before keep the memory that they used; one that would give a
-// gradient of another dtype or device is refused in backward. Nobody else uses x meanwhile.
+// Gives the leaf x the memory, dtype, device and strides of `data`, which has the same shape. If `grad` is present,
+// it becomes the gradient. Ops recorded before keep the memory that they used. Backward refuses such an op if its
+// gradient would have another dtype or device. The caller makes sure that no other thread uses x meanwhile.
 void replace_data(yoke_tensor &x, const yoke_tensor &data, const yoke_tensor *grad);
 
 }  // namespace yoke

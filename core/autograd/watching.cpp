@@ -38,7 +38,7 @@ void Watching::begin()
     all_.sort([](const One &a, const One &b) { return a.watcher->order() > b.watcher->order(); });
     std::vector<LeafWatcher *> in_order;
     for (One &each : all_) {
-        each.at = One::kOver;  // whose begin raises knows
+        each.at = One::kOver;  // a begin() that raises needs no call of fail()
         each.watcher->begin(each.reached, each.oldest);
         each.at = One::kOpen;
         in_order.push_back(each.watcher.get());
@@ -46,14 +46,14 @@ void Watching::begin()
     for (LeafWatcher *each : in_order) each->open(in_order);
 }
 
-// Leaves in the order in which they were reached, so alike on all that walk alike.
+// Calls arrive() in the order in which the walk reached the leaves, so ranks with equal walks use an equal order.
 void Watching::finish()
 {
     for (const One &each : all_)
         for (const Ref<LeafNode> &leaf : each.reached)
             if (LeafWatcher *watcher = take(*leaf)) watcher->arrive(*leaf, nullptr);
     for (One &each : all_) {
-        each.at = One::kOver;  // whose end raises has failed by itself
+        each.at = One::kOver;  // an end() that raises needs no call of fail()
         each.watcher->end();
     }
 }

@@ -1,4 +1,4 @@
-// watching.h: who takes gradients of leaves in one walk, and the leaves whose gradient is yet to come to them.
+// watching.h: the watchers of leaves in a walk, and the leaves whose gradient is still to come.
 #pragma once
 
 #include "core/autograd/node.h"
@@ -12,27 +12,27 @@ namespace yoke {
 
 class Watching {
 public:
-    // A leaf that the walk leads to, and a use of it.
+    // Notes a leaf that the walk leads to, and a use of the leaf.
     void meet(LeafNode &leaf);
     void note_use(Node &leaf, const Node &by);
-    // Whoever takes the gradient of the leaf, once; null where it keeps it itself.
+    // Returns the watcher that takes the gradient of the leaf, once; null if the leaf keeps its own gradient.
     LeafWatcher *take(Node &leaf);
 
     void begin();
-    // What is yet to come does not.
+    // Reports null for the gradients that did not come, then ends the watchers.
     void finish();
-    // Within a handler: those that wait for an end are told that there is none, those that wait for a beginning too.
+    // Runs within a handler. Calls fail() of the watchers that have begun, and refuse() of those that have not.
     void fail() noexcept;
 
 private:
     struct One {
         std::shared_ptr<LeafWatcher> watcher;
         std::vector<Ref<LeafNode>> reached = {};
-        uint64_t oldest = UINT64_MAX;  // op that uses one of them
+        uint64_t oldest = UINT64_MAX;  // number of an op using a leaf
         enum { kAhead, kOpen, kOver } at = kAhead;
     };
     std::list<One> all_;
-    std::unordered_map<Node *, One *> awaited_;  // leaves, with who takes them
+    std::unordered_map<Node *, One *> awaited_;  // leaves, with their watchers
 };
 
 }  // namespace yoke
