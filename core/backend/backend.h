@@ -1,15 +1,15 @@
 /*
  * backend.h: THE contract between Yoke's core and a backend (cpu, cuda, sim, …).
  *
- * A backend is one C table of functions. The core calls nothing else of it, and knows nothing of what stands behind
- * it. The contract suite in tests/backend runs the same tests over every backend.
+ * A backend is a C table of functions. The core calls only these functions, and does not know the implementation. The
+ * contract suite in tests/backend runs the same tests over every backend.
  *
  * Rules for every entry
- *   - Returns YOKE_OK or a status; on failure it first calls host->set_error once with the native code and a message
- *     that says what was tried, and leaves its out parameters untouched. Nothing throws, aborts, exits or prints.
- *   - Entries are safe from any thread. The core never calls an entry while it holds a lock that an entry could want.
- *   - A null entry means "this backend lacks it"; the core turns that into one YOKE_E_UNSUPPORTED that names it.
- *     The entries of a group (VMM, pinned host memory) are all there or all null.
+ *   - Returns YOKE_OK or a status. On failure, the entry first calls host->set_error once with the native code and a
+ *     message naming the attempted action. Out parameters stay untouched. No entry throws, aborts, exits or prints.
+ *   - Entries are safe from any thread. The core never calls an entry while it holds a lock needed by an entry.
+ *   - A null entry means "this backend lacks it"; the core raises YOKE_E_UNSUPPORTED with the entry's name.
+ *     The entries of a group (VMM, pinned host memory) are all present or all null.
  *   - Work is ordered by streams. A stream is an opaque pointer; NULL is the device's default stream. A backend that
  *     runs work at once in the caller (cpu) has only the default stream's semantics: every stream is already idle.
  *   - Strides count elements and may be zero or negative. Sizes and offsets count bytes.
@@ -26,10 +26,10 @@ extern "C" {
 /* Steps with every change of a struct in this header or comm.h; the core refuses a module with another number. */
 #define YOKE_BACKEND_ABI 13
 
-/* ---- What the host gives to a backend -------------------------------------------------------------- */
+/* ---- Services of the core for a backend ------------------------------------------------------------- */
 
-/* The caller can do without: where nobody has the memory at hand, the request is refused. Nobody waits for it, the host
- * program's functions are not asked, and it counts for no out-of-memory. */
+/* Optional request: if no free block is at hand, the request is refused. The call does not wait, does not call
+ * functions of the host program, and does not count as an out-of-memory. */
 #define YOKE_SCRATCH_OPTIONAL 1u
 
 typedef struct yoke_host {
@@ -42,8 +42,8 @@ typedef struct yoke_host {
     const char *(*config)(const char *key);
     /* Threads that CPU work of the calling thread may use: 1 inside a worker. */
     int32_t (*num_threads)(void);
-    /* Scratch from the caching allocator, ordered on the stream: it may be freed right after the launch that uses it.
-     * `flags`: YOKE_SCRATCH_. */
+    /* Scratch from the caching allocator, ordered on the stream: the backend may free it right after launching its
+     * user. `flags`: YOKE_SCRATCH_. */
     yoke_status (*scratch_alloc)(void *device, uint64_t bytes, void *stream, uint32_t flags,
                                  void **out);
     void (*scratch_free)(void *device, void *pointer, void *stream);
@@ -57,14 +57,14 @@ typedef struct yoke_host {
     4u /* a script scalar: its value stands in `immediate`, already of dtype `dtype` */
 #define YOKE_OPERAND_CONTIGUOUS 8u /* row-major without gaps */
 
-/* Flags of a launch: what the host program allows. A backend that has no use for one ignores it. */
-#define YOKE_LAUNCH_TF32 1u      /* products of f32 may round what they multiply to TF32 */
+/* Flags of a launch: permissions of the host program. A backend ignores a flag without use for the backend. */
+#define YOKE_LAUNCH_TF32 1u      /* products of f32 may round their factors to TF32 */
 #define YOKE_LAUNCH_CUDNN_OFF 2u /* own kernels alone; cuDNN is not even looked for */
 #define YOKE_LAUNCH_CUDNN_BENCHMARK \
     4u /* the quickest of cuDNN's plans, as measured, not its first */
 #define YOKE_LAUNCH_CUDNN_NONDETERMINISTIC 8u /* sums of cuDNN's may come in any order */
 
-/* One tensor of a launch. An absent optional tensor has flags 0 and data NULL. */
+/* Tensor of a launch. An absent optional tensor has flags 0 and data NULL. */
 typedef struct yoke_operand {
     void *
         data; /* the first element; of a scalar, the address of `immediate`; unspecified if numel is 0 */
@@ -81,10 +81,11 @@ typedef struct yoke_operand {
 } yoke_operand;
 
 /*
- * One launch. The operands are the op's tensors in the order of its line in ops.def, lists laid out in place, then its
- * results. The parameters are its other arguments in that order, after the shape rule has settled them: axes are
- * non-negative and in range, absent values are filled in, sizes agree. Kernels may rely on all of that.
- * Backends that run late copy what they need: the record and what it points to live only for the call.
+ * Single launch. The operands are the op's tensors in the order of the op's line in ops.def, lists laid out in place,
+ * followed by the results. The parameters are the op's other arguments in the same order, after the shape rule has
+ * settled them: axes are non-negative and in range, absent values are filled in, sizes agree. Kernels may rely on all
+ * these facts. Backends with deferred execution copy all data needed later: the record and the memory behind its
+ * pointers live only for the call.
  */
 typedef struct yoke_launch {
     uint32_t struct_size;
@@ -96,13 +97,14 @@ typedef struct yoke_launch {
     void *device; /* the backend's own device */
     void *stream;
     double work; /* floating-point operations, or bytes moved: the cost column of ops.def */
-    /* Of a launch that a graph will replay: device memory with what is to be added to the parameter `offset` of an op
-     * that draws random numbers. Else NULL. */
+    /* Device memory with a number to add to the parameter `offset` of an op that draws random numbers. Set in a
+     * launch captured for a graph, else NULL. */
     const int64_t *random_base;
-    /* A graph replays the launch with these of its capture. Those about cuDNN are 0 where the cost is bytes. */
+    /* Settings of the launch; a graph replays the launch with the settings of the capture. The cuDNN settings are 0
+     * if the cost is in bytes. */
     uint32_t flags;           /* YOKE_LAUNCH_* */
     uint32_t benchmark_limit; /* how many plans of cuDNN's are measured; 0: all */
-    uint64_t workspace_limit; /* bytes that a plan of cuDNN's may want beside its operands */
+    uint64_t workspace_limit; /* bytes that a plan of cuDNN may use beside its operands */
 } yoke_launch;
 
 typedef yoke_status (*yoke_kernel_fn)(const yoke_launch *launch);
@@ -113,12 +115,12 @@ typedef struct yoke_backend_device_info {
     uint32_t struct_size;
     int32_t index;
     char name[128];
-    char uuid[64]; /* "" if it has none */
+    char uuid[64]; /* "" if absent */
     char pci[32];
     uint64_t total_memory; /* bytes */
     int32_t multiprocessors;
-    int32_t cc_major, cc_minor; /* compute capability, 0.0 if it has none */
-    uint32_t alignment;         /* that `alloc` guarantees, a power of two */
+    int32_t cc_major, cc_minor; /* compute capability, 0.0 if absent */
+    uint32_t alignment;         /* guaranteed by `alloc`, a power of two */
     uint32_t matrix_dtypes; /* bit d: has units that multiply matrices of dtype d faster than f32 */
     uint32_t reserved;
 } yoke_backend_device_info;
@@ -142,10 +144,10 @@ typedef struct yoke_backend {
     uint64_t op_table_hash; /* YOKE_OP_TABLE_HASH of ops.inc: kernels are found by op number */
     const char *kind;       /* "cpu" */
 
-    /* Devices. device_count succeeds with 0 where there is none; why_unavailable then writes one sentence with its
-     * remedy, cut to `capacity` with its NUL. All of a kind are opened together: open and info are cheap, what a device
-     * costs falls due at its first other call. It may be opened again once closed, and outlives all made on it.
-     * synchronize: all streams. */
+    /* Devices. Without devices, device_count succeeds with 0; why_unavailable then writes a sentence with the remedy,
+     * cut to `capacity` with its NUL. All devices of a kind are opened together. Therefore open and info are cheap,
+     * and the first other call pays the cost of a device. A closed device may be opened again. A device outlives all
+     * objects made on it. synchronize: all streams. */
     yoke_status (*device_count)(int32_t *count);
     void (*why_unavailable)(char *text, uint64_t capacity);
     yoke_status (*device_open)(int32_t index, void **device);
@@ -203,10 +205,10 @@ typedef struct yoke_backend {
     int32_t reserved;
     yoke_status (*launch)(const yoke_launch *launch, yoke_kernel_fn kernel);
 
-    /* Graphs: a group of entries. Work given to the stream between begin and end does not run; end makes a graph of it,
-     * which launch runs whole, as often as it is called. Memory that the work names stays where it is meanwhile. A
-     * capture that failed is over when end has returned its status. Where they are null the core keeps the launches.
-     * `flags` are those that the launches will probably have, for what must be ready before. */
+    /* Graphs: a group of entries. Work given to the stream between begin and end does not run; end makes a graph of
+     * the work. Each call of launch runs the whole graph. Memory named by the work stays in place meanwhile. A failed
+     * capture is over when end has returned its status. If these entries are null, the core keeps the launches.
+     * `flags` are the probable flags of the launches, for preparations before the capture. */
     yoke_status (*graph_begin)(void *device, void *stream, uint32_t flags);
     yoke_status (*graph_end)(void *device, void *stream, void **graph);
     yoke_status (*graph_launch)(void *device, void *graph, void *stream);
@@ -215,17 +217,18 @@ typedef struct yoke_backend {
     /* Collectives, or NULL. */
     const yoke_backend_comm *comm;
 
-    /* Of a library that kernels call where it is found, "cudnn", which is looked for now: its version as a number of
-     * its own, or 0 and, like why_unavailable, why it cannot serve. YOKE_E_UNSUPPORTED for another name. Or NULL. */
+    /* Version of an optional library called by kernels, such as "cudnn". The entry looks for the library now.
+     * `version` is a number in the library's own form, or 0; if 0, `why` gives the reason as in why_unavailable.
+     * YOKE_E_UNSUPPORTED for another name. Or NULL. */
     yoke_status (*engine)(const char *name, int64_t *version, char *why, uint64_t capacity);
 
-    /* Engines and their versions, one line: "oneDNN 2.6.3; AVX-512". Borrowed. */
+    /* Engines and versions in a line: "oneDNN 2.6.3; AVX-512". Borrowed. */
     const char *(*build_info)(void);
 
     /* The calling process has forked: the child's copy may only use what needs no driver. */
     void (*after_fork)(void);
 
-    /* Gives back what is only kept ready for later calls, such as threads, or NULL. What is in use stays. */
+    /* Releases unused resources kept for later calls, such as threads, or NULL. Resources in use stay. */
     void (*rest)(void);
 } yoke_backend;
 

@@ -1,4 +1,4 @@
-// The table of services that the core gives to every backend. Nothing here may throw.
+// Table of the core's services for every backend. No service may throw.
 #include "core/backend/registry.h"
 #include "core/base/config.h"
 #include "core/base/error.h"
@@ -25,7 +25,8 @@ void host_log(int32_t level, const char *message)
     log(static_cast<LogLevel>(known), "%s", message ? message : "");
 }
 
-// Unreadable values were refused when the backend opened, so null means absent; or that there is no memory to keep it.
+// Returns a value of the configuration. Opening the backend has refused unreadable values, so null means an absent
+// value, or no memory to keep the value.
 const char *host_config(const char *key)
 {
     try {
@@ -41,7 +42,8 @@ yoke_status host_scratch_alloc(void *device, uint64_t bytes, void *stream, uint3
     return lent.alloc_scratch(device, bytes, stream, flags, out);
 }
 
-// Where memory goes back to the device, that may fail too. By what the entry fails it was told before, and stays told.
+// Frees scratch and keeps the error recorded by the failing entry. Returning memory to the device may fail too, and
+// would overwrite the record.
 void host_scratch_free(void *device, void *pointer, void *stream)
 {
     ThreadState *const state = try_thread_state();

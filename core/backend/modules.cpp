@@ -1,4 +1,4 @@
-// Modules beside the library: files that are loaded at first use, each with one symbol.
+// Modules beside the library: files with a single symbol each, loaded at first use.
 #include "core/backend/comm.h"
 #include "core/backend/registry.h"
 #include "core/base/error.h"
@@ -16,7 +16,7 @@ namespace yoke {
 
 namespace {
 
-// The one symbol of a module, or why there is none.
+// Symbol of a module, or the reason for its absence.
 struct Symbol {
     void *address = nullptr;
     std::string reason;

@@ -37,7 +37,8 @@ Entry *find(std::string_view kind) noexcept
     return nullptr;
 }
 
-// Adds a kind unless it is there. Whoever adds one meanwhile moves the front, and the list is read again.
+// Adds a kind unless it is present. If another thread adds a kind meanwhile, the front moves and the loop reads the
+// list again.
 void add(const char *kind, yoke_backend_get_fn get)
 {
     Entry *made = nullptr;
@@ -83,7 +84,7 @@ void register_backend(const char *kind, yoke_backend_get_fn get)
     add(kind, get);
 }
 
-// "; did you mean 'cuda'?", or "". A "gpu" is one letter from "cpu", and means another thing.
+// Returns "; did you mean 'cuda'?", or "". "gpu" is only a letter from "cpu", so both are compared first.
 static std::string meant_kind(std::string_view text)
 {
     const std::vector<std::string> kinds = known_kinds();
@@ -128,7 +129,7 @@ bool Platforms::allow(std::string_view kind) const
     return !named || std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
-// What YOKE_PLATFORMS names.
+// Returns the kinds named by YOKE_PLATFORMS.
 static Platforms named_platforms(std::string_view text)
 {
     Platforms chosen{split_list(text), true};

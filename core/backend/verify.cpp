@@ -1,4 +1,4 @@
-// Checks of a backend's table before anything else of it is called.
+// Checks of a backend's table before any entry is called.
 #include "core/backend/comm.h"
 #include "core/backend/ops.inc"
 #include "core/backend/registry.h"
@@ -51,7 +51,7 @@ constexpr Slot kComm[] = {
     COMM_SLOT(mem_alloc),   COMM_SLOT(mem_free),  COMM_SLOT(describe), COMM_SLOT(async_error),
     COMM_SLOT(after_fork),
 };
-// And of one that runs late: ranks agree on its library before any of them makes a communicator.
+// Entries required of a deferred engine: ranks agree on the library's version before any rank makes a communicator.
 constexpr Slot kLateComm[] = {COMM_SLOT(version)};
 #undef SLOT
 #undef COMM_SLOT
@@ -72,7 +72,7 @@ const char *first_null(const void *table, const Slot (&slots)[n])
     return nullptr;
 }
 
-// The name of a null entry of a group that has others, or nullptr.
+// Returns the name of a null entry of a group with other entries present, or nullptr.
 template <size_t n>
 const char *broken_group(const void *table, const Slot (&slots)[n])
 {
@@ -104,7 +104,7 @@ constexpr const char *kRemedy = "rebuild it or install the matching module";
 std::string refusal(const char *kind, const yoke_backend &table, const std::string &source)
 {
     const char *who = source.c_str();
-    // The two first fields have their place in every release; the rest is read after they agree.
+    // The first two fields have the same place in every release; the code reads the rest after they agree.
     if (table.abi != YOKE_BACKEND_ABI)
         return format("%s speaks backend ABI %" PRIu32 ", this library %d; %s", who, table.abi,
                       YOKE_BACKEND_ABI, kRemedy);
