@@ -13,7 +13,7 @@ namespace yoke {
 
 namespace {
 
-// The number with which a text begins, `missing` where it begins with none ("max").
+// Returns the number at the start of a text, or `missing` if the text begins without a number ("max").
 template <class T>
 T leading_number(std::string_view text, T missing)
 {

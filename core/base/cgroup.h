@@ -1,7 +1,7 @@
-// cgroup.h: the control groups of this process, of version 1 and 2, and what they grant.
+// cgroup.h: the control groups of this process, of version 1 and 2, and their limits.
 //
-// A group's limits hold for all below it, so the least on the way to the root counts. Inside a container the path that
-// the kernel names may not exist below the mount, whose root is then the container's own group.
+// A group's limits hold for all groups below, so the lowest limit on the way to the root counts. Inside a container,
+// the path given by the kernel may not exist below the mount; the mount's root is then the container's own group.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,13 @@ struct Groups {
     std::string proc;   // the text of /proc/self/cgroup
     std::string mount;  // the place of the cgroup file system
 
-    // Those of this process.
+    // Returns the groups of this process.
     static Groups of_process();
 
     // Processors that may be used, 0 if there is no limit.
     double processors() const;
 
-    // The group that leaves the least memory. `used` counts nothing that the kernel can take back, such as files it has
-    // read.
+    // Group with the least memory left. `used` leaves out memory that the kernel can reclaim, such as cached files.
     struct Memory {
         uint64_t limit = 0, used = 0;  // limit 0: there is none
         std::string file;              // in which the limit stands

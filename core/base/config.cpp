@@ -83,7 +83,8 @@ const char *check_kinds(std::string_view value)
 }
 const char *check_folder(std::string_view value)
 {
-    // Of processes in different folders each would have its own, and what one holds the others would not see.
+    // With a relative path, processes in different folders would use different lock folders, and miss each other's
+    // leases.
     return value.substr(0, 1) == "/" ? nullptr : "an absolute path, like /run/lock/yoke";
 }
 const char *check_any(std::string_view)
@@ -94,7 +95,7 @@ const char *check_any(std::string_view)
 struct Key {
     const char *name;
     Check check;
-    const char *otherwise;  // the value where nobody gives one; null where something else decides
+    const char *otherwise;  // default value; null if other code decides
 };
 constexpr Key kKeys[] = {
     {"YOKE_PLATFORMS", check_kinds, nullptr},
@@ -133,7 +134,7 @@ constexpr size_t kKeyCount = sizeof kKeys / sizeof kKeys[0];
 
 struct Setting {
     const char *value = nullptr;  // set by the host, or the variable's at first use
-    const char *origin = "";      // that variable
+    const char *origin = "";      // name of the variable
     bool set = false;             // by the host
     bool used = false;
     bool warned = false;
@@ -159,7 +160,8 @@ size_t index_of(std::string_view key) noexcept
     return i;
 }
 
-// Filled while other parts of the library are loaded, perhaps before this one is: so nothing may be built for it.
+// Readers set while other parts of the library are loaded, perhaps before this part: so the array needs no
+// constructor.
 constinit ConfigReader readers[kKeyCount] = {};
 
 size_t known_index(std::string_view key)
@@ -186,9 +188,10 @@ void check_value(size_t i, std::string_view value)
     if (const char *allowed = kKeys[i].check(value)) refuse(kKeys[i].name, value, allowed);
 }
 
-// What the environment says of a key: its own variable, else one of another library that means the same.
+// Value of a key in the environment: from the key's own variable, else from another library's variable of the same
+// meaning.
 struct Found {
-    const char *name = "", *text = "";  // of the variable; "" where there is none
+    const char *name = "", *text = "";  // variable's name and text; "" if absent
     std::string value;
     const char *allowed = nullptr;  // where the text cannot be read
 
@@ -300,7 +303,7 @@ std::vector<ConfigProblem> config_problems()
     return problems;
 }
 
-// The setting that was probably meant: the nearest, else the longest of which the name is a longer form, LOG of
+// Returns the setting that was probably meant: the nearest, else the longest setting that begins the name, LOG for
 // LOG_LEVEL.
 static const char *meant_by(std::string_view name, const std::vector<const char *> &settings)
 {
@@ -316,7 +319,7 @@ static const char *meant_by(std::string_view name, const std::vector<const char 
 std::vector<std::pair<std::string, std::string>> misspelt_variables()
 {
     constexpr std::string_view kPrefix = "YOKE_";
-    // Without the prefix, which makes short names alike that are not.
+    // Without the prefix, since the prefix would make different short names look alike.
     std::vector<const char *> names;
     for (const Key &key : kKeys) names.push_back(key.name + kPrefix.size());
     std::vector<std::pair<std::string, std::string>> found;
@@ -366,7 +369,7 @@ void warn_of_late_changes()
 bool Switch::read()
 {
     const char *text = ask_(key_);
-    int unread = kUnread;  // what the program set meanwhile stands
+    int unread = kUnread;  // a value set meanwhile by the program stays
     state_.compare_exchange_strong(unread, text && std::string_view(text) == "1" ? kOn : kOff);
     return state_.load() == kOn;
 }

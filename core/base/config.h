@@ -1,9 +1,9 @@
-// config.h: configuration values: set by the host before first use, else read from the environment
-// at first use.
+// config.h: configuration values, set by the host program before first use, else read from the environment at first
+// use.
 //
-// Every key stands in one table (config.cpp) with its check. A value that cannot be read is an error
-// at first use that names key, value and what is allowed. A change of a variable after first use has
-// no effect and is warned of once. An empty variable counts as one that is not set.
+// Every key stands in a table (config.cpp) with its check. An unreadable value is an error at first use; the message
+// names key, value and allowed values. If a variable changes after first use, the change has no effect, and the
+// library warns once. An empty variable counts as unset.
 #pragma once
 
 #include "core/base/fork.h"
@@ -17,58 +17,57 @@
 
 namespace yoke {
 
-// The value, or nullptr when it is neither set nor in the environment. Borrowed for the life of the
-// library. This is the key's first use: from here on its value stands. Raises YOKE_E_VALUE for a key
-// that does not exist or a value that cannot be read.
+// Returns the value, or nullptr if it is neither set nor in the environment. Borrowed for the life of the library.
+// This call is the key's first use: the value is fixed from here on. Raises YOKE_E_VALUE for an unknown key or an
+// unreadable value.
 const char *config(std::string_view key);
 
-// Returns the value; where there is none, the default that the table has for the key. Raises as config does.
+// Returns the value, or the key's default in the table if there is no value. Raises the same errors as config.
 const char *config_or_default(std::string_view key);
 
-// The same value, but only looked at: it may still be set afterwards.
+// Returns the same value without fixing it: the program may still set the key afterwards.
 const char *peek_config(std::string_view key);
 
-// Who decides it: the name of a variable, the key's own or one of core/base/foreign.h; "the program"; "" where nobody
-// does.
+// Returns the origin of the value: the name of a variable (the key's own, or a variable of core/base/foreign.h), "the
+// program", or "" if the value is not set.
 std::string config_origin(std::string_view key);
 
 // Raises YOKE_E_STATE if the key was used already, YOKE_E_VALUE as above.
 void set_config(std::string_view key, std::string_view value);
 
-// Raises for the first variable that is set to something that cannot be read, uses none.
+// Raises for the first variable with an unreadable value; does not count as a use.
 void check_config();
 
-// What it would raise for each such variable, in the order of the settings.
+// Error that check_config would raise for a variable. config_problems returns all, in the order of the settings.
 struct ConfigProblem {
     std::string key, text;
 };
 std::vector<ConfigProblem> config_problems();
 
-// Variables of the environment that are no settings but probably meant as one: "YOKE_DEVCE", "YOKE_DEVICE".
+// Returns variables of the environment that are probably misspelt settings: "YOKE_DEVCE", "YOKE_DEVICE".
 std::vector<std::pair<std::string, std::string>> misspelt_variables();
 
 // Warns of these, once in a process.
 void warn_of_misspelt_variables();
 
-// Warns, once for each, of variables of the environment that changed after their first use.
+// Warns of variables of the environment changed after first use, once for each variable.
 void warn_of_late_changes();
 
 // Returns the same to callers that report nothing: the default also for an unreadable value, nullptr for an unknown
 // key. Raises std::bad_alloc alone.
 const char *try_config(std::string_view key);
 
-// A switch of the process: what the program set, else whether the key's value or default is "1", which is read at first
-// use.
+// Switch of the process: the program's setting, else whether the key's value or default is "1", read at first use.
 class Switch {
 public:
-    // Function that tells the key's value: config_or_default, or try_config where nobody can be told of an
-    // unreadable value.
+    // Function returning the key's value: config_or_default, or try_config if the caller cannot report an unreadable
+    // value.
     using Ask = const char *(*)(std::string_view key);
     constexpr explicit Switch(const char *key, Ask ask = config_or_default) : key_(key), ask_(ask)
     {
     }
 
-    // One comparison where it is off. Raises what asking raises.
+    // Costs a single comparison if the switch is off. Raises the errors of `ask`.
     bool is_on()
     {
         const int known = state_.load(std::memory_order_relaxed);
@@ -90,8 +89,7 @@ private:
     std::atomic<int> state_{kUnread};
 };
 
-// A whole number of the process, 0 or more: what the program set, else the key's value or default, which is read at
-// first use.
+// Whole number of the process, 0 or more: the program's setting, else the key's value or default, read at first use.
 class Number {
 public:
     constexpr explicit Number(const char *key) : key_(key) {}
@@ -112,7 +110,8 @@ private:
     std::atomic<int64_t> value_{kUnread};
 };
 
-// Processors that this process may keep busy: by its affinity, and by the quota of its control groups.
+// Returns the number of processors that this process may keep busy, by its affinity and by the quota of its control
+// groups.
 int32_t usable_processors();
 
 // Threads for CPU work: set_num_threads, else YOKE_NUM_THREADS, OMP_NUM_THREADS, the

@@ -1,5 +1,5 @@
-// deadline.h: until when a call may wait. It is made once, where the call comes in, and handed down: so what a call
-// does in several steps takes no longer than it was given.
+// deadline.h: time until which a call may wait. The entry of a call makes the deadline once and hands it down, so all
+// steps of the call together take no longer than the given time.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ public:
     {
         return std::max(0., std::chrono::duration<double>(at_ - Clock::now()).count());
     }
-    // For poll(): rounded up, so that nobody asks in a circle before its end.
+    // For poll(): rounded up, so that a caller does not poll in a busy loop just before the end.
     int remaining_ms() const noexcept
     {
         constexpr double kMost = 1e6;
@@ -39,7 +39,8 @@ public:
     {
         return std::chrono::duration<double>(at_.time_since_epoch()).count() - given_s_;
     }
-    // What the call was given, for its message: of a remainder that was handed on, 1.99989, no more than people read.
+    // Returns the time given to the call, for messages. A passed-on remainder such as 1.99989 is rounded to a
+    // readable number.
     double given_s() const noexcept
     {
         const double step = given_s_ < 100 ? std::pow(10, std::floor(std::log10(given_s_)) - 2) : 1;

@@ -1,5 +1,5 @@
-// descriptor.h: a descriptor of the system that is closed with the object that has it, and never has the number of a
-// standard stream: where that is closed, what the host prints would go there.
+// descriptor.h: a file descriptor closed with its owner. The descriptor never has the number of a standard stream: if
+// that stream is closed, output of the host program would go to the file.
 #pragma once
 
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 
 namespace yoke {
 
-// `file` under another number where it has that of a standard stream; -1 and errno where the system has none, or it is
-// not open. Objects below and Socket do it by themselves.
+// Returns `file`, under another number if the number is a standard stream's. Returns -1 and sets errno if the system
+// has no free number, or `file` is not open. The classes below and Socket do this themselves.
 inline int above_standard(int file) noexcept
 {
     if (file < 0 || file > STDERR_FILENO) return file;
@@ -22,8 +22,8 @@ inline int above_standard(int file) noexcept
     return moved;
 }
 
-// `close_file` is the system's close(), or what stands for it in tests; `is_hosts`: the host prints by the same table
-// of descriptors.
+// `close_file` is the system's close(), or its replacement in tests. `is_hosts`: the host program prints through the
+// same table of descriptors.
 template <int (*close_file)(int), bool is_hosts = true>
 class OwnedDescriptor {
 public:

@@ -21,7 +21,7 @@ struct DtypeInfo {
     uint8_t fraction;
     bool finite;  // a float without infinity: its largest pattern is NaN
     bool is_signed;
-    const char *stored;  // its name in safetensors, if it has one
+    const char *stored;  // name in safetensors, null if none
 };
 
 namespace detail {
@@ -56,10 +56,10 @@ inline bool is_floating(yoke_dtype dtype)
     return info(dtype).kind == DtypeClass::kFloat;
 }
 
-// YOKE_NONE if there is no dtype of that name; takes "float32" and "f32".
+// Returns YOKE_NONE for an unknown name; takes "float32" and "f32".
 yoke_dtype dtype_from_name(std::string_view text);
 
-// Raises YOKE_E_TYPE that names call and argument unless `dtype` is one.
+// Raises YOKE_E_TYPE, naming call and argument, unless `dtype` is valid.
 void check_dtype(yoke_dtype dtype, const char *call);
 
 // The dtype of the result of two tensors. Integers with floats give that float, f16 with bf16 gives f32, u8 with i8
@@ -69,7 +69,7 @@ inline yoke_dtype promote(yoke_dtype a, yoke_dtype b)
     return detail::kPromotion[a][b];
 }
 
-// The same for a tensor and a script scalar of kind BOOL, INT or FLOAT: the scalar is weak.
+// Does likewise for a tensor and a script scalar of kind BOOL, INT or FLOAT: the scalar is weak.
 yoke_dtype promote_scalar(yoke_dtype tensor, int32_t scalar_kind);
 
 }  // namespace yoke

@@ -1,4 +1,4 @@
-// entropy.h: numbers that nobody can guess, of the system.
+// entropy.h: unpredictable numbers from the system.
 #pragma once
 
 #include <cstdint>

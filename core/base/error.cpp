@@ -46,7 +46,7 @@ constexpr const char *kStatusNames[] = {
     "YOKE_E_INTERNAL",
 };
 
-// What a thread without a state of its own has to tell: nothing, or that there was no memory for a state.
+// Errors shown for a thread without a state of its own: no error, or no memory for a state.
 constexpr yoke_error kNoError = {sizeof(yoke_error), YOKE_OK, "", "", "", 0, nullptr};
 constexpr yoke_error kNoMemory = {
     sizeof(yoke_error), YOKE_E_OOM, kNoMemoryText, "", "", 0, nullptr};
@@ -99,7 +99,7 @@ void store_last_error(yoke_status status, const char *call, const char *message,
     ThreadState *state = try_thread_state();
     had_no_memory = !state;
     if (!state) return;
-    // Numbers of a device's memory go with the error of the request that found none.
+    // The numbers of a device's memory belong to the error of the request that failed.
     state->oom.is_of_last = status == YOKE_E_OOM && state->oom.is_new;
     state->oom.is_new = false;
     ErrorRecord &record = state->last_error;
@@ -131,9 +131,9 @@ yoke_status set_backend_error(yoke_status status, int64_t native_code, const cha
 std::string take_backend_error(yoke_status status, const char *what)
 {
     ErrorRecord &record = thread_state().backend_error;
-    // A backend that returned a failure without a message must not make us report an older one.
+    // If a backend returns a failure without a message, an older message must not be reported.
     const bool told = record.error.status == status && record.message[0] != '\0';
-    // Kernels name their op themselves.
+    // The message of a kernel already names the op.
     const size_t length = strlen(what);
     const bool named =
         told && strncmp(record.message, what, length) == 0 && record.message[length] == ':';

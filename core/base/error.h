@@ -1,8 +1,8 @@
 // error.h: how a failure travels through the core, and where its details are kept for the caller.
 //
-// Inside the core a failure is an exception of type Error, raised by fail(). At the border of the C API,
-// capi/src/guard.h turns it into a status code and the calling thread's last error. A message says what was asked, both
-// values, and what to do.
+// Inside the core, a failure is an exception of type Error, raised by fail(). At the border of the C API,
+// capi/src/guard.h turns the exception into a status code and the calling thread's last error. A message says the
+// request, both values, and the remedy.
 #pragma once
 
 #include "yoke/types.h"
@@ -31,8 +31,8 @@ public:
     yoke_status status() const noexcept { return status_; }
     int64_t native_code() const noexcept { return native_code_; }
     const char *what() const noexcept override { return message_.c_str(); }
-    // Returns the name of the call with which the message begins, "comm.init"; "" where it begins with none, or nobody
-    // has said so.
+    // Returns the name of the call at the start of the message, "comm.init"; "" if there is none, or naming() was not
+    // called.
     std::string_view call() const noexcept
     {
         return std::string_view(message_).substr(0, call_size_);
@@ -44,9 +44,9 @@ public:
         const size_t front = call_size_ ? call_size_ + kBetween : 0;
         return std::string_view(message_).substr(std::min(front, message_.size()));
     }
-    // Returns the number of the failure, which no other failure of the process has; copies share it.
+    // Returns the number of the failure, unique in the process; copies share the number.
     uint64_t number() const noexcept { return number_; }
-    // Says that this tells a failure once more, which has a number already.
+    // Marks this error as a repeated report of the failure `number`.
     Error &&telling(uint64_t number) &&
     {
         number_ = number;
@@ -58,7 +58,7 @@ public:
         call_size_ = call_size;
         return std::move(*this);
     }
-    // The device on which it happened, "cuda:1"; "" for what has no device.
+    // Returns the device of the failure, "cuda:1"; "" if no device is involved.
     const char *device() const noexcept { return device_.c_str(); }
 
 private:
@@ -69,7 +69,7 @@ private:
     uint64_t number_ = new_failure_number();
 };
 
-// What a call says that found no memory of the host's.
+// Message of a call without enough host memory.
 inline constexpr const char *kNoMemoryText =
     "the host has no memory left; free some or use smaller tensors";
 
@@ -90,20 +90,20 @@ __attribute__((format(printf, 1, 2), cold)) std::string format(const char *forma
 // The name of a status, "YOKE_E_VALUE"; "YOKE_E_?" for an unknown number.
 const char *status_name(yoke_status status) noexcept;
 
-// The calling thread's last error. Storing never fails; long messages are cut. It allocates only where the thread has
-// no state yet; where there is no memory for one either, the last error is that.
+// Store and return the calling thread's last error. Storing never fails; long messages are cut. Storing allocates
+// only if the thread has no state yet; if this allocation fails, the last error is out of memory.
 void store_last_error(yoke_status status, const char *call, const char *message,
                       int64_t native_code, const char *device = "") noexcept;
 const yoke_error *last_error() noexcept;
 
-// A backend entry failed after it called host->set_error: raises what it stored there.
+// Raises the error stored by a backend entry through host->set_error before it failed.
 [[noreturn]] void rethrow_backend_error(yoke_status status, const char *what,
                                         const char *device = "");
 
-// The message of the same failure, for callers that do not raise; it is forgotten here.
+// Returns the message of the same failure, for callers that do not raise, and clears the stored message.
 std::string take_backend_error(yoke_status status, const char *what);
 
-// What host->set_error is: keeps the message until rethrow_backend_error picks it up.
+// Implements host->set_error: keeps the message until rethrow_backend_error takes it.
 yoke_status set_backend_error(yoke_status status, int64_t native_code,
                               const char *message) noexcept;
 

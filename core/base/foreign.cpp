@@ -14,7 +14,7 @@ namespace yoke {
 
 namespace {
 
-// What a setting becomes by a variable's text: nothing where that says nothing of it, or what would be allowed.
+// Setting made from a variable's text: no value if the text does not concern the setting, or the allowed values.
 struct Reading {
     std::optional<std::string> value;
     const char *allowed = nullptr;
@@ -26,7 +26,7 @@ Reading as_it_is(std::string_view text)
     return {std::string(text)};
 }
 
-// Gloo's list of names, none of which is the beginning of one.
+// Reads Gloo's list of names; each is a whole name, not a prefix.
 Reading whole_names(std::string_view text)
 {
     return {"=" + std::string(text)};
@@ -38,7 +38,8 @@ Reading any_value(std::string_view text)
     return {text == "0" ? "0" : "1"};
 }
 
-// PyTorch's list of key:value, of which those stay that mean the same here. A value may be a list in brackets.
+// Reads PyTorch's list of key:value and keeps the keys with the same meaning in Yoke. A value may be a list in
+// brackets.
 Reading allocator_settings(std::string_view text)
 {
     constexpr std::string_view kShared[] = {"expandable_segments", "garbage_collection_threshold"};
@@ -111,7 +112,7 @@ const Row *row_of(std::string_view variable)
     return nullptr;
 }
 
-// What such a variable does now, which depends on who else has set the setting.
+// Describes the present effect of a variable, which depends on the origin of the setting.
 void tell_setting(const Row &row, ForeignVariable &out)
 {
     const Reading reading = row.reader(out.text);

@@ -1,7 +1,8 @@
-// foreign.h: variables of NCCL, Gloo and PyTorch, which job scripts set, and what they do here.
+// foreign.h: variables of NCCL, Gloo and PyTorch in job scripts, and their effect here.
 //
-// Some decide a setting of ours where that is set by nobody: core/base/config asks the table for them. Others are read
-// by NCCL itself. Every one has a text which says so, or why it does nothing. The table is core/base/foreign.def.
+// Some variables decide an unset setting of Yoke: core/base/config asks the table for them. NCCL reads other
+// variables. Each variable has a text with its effect, or with the reason for having no effect. The table is
+// core/base/foreign.def.
 #pragma once
 
 #include <optional>
@@ -11,14 +12,14 @@
 
 namespace yoke {
 
-// A variable of the environment that decides a setting of ours.
+// Variable of the environment that decides a setting of Yoke.
 struct ForeignSetting {
     const char *variable;
     const char *text;     // as it stands there
-    const char *allowed;  // where that cannot be read: what can be; else null
-    std::string value;    // what the setting becomes
+    const char *allowed;  // if the text cannot be read: the allowed values; else null
+    std::string value;    // new value of the setting
 };
-// The first one of the table that says something of it.
+// Returns the first variable of the table that is set and concerns the setting.
 std::optional<ForeignSetting> foreign_setting(std::string_view setting);
 
 struct ForeignVariable {
@@ -26,12 +27,12 @@ struct ForeignVariable {
     enum Effect { kNothing, kSets, kOverruled, kAlways, kUnknown, kUnreadable, kPassed };
     std::string name, text;  // as it stands in the environment
     Effect effect = kUnknown;
-    std::string setting;  // of ours that it decides, or would: "YOKE_COMM_SHM=0"; else ""
+    std::string setting;  // setting of Yoke decided, or overruled: "YOKE_COMM_SHM=0"; else ""
     std::string says;     // for people
 };
-// "nothing", "sets", …
+// Returns "nothing", "sets", …
 const char *effect_name(ForeignVariable::Effect effect);
-// All that are set, by their names.
+// Returns all variables that are set, by name.
 std::vector<ForeignVariable> foreign_variables();
 
 }  // namespace yoke

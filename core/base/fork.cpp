@@ -21,10 +21,9 @@ std::atomic<void (*)()> child_hooks[kMaxHooks];
 constinit std::mutex loader;  // held by who loads a library, and by a fork
 std::atomic<bool> loader_lost{false};
 constinit thread_local bool is_loading __attribute__((tls_model("initial-exec"))) = false;
-bool loader_held = false;  // by the fork that is under way, which holds MutexList's lock
+bool loader_held = false;  // by the fork under way, which holds MutexList's lock
 
-// Asks every millisecond: of a lock with a deadline of its own the thread sanitizer knows nothing, and reports its
-// unlock.
+// Tries every millisecond: the thread sanitizer does not know locks with a deadline, and would report the unlock.
 bool try_loader()
 {
     for (int asked = 0; asked < kLoadingWait * 1000; ++asked) {
@@ -35,7 +34,7 @@ bool try_loader()
     return false;
 }
 
-// A library that forks while it is loaded has the lock itself.
+// Takes the loader's lock, unless this thread is loading a library and already holds the lock.
 void hold_loader()
 {
     loader_held = !is_loading && try_loader();
@@ -56,7 +55,7 @@ void free_loader_in_child()
 
 }  // namespace
 
-// All mutexes in the order in which a fork takes them: by rank.
+// List of all mutexes in the order used by a fork: by rank.
 struct MutexList {
     static inline constinit Mutex *first = nullptr;
     static inline constinit std::mutex guard{};

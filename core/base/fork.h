@@ -1,9 +1,9 @@
-// fork.h: what keeps the library whole in a child that was made by fork().
+// fork.h: keeps the library usable in a child made by fork().
 //
-// A child has one thread. Locks that other threads held at the fork would stay locked for ever, so
-// every lock of the core that is held only for a moment is a yoke::Mutex: the fork waits until all
-// of them are free and the child gets them free. Work that may take long, or that may itself fork
-// (a driver's start), is guarded by a Once instead, which no fork waits for.
+// A child has a single thread. Locks held by other threads at the fork would stay locked for ever. Therefore every
+// briefly held lock of the core is a yoke::Mutex: the fork waits until all such locks are free, and the child gets
+// them free. Work that may take long, or may itself fork (a driver's start), uses a Once instead; a fork does not
+// wait for a Once.
 #pragma once
 
 #include <pthread.h>
@@ -15,8 +15,8 @@ namespace yoke {
 // A lock of higher rank may be taken while one of lower rank is held, never the other way round.
 enum class LockRank : int { kGrowth, kDevices, kCaches, kMemory, kBlocks, kOther, kConfig, kLog };
 
-// A std::mutex that a fork takes along. Making and ending one takes a lock of its own: never do
-// either while holding a Mutex.
+// std::mutex held by a fork. Construction and destruction take a lock of their own, so do neither while holding a
+// Mutex.
 class Mutex {
 public:
     explicit Mutex(LockRank rank) noexcept;
@@ -35,8 +35,8 @@ private:
     Mutex *next_ = nullptr;
 };
 
-// Runs an initialisation once; other threads wait for it. An initialisation that throws may be tried
-// again. One that calls itself, or was cut in half by a fork, is an error instead of a hang.
+// Runs an initialisation once; other threads wait for the end. If an initialisation throws, a caller may try again.
+// If an initialisation calls itself, or was interrupted by a fork, the call raises an error instead of hanging.
 class Once {
 public:
     template <class F>
@@ -74,8 +74,8 @@ public:
 inline constexpr int kLoadingWait = 2;  // seconds
 bool is_loader_lost() noexcept;
 
-// A value made at first use and kept for ever. Two threads may both make it; the first one is kept. So
-// no thread waits for another here, which in a forked child may not exist.
+// Returns a value made at first use and kept for ever. Two threads may both make a value; the first value is kept. So
+// no thread waits here for another thread, which may be missing in a forked child.
 template <class T, class F>
 T &make_once(std::atomic<T *> &place, F &&make)
 {

@@ -1,4 +1,4 @@
-// host_hook.h: one function of the host program's, which any thread asks, and which takes the place of the former one.
+// host_hook.h: a function of the host program, called from any thread, and replaced as a whole.
 #pragma once
 
 #include "core/base/fork.h"
@@ -14,22 +14,23 @@ namespace yoke {
 template <class Fn>
 class HostHook {
 public:
-    // The drop of the former one runs once, after its last call has returned. fn may be null.
+    // Replaces the function. The drop of the former function runs once, after its last call has returned. fn may be
+    // null.
     void set(Fn fn, void *user, yoke_drop_fn drop)
     {
         Ref<Holder> made;
         if (fn || drop) made = Ref<Holder>::adopt(new Holder(fn, user));
-        Ref<Holder> former;  // let go of without the lock: its drop may call anything
+        Ref<Holder> former;  // released without the lock: its drop may call any function
         const std::lock_guard lock(mutex_);
         if (made.present()) made->drop = drop;
         former = std::exchange(holder_, std::move(made));
         is_set_.store(fn != nullptr, std::memory_order_release);
     }
 
-    // Without a lock, for those who ask often.
+    // Takes no lock, for frequent callers.
     bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
 
-    // With no lock held: what it says, its user first; 0 where there is none.
+    // Calls the function with its user pointer first, with no lock held. Returns its result, or 0 without a function.
     template <class... Arguments>
     int32_t ask(Arguments... arguments)
     {

@@ -1,7 +1,7 @@
-// immortal.h: statics that nothing destroys, since other threads may use them while the process ends.
+// immortal.h: statics that are never destroyed, since other threads may use them while the process ends.
 //
-// Those of a namespace are made while the library is loaded, so that no fork finds one half made: of a static that is
-// made at its first use, a fork at that moment would leave the child waiting for a thread that it does not have.
+// Statics at namespace level are made while the library is loaded, so a fork never finds a half-made object. For a
+// static made at first use, a fork at this moment would leave the child waiting for a missing thread.
 #pragma once
 
 namespace yoke {

@@ -1,8 +1,10 @@
-// interrupt.h: the host program ends a wait early: Ctrl-C, and whatever else its language hears between two steps.
+// interrupt.h: lets the host program end a wait early, on Ctrl-C or other events that its language handles between
+// steps.
 //
-// A call that may wait long for others has an Interruptible in the thread that made it. Each wait in its scope asks the
-// host ten times a second, with no lock held, and raises YOKE_E_CANCELLED once that says so; from then on it is not
-// asked again, and what ends the call waits no longer than by itself. Threads of the library have none.
+// A call that may wait long has an Interruptible in the calling thread. Each wait in its scope asks the host program
+// ten times a second, with no lock held. When the host program says yes, the wait raises YOKE_E_CANCELLED. Afterwards
+// the waits ask no more, and the end of the call waits only as long as usual. Threads of the library have no
+// Interruptible.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -16,7 +18,7 @@ namespace yoke {
 // Whether the host wants the calling thread's wait to end.
 using InterruptFn = int32_t (*)(void *user);
 
-// Takes the place of the former one, whose drop runs once, after its last call has returned. fn may be null.
+// Replaces the former function; its drop runs once, after its last call has returned. fn may be null.
 void set_interrupt_hook(InterruptFn fn, void *user, yoke_drop_fn drop);
 
 class Interrupted final : public Error {
@@ -31,7 +33,8 @@ public:
     Interruptible(const Interruptible &) = delete;
     Interruptible &operator=(const Interruptible &) = delete;
 
-    // What the call has made; raises where the host was heard though no wait ended by it.
+    // Returns the result of the call. Raises if the host program asked for an interrupt, although no wait ended
+    // early.
     template <class T>
     T finished(T made) const
     {
@@ -57,7 +60,7 @@ private:
     bool is_heard_ = false;
 };
 
-// In its scope the calling thread runs what is the host's, and its waits ask nobody.
+// Scope in which the calling thread runs code of the host program, and waits are not interruptible.
 class Undisturbed {
 public:
     Undisturbed() noexcept;
@@ -71,17 +74,17 @@ private:
 
 // Asks where it is time to: whether the calling thread's wait is to end.
 bool is_interrupted() noexcept;
-// The same; raises Interrupted, once.
+// Asks likewise; raises Interrupted, once.
 void check_interrupt();
 // Until when a wait may sleep before it asks.
 Deadline::Clock::time_point next_look(const Deadline &deadline) noexcept;
-// The same for poll(), rounded up.
+// Returns the same for poll(), rounded up.
 int next_look_ms(const Deadline &deadline) noexcept;
 
 // Raises Interrupted.
 void sleep_until(const Deadline &deadline);
 
-// The lock is let go of meanwhile.
+// Releases the lock while asking.
 template <class Lock>
 void check_interrupt(Lock &lock)
 {

@@ -1,7 +1,7 @@
-// lent.h: what higher layers lend to lower ones, which may not include them: one table, filled before any code runs.
+// lent.h: table of functions that higher layers give to lower layers, since lower layers may not include them.
 //
-// core/lent.cpp fills it with constants, so that no entry is ever null. An entry is a function of the
-// layer named beside it; who calls it holds no lock, unless it says so.
+// core/lent.cpp fills the table with constants before any code runs, so no entry is ever null. The layer of an
+// entry's function is named beside the entry. The caller holds no lock, unless the entry's comment says so.
 #pragma once
 
 #include "yoke/types.h"
@@ -25,7 +25,8 @@ struct ThreadCache;
 using LiveFn = int64_t (*)(yoke_device &device, size_t most, std::vector<std::string> &names);
 
 struct Lent {
-    // A thread ends and lets go of what its ThreadState holds; each gets what is there, never null, and does not raise.
+    // A thread ends and releases the contents of its ThreadState. Each function gets a present object, never null,
+    // and does not raise.
     void (*drop_graph)(Graph *graph) noexcept;  // ops: a capture that the thread leaves unfinished
     void (*drop_autocast)(Autocast *region) noexcept;  // ops: the reference to the region in force
     void (*drop_scope)(
@@ -35,19 +36,19 @@ struct Lent {
     void (*drop_stream)(
         yoke_stream *stream) noexcept;  // device: the reference to a stream it has chosen
 
-    // A kind of devices is switched off, which is refused while something lives on one. May raise.
+    // A kind of devices is switched off, which is refused while an object lives on such a device. May raise.
     LiveFn live_tensors;  // tensor
     LiveFn live_memory;   // memory: blocks that no tensor has
     LiveFn live_groups;   // comm: of collectives, with a stream or communicator there
 
-    // Which of its machine's ranks this process is: see core/comm/local_rank.h. Each may raise.
+    // The rank of this process on its machine: see core/comm/local_rank.h. Each may raise.
     std::optional<int32_t> (*local_rank)();         // comm
     bool (*is_rank_beside)(int32_t process);        // comm
     bool (*is_variable_of_rank)(const char *name);  // comm
     // A device has no memory left: what waits on the host for the copies of the next save goes.
     void (*empty_snapshot_cache)() noexcept;  // tensor
 
-    // What a backend calls host->scratch_alloc and host->scratch_free for: see core/backend/backend.h.
+    // Implementations of host->scratch_alloc and host->scratch_free: see core/backend/backend.h.
     yoke_status (*alloc_scratch)(void *device, uint64_t bytes, void *stream, uint32_t flags,
                                  void **out) noexcept;                         // memory
     void (*free_scratch)(void *device, void *pointer, void *stream) noexcept;  // memory

@@ -16,7 +16,8 @@ public:
     PlainLocale &operator=(const PlainLocale &) = delete;
 
 private:
-    // Made once and kept. Without memory for it (the C library has it ready) the thread's own stays in use.
+    // Made once and kept. If there is no memory (the C library has this locale ready), the thread's own locale stays
+    // in use.
     static locale_t plain() noexcept
     {
         static const locale_t made = newlocale(LC_ALL_MASK, "C", nullptr);

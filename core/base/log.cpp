@@ -16,7 +16,7 @@ namespace yoke {
 
 namespace {
 
-// One callback. Whoever calls it holds a reference, so drop waits for the last call.
+// Callback of the log. A caller holds a reference, so drop waits for the last call.
 class Sink final : public RefCounted {
 public:
     Sink(int64_t id, LogFn fn, void *user) : id_(id), fn_(fn), user_(user) {}
@@ -25,7 +25,7 @@ public:
         if (drop_) drop_(user_);
     }
     int64_t id() const { return id_; }
-    // Before this the caller owns `user`: one that could not be added drops nothing.
+    // Takes ownership of `user`. The caller owns `user` before, so a sink that could not be added drops nothing.
     void own(yoke_drop_fn drop) { drop_ = drop; }
     void say(LogLevel level, const char *message) const
     {
@@ -39,13 +39,13 @@ private:
     yoke_drop_fn drop_ = nullptr;
 };
 
-// All callbacks. A list never changes: a new one takes its place, so that who speaks needs the lock for
-// one reference alone, and no memory.
+// List of all callbacks. A list never changes: a new list replaces it. So a logging thread needs the lock only to
+// take a reference, and needs no memory.
 struct Sinks final : public RefCounted {
     std::vector<Ref<Sink>> all;
 };
 
-constexpr int64_t kHostProgram = 0;  // the number of the one that set_log_callback replaces
+constexpr int64_t kHostProgram = 0;  // number of the callback that set_log_callback replaces
 
 struct Log {
     Mutex mutex{LockRank::kLog};
@@ -54,7 +54,7 @@ struct Log {
 };
 Log &the_log = immortal<Log>();
 
-// So that a library that nobody listens to takes no lock.
+// Whether any callback exists; without a callback, logging takes no lock.
 std::atomic<bool> listened{false};
 
 LogLevel level_of(std::string_view word)
@@ -81,8 +81,9 @@ LogLevel threshold() noexcept
     return level;
 }
 
-// Puts `fresh` (null: nothing) in place of the one of that number; whether there was one. What leaves goes
-// to `old`, to be let go of outside the lock: its drop may call anything. The lock is held.
+// Replaces the callback with the number `id` by `fresh` (null: no callback). Returns whether the number existed. The
+// former list goes to `old` and is released outside the lock, since a drop may call any function. The caller holds
+// the lock.
 bool exchange(int64_t id, const Ref<Sink> &fresh, Ref<Sinks> *old)
 {
     Ref<Sinks> next = Ref<Sinks>::adopt(new Sinks);
@@ -99,7 +100,7 @@ bool exchange(int64_t id, const Ref<Sink> &fresh, Ref<Sinks> *old)
     return found;
 }
 
-// They are called outside the lock, which a callback may ask for again.
+// Returns the callbacks. The caller calls them outside the lock, since a callback may take the lock again.
 Ref<Sinks> present_sinks()
 {
     const std::lock_guard lock(the_log.mutex);

@@ -1,8 +1,8 @@
-// log.h: the one way in which the library says something that is not an error.
+// log.h: the only output of the library apart from errors.
 //
-// In C nothing is printed: hosts set callbacks. Levels are those of YOKE_LOG ("error", "warn",
-// "info", "debug"); what lies below the level is not formatted. Callbacks run in the thread that has
-// something to say, in the order in which they came, with no lock held.
+// The C library prints no text: host programs set callbacks. Levels are those of YOKE_LOG ("error", "warn", "info",
+// "debug"); messages below the level are not formatted. Callbacks run in the logging thread, in the order in which
+// they were added, with no lock held.
 #pragma once
 
 #include "yoke/types.h"
@@ -17,22 +17,22 @@ enum class LogLevel : int32_t { kError = 0, kWarn = 1, kInfo = 2, kDebug = 3 };
 
 using LogFn = void (*)(void *user, int32_t level, const char *message);
 
-// Replaces the host program's own callback; the old one's drop runs once, after its last call has
-// returned. fn may be null.
+// Replaces the host program's own callback; the old callback's drop runs once, after its last call has returned. fn
+// may be null.
 void set_log_callback(LogFn fn, void *user, yoke_drop_fn drop);
 
-// One more callback beside all others, so that hosts in one process do not take the log from each other.
-// Its number, from 1, which no other ever has; drop runs as above after its removal.
+// Adds a callback beside all others, so host programs in the same process do not take the log from each other.
+// Returns the callback's number, from 1, which is never used again. drop runs as above, after the removal.
 int64_t add_log_callback(LogFn fn, void *user, yoke_drop_fn drop);
-// False if there is none of that number.
+// Returns false if the number is unknown.
 bool remove_log_callback(int64_t id);
 
 // Never raises; a message is cut at 2 KiB.
 __attribute__((format(printf, 2, 3))) void log(LogLevel level, const char *format, ...) noexcept;
 
-// Keeps what its thread logs, and tells it when it ends: for a lock that is held over calls of a backend, since a
-// callback may call anything. An inner object leaves the telling to the outer one. A line for which there is no
-// memory is lost.
+// Keeps messages of its thread and logs them at its end. Used when a lock is held over calls of a backend, since a
+// callback may call any function. An inner object leaves the logging to the outer object. A line is lost if there is
+// no memory for the line.
 class LogLater {
 public:
     LogLater() noexcept;

@@ -1,7 +1,7 @@
 // pool.h: memory for the small objects of the hot path (tensors, storages, tape nodes).
 //
-// Each thread keeps free lists by size class, so that making and dropping a tensor costs neither a lock nor a call to
-// malloc. A block may be freed by another thread than took it. What a thread holds goes back to malloc when it ends.
+// Each thread keeps free lists by size class, so making and dropping a tensor needs no lock and no call of malloc. A
+// thread may free a block of another thread. At its end, a thread gives its blocks back to malloc.
 #pragma once
 
 #include "core/base/thread_state.h"
@@ -14,7 +14,7 @@ namespace detail {
 void *pool_refill(size_t size_class);
 void pool_give_back(void *block) noexcept;
 
-// Sanitizers see every block by itself when nothing is kept.
+// Sanitizers see every block separately if the pool keeps none.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kPoolKeeps = false;
 #elif defined(__has_feature)

@@ -1,4 +1,4 @@
-// pool_cache.h: the free lists that one thread keeps for pool.h; a member of ThreadState.
+// pool_cache.h: the free lists of a thread for pool.h; a member of ThreadState.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@ namespace yoke {
 struct PoolCache {
     static constexpr size_t kGranularity = 64;
     static constexpr size_t kClasses = 16;  // up to 1 KiB
-    // A garbage collector drops tensors by the thousand: what it drops should still be here when the script goes on.
+    // A garbage collector drops tensors by the thousand; the dropped blocks should still be here when the script goes
+    // on.
     static constexpr size_t kMaxClassBytes = size_t{1} << 20;
 
     void *head[kClasses];

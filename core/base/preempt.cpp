@@ -41,7 +41,7 @@ struct SignalWatch {
     int64_t id;
     SignalSet signals;
     SignalSet told = 0;  // came, and is not answered yet
-    int current = 0;     // the one of those that was told last
+    int current = 0;     // latest of these signals
 };
 
 struct Preemption {
@@ -53,7 +53,7 @@ struct Preemption {
 };
 Preemption &preemption = immortal<Preemption>();
 
-// What the handler reads and writes.
+// State read and written by the handler.
 std::atomic<SignalSet> watched{0};
 std::atomic<SignalSet> came{0};    // noted, and handed to nobody yet
 std::atomic<SignalSet> giving{0};  // is being given on
@@ -62,7 +62,7 @@ std::atomic<pid_t> owner{0};       // the process that watches
 static_assert(std::atomic<SignalSet>::is_always_lock_free &&
               std::atomic<pid_t>::is_always_lock_free);
 
-// The union of `told` of all watches, so that asking takes no lock where nothing came.
+// Union of `told` of all watches, so that told_signal() takes no lock if no signal came.
 std::atomic<SignalSet> open{0};
 
 template <class Body>
@@ -85,7 +85,7 @@ bool is_same(const struct sigaction &a, const struct sigaction &b)
     return a.sa_flags & flag ? a.sa_sigaction == b.sa_sigaction : a.sa_handler == b.sa_handler;
 }
 
-// Raises a signal in this thread, which takes it before this returns.
+// Raises a signal in this thread; the thread takes the signal before this function returns.
 void raise_now(int signal)
 {
     sigset_t only, before;
@@ -96,9 +96,9 @@ void raise_now(int signal)
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Raises a signal under a disposition, and puts back what stood in its place, a handler of somebody else too. Returns
-// what has become of the disposition: a handler may have gone (SA_RESETHAND) or put another one there. A handler may
-// do anything, so no lock is held; safe in a signal handler.
+// Raises a signal under a disposition, then restores the present disposition, also a foreign handler. Returns the
+// former disposition as left by its handler: a handler may have removed (SA_RESETHAND) or replaced itself. A handler
+// may do anything, so no lock is held. Safe in a signal handler.
 struct sigaction give_on(int signal, const struct sigaction &former)
 {
     struct sigaction present, after = former;
@@ -117,12 +117,13 @@ extern "C" void note_signal(int signal)
     const int kept = errno;
     const SignalSet bit = set_of(signal);
     if (giving.load() & bit) {
-        // A handler that was installed above this one has been given the signal, and calls the one that it found.
+        // A handler installed above this handler got the signal, and calls this handler as its predecessor.
     } else if (getpid() != owner.load()) {
         early.fetch_or(bit);
     } else {
         came.fetch_or(bit);
-        // Nobody watches any more, while a handler above this one calls it. Either this or end_watch takes the note.
+        // No watch is left, but a handler above still calls this handler. Either this code or end_watch takes the
+        // note.
         if (!(watched.load() & bit) && (came.fetch_and(~bit) & bit))
             give_on(signal, preemption.former[static_cast<size_t>(signal)]);
     }
@@ -153,7 +154,7 @@ void put_back(int signal)
         sigaction(signal, &preemption.former[static_cast<size_t>(signal)], nullptr);
 }
 
-// Signals that came in the child itself, while it had the parent's handlers, are raised again.
+// Raises again the signals that came in the child while the parent's handlers were still installed.
 void forget_signals_in_child()
 {
     for_each(watched.exchange(0), put_back);
@@ -165,7 +166,7 @@ void forget_signals_in_child()
     giving.store(0);
     for_each(early.exchange(0), raise_now);
 }
-// Made after `preemption`, so that the child runs it when the locks of the core are free.
+// Registered after `preemption`, so the child runs the hook when the locks of the core are free.
 const int forks_are_heard = pthread_atfork(nullptr, nullptr, forget_signals_in_child);
 
 SignalWatch *find_watch(int64_t id)
@@ -182,7 +183,7 @@ void watch(SignalSet signals)
     for_each(signals, take_over);
 }
 
-// Hands what was noted to those who watch it. A signal that some have yet to answer is the same one.
+// Hands noted signals to their watches. A signal still unanswered by some watch counts as the same signal.
 void hand_out()
 {
     const SignalSet fresh = came.exchange(0) & ~open.load();
@@ -190,7 +191,7 @@ void hand_out()
     open.fetch_or(fresh);
 }
 
-// Of signals that a watch has answered: those that are to be given on, now that all have.
+// Takes signals answered by a watch. Returns the signals to give on, since all watches have answered.
 SignalSet close_answered(SignalSet answered)
 {
     for (const SignalWatch &watch : preemption.watches) answered &= ~watch.told;

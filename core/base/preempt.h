@@ -1,8 +1,8 @@
-// preempt.h: signals that ask the process to end, kept until all who watch for them have answered.
+// preempt.h: signals that ask the process to end, kept until all watches have answered.
 //
-// The handler notes in an atomic that a signal came, and nothing else. Whoever asks next hands the note to all that
-// watch the signal; the last of them to answer gives it on to the disposition that was found. Until then a signal
-// counts once, however often it comes. A forked child watches nothing.
+// The handler only notes in an atomic that a signal came. The next caller of told_signal() hands the note to all
+// watches of the signal. The last answer gives the signal on to the former disposition. Until then a signal counts
+// once, however often it comes. A forked child watches no signals.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,15 @@ inline constexpr int64_t kProgramWatch = 0;  // the number of the host program's
 // The number of "TERM" or "SIGTERM"; raises YOKE_E_VALUE where it does not serve.
 int signal_number(const char *name, const char *call);
 
-// The program's own watch, which is made or gets more signals; and one more beside all others, whose number is
-// returned.
+// Make the program's own watch, or add signals to it; or add another watch and return its number.
 void watch_for_program(SignalSet signals);
 int64_t add_watch(SignalSet signals);
 
-// The signal that this watch has yet to answer, the same until it does; 0: none, or no such watch.
+// Returns the signal that this watch must answer, the same until the answer; 0: none, or no such watch.
 int told_signal(int64_t id);
 
-// Each returns whether there is such a watch. What was told last is answered: the former disposition shall have it
-// (kResume), or need not. The last of all answers raises it. What an ended watch has not answered counts as resumed.
+// Answer the latest signal of a watch: give it to the former disposition (kResume), or drop it. Each returns whether
+// the watch exists. The last of all answers raises the signal. Unanswered signals of an ended watch count as resumed.
 enum class Answer { kResume, kClear };
 bool answer_signal(int64_t id, Answer answer);
 bool end_watch(int64_t id);

@@ -9,14 +9,14 @@ namespace {
 // Until a host seeds, runs repeat, as they do in PyTorch.
 constexpr uint64_t kDefaultSeed = 0x59'6f'6b'65;  // "Yoke"
 
-// The epoch of a thread that seeded itself: whatever other threads do, its stream goes on.
+// Epoch of a self-seeded thread: other threads do not change the stream.
 constexpr uint64_t kOwnSeed = UINT64_MAX;
 
 std::atomic<uint64_t> process_seed{kDefaultSeed};
 std::atomic<uint64_t> seeding_epoch{1};
 std::atomic<uint64_t> next_thread{0};
 
-// The calling thread's stream, started if this is its first use since it was seeded.
+// Returns the calling thread's stream, started at its first use after seeding.
 RandomState &own_stream() noexcept
 {
     ThreadState &state = thread_state();

@@ -1,14 +1,15 @@
-// random.h: where the random numbers of a thread stand: a Philox seed and a counter (kernels/common/philox.h).
+// random.h: state of a thread's random numbers: a Philox seed and a counter (kernels/common/philox.h).
 //
-// Each thread has a stream of its own, so that a program with threads stays reproducible: the thread that calls
-// manual_seed starts at the seed itself, every other one at a seed mixed with its order of first use.
+// Each thread has a stream of its own, so a program with threads stays reproducible. The thread that calls
+// manual_seed starts at the seed itself. Every other thread starts at the seed mixed with its order of first use.
 #pragma once
 
 #include "core/base/thread_state.h"
 
 namespace yoke {
 
-// SplitMix64: its finaliser, which gives neighbouring numbers unrelated ones, and the next number of a stream.
+// SplitMix64: its finaliser maps neighbouring numbers to unrelated numbers; next_mixed gives the next number of a
+// stream.
 // Source: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
 constexpr uint64_t mix(uint64_t x) noexcept
 {
@@ -22,10 +23,10 @@ constexpr uint64_t next_mixed(uint64_t &state) noexcept
     return mix(state += kMixStep);
 }
 
-// Starts the calling thread's stream at the seed, and anew those of threads that never seeded themselves.
+// Starts the calling thread's stream at the seed, and restarts the streams of threads that never seeded themselves.
 void manual_seed(uint64_t seed) noexcept;
 
-// Takes the counters that a draw of `elements` uses, and moves the calling thread's stream behind them.
+// Takes the counters for a draw of `elements`, and moves the calling thread's stream behind these counters.
 RandomState reserve_random(int64_t elements) noexcept;
 
 // Where the calling thread's stream stands. A stream that is put somewhere is the thread's own from then on: another

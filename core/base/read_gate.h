@@ -1,7 +1,7 @@
-// read_gate.h: something that any number of threads may read, until one lets go of it.
+// read_gate.h: a resource that any number of threads may read, until a thread closes it.
 //
-// Nobody waits: readers come in without a lock, letting go turns later readers away, and what was let go of is dropped
-// by whoever leaves last.
+// No thread waits: readers enter without a lock, and closing turns later readers away. The last thread to leave drops
+// the closed resource.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@ namespace yoke {
 
 class ReadGate {
 public:
-    // False once it has been let go of; else leave() follows.
+    // Returns false if the gate is closed. leave() follows in any case.
     bool enter() noexcept { return !(state_.fetch_add(1, std::memory_order_acquire) & kClosed); }
-    // After enter(), whatever it said. True: the caller drops what stood behind the gate.
+    // Follows every enter(), whatever its result. True: the caller drops the resource behind the gate.
     bool leave() noexcept
     {
         return state_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1) && take();
     }
-    // True as for leave(). Closing it again does nothing.
+    // Returns true as leave() does. Closing the gate again has no effect.
     bool close() noexcept
     {
         state_.fetch_or(kClosed, std::memory_order_acq_rel);
@@ -28,7 +28,7 @@ public:
 private:
     static constexpr uint32_t kClosed = 1u << 31, kTaken = 1u << 30;
 
-    // Closed and empty: the one who sees it first.
+    // Returns true to the first thread that sees the gate closed and empty.
     bool take() noexcept
     {
         uint32_t empty = kClosed;

@@ -1,7 +1,7 @@
-// refcount.h: intrusive reference counting for everything that a C handle can name.
+// refcount.h: intrusive reference counting for all objects behind a C handle.
 //
-// A new object has one reference. retain and release are safe from any thread; release of the last reference runs the
-// object's destroy(). Ref<T> owns one reference.
+// A new object has a single reference. retain and release are safe from any thread; release of the last reference
+// runs the object's destroy(). Ref<T> owns a reference.
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,14 @@ public:
     void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
     void release() const noexcept
     {
-        // The sole owner needs no read-modify-write: nobody else can retain an object they hold no reference to.
+        // The sole owner needs no read-modify-write: no other thread holds a reference, so no other thread can retain
+        // the object.
         if (refs_.load(std::memory_order_acquire) == 1 ||
             refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
             const_cast<RefCounted *>(this)->destroy();
     }
-    // Gives the caller's reference up, unless it is the last one: then returns false, and the caller still has it.
+    // Gives up the caller's reference. Returns false if it is the last reference; the caller still has the reference
+    // then.
     bool release_unless_last() const noexcept
     {
         uint32_t count = refs_.load(std::memory_order_acquire);
@@ -87,7 +89,7 @@ public:
     T *get() const noexcept { return object_; }
     T *operator->() const noexcept { return object_; }
     T &operator*() const noexcept { return *object_; }
-    // So that a Ref serves wherever a function takes the object itself.
+    // Conversion, so that a Ref serves as an argument for the object itself.
     operator T &() const noexcept { return *object_; }
     bool present() const noexcept { return object_ != nullptr; }
     friend bool operator==(const Ref &a, std::nullptr_t) noexcept { return a.object_ == nullptr; }

@@ -1,11 +1,11 @@
-// relaxed.h: a number that threads may read while its owner writes it, and that is used as a plain one.
+// relaxed.h: a number that threads may read while its owner writes, used like a plain number.
 #pragma once
 
 #include <atomic>
 
 namespace yoke {
 
-// Loads and stores are relaxed: a reader that does not know the writer's order gets some value that was written.
+// Number with relaxed loads and stores: a reader that does not know the writer's order gets some written value.
 template <class T>
 class Relaxed {
 public:
@@ -19,7 +19,8 @@ public:
     }
     operator T() const noexcept { return load(); }
 
-    // Sets the number to `next` if it is `known`; returns whether it was. Of threads that try at once, one succeeds.
+    // Sets the number to `next` if it is `known`; returns whether it was. If several threads try at once, a single
+    // thread succeeds.
     bool exchange_if(T known, T next) noexcept
     {
         return value_.compare_exchange_strong(known, next);

@@ -52,7 +52,7 @@ struct Same {
     }
 };
 
-// A script that makes code as it runs has no end of places: those behind the first ones are not stack_provider.
+// Limit of kept places, since a script generating code has an endless number of places. Later places are not kept.
 constexpr size_t kMostPlaces = 65536;
 constexpr size_t kLongestFile = 4096, kLongestFunction = 256;
 

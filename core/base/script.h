@@ -1,7 +1,7 @@
-// script.h: where in a script a call was made, as the host's binding tells it.
+// script.h: place of a call in a script, as reported by the host program's binding.
 //
-// Asked in the thread that makes the call, with no lock held. Texts are kept once for each place, so that whoever notes
-// a line notes a pointer.
+// The provider is asked in the calling thread, with no lock held. Each place's texts are kept once, so a caller notes
+// a line as a pointer.
 #pragma once
 
 #include "yoke/types.h"
@@ -10,7 +10,7 @@
 
 namespace yoke {
 
-// It lives as long as the library does.
+// Line of a script, which lives as long as the library.
 struct ScriptLine {
     std::string file, function;  // "" where the host does not name it
     int32_t line = 0;            // from 1; 0: not known
@@ -18,7 +18,7 @@ struct ScriptLine {
 
 using StackFn = int32_t (*)(void *user, const char **file, int32_t *line, const char **function);
 
-// Takes the place of the former one, whose drop runs once, after its last call has returned. fn may be null.
+// Replaces the former provider; its drop runs once, after its last call has returned. fn may be null.
 void set_stack_provider(StackFn fn, void *user, yoke_drop_fn drop);
 
 // Where the calling thread's script is; null where nobody tells.

@@ -1,6 +1,6 @@
-// shape.h: sizes and strides as short inline lists, and the arithmetic on them that every op needs.
+// shape.h: sizes and strides as short inline lists, and their arithmetic for every op.
 //
-// Strides count elements. Every product is checked: no shape whose size overflows int64 comes to life.
+// Strides count elements. Every product is checked: a shape whose size overflows int64 is refused.
 #pragma once
 
 #include "core/base/error.h"
@@ -56,7 +56,7 @@ std::string to_string(IntList list);
 // The number of elements of a shape without negative sizes. False where that is more than memory can address, also
 // beside an axis of size 0: its strides would not fit.
 bool count_elements(IntList shape, int64_t &numel);
-// The same; raises YOKE_E_VALUE on a negative size or an overflow, naming the call.
+// Counts likewise; raises YOKE_E_VALUE on a negative size or an overflow, naming the call.
 int64_t checked_numel(IntList shape, const char *call);
 
 // Row-major strides.

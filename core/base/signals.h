@@ -6,7 +6,7 @@
 
 namespace yoke {
 
-// A thread that is made in its scope has all signals blocked, but for those that tell of a fault of its own.
+// Scope in which new threads start with all signals blocked, except the signals of their own faults.
 class HostSignalsBlocked {
 public:
     HostSignalsBlocked()

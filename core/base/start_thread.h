@@ -1,4 +1,4 @@
-// start_thread.h: the one way in which the core makes a thread.
+// start_thread.h: the only place where the core makes threads.
 #pragma once
 
 #include "core/base/signals.h"
@@ -10,8 +10,8 @@
 
 namespace yoke {
 
-// Starts a thread that takes no signal of the host program's. Returns "", or why the system gives none, as at the limit
-// of `ulimit -u`: `thread` is as it was then.
+// Starts a thread that takes no signal of the host program. Returns "", or the reason if the system refuses, as at
+// the limit of `ulimit -u`; `thread` is unchanged then.
 template <class F>
 std::string start_thread(std::thread &thread, F run)
 {
@@ -24,7 +24,7 @@ std::string start_thread(std::thread &thread, F run)
     }
 }
 
-// Starts a thread likewise, for which nobody waits.
+// Starts a thread likewise, without a later join.
 template <class F>
 std::string start_detached_thread(F run)
 {

@@ -1,5 +1,5 @@
-// tally.h: a count that every op steps. The thread that stepped it first, mostly the only one, does so without a locked
-// instruction, of which four would be a seventh of a small op's time.
+// tally.h: a counter stepped by every op. The first thread to step the counter is mostly the only thread, so it uses
+// no locked instruction. Four locked instructions would take a seventh of a small op's time.
 #pragma once
 
 #include "core/base/thread_state.h"
@@ -15,7 +15,7 @@ public:
     // The sum after it.
     int64_t add(int64_t n) noexcept
     {
-        // Of threads whose states had one address, the next began after the last had ended.
+        // If two threads' states have the same address, the second thread began after the first thread's end.
         const ThreadState *self = try_thread_state(),
                           *first = first_.load(std::memory_order_relaxed);
         if (first != self || !self) [[unlikely]]
@@ -25,7 +25,7 @@ public:
         own_.store(own_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
         return sum();
     }
-    // The same for steps that every other such step must see: those of all threads have one order.
+    // Adds likewise for steps that every other such step must see: these steps of all threads have a common order.
     int64_t add_shared(int64_t n) noexcept
     {
         const int64_t before = shared_.fetch_add(n, std::memory_order_relaxed);

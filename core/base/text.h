@@ -13,7 +13,7 @@
 
 namespace yoke {
 
-// All of a file, such as one of /proc, whose size is not known before; "" where it cannot be read.
+// Returns all of a file, also of a file with unknown size, such as in /proc; "" if unreadable.
 std::string file_text(const std::string &path);
 
 // ---- Bytes ------------------------------------------------------------------------------------------------------
@@ -23,7 +23,7 @@ enum class BytesStyle {
     kPlaces,  // "512.00 B", "1.50 MiB"
     kShort,   // "512 B", "1.5 MiB", "8 GiB"
 };
-// Returns bytes in the largest unit of which there is one. Negative sizes keep their sign.
+// Returns bytes in the largest unit with a value of at least 1. Negative sizes keep their sign.
 std::string bytes_text(double bytes, BytesStyle style = BytesStyle::kFull);
 
 struct Unit {
@@ -43,9 +43,9 @@ inline constexpr Unit kByteUnits[] = {{"B", 1},
 // A number with its unit, such as "2GiB".
 struct Measure {
     double number = 0;
-    std::string unit = {};        // as it is written; "" where there is none
-    const Unit *known = nullptr;  // null where there is no unit, or one that is none
-    const char *meant = nullptr;  // the name next to a unit that is none; null if none is near
+    std::string unit = {};        // as written; "" if absent
+    const Unit *known = nullptr;  // null if the unit is absent or unknown
+    const char *meant = nullptr;  // nearest name to an unknown unit; null if none is near
 };
 // Returns nothing if the text does not begin with a number, or if the number is below 0 or beyond all reason.
 std::optional<Measure> read_measure(std::string_view text,
@@ -88,15 +88,15 @@ void put(char (&field)[size], std::string_view text) noexcept
     field[length] = '\0';
 }
 
-// For others, and for an error that names its call in front: as it is, or cut at a whole character of UTF-8, which it
-// says, so that it has at most so many bytes.
+// Cuts a text to `most` bytes at a whole character of UTF-8, and says so at the end. For text sent to other ranks,
+// and for errors whose call's name is put in front.
 inline constexpr size_t kMostTold = 4000;
 std::string cut(std::string_view text, size_t most = kMostTold);
 
-// Names are anybody's: what is told of one is short, and one line.
+// Returns a foreign name shortened to a single line, since a name may be of any length.
 std::string shown_name(std::string_view name);
 
-// The number that a text is, from its first character to its last.
+// Returns the number written in a text, if the whole text is a number.
 template <class Number>
 std::optional<Number> parsed(std::string_view text)
 {
@@ -109,10 +109,10 @@ std::optional<Number> parsed(std::string_view text)
 // "a, b,," has four parts, the last two empty.
 std::vector<std::string> split_at_commas(std::string_view text);
 
-// The same without blanks around them.
+// Splits likewise, without blanks around the parts.
 std::vector<std::string> split_list(std::string_view text);
 
-// The one of `words` that was probably meant by `text`, or nullptr if none is near.
+// Returns the word of `words` nearest to `text`, or nullptr if none is near.
 const char *nearest_word(std::string_view text, const std::vector<const char *> &words);
 
 // Each text as C has it; borrowed.

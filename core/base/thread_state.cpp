@@ -16,13 +16,13 @@ namespace {
 void end_of_thread(void *pointer)
 {
     auto *state = static_cast<ThreadState *>(pointer);
-    // The key's destructors run in any order, and what is let go of here works through the thread's state.
+    // The key's destructors run in any order, and the released objects work through the thread's state.
     current = state;
-    // Nobody else could end its capture; and with it goes the owner of the thread's memory.
+    // No other thread could end the capture. The capture owns the thread's graph memory, so the owner goes too.
     if (state->graph) lent.drop_graph(state->graph);
     if (Autocast *region = std::exchange(state->autocast, nullptr)) lent.drop_autocast(region);
     if (Scope *scope = std::exchange(state->scope, nullptr)) lent.drop_scope(scope);
-    // Taken out first: what drops the cache may look here for one to empty.
+    // Taken out first: the code that drops the cache may look here for a cache to empty.
     if (ThreadCache *cache = std::exchange(state->memory_cache, nullptr))
         lent.drop_memory_cache(cache);
     for (yoke_stream *&stream : state->streams)
@@ -44,8 +44,8 @@ EndKey make_end_key()
     return {made, key};
 }
 
-// Made while the library is loaded, so that no fork finds it half made. Until then, or where the process has no key
-// left, a thread's state is not freed at its end.
+// Key made while the library is loaded, so a fork never finds it half made. Before that, or if the process has no key
+// left, a thread's state is not freed at the thread's end.
 EndKey end_key = make_end_key();
 
 }  // namespace
@@ -53,7 +53,7 @@ EndKey end_key = make_end_key();
 ThreadState &make_thread_state()
 {
     auto *state = static_cast<ThreadState *>(calloc(1, sizeof(ThreadState)));
-    // Without its key it would stay when the thread is gone.
+    // Without its key, the state would stay after the thread's end.
     if (!state || (end_key.made && pthread_setspecific(end_key.key, state) != 0)) {
         free(state);
         throw std::bad_alloc();

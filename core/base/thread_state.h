@@ -1,7 +1,7 @@
-// thread_state.h: everything that belongs to one host thread: its current device, modes, random stream, last error.
+// thread_state.h: all state of a host thread: its current device, modes, random stream, last error.
 //
-// The state is plain memory behind a trivial thread-local pointer, made at first use and freed when the thread ends, so
-// that unloading and thread exit never run destructors in an order that we do not control.
+// The state is plain memory behind a trivial thread-local pointer, made at first use and freed at the thread's end.
+// So unloading and thread exit never run destructors in an unknown order.
 #pragma once
 
 #include "core/base/pool_cache.h"
@@ -26,12 +26,12 @@ struct ErrorRecord {
     char message[4096];
 };
 
-// Where the memory is of a request that found none, in bytes; -1: not known. Of core/memory/oom.h.
+// Numbers of a failed request's device memory, in bytes; -1: unknown. Used by core/memory/oom.h.
 struct OomRecord {
-    bool is_new;      // its error has not become the thread's last one yet
-    bool is_of_last;  // it has
+    bool is_new;      // the error is not yet the thread's last error
+    bool is_of_last;  // the error is the thread's last error
     char device[32];
-    char limit[160];  // what allows less than the machine has
+    char limit[160];  // limit below the machine's memory
     int64_t requested;
     int64_t allocated, rounding, reserved;
     int64_t free_in_cache, largest_free, stranded, waiting, graphs, foreign;
@@ -44,31 +44,31 @@ struct RandomState {
     uint64_t offset;
 };
 
-// Devices of which a thread may choose a stream; those beyond have the default stream alone.
+// Number of devices for which a thread may choose a stream; further devices have only the default stream.
 inline constexpr int kStreamDevices = 64;
 
 struct ThreadState {
-    // Modes that scripts switch. A Lua coroutine carries its own copy and swaps it in and out.
+    // Modes switched by scripts. A Lua coroutine carries its own copy and swaps it in and out.
     int32_t grad_disabled;  // 0: the tape records
-    int32_t fits_tf32;      // not 0: what is multiplied loses nothing in TF32 (core/ops/tf32.h)
-    Autocast *autocast;     // the region in force, one reference; null: none
+    int32_t fits_tf32;      // not 0: factors of a product lose nothing in TF32 (core/ops/tf32.h)
+    Autocast *autocast;     // region in force, with a reference; null: none
     yoke_device *device;    // null: the process default
-    Graph *graph;           // that is being captured, or null
+    Graph *graph;           // graph under capture, or null
     GraphPool *graph_pool;  // whence its memory comes, or null
-    Scope *scope;           // the innermost open checkpoint scope, one reference; null: none
+    Scope *scope;           // innermost open checkpoint scope, with a reference; null: none
     Scope *scope_aside;     // while a walk over the tape has set it aside
-    Replays *replays;       // what that walk has made again; null: no walk
+    Replays *replays;       // values recomputed by this walk; null: no walk
     const OpDef *
-        composing;  // the op that the script called, while the ops run of which it is made, in a scope
-    int32_t threads;     // that work of the host may use; 0: as many as any thread's
+        composing;  // composite op called by the script, while its parts run in a scope
+    int32_t threads;     // threads for CPU work; 0: as many as in any thread
     RandomState random;  // valid if random_epoch equals the process's seeding epoch
     uint64_t random_epoch;
-    ErrorRecord last_error;     // what yoke_last_error() shows
+    ErrorRecord last_error;     // shown by yoke_last_error()
     ErrorRecord backend_error;  // from host->set_error until the core picks it up
-    OomRecord oom;              // of the last request that found no memory
+    OomRecord oom;              // last request without memory
     PoolCache pool;
     ThreadCache *memory_cache;             // small device blocks; null: none yet
-    yoke_stream *streams[kStreamDevices];  // by ordinal, one reference each; null: the default one
+    yoke_stream *streams[kStreamDevices];  // by ordinal, each with a reference; null: the default stream
 };
 
 namespace detail {
@@ -78,22 +78,23 @@ ThreadState &make_thread_state();
 ThreadState *try_make_thread_state() noexcept;
 }  // namespace detail
 
-// Raises std::bad_alloc where the thread has none yet and there is no memory for it. Every call of the C API that can
-// fail asks first of all, so that what it calls has one.
+// Returns the thread's state. Raises std::bad_alloc if the state is missing and there is no memory for it. Every call
+// of the C API that can fail calls this first, so the called code has a state.
 inline ThreadState &thread_state()
 {
     ThreadState *state = detail::current;
     return state ? *state : detail::make_thread_state();
 }
 
-// For what cannot raise and may be a thread's first use of the library: nullptr where there is no memory for one.
+// Returns the state, or nullptr without memory. For code that cannot raise and may be a thread's first use of the
+// library.
 inline ThreadState *try_thread_state() noexcept
 {
     ThreadState *state = detail::current;
     return state ? state : detail::try_make_thread_state();
 }
 
-// For what only looks: nullptr for a thread that has set nothing yet.
+// Returns the state for reading only; nullptr for a thread that has not set any state yet.
 inline const ThreadState *known_thread_state() noexcept
 {
     return detail::current;

@@ -60,7 +60,7 @@ int32_t num_threads()
         return state->threads;
     int32_t threads = process_threads.load(std::memory_order_relaxed);
     if (threads == 0) {
-        // What another thread has set meanwhile stays.
+        // A number set meanwhile by another thread stays.
         const int32_t found = default_threads();
         if (process_threads.compare_exchange_strong(threads, found)) threads = found;
     }

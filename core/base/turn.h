@@ -1,4 +1,4 @@
-// turn.h: an object that serves one thread at a time tells a second one so, instead of tearing.
+// turn.h: lets an object that serves a single thread report a second thread, instead of breaking.
 #pragma once
 
 #include "core/base/error.h"
@@ -13,7 +13,7 @@ class Turns {
     std::atomic<bool> taken_{false};
 };
 
-// While it lives, the object is the calling thread's. Nobody waits: raises YOKE_E_STATE where another thread is inside.
+// Claim of the calling thread to the object, without waiting. Raises YOKE_E_STATE if another thread is inside.
 class Turn {
 public:
     Turn(Turns &turns, const char *call, const char *what) : turns_(turns)

@@ -54,7 +54,7 @@ bool Work::has_ended() const noexcept
     return done_.load(std::memory_order_acquire);
 }
 
-// Who does it is in the parent process, and so is whoever holds the lock.
+// Returns whether the working thread, and thus the lock's holder, is in the parent process.
 bool Work::is_elsewhere() const noexcept
 {
     return !has_ended() && process_ != getpid();
@@ -74,7 +74,7 @@ void Work::finish(std::exception_ptr failure, std::unique_ptr<Tail> tail) noexce
     ended_.notify_all();
 }
 
-// What it waits for goes on.
+// Ends the wait at an interrupt; the work goes on.
 bool Work::wait_interruptibly(double seconds)
 {
     if (!Interruptible::is_open() || has_ended()) return wait_for_end(seconds);

@@ -1,5 +1,5 @@
-// work.h: what goes on after the call that began it has returned: who began it may wait for its end, and learns how it
-// ended.
+// work.h: work that goes on after the beginning call has returned. The caller may wait for the end, and learns the
+// result.
 #pragma once
 
 #include "core/base/deadline.h"
@@ -19,12 +19,12 @@ namespace yoke {
 class Work final : public RefCounted {
 public:
     class Tail;
-    // `of` bytes are to be done. A tail that the work has from its begin may be followed before the host's part ends.
+    // Begins a work of `of` bytes. If the work has a tail from the beginning, callers may follow the tail before the
+    // host's part ends.
     static Ref<Work> begin(uint64_t of, std::unique_ptr<Tail> tail = nullptr);
 
-    // For whoever does it; finish comes once, with what it failed with or null. While a Doing lives, its thread does
-    // the work: what runs there on behalf of others, such as the end of memory that a host brought, must not wait for
-    // it.
+    // Marks the working thread. While a Doing lives, its thread does the work. Code run there for others, such as the
+    // end of a host program's memory, must not wait for the work. finish comes once, with the failure or null.
     class Doing {
     public:
         explicit Doing(const Work &work) noexcept;
@@ -36,41 +36,42 @@ public:
     // Not begun before another call of the same thread's: waiting before that is YOKE_E_STATE.
     void hold(bool is_held) noexcept { held_.store(is_held, std::memory_order_relaxed); }
     void advance(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-    // What a device has still to do of it when the host has done its part.
+    // Rest of the work on a device, after the host's part.
     class Tail {
     public:
         virtual ~Tail() = default;
         virtual bool is_reached() noexcept = 0;
-        // At most `seconds`. Whether the device has done it; raises what it failed with.
+        // Waits at most `seconds`. Returns whether the device has done the work; raises the device's failure.
         virtual bool wait(double seconds) = 0;
         // Whether the device has been given the work; of an early tail it may not have been yet.
         virtual bool is_given() const noexcept { return true; }
-        // What the calling thread gives to its current stream from now on comes behind it.
+        // Orders later work on the calling thread's current stream behind the tail.
         virtual void follow() = 0;
-        // Whoever waits has learnt what the work failed with.
+        // Notes that a waiting caller has got the failure.
         virtual void note_told() noexcept = 0;
     };
-    // `tail`: of a work that has had none.
+    // `tail`: for a work without an early tail.
     void finish(std::exception_ptr failure, std::unique_ptr<Tail> tail = nullptr) noexcept;
 
     bool is_done() const noexcept;
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     uint64_t of() const noexcept { return of_; }
-    // At most `seconds`, below 0: as long as it takes. Whether it has ended; raises what it failed with, each time. A
-    // forked child is not where it goes on: YOKE_E_FORKED. Nor can the thread wait that does it: YOKE_E_STATE. Where
-    // the host interrupts the wait (core/base/interrupt.h) the work goes on.
+    // Waits at most `seconds`; below 0: without limit. Returns whether the work has ended; raises its failure, each
+    // time. In a forked child, the work does not go on: YOKE_E_FORKED. In the working thread: YOKE_E_STATE. If the
+    // host program interrupts the wait (core/base/interrupt.h), the work goes on.
     bool wait(double seconds);
-    // The same, but a tail is followed, not waited for; so does wait below 0.
+    // Waits likewise, but follows a tail instead of waiting for it. wait below 0 does so too.
     bool follow(double seconds);
-    // The same of the host's part, and raises nothing; false at once in the thread that does it.
+    // Waits for the host's part only, and raises nothing; returns false at once in the working thread.
     bool wait_for_end(double seconds) noexcept;
-    // What it failed with if wait has told nobody; from now on it counts as told.
+    // Returns the failure if no wait has reported it yet; afterwards it counts as reported.
     std::exception_ptr take_untold() noexcept;
 
 private:
     Work(uint64_t of, std::unique_ptr<Tail> tail);
     ~Work() override;
-    // A forked child's stays where others wait for it: it does not have their threads.
+    // In a forked child, keeps the object if threads of the parent wait for the work, since the child has no such
+    // threads.
     void destroy() noexcept override;
     bool has_ended() const noexcept;
     bool is_elsewhere() const noexcept;
@@ -87,7 +88,7 @@ private:
     std::mutex mutex_;
     std::condition_variable ended_;
     std::exception_ptr
-        failure_;  // these two are written before done_; an early tail, before anybody has the work
+        failure_;  // failure_ and tail_ are written before done_; an early tail, before any caller has the work
     std::unique_ptr<Tail> tail_;
 };
 
