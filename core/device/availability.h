@@ -12,25 +12,26 @@ namespace yoke {
 class Availability {
 public:
     enum class Reason : uint8_t {
-        kNone,      // it can be used; or, where nothing was opened, nothing is known against it
+        kNone,      // usable; or, before opening, no known reason against
         kDisabled,  // the program has switched it off
         kNotNamed,  // YOKE_PLATFORMS leaves it out
         kForked,    // a driver does not survive a fork
         kAbsent,    // there is none: no module, no device
-        kDefect,    // it is there but broken: a refused module, a failing driver
+        kDefect,    // present but broken: a refused module, a failing driver
     };
 
-    // Opens the kind unless it may not be used. Raises YOKE_E_VALUE for a kind that is not known.
+    // Opens the kind unless it may not be used. Raises YOKE_E_VALUE for an unknown kind.
     static Availability of(std::string_view kind);
 
-    // As far as it is known without opening anything.
+    // Returns the availability known without opening the kind.
     static Availability known(std::string_view kind);
 
-    // Raises unless every kind that YOKE_PLATFORMS names has devices: nothing else is used in its place. What the
-    // program itself has switched off need not.
+    // Raises unless every kind in YOKE_PLATFORMS has devices: no other kind is used instead. Kinds switched off by
+    // the program are left out.
     static void require_named();
 
-    // The same for a choice among kinds, which begins with the first of them: that must serve this very process.
+    // Checks likewise for a choice among kinds. The choice begins with the first kind, so this kind must be usable in
+    // this process.
     static void require_named_for_choice();
 
     Availability() = default;
@@ -41,7 +42,7 @@ public:
         return reason_ == Reason::kForked || reason_ == Reason::kDefect;
     }
 
-    // One sentence with its remedy, "" for no reason. Stays valid.
+    // Returns the reason in a sentence with the remedy, "" for no reason. The text stays valid.
     const char *text() const noexcept { return text_; }
 
     // Raises YOKE_E_FORKED or YOKE_E_UNAVAILABLE, naming the kind, if it cannot be used.
@@ -50,7 +51,7 @@ public:
 private:
     Availability(Reason reason, const char *text) : reason_(reason), text_(text) {}
     Availability(Reason reason, const std::string &text);  // keeps the text
-    // What the program or the user has decided, whether the kind could be used or not.
+    // Returns the decision of the program or the user, whether or not the kind is usable.
     static Availability allowed(std::string_view kind);
 
     Reason reason_ = Reason::kNone;

@@ -13,7 +13,7 @@ CaptureStream::CaptureStream(Device &device) : device_(device)
     check_usable(device);
     check_backend(backend.stream_create(device.handle, 0, &native_), "stream_create",
                   device.name.c_str());
-    // Who begins to wait from here on sees the capture; who began before is waited for.
+    // A wait beginning from here on sees the capture; for waits begun before, the loop waits.
     device.captures.fetch_add(1);
     while (const int32_t waits = device.whole_waits.load()) device.whole_waits.wait(waits);
 }
@@ -36,7 +36,7 @@ bool wait_for_whole(Device &device, yoke_status *status) noexcept
     return allowed;
 }
 
-// All of them, even after a failure: their memory may go back to the driver next.
+// Waits for all lanes, even after a failure: the lanes' memory may go back to the driver next.
 static yoke_status wait_for_lanes(Device &device) noexcept
 {
     yoke_status last = YOKE_OK;

@@ -24,7 +24,7 @@ struct DeferredError {
 struct DeferredErrors {
     Mutex mutex{LockRank::kOther};
     std::map<const Device *, DeferredError> by_device;
-    std::atomic<int> count{0};  // so that a call with nothing to tell takes no lock
+    std::atomic<int> count{0};  // lets a call without deferred errors take no lock
 };
 DeferredErrors &deferred_errors = immortal<DeferredErrors>();
 
@@ -65,7 +65,7 @@ void defer_error_of_work(const Device &device, yoke_status status, const std::st
         const std::lock_guard lock(deferred_errors.mutex);
         if (deferred_errors.by_device.emplace(&device, DeferredError{status, text, failure}).second)
             deferred_errors.count.fetch_add(1);
-    } catch (...) {  // no memory for it: the log, or the work, tells it
+    } catch (...) {  // without memory, the log or the work reports the error
     }
 }
 
@@ -85,7 +85,7 @@ struct UnsettledWork {
     std::condition_variable changed;
     std::map<const Device *, std::set<uint64_t>> by_device;
     uint64_t last = 0;          // number that was given
-    std::atomic<int> count{0};  // so that a wait with nothing unsettled takes no lock
+    std::atomic<int> count{0};  // lets a wait without unsettled work take no lock
 };
 UnsettledWork &unsettled = immortal<UnsettledWork>();
 thread_local bool settles_here = false;
@@ -106,7 +106,7 @@ void await_settled(const Device &device)
 
 void Unsettled::begin(const Device &device) noexcept
 try {
-    if (device_) return;  // who waits later waits for this number
+    if (device_) return;  // a later wait waits for this number
     const std::lock_guard lock(unsettled.mutex);
     unsettled.by_device[&device].insert(unsettled.last + 1);
     number_ = ++unsettled.last;

@@ -1,5 +1,5 @@
-// deferred_error.h: deferred errors: errors of a device's work that the core finds where it has no caller to tell, as
-// in a wait before a free. The core keeps them until the next call that waits for the device on behalf of its caller.
+// deferred_error.h: errors of a device's work found at a point without a caller to notify, such as a wait before a
+// free. The core keeps the errors until the next call that waits for the device on behalf of its caller.
 #pragma once
 
 #include "core/device/device.h"
@@ -8,29 +8,28 @@
 
 namespace yoke {
 
-// Warns of a lost device once. Nothing of it can be waited for or given back, and every attempt fails alike: a line of
-// warning for the first, and none for the others. True if that is what the status of the call says: no more need be
-// said.
+// Warns of a lost device once. After the loss, every wait and every release fails alike, so only the first failure is
+// logged. Returns true if the status means a lost device; the caller need not log more.
 bool tell_loss(const Device &device, yoke_status status, const char *call) noexcept;
 
 // Logs the error as a warning (once, where the device is lost), and keeps the first error of the device until a call
 // raises it.
 void defer_error(const Device &device, yoke_status status, const std::string &text) noexcept;
 
-// Keeps the first error as defer_error() does, and logs nothing: who waits for the work is told the error, too.
-// `failure`: its number, as Error has it.
+// Keeps the first error as defer_error() does, without logging: the waiter for the work gets the error too.
+// `failure`: number of the error, as in Error.
 void defer_error_of_work(const Device &device, yoke_status status, const std::string &text,
                          uint64_t failure) noexcept;
-// Forgets the deferred errors of this failure, of all devices: who began the work has been told, so nobody else is.
+// Forgets the deferred errors of this failure, on all devices: the caller that began the work has got the error, so
+// no other caller needs it.
 void forget_deferred_error(uint64_t failure) noexcept;
 
-// Raises the deferred error of this device, once. Waits before until work that is unsettled now is settled, so that the
-// host reads no result that is about to be called wrong.
+// Raises the deferred error of this device, once. First waits for work unsettled at the call, so that the host
+// program does not read a result about to be reported wrong.
 void raise_deferred_error(const Device &device);
 
-// Work of a device which may still turn out to be wrong, though the device has done it: of a collective whose ranks
-// have not compared yet what they called. From begin to settle, or to its end. Who settles work defers its error
-// before.
+// Device work that may still turn out wrong after the device has done it, from begin to settle or destruction.
+// Example: a collective whose ranks have not compared their calls yet. The settling thread defers the error first.
 class Unsettled {
 public:
     Unsettled() = default;
@@ -38,7 +37,7 @@ public:
     Unsettled(const Unsettled &) = delete;
     Unsettled &operator=(const Unsettled &) = delete;
 
-    // Does nothing for work that has begun. If there is no memory to note it, nobody waits for it.
+    // Begins unsettled work; a second begin has no effect. Without memory for the note, no thread waits for the work.
     void begin(const Device &device) noexcept;
     void settle() noexcept;
     // The calling thread settles work, and so waits for none.

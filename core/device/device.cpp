@@ -20,13 +20,13 @@ namespace yoke {
 
 namespace {
 
-// One kind, opened. Its devices and reason never change afterwards.
+// Opened kind, whose devices and reason never change afterwards.
 struct Kind {
     std::string name;
     Once once;
     std::vector<Device *> devices;
     Availability::Reason reason = Availability::Reason::kNone;  // why there are none
-    std::string text;                                           // the same in words
+    std::string text;                                           // the reason in words
     int32_t disabled = 0;  // how often it was switched off; under the state's lock
 };
 
@@ -37,7 +37,7 @@ struct State {
     std::vector<std::string *> texts;  // on kinds that may not be used, kept for the callers
 };
 State &state = immortal<State>();
-std::atomic<uint64_t> changes{0};  // of what is switched off
+std::atomic<uint64_t> changes{0};  // number of switches off and on
 
 Kind &entry_of(std::string_view name)
 {
@@ -50,7 +50,7 @@ Kind &entry_of(std::string_view name)
     return *kind.release();
 }
 
-// Of a kind that cannot be opened as a whole: the next call tries again.
+// Closes a device of a kind that could not be opened as a whole: the next call tries again.
 struct Close {
     void operator()(Device *device) const noexcept
     {
@@ -79,7 +79,7 @@ OpenDevice open_one(const Kind &kind, const yoke_backend &backend, int32_t index
 void publish(Kind &kind, std::vector<OpenDevice> devices)
 {
     const std::lock_guard lock(state.mutex);
-    state.devices.reserve(state.devices.size() + devices.size());  // all of them or none
+    state.devices.reserve(state.devices.size() + devices.size());  // all or none
     kind.devices.reserve(devices.size());
     for (OpenDevice &device : devices) {
         device->ordinal = static_cast<int32_t>(state.devices.size());

@@ -1,6 +1,7 @@
-// device.h: a device as the core sees it: one backend's device and what the core keeps beside it.
+// device.h: a device of the core: a backend's device, and the core's own data about it.
 //
-// Devices are made once, when their backend is first used, and live until the library is unloaded; handles only count.
+// Devices are made once, at the first use of their backend, and live until the library is unloaded; handles only
+// count.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -23,18 +24,19 @@ struct yoke_device final : yoke::RefCounted {
     void *handle = nullptr;  // the backend's own device
     int32_t index = 0;
     int32_t ordinal = 0;  // among all devices of the process
-    bool host = false;    // its memory is the host's own; it alone goes on in a forked child
-    std::string name;     // "cpu", "cuda:1": what messages and specs call it
+    bool host = false;    // uses host memory; only this device goes on in a forked child
+    std::string name;     // "cpu", "cuda:1": name in messages and specs
     yoke_backend_device_info info{};
     std::atomic<yoke::DeviceMemory *> memory{nullptr};  // made by core/memory at first use
     std::atomic<yoke::StreamTable *> streams{nullptr};  // made at the first use of one
-    // Whether there ever was a stream beside the default one: until then no thread need be asked for its own.
+    // Whether the device ever had a stream beside the default stream. Until then, no call looks up the thread's
+    // stream.
     std::atomic<bool> has_side_streams{false};
     std::atomic<bool> disabled{false};  // its kind is switched off
-    // Graphs of it that are being captured, by all threads, and waits for the whole of it: see core/device/capture.h.
+    // Captured graphs of the device in all threads, and waits for the whole device: see core/device/capture.h.
     std::atomic<int32_t> captures{0}, whole_waits{0};
 
-    mutable std::atomic<bool> loss_told{false};  // the log has it that the device is lost
+    mutable std::atomic<bool> loss_told{false};  // the log has reported the loss
 
     const char *kind() const noexcept { return backend->kind; }
 
@@ -46,13 +48,13 @@ namespace yoke {
 
 using Device = ::yoke_device;
 
-// The devices of a kind, in order; opens its backend. Raises YOKE_E_UNAVAILABLE with the reason where
-// it cannot run, YOKE_E_FORKED in a forked child (all kinds but cpu), YOKE_E_VALUE for a kind that is
-// not known. If YOKE_PLATFORMS names a kind that fails, every call that needs a device raises that.
+// Returns the devices of a kind, in order; opens its backend. Raises YOKE_E_UNAVAILABLE with the reason if the
+// backend cannot run, YOKE_E_FORKED in a forked child (all kinds but cpu), YOKE_E_VALUE for an unknown kind. If
+// YOKE_PLATFORMS names a failing kind, every call that needs a device raises this error.
 const std::vector<Device *> &devices_of(std::string_view kind);
 
-// Switches a kind off and on again; calls count. disable raises YOKE_E_STATE, naming it, while something lives on a
-// device of that kind, YOKE_E_VALUE for a kind that is not known and for the host's.
+// Switches a kind off and on again; calls count. disable raises YOKE_E_STATE, with the names, while an object lives
+// on a device of the kind. disable raises YOKE_E_VALUE for an unknown kind and for the cpu.
 void disable(std::string_view kind);
 void enable(std::string_view kind);
 
@@ -60,15 +62,15 @@ void enable(std::string_view kind);
 // that every replay would need.
 void check_not_capturing(const char *call);
 
-// Waits for all work that was given to the device; lane by lane while a graph of it is captured
+// Waits for all work given to the device. During the capture of a graph of the device, waits lane by lane
 // (core/device/capture.h).
 void synchronize(Device &device);
 
 // Every device that was opened so far, by ordinal.
 std::vector<Device *> opened_devices();
 
-// The device that a backend knows by this handle, or nullptr. Handles are addresses, so no two
-// devices of a process share one.
+// Returns the device with this handle of a backend, or nullptr. Handles are addresses, so no two devices of a process
+// share a handle.
 Device *find_device(const void *handle) noexcept;
 
 namespace detail {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMostNamed = 5;
 
-// What lives on the devices of a kind, in words; "" for nothing.
+// Returns the objects living on the devices of a kind, in words; "" if there are none.
 std::string living(std::string_view kind)
 {
     std::vector<std::string> names;
@@ -18,7 +18,7 @@ std::string living(std::string_view kind)
         const int64_t before = count;
         for (const LiveFn tell : {lent.live_tensors, detail::live_streams, lent.live_groups})
             count += tell(*device, kMostNamed - names.size(), names);
-        // Tensors name their own memory; what no tensor of the device has is named when it is all there is.
+        // Tensors name their own memory; memory without a tensor is named only if the device has no other objects.
         if (count == before) count += lent.live_memory(*device, kMostNamed - names.size(), names);
     }
     if (count == 0) return "";
@@ -57,7 +57,7 @@ void check_unused(std::string_view kind)
 void disable(std::string_view kind)
 {
     check_kind(kind, "disable");
-    // Before anything is switched off: who works on what lives must not notice a call that fails.
+    // Before the kind is switched off: threads working on living objects must not notice a failing call.
     check_unused(kind);
     count_disabled(kind, 1);
     // Once more, for what came to life between the two.

@@ -41,7 +41,8 @@ void *spare_event(Device &device)
     return make_native(device, 0);
 }
 
-// The fence of an event, made at its first record. Two threads may both make it: the first one is kept.
+// Returns the fence of an event, made at its first record. Two threads may both make a fence: the first fence is
+// kept.
 Fence &fence_of(Event &event, Device &device)
 {
     if (Fence *known = event.fence.load(std::memory_order_acquire)) return *known;
@@ -208,7 +209,7 @@ void record_event(Event &event, Stream &stream)
             "record_event: the event was first recorded on %s, and the stream is of %s; an event stays with one device, so make another",
             fence.device.name.c_str(), device.name.c_str());
     const std::lock_guard lock(event.mutex);
-    // Memory may wait for the record that this one replaces, so the new one must come later on any stream.
+    // Memory may wait for the replaced record, so the new record must come later on any stream.
     if (fence.use_count() > 1 && event.lane && event.lane != &stream.lane)
         wait_fence_native(device, stream.lane.native, fence);
     const uint64_t number = stream.lane.fences.fetch_add(1) + 1;  // before the record, as a fence's

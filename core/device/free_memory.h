@@ -12,15 +12,15 @@ namespace yoke {
 struct FreeMemory {
     uint64_t free = 0, total = 0;
     std::string
-        limit;  // what allows less than the machine has: "the control group's limit in /…", "RLIMIT_AS (ulimit -v)"
-    bool kills = false;  // who goes beyond that limit is ended by the kernel, and not refused
+        limit;  // limit below the machine's memory: "the control group's limit in /…", "RLIMIT_AS (ulimit -v)"
+    bool kills = false;  // beyond the limit, the kernel ends the process instead of refusing
 };
 
-// What the backend says, within the limits. A failure is the backend's.
+// Returns the backend's free memory, within the limits. A failure is the backend's.
 yoke_status free_memory_on(const Device &device, FreeMemory *free_memory);
 
 namespace detail {
-// Bytes that a process has and may have of its address space and of its data; a limit of UINT64_MAX is none.
+// Bytes used and allowed of a process's address space and data; a limit of UINT64_MAX means no limit.
 struct ProcessLimits {
     uint64_t address_space, address_space_limit, data, data_limit;
 };

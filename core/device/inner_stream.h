@@ -1,5 +1,5 @@
-// inner_stream.h: streams on which the core itself works, and which no script can let go of: they do not keep a kind of
-// devices from being disabled.
+// inner_stream.h: streams for the core's own work. Scripts cannot release such a stream, so it does not keep a kind
+// of devices from being disabled.
 #pragma once
 
 #include "core/device/stream.h"
@@ -9,7 +9,7 @@ namespace yoke {
 // As make_stream.
 Ref<Stream> make_inner_stream(Device &device);
 
-// Scope in which a stream is the calling thread's current one.
+// Scope in which a stream is the calling thread's current stream.
 class OnStream {
 public:
     explicit OnStream(Stream &stream) : before_(current_stream(*stream.lane.device))

@@ -10,21 +10,21 @@
 
 namespace yoke {
 
-// Its devices if it was opened, else none; never opens it.
+// Returns the devices of an opened kind, else none; never opens the kind.
 std::vector<Device *> opened_devices_of(std::string_view kind);
 
 bool is_disabled(std::string_view kind);
 std::string disabled_text(const std::string &kind);
 
-// One time more or less that the kind is switched off; false if there is no time less.
+// Counts a switch off (1) or its end (-1); returns false if the kind was not switched off.
 bool count_disabled(std::string_view kind, int32_t change);
 
-// How often a kind was switched off or on so far: what was found out at one count holds at the same.
+// Returns the number of switches off and on so far, of all kinds. An unchanged number means unchanged availability.
 uint64_t disabled_changes() noexcept;
 
 namespace detail {
 
-// As the entries of core/base/lent.h that tell what lives on a device.
+// Counts streams, like the entries of core/base/lent.h that count objects on a device.
 int64_t live_streams(Device &device, size_t most, std::vector<std::string> &names);
 
 }  // namespace detail

@@ -107,7 +107,7 @@ Card sample_device(const Device &device)
     Machine machine = address.empty() ? take_inventory() : look_at_card(address);
     const Card *card = find_card(machine, uuid, address);
     if (!card && !address.empty()) {
-        // NVML may know cards that are on no bus we can see.
+        // NVML may know cards on no visible bus.
         machine = take_inventory();
         card = find_card(machine, uuid, address);
     }

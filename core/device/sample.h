@@ -6,8 +6,8 @@
 
 namespace yoke {
 
-// The card behind a device. Raises YOKE_E_UNAVAILABLE with the reason where nothing tells of it, YOKE_E_DEVICE_LOST
-// when it is gone.
+// Returns the card behind a device. Raises YOKE_E_UNAVAILABLE with the reason if no source describes the card,
+// YOKE_E_DEVICE_LOST if the card is gone.
 Card sample_device(const Device &device);
 
 }  // namespace yoke

@@ -15,7 +15,7 @@ namespace yoke {
 
 namespace {
 
-// Left behind by a fork: its handles may be dropped, and nothing more.
+// Returns whether a fork left the device behind: its handles may only be dropped.
 bool is_lost(const Device &device)
 {
     return !device.host && is_forked_child();
@@ -37,9 +37,9 @@ bool is_idle_native(Device &device, void *native)
     return idle != 0;
 }
 
-// Of CUDA's handles two are no pointers: cudaStreamLegacy, the default stream by its other name, and
-// cudaStreamPerThread. A fence on that one would stand behind the work of the thread that waits, not of the one that
-// gave it.
+// Checks two special handles of CUDA that are no pointers. cudaStreamLegacy is another name of the default stream.
+// cudaStreamPerThread is refused: a fence on this stream would stand behind the waiting thread's work, not behind the
+// work of the thread that gave the memory.
 void *checked_native(const Device &device, void *native, const char *call)
 {
     constexpr uintptr_t kLegacy = 1, kPerThread = 2;
@@ -54,7 +54,7 @@ void *checked_native(const Device &device, void *native, const char *call)
     return nullptr;
 }
 
-// One that has nothing left to do, so that a new stream does not begin behind another's work.
+// Takes an idle lane, so that a new stream does not begin behind older work.
 Lane *take_resting(StreamTable &table, int32_t priority)
 {
     for (auto at = table.resting.begin(); at != table.resting.end(); ++at) {
@@ -71,7 +71,7 @@ std::span<Lane> used_lanes(StreamTable &table)
     return {table.lanes, static_cast<size_t>(table.count.load())};
 }
 
-// A used lane that has no stream: the one that had this very handle, else the first; nullptr where all have one.
+// Returns a used lane without a stream: the lane that had this handle, else the first; nullptr if all have a stream.
 Lane *find_closed(StreamTable &table, const void *native)
 {
     Lane *chosen = nullptr;
@@ -123,7 +123,7 @@ Lane *find_open(StreamTable &table, const void *native)
     return nullptr;
 }
 
-// The host's stream goes out of our sight: what was given to it is all that its lane will ever wait for.
+// Retires a stream of the host program: from now on, its lane waits only for the work given so far.
 void retire(Lane &lane) noexcept
 {
     Device &device = *lane.device;
@@ -177,7 +177,7 @@ int64_t detail::live_streams(Device &device, size_t most, std::vector<std::strin
     for (const Lane &lane : used_lanes(table).subspan(1))
         if (!table.inner[lane.id]) handles += lane.handles;
     handles -=
-        static_cast<int64_t>(table.named.size());  // of no script: a native handle was given bare
+        static_cast<int64_t>(table.named.size());  // streams made for bare native handles, not by a script
     if (handles > 0 && most > 0)
         names.push_back(format("%lld stream%s of %s", static_cast<long long>(handles),
                                handles == 1 ? "" : "s", device.name.c_str()));
@@ -279,7 +279,7 @@ Ref<Stream> wrap_stream(Device &device, void *native)
     need_streams(device);
     const std::lock_guard lock(table.mutex);
     if (Lane *lane = find_open(table, native)) {
-        // One of ours that rests is somebody's again.
+        // A resting stream of Yoke is in use again.
         std::erase(table.resting, lane);
         return stream_on(*lane);
     }
@@ -347,7 +347,7 @@ yoke_status synchronize_lane(Device &device, uint8_t id) noexcept
         if (behind.present()) return backend.event_synchronize(device.handle, behind->event);
         return lane.wrapped ? YOKE_OK : backend.stream_synchronize(device.handle, lane.native);
     } catch (const std::exception &error) {
-        // No fence can be made. The memory that the caller frees next must not go back before its work has ended.
+        // No fence can be made. The memory freed next by the caller must not go back before its work has ended.
         yoke_status status = YOKE_OK;
         if (wait_for_whole(device, &status)) return status;
         {

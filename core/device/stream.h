@@ -1,10 +1,11 @@
-// stream.h: streams and events of a device, and which stream the calling thread gives its work to.
+// stream.h: streams and events of a device, and the calling thread's stream.
 //
-// What the allocator and the launches know of a stream is its lane: a number below 256 for each stream of a device,
-// 0 for the default one. A lane outlives the stream. That of a stream of ours rests, native handle and all, until the
-// next stream is asked for, so that a stream is never destroyed under blocks that wait for it. That of a stream which
-// the host wrapped keeps a fence behind the last work that was given to it, and the next stream of that lane
-// waits for the fence. So a block may be freed on its lane at any time, whatever became of the stream.
+// The allocator and the launches know a stream only by its lane: a number below 256 for each stream of a device, 0
+// for the default stream. A lane outlives its stream, so a block may be freed on its lane at any time:
+// - The lane of Yoke's own stream rests with its native handle until the next stream is requested. So a stream is
+//   never destroyed while blocks wait for it.
+// - The lane of the host program's stream keeps a fence behind the last work given to it. The next stream of this
+//   lane waits for the fence.
 //
 // Streams of the host device ("cpu") run at once in the caller: its memory is all of lane 0.
 #pragma once
@@ -18,7 +19,8 @@ inline constexpr int kMaxLanes = 256;
 
 class Fence;
 
-// Of one device, for ever. What may change does so under the table's lock while no stream is on it.
+// Lane of a device, kept for ever. Its fields change only under the table's lock, and only without a stream on the
+// lane.
 struct Lane {
     Device *device = nullptr;
     uint8_t id = 0;
@@ -27,14 +29,14 @@ struct Lane {
     int32_t priority = 0;
     int32_t handles = 0;                      // streams over it
     void *native = nullptr;                   // the backend's stream
-    Ref<Fence> behind;                        // of a lane that is not open: its last work
-    mutable std::atomic<uint64_t> fences{0};  // that were put on it
+    Ref<Fence> behind;                        // last work of a lane that is not open
+    mutable std::atomic<uint64_t> fences{0};  // number of fences put on the lane
 };
 
-// A point in the work of one stream: a native event. Those that keep no time and serve the core alone are used again.
+// Point in the work of a stream: a native event. Native events without timing, used only by the core, are reused.
 class Fence final : public RefCounted {
 public:
-    // `l`: the lane whose work it stands behind; null for an event of a script, which may be recorded anywhere.
+    // `l`: lane of the work before the fence; null for an event of a script, which may be recorded on any stream.
     Fence(Device &d, void *e, const Lane *l)
         : device(d), event(e), lane(l), number(l ? l->fences.fetch_add(1) + 1 : 0)
     {
@@ -44,7 +46,7 @@ public:
     const Lane *const lane;
     const uint64_t number;  // among the lane's fences; given before the event is recorded
 
-    // Whether this fence covers what `other` stands behind: they are of one lane, and this one is the later one.
+    // Returns whether this fence covers `other`: both are of the same lane, and this fence is later.
     bool is_behind(const Fence &other) const noexcept
     {
         return lane && lane == other.lane && number > other.number;
@@ -64,13 +66,13 @@ protected:
     void destroy() noexcept override;
 };
 
-// Belongs to the device of its first record; before that it counts as reached.
+// Event of a script. It belongs to the device of its first record; before that, it counts as reached.
 struct yoke_event final : yoke::RefCounted {
     explicit yoke_event(bool timed) : timing(timed) {}
     const bool timing;
     std::atomic<yoke::Fence *> fence{nullptr};
-    // The last record, which the lock keeps as it is while streams are made to wait for it: its stream's lane, and its
-    // number among the lane's fences.
+    // Last record: the lane of its stream, and its number among the lane's fences. The lock keeps the record
+    // unchanged while streams are ordered behind it.
     mutable yoke::Mutex mutex{yoke::LockRank::kDevices};
     const yoke::Lane *lane = nullptr;
     uint64_t number = 0;
@@ -97,7 +99,7 @@ inline const Lane *current_lane(const Device &device) noexcept
     return stream ? &stream->lane : nullptr;
 }
 
-// The handle that the backend knows it by.
+// Returns the backend's handle of the stream.
 inline void *current_native(const Device &device) noexcept
 {
     const Lane *lane = current_lane(device);
@@ -120,9 +122,10 @@ void set_current_stream(Stream &stream);
 // has no streams, YOKE_E_FORKED in a forked child.
 Ref<Stream> make_stream(Device &device, int32_t priority);
 
-// A stream that the host made, nullptr for the default one. It lives until the last handle to it is gone, and is then
-// still the host's to destroy. Raises YOKE_E_VALUE for the host device, whose streams are no one's to make, and for
-// CUDA's per-thread default stream, which one handle names in every thread.
+// Wraps a stream of the host program, nullptr for the default stream. The wrapper lives as long as its last handle;
+// the host program destroys the stream afterwards. Raises YOKE_E_VALUE for the host device, whose streams cannot be
+// made. Raises YOKE_E_VALUE also for CUDA's per-thread default stream, whose handle means another stream in each
+// thread.
 Ref<Stream> wrap_stream(Device &device, void *native);
 
 void synchronize(Stream &stream);
@@ -143,31 +146,31 @@ void synchronize(const Event &event);
 // reached.
 double elapsed_seconds(const Event &start, const Event &end);
 
-// ---- What the allocator and copies order by -------------------------------------------------------
+// ---- Order of the allocator and copies -------------------------------------------------------------
 
 namespace detail {
 uint8_t find_lane(Device &device, void *native);
 }  // namespace detail
 
-// The lane of a native handle; one that nobody wrapped gets a lane for ever.
+// Returns the lane of a native handle; an unwrapped handle gets a lane for ever.
 inline uint8_t lane_of(Device &device, void *native)
 {
     return native ? detail::find_lane(device, native) : 0;
 }
 
-// Behind all work that was given to the lane so far; null where there is none to wait for.
+// Returns a fence behind all work given to the lane so far; null if there is no work to wait for.
 Ref<Fence> fence_behind(Device &device, uint8_t lane);
-// In a forked child the work of a device that was left behind counts as done: its memory here is a copy.
+// In a forked child, work of the parent's device counts as done: its memory here is a copy.
 bool is_reached(const Fence &fence);
 bool is_left_behind(const Fence &fence) noexcept;
-// The lane's stream, or the native one, does what follows after the fence; the caller goes on.
+// Order later work of the lane's stream, or of the native stream, behind the fence; the caller goes on.
 void wait_fence(Device &device, uint8_t lane, const Fence &fence);
 void wait_fence_native(Device &device, void *native, const Fence &fence);
 
 // The fences that were put on a lane so far. Work that was given to the lane before this is read stands before each
 // fence of a higher number.
 const std::atomic<uint64_t> &fences_of(Device &device, uint8_t lane);
-// The number of the last fence of `other` that all further work of the lane comes behind; 0 where none is known.
+// Returns the number of the last fence of `other` known to precede all further work of the lane; 0 if unknown.
 uint64_t known_behind(Device &device, uint8_t lane, uint8_t other);
 
 // Waits for the lane's work, or all of the device's where the backend cannot tell streams apart. Gives the backend's
@@ -191,7 +194,7 @@ void each_lane(Device &device, uint16_t uses, Visit visit)
 }
 
 namespace detail {
-// Of core/base/lent.h.
+// Implements an entry of core/base/lent.h.
 void drop_stream(Stream *stream) noexcept;
 }  // namespace detail
 

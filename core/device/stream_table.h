@@ -13,16 +13,16 @@ namespace yoke {
 struct StreamTable {
     explicit StreamTable(Device &device);
 
-    // Of backends whose entries want none of it: it is held while streams are asked and events recorded.
+    // Lock held while the backend asks streams and records events, so no backend entry may take this lock.
     Mutex mutex{LockRank::kDevices};
-    std::atomic<int> count{1};  // of lanes that were ever used
+    std::atomic<int> count{1};  // number of lanes used so far
     Lane lanes[kMaxLanes];
     std::vector<Lane *> resting;     // open, ours, without a handle
     Ref<Stream> first;               // the default stream
-    std::vector<Ref<Stream>> named;  // of native handles that were given bare
-    std::bitset<kMaxLanes> inner;    // whose streams the core itself works on
+    std::vector<Ref<Stream>> named;  // streams of bare native handles
+    std::bitset<kMaxLanes> inner;    // lanes with a stream of the core itself
 
-    // By waiting and waited lane: the number of the last fence of the other one that the lane waits for.
+    // Number of the last fence of the waited lane, by waiting and waited lane.
     Mutex order_mutex{LockRank::kOther};
     std::map<std::pair<uint8_t, uint8_t>, uint64_t> order;
 
