@@ -1,5 +1,5 @@
-// account.h: what one thread has counted of a device's blocks for itself, so that threads do not write one cache line
-// at each request (counters.h). The thread alone writes; others read.
+// account.h: a thread's own counters of a device's blocks, so that threads do not write the same cache line at each
+// request (counters.h). Only the thread writes; other threads read.
 #pragma once
 
 #include "core/base/relaxed.h"
@@ -9,7 +9,7 @@
 
 namespace yoke {
 
-// Blocks, their sizes that count, and what was asked for.
+// Number of blocks, their counted sizes, and the requested bytes.
 struct Amounts {
     int64_t count = 0, bytes = 0, requested = 0;
 
@@ -30,7 +30,7 @@ struct Amounts {
     }
 };
 
-// Zeros are an account that nothing was counted in.
+// Account of a thread. All zeros are a valid empty account.
 struct Account {
     using Number = std::atomic<int64_t>;
     struct Numbers {
@@ -68,15 +68,15 @@ struct Account {
     };
 
     uint64_t seen;  // MemoryCounters::version_ when the account was last told; 0: never
-    int64_t limit;  // bytes, from which on they are published
+    int64_t limit;  // bytes from which the account is published
     Relaxed<int64_t> published;  // bytes of `now` that other threads know of
     uint32_t publications;
-    // Since then: of small and of large blocks, those live more or less, and those freed.
+    // Changes since then, for small and large blocks: living blocks, and freed blocks.
     Numbers now[2], freed[2];
     Numbers most[3];  // the greatest of `now` meanwhile: small, large, both
     // Guarded by the counters' lock.
     int64_t
-        assumed;  // more bytes of `now` that were published for the thread when a second one began to count
+        assumed;  // additional bytes of `now`, published for the thread when a second thread began to count
     uint64_t epoch;
 };
 

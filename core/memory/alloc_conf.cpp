@@ -82,7 +82,7 @@ struct State {
 };
 State &state = immortal<State>();
 
-// Returns the variable that somebody has set, which may be PyTorch's.
+// Returns the variable that was set, possibly PyTorch's variable.
 std::string variable()
 {
     const std::string origin = config_origin(kVariable);

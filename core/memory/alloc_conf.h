@@ -14,16 +14,16 @@ struct AllocConf {
     bool expandable_segments = true;
     // Before growth beyond this part of the device's memory, idle memory goes back to the backend; 0: never.
     double garbage_collection_threshold = 0;
-    // A block that another stream has used serves again once its work is seen to be done, which depends on time. Off:
-    // the arena's stream waits for that work instead, so that addresses are the same in each run.
+    // A block used by another stream serves again as soon as this stream's work is seen to be done, which depends on
+    // time. Off: the arena's stream waits for the work instead, so addresses are the same in each run.
     bool ask_fences = false;
 };
 
 // Raises YOKE_E_VALUE for a variable that cannot be read.
 AllocConf alloc_conf();
 
-// Changes the settings that the text names. Raises YOKE_E_VALUE, after which nothing is changed, for a key that is
-// unknown or named twice, and for a value out of range; `call` is named.
+// Changes the settings named in the text. Raises YOKE_E_VALUE and changes nothing if a key is unknown or repeated, or
+// a value is out of range. The message names `call`.
 void set_alloc_conf(const char *call, std::string_view text);
 
 // Returns a text for set_alloc_conf() with all settings.

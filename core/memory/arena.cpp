@@ -126,7 +126,7 @@ size_t Arena::admit_reached() noexcept
     return reached.size();
 }
 
-// Returns the last fence of each stream among those of the blocks, and all others.
+// Returns the last fence of each stream among the fences of the blocks, and all fences without a stream.
 static Guards latest_of(const std::list<Arena::Waiting> &waiting)
 {
     Guards latest;
@@ -299,7 +299,7 @@ std::vector<Block *> Arena::cut_chunks(const Chunks &chunks, uint64_t settled, u
             end = chunk->address;
             if (chunk->bytes > most) continue;
             if (!make_room(cut) || !space_.reserve()) return cut;
-            // The run keeps its descriptor, in front of what is cut.
+            // The run keeps its descriptor, in front of the cut piece.
             Block *const piece = space_.cut_free(run, chunk->address, chunk->bytes);
             piece->arena = this;
             cut.push_back(piece);

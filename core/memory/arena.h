@@ -1,7 +1,7 @@
-// arena.h: memory of one stream for requests of one kind: small or large, of everybody or of one graph. An arena keeps
-// its free memory for its own stream, whose order makes it safe to use again at once.
+// arena.h: memory of a stream for requests of a kind: small or large, of all callers or of a graph. An arena keeps
+// its free memory for its own stream: the stream's order makes immediate reuse safe.
 //
-// The arena's lock covers bookkeeping alone: no entry of a backend, no question to a fence.
+// The arena's lock covers bookkeeping only: no backend is called, and no fence is asked.
 #pragma once
 
 #include "core/base/fork.h"
@@ -36,7 +36,7 @@ public:
     // Returns a used block of exactly `size` bytes, or null. take_any() looks at every free block, which takes longer.
     Block *take(uint64_t size) noexcept;
     Block *take_any(uint64_t size) noexcept;
-    // Returns a block that was freed before the lane's fence of that number.
+    // Returns a block freed before the lane's fence with number `fence`.
     Block *take_freed_before(uint64_t size, uint64_t fence) noexcept;
     // Adds a segment and returns its first `size` bytes. Raises std::bad_alloc.
     Block *take_new(uint64_t address, uint64_t bytes, uint64_t size);
@@ -46,26 +46,27 @@ public:
     void give_behind(Block *block, Guards &fences);
 
     // ---- for Growth, whose lock is held ----
-    // Lets blocks serve whose fences are reached; returns how many.
+    // Makes blocks with reached fences available; returns their number.
     size_t admit_reached() noexcept;
-    // Makes the arena's stream wait for all blocks that wait, as far as it can, and lets them serve; returns how many.
+    // Makes the arena's stream wait for all waiting blocks, as far as possible, and makes the blocks available;
+    // returns their number.
     size_t admit_all();
     // Returns the fences of other backends that blocks wait for: the host alone can wait for these.
     Guards foreign_fences();
-    // Makes that stream wait for all work on what is free here.
+    // Makes the stream of `waiting_lane` wait for all work on the free memory of this arena.
     void order_behind(uint8_t waiting_lane);
 
-    // Returns the time of the last free whose bytes no work uses any more; asks fences and waits for none. Every free
-    // counts on the host, whose work is done when a call returns.
+    // Returns the time of the last free whose bytes no work uses any more; asks fences without waiting. On the host,
+    // every free counts, since the work is done when a call returns.
     uint64_t settled_at() noexcept;
     // A moment before a wait for the whole device, of one waiter: several threads may wait at once.
     struct Mark {
         uint64_t arena, clock, forgets;
     };
     Mark mark() noexcept;
-    // Takes what was free at that moment as settled: the wait is over.
+    // Counts all memory free at the mark as settled, after the wait.
     void note_waited(const Mark &mark) noexcept;
-    // Takes back that any free is settled: a replay, which nobody told the arena of, may use the bytes.
+    // Forgets that any free is settled: a replay, unknown to the arena, may use the bytes.
     void forget_settled() noexcept;
     // Work of that stream, a replay's, uses the memory too.
     void note_use(uint16_t uses) noexcept { uses_.fetch_or(uses, std::memory_order_relaxed); }
@@ -75,9 +76,9 @@ public:
     std::vector<Block *> cut_chunks(const Chunks &chunks, uint64_t settled, uint64_t most,
                                     uint64_t unit);
     static constexpr uint64_t kAll = ~uint64_t{0};
-    // Takes whole idle and settled segments out of the space, those first that were freed first, until they have
-    // `wanted` bytes. A segment of more than twice as much stays; if all have less than an eighth of it, all stay: a
-    // gain so small is not worth what the next request of their size would cut out of a large segment.
+    // Takes whole idle and settled segments out of the space, earliest freed first, until they have `wanted` bytes. A
+    // segment of more than twice as much stays. If all together have less than an eighth of `wanted`, all stay: the
+    // small gain is not worth splitting a large segment for the next request of this size.
     struct Segment {
         uint64_t address, bytes;
     };
@@ -99,7 +100,7 @@ public:
     uint64_t next_range = 0;  // bytes of the range that comes next
     uint64_t mapped = 0;      // bytes of chunks and segments
 
-    // Block that was freed, and what it waits for.
+    // Freed block, and its fences.
     struct Waiting {
         Block *block;
         Guards fences;
@@ -107,7 +108,7 @@ public:
 
 private:
     friend class GraphPool;
-    // The arena's lock, for which a thread spins first: it is held for less time than a sleep takes.
+    // Arena's lock. A thread spins first, since the lock is held for less time than a sleep takes.
     class Lock {
     public:
         explicit Lock(Mutex &mutex) noexcept;
@@ -120,7 +121,7 @@ private:
     };
     void settle(Block *block) noexcept;
     void settle_waiting(const std::list<Waiting> &waiting) noexcept;
-    // f(lane) for each stream whose work may use what is free here.
+    // Calls f(lane) for each stream whose work may use free memory of this arena.
     template <class F>
     void each_user(const F &f) const;
 
@@ -139,7 +140,7 @@ inline Pool pool_of(const Arena &arena) noexcept
 {
     return arena.is_small ? kSmallPool : kLargePool;
 }
-// A block may be lent by an arena of the other kind; its request counts.
+// Returns the pool of the block's request. The block itself may come from an arena of the other kind.
 inline Pool pool_of(const Block &block) noexcept
 {
     return block.capacity <= kMaxSmall ? kSmallPool : kLargePool;

@@ -1,5 +1,5 @@
-// backend_memory.h: memory as the backend gives it, and whether it has as much. Growth's lock guards it, and is held
-// over its calls of the backend.
+// backend_memory.h: memory from the backend, and checks of its amount. Growth's lock guards this class, and is held
+// during calls of the backend.
 #pragma once
 
 #include "core/memory/counters.h"
@@ -22,8 +22,8 @@ public:
 
     // Returns whether growth by so many bytes exceeds the part of the device from which on idle memory goes back.
     bool exceeds_threshold(uint64_t bytes) const;
-    // Fails if there is not as much at all, so that a request which is refused has not taken what there was. A kernel
-    // that overcommits refuses what is too much at once, and would give it in chunks, and then end the process.
+    // Fails if the backend does not have `bytes` in all, so that a refused request has not used up the memory. A
+    // kernel that overcommits would refuse all the bytes at once, but grant them in chunks and then end the process.
     yoke_status ask(uint64_t bytes);
 
     static constexpr uint64_t kMostChunk = uint64_t{32} << 20;

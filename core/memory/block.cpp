@@ -14,7 +14,7 @@ struct BlockSlab::Page {
     Block blocks[kBlocks];
 };
 
-// Pages without an owner. Nothing is noted of their blocks, which is all that others look at.
+// Pages without an owner. The `noted` of their blocks is 0, and other threads look only at `noted`.
 struct BlockSlab::Pages {
     Mutex mutex{LockRank::kOther};
     Page *first = nullptr;

@@ -1,5 +1,5 @@
-// block.h: a block: a run of addresses in an extent, which is one backend block (a segment) or one range of virtual
-// memory. The blocks of an extent fill it without gaps; each knows its neighbours (boundary tags).
+// block.h: a block: a run of addresses in an extent. An extent is a backend block (a segment) or a range of virtual
+// memory. The blocks of an extent fill it without gaps; each block knows its neighbours (boundary tags).
 #pragma once
 
 #include "core/base/relaxed.h"
@@ -20,19 +20,19 @@ struct Extent;
 
 enum class BlockState : uint8_t {
     kFree,  // waits for a request; in FreeRuns
-    kUsed,  // belongs to a request, or to whoever takes it apart
+    kUsed,  // belongs to a request, or to code taking it apart
     kHole,  // addresses of a range without memory; in FreeRuns of holes
 };
 
-// What a block that is given back by its address alone is. The values fit below an address, whose lowest six bits are
-// 0.
+// Use of a block given back by its address alone. The values fit below an address, whose lowest six bits are 0.
 enum class BlockUse : uint8_t { kRaw = 1, kScratch = 2 };
 
-// Entry of the page table (page_table.h): a block, which may have gone since; its `noted` tells.
+// Entry of the page table (page_table.h): a block, possibly gone since; its `noted` shows this.
 using BlockPlace = std::atomic<Block *>;
 
-// A descriptor fills two cache lines. The first one has what a request that a magazine serves needs, and its free.
-// Descriptors are never given back to the host: a thread may look at `noted` of one that was its own (page_table.h).
+// Descriptor of a block, in two cache lines. The first line has all fields needed by a request from a magazine, and
+// by its free. Descriptors are never given back to the system: a thread may look at `noted` of its former descriptor
+// (page_table.h).
 struct alignas(64) Block {
     uint64_t address = 0, size = 0;
     Arena *arena = nullptr;  // null: a backend block of its own, got without caching
@@ -41,27 +41,27 @@ struct alignas(64) Block {
     // Places in the heap of a bin (free_runs.h): the first child, the next sibling, and the sibling before or the
     // parent. A spare descriptor keeps the next spare one in `child`, a block in a magazine the next one there.
     Block *child = nullptr;
-    // The request that a used block serves. The block's owner alone reads and writes what follows up to the state.
-    uint64_t requested = 0;  // what was asked for
-    uint64_t capacity = 0;   // the size that counts: a request's rounded one
+    // Request served by a used block. Only the block's owner reads and writes the following fields, up to the state.
+    uint64_t requested = 0;  // requested bytes
+    uint64_t capacity = 0;   // counted size: the rounded request
     bool has_place = false;  // in the page table, for this address and size
-    bool is_kept = false;    // nobody has it, and a graph's launches name it
-    uint8_t lane = 0;  // the stream that it is ordered on, which may be another than its arena's
+    bool is_kept = false;    // without a user, but named by a graph's launches
+    uint8_t lane = 0;  // stream of the block's order, possibly not its arena's stream
     BlockState state = BlockState::kUsed;
 
     union {
         Extent *extent = nullptr;
-        yoke_device *device;  // of a backend block of its own
+        yoke_device *device;  // for a backend block of its own
     };
     Block *before = nullptr, *behind = nullptr;  // neighbours in the extent, null at its ends
     union {
         Block *sibling = nullptr;
-        Storage *storage;  // of a used block in a graph's pool: whose memory it is
+        Storage *storage;  // storage of a used block in a graph's pool
     };
     Block *back = nullptr;
-    Guards *guards = nullptr;  // of a used block: what stands behind its last uses elsewhere
-    // The last free of any of its bytes: work of before may still use them. By its arena's clock, and by the fences
-    // that its arena's lane had then.
+    Guards *guards = nullptr;  // for a used block: fences behind its last uses elsewhere
+    // Time of the last free of any of the block's bytes, since earlier work may still use them. By the clock of the
+    // block's arena, and by the fence count of the arena's lane.
     uint64_t freed_at = 0, freed_behind = 0;
 
     uint64_t end() const { return address + size; }
@@ -69,8 +69,8 @@ struct alignas(64) Block {
 };
 static_assert(sizeof(Block) == 128);
 
-// Descriptors of blocks, made many at a time, so that a request takes no host memory of its own. Its owner's lock
-// guards it.
+// Descriptors of blocks, made many at a time, so that a request takes no host memory. The lock of the slab's owner
+// guards the slab.
 class BlockSlab {
 public:
     BlockSlab() = default;

@@ -1,5 +1,5 @@
-// chunks.h: chunks of a device's memory: which are mapped, and where, and which wait without an address. Growth's lock
-// guards it, and is held over its calls of the backend.
+// chunks.h: chunks of a device's memory: mapped chunks with their addresses, and spare chunks. Growth's lock guards
+// this class, and is held during calls of the backend.
 #pragma once
 
 #include "core/memory/counters.h"
@@ -34,14 +34,14 @@ public:
     int64_t bytes_within(uint64_t begin, uint64_t end) const noexcept;
     int64_t spare_bytes() const noexcept;
 
-    // Returns the bytes of `bytes` that spare chunks do not fill, taken as map_spare() takes them.
+    // Returns the part of `bytes` not filled by spare chunks, taken in the order of map_spare().
     uint64_t lacking(uint64_t bytes) const noexcept;
     // Makes a new spare chunk, which counts for large requests. Raises std::bad_alloc.
     yoke_status create(uint64_t bytes);
-    // Maps the largest spare chunk of at most `most` bytes; *mapped receives its bytes, 0 if there is none. Raises
-    // std::bad_alloc.
+    // Maps the largest spare chunk of at most `most` bytes; *mapped receives the chunk's bytes, 0 if there is none.
+    // Raises std::bad_alloc.
     yoke_status map_spare(uint64_t address, uint64_t most, uint64_t *mapped);
-    // Makes the chunk that is mapped there a spare one; false on a failure, which leaves it mapped.
+    // Makes the chunk mapped at `address` spare. On a failure, returns false and leaves the chunk mapped.
     bool unmap(uint64_t address) noexcept;
     // Gives the spare chunks back to the backend.
     void destroy_spare() noexcept;

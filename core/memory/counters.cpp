@@ -18,7 +18,7 @@ bool MemoryCounters::join(Account &account) noexcept
     }
     account.epoch = epoch_;
     if (accounts_.size() == 1 || is_shared_) return true;
-    // The first thread may not count for long, so its bytes are published for it.
+    // The first thread may not count for long, so this call publishes the first thread's bytes.
     int64_t bytes = now_.of[kAllPools].bytes;
     for (Account *each : accounts_) {
         if (each == &account) continue;
@@ -43,7 +43,8 @@ bool MemoryCounters::prepare(Account *own) noexcept
     return true;
 }
 
-// Several threads reach their most at different times, so only what all have now can be added up.
+// Returns the amounts reached by an account. Several threads reach their peaks at different times, so only the
+// present amounts can be added up.
 MemoryCounters::Sums MemoryCounters::reached_by(const Account &account) const noexcept
 {
     if (is_shared_) return sum_now();
@@ -121,7 +122,7 @@ void MemoryCounters::close(Account &account) noexcept
     std::erase(accounts_, &account);
     account.seen = 0;
     if (!is_shared_ || accounts_.size() > 1) return;
-    fold();  // the thread that is left looks at its account before it counts on
+    fold();  // the remaining thread looks at its account before it counts again
     is_shared_ = false;
 }
 
@@ -148,7 +149,7 @@ void MemoryCounters::fold() noexcept
 void MemoryCounters::count_shared(Pool pool, const Amounts &block, bool is_alloc) noexcept
 {
     const std::lock_guard lock(mutex_);
-    fold();  // what accounts have reached, they reached without this block
+    fold();  // the accounts reached their amounts without this block
     Amounts blocks[2];
     blocks[pool] = is_alloc ? block : -block;
     now_.add(blocks);
@@ -165,7 +166,7 @@ void MemoryCounters::count_waiting(Pool pool, const Amounts &blocks) noexcept
     Amounts pools[2];
     pools[pool] = blocks;
     waiting_.add(pools);
-    raise_peaks(sum_now());  // of several threads none may have told that the block was there
+    raise_peaks(sum_now());  // several threads: perhaps no account has shown the block yet
 }
 
 void MemoryCounters::count_reserved(Pool pool, int64_t pieces, int64_t bytes) noexcept

@@ -1,11 +1,11 @@
-// counters.h: a device's memory in numbers: blocks of requests, and what the backend gave.
+// counters.h: a device's memory in numbers: blocks of requests, and memory from the backend.
 //
-// A thread that allocates counts in an account of its own. While one thread does so, nobody else needs to know. Once
-// several do, each publishes its bytes from kApart on, and now and then tells its account whole. When all but one have
-// ended, that one counts alone again. Sums are exact where no step is under way. Peaks are exact if one thread
-// allocates. Otherwise the peak of all bytes is at most 64 KiB short for each other thread, and never too high: twice
-// kApart, for what the thread may have got and for what it may have freed. The other peaks are the most that was seen
-// when a thread told its account or somebody asked.
+// An allocating thread counts in an account of its own. While only a single thread counts, no other thread needs the
+// numbers. With several threads, each publishes its bytes in steps of kApart, and its whole account now and then.
+// When only one is left, that thread counts alone again. Sums are exact while no step is under way. Peaks are exact
+// if a single thread allocates. Otherwise the peak of all bytes is at most 64 KiB too low for each further thread,
+// and never too high. 64 KiB is twice kApart, since a thread may have allocated and freed this much unpublished. The
+// other peaks are the highest amounts seen when an account was published or the numbers were read.
 #pragma once
 
 #include "core/base/fork.h"
@@ -70,7 +70,7 @@ public:
     __attribute__((always_inline)) void count_free(Account *own, Pool pool,
                                                    const Amounts &block) noexcept
     {
-        // A thread that only frees has no account: the peaks of the one that allocates stay exact.
+        // A thread that only frees has no account, so the peaks of a single allocating thread stay exact.
         if (!own || own->seen != version_.load(std::memory_order_acquire)) [[unlikely]]
             if (!own || own->seen == 0 || !prepare(own)) return count_shared(pool, block, false);
         own->freed[pool].add(block);
@@ -84,10 +84,11 @@ public:
 
     // Blocks that were freed, and wait for work of other streams.
     void count_waiting(Pool pool, const Amounts &blocks) noexcept;
-    // Memory of the backend, in segments and chunks; and its move to small requests or away from them.
+    // Counts memory of the backend, in segments and chunks; count_small counts memory moved to or from small
+    // requests.
     void count_reserved(Pool pool, int64_t pieces, int64_t bytes) noexcept;
     void count_small(int64_t pieces, int64_t bytes) noexcept;
-    // Memory that others have got of the device.
+    // Counts device memory allocated by other libraries.
     void count_foreign(int64_t bytes) noexcept;
     void count(MemoryEvent event) noexcept
     {
@@ -95,11 +96,11 @@ public:
     }
 
     MemoryStats read() const noexcept;
-    PoolStats blocks() const noexcept;    // of requests
-    PoolStats active() const noexcept;    // those, and those that wait
+    PoolStats blocks() const noexcept;    // blocks of requests
+    PoolStats active() const noexcept;    // blocks of requests, and waiting blocks
     PoolStats reserved() const noexcept;  // `count` in segments and chunks
     int64_t foreign() const noexcept;
-    // Takes free blocks that cannot go back as they are found by a walk; returns what the walks so far have seen.
+    // Takes a walk's result: free blocks that cannot go back. Returns the results of all walks so far.
     PoolStats look_at_split(const Amounts (&now)[3]) noexcept;
     int64_t events(MemoryEvent event) const noexcept
     {
@@ -130,7 +131,7 @@ private:
 
     // Returns whether the account can be used.
     bool prepare(Account *own) noexcept;
-    // Adds what others do not know yet of the account's bytes.
+    // Adds the account's unpublished bytes to the published sum.
     void publish(Account &account, int64_t bytes) noexcept
     {
         const int64_t more = bytes - account.published;
@@ -154,7 +155,7 @@ private:
     Sums reached_by(const Account &account) const noexcept;
     Sums sum_now() const noexcept;
     PoolStats collect(const Sums &waiting, const Sums &known_peak) const noexcept;
-    // Raises peaks to what accounts have reached; afterwards they start again from where they are.
+    // Raises peaks to the amounts reached by accounts; afterwards the accounts' peaks start again from the present.
     void fold() noexcept;
     void raise_peaks(const Sums &reached) noexcept;
     void raise_bytes(int64_t reached) noexcept;
@@ -164,7 +165,8 @@ private:
     std::atomic<uint64_t> version_{1};
     std::atomic<int64_t> events_[static_cast<size_t>(MemoryEvent::kCount)] = {};
 
-    // Once several threads count: bytes of all blocks, less what accounts have not published, and the most of them.
+    // Bytes of all blocks while several threads count, without the accounts' unpublished bytes; and the peak of this
+    // sum.
     alignas(64) std::atomic<int64_t> published_{0};
     alignas(64) std::atomic<int64_t> published_peak_{0};
 

@@ -39,7 +39,7 @@ void DeviceMemory::wait_until_settled() noexcept
         marks = growth_.mark_wait();
         foreign = growth_.foreign_fences();
     } catch (const std::bad_alloc &) {
-        foreign.clear();  // what waits for them goes on waiting
+        foreign.clear();  // the blocks behind these fences go on waiting
     }
     wait_for(foreign);
     counters_.count(MemoryEvent::kSynchronize);
@@ -61,7 +61,7 @@ void DeviceMemory::give_back_idle() noexcept
 
 void DeviceMemory::retire_graphs() noexcept
 {
-    std::vector<std::unique_ptr<Arena>> ended;  // which end once the lock is free
+    std::vector<std::unique_ptr<Arena>> ended;  // destroyed after the lock is free
     const Growth::Hold hold(growth_);
     growth_.retire_gone();
     ended = growth_.take_ended();
@@ -113,7 +113,7 @@ void DeviceMemory::release_bare(Block *block) noexcept
 
 DeviceMemory &make_memory(Device &device)
 {
-    // Growth puts fences on streams, and no table of them may be made under its lock.
+    // Growth puts fences on streams, and the stream table must not be made under Growth's lock.
     if (!device.host && device.backend->event_create) table_of(device);
     return make_once(device.memory, [&] { return new DeviceMemory(device); });
 }

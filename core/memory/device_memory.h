@@ -1,4 +1,4 @@
-// device_memory.h: all that the allocator has of one device: its arenas, how they grow, its counters.
+// device_memory.h: the allocator's state of a device: its arenas, their growth, its counters.
 #pragma once
 
 #include "core/memory/counters.h"
@@ -23,19 +23,19 @@ public:
     MemoryCounters &counters() noexcept { return counters_; }
     Growth &growth() noexcept { return growth_; }
 
-    // The arena of everybody's requests on that lane. Raises std::bad_alloc.
+    // Returns the lane's arena for requests of all callers. Raises std::bad_alloc.
     Arena &arena(uint8_t lane, bool is_small)
     {
         Arena *known = arenas_[is_small][lane].load(std::memory_order_acquire);
         return known ? *known : make_arena(lane, is_small);
     }
 
-    // Gives what is idle back to the backend. Waits for the device first, unless the calling thread captures a graph of
-    // it; other threads' magazines stay as they are.
+    // Gives idle memory back to the backend. Waits for the device first, unless the calling thread captures a graph
+    // of the device; other threads' magazines stay unchanged.
     void give_back_idle() noexcept;
-    // Lets memory of graphs that are gone serve everybody, as far as it is idle and settled.
+    // Makes idle and settled memory of ended graphs available to all callers.
     void retire_graphs() noexcept;
-    // Waits for the device, so that all that is free by now is settled.
+    // Waits for the device, so all memory free at the call is settled.
     void wait_until_settled() noexcept;
 
     // Returns whether the kernel would end the process for a block of the backend's own; asks every 16 MiB.
@@ -54,7 +54,7 @@ private:
     std::atomic<Arena *> arenas_[2][kMaxLanes] = {};
     Mutex bare_mutex_{LockRank::kMemory};
     BlockSlab bare_;
-    SeldomAsked group_;  // of blocks that are the backend's own
+    SeldomAsked group_;  // for blocks of the backend's own
 };
 
 // The memory of a device, made at first use.

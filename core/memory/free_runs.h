@@ -1,8 +1,8 @@
 // free_runs.h: free blocks by size: a good fit in constant time, the lowest address first.
 //
-// Sixteen bins for each power of two, with a bitmap of the powers that have any and one of the bins of each (two-level
-// segregated fit). A bin is a pairing heap by address: low addresses are taken first, so that high ones come to be free
-// in long runs.
+// Sixteen bins for each power of two, with a bitmap of the non-empty powers, and a bitmap of the bins of each power
+// (two-level segregated fit). A bin is a pairing heap by address. Low addresses are taken first, so high addresses
+// become free in long runs.
 #pragma once
 
 #include "core/memory/block.h"
@@ -48,7 +48,8 @@ private:
     int next_bin(int bin) const noexcept;
     static Block *meld(Block *a, Block *b) noexcept;
     static Block *meld_siblings(Block *first) noexcept;
-    // Returns the block behind this one in its heap, parents before children. A heap may be as deep as it has blocks.
+    // Returns the block behind this block in its heap, parents before children. A heap may be as deep as its number
+    // of blocks.
     static Block *next_of(Block *block) noexcept
     {
         if (block->child) return block->child;

@@ -1,10 +1,10 @@
-// graph_pool.h: memory of a graph, whose launches name it by address: it stays where it is for as long as the graph can
-// be replayed.
+// graph_pool.h: memory of a graph. The graph's launches name the memory by address, so the memory stays in place as
+// long as the graph can be replayed.
 //
-// While a graph is captured, its thread's requests for the graph's device are served from arenas of the graph's own.
-// Memory that the capture itself frees serves it again: its launches run in one order, so that is safe. After the
-// capture a freed block is kept without a use; when the graph is gone, the memory serves others, at once or when its
-// last tensor goes.
+// While a thread captures a graph, arenas of the graph serve the thread's requests for the graph's device. Memory
+// freed by the capture itself serves the capture again, which is safe because the launches run in a fixed order.
+// After the capture, a freed block is kept without a use. After the graph's end, the memory serves other callers, at
+// once or after the end of the last tensor.
 #pragma once
 
 #include "core/base/refcount.h"
@@ -17,7 +17,7 @@ class Storage;
 
 class GraphPool final : public RefCounted {
 public:
-    // A pool whose arenas live as long as a block of theirs, or memory, does.
+    // Makes a pool. Its arenas live as long as any of their blocks or memory.
     static Ref<GraphPool> make(Device &device, uint8_t lane);
 
     // The calling thread's requests come here from now on, or no longer.
@@ -32,12 +32,12 @@ public:
     Device &device() const noexcept { return device_; }
     Arena &arena(bool is_small) noexcept { return is_small ? *small_ : *large_; }
     bool is_gone() const noexcept { return is_gone_.load(std::memory_order_acquire); }
-    // Takes a block of its own back; true if the block serves others from now on.
+    // Takes back a block of this pool; returns true if the block serves other callers from now on.
     bool take_back(Block *block, uint16_t uses) noexcept;
 
     // Notes the storage whose memory a block is, until the block comes back.
     static void note_storage(Block &block, Storage *storage) noexcept;
-    // f(storage) for each that lives: a replay writes them all.
+    // Calls f(storage) for each living storage: a replay writes all of them.
     template <class F>
     void each_storage(const F &f) noexcept
     {
@@ -49,7 +49,7 @@ public:
     {
         return block.arena && block.arena->pool.get() == this;
     }
-    // A replay on that lane uses the memory: its end comes before the memory serves anybody else.
+    // Notes that a replay on this lane uses the memory: the replay ends before the memory serves other callers.
     void note_use(uint8_t lane) noexcept;
     // The graph is gone: nothing names the memory any more.
     void let_go() noexcept;

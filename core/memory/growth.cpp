@@ -13,8 +13,7 @@ namespace yoke {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-// A chunk is that part of what its arena has, within these bounds: large ones cost fewer calls, small ones find a
-// place.
+// Chunk's part of its arena's memory, and the upper bound: large chunks cost fewer calls, small chunks find a place.
 constexpr uint64_t kChunkPart = 64, kMostChunk = BackendMemory::kMostChunk;
 // Sizes of the first range; each next range is twice as long.
 constexpr uint64_t kFirstSmallRange = 64 * kMiB, kFirstLargeRange = 1024 * kMiB;
@@ -72,7 +71,7 @@ yoke_status Growth::grow_segment(Arena &arena, uint64_t size, Block **block)
                           : size < kLargeSegment / 2 ? kLargeSegment
                                                      : 0;
     uint64_t bytes = std::max(step, size);
-    // Idle segments of as many bytes go back first, so that what is reserved does not grow.
+    // Idle segments of as many bytes go back first, so that the reserved memory does not grow.
     uint64_t back = 0;
     for (const auto &each : arenas_) {
         each->admit_reached();
@@ -211,7 +210,8 @@ bool Growth::is_fixed(const Arena &arena) const noexcept
 void Growth::gather(Arena &grower, uint64_t most)
 {
     const uint64_t unit = chunks_.unit();
-    // Memory of graphs that are gone serves nobody else; the grower's own may serve its next request as it lies.
+    // Memory of ended graphs serves no other caller. The grower's own memory comes last, since it may serve the
+    // grower's next request in place.
     const auto rank = [&](const std::unique_ptr<Arena> &arena) {
         return arena.get() == &grower ? 2 : arena->pool.present() ? 0 : 1;
     };
@@ -242,7 +242,7 @@ void Growth::unmap(Arena &arena, const std::vector<Block *> &cut) noexcept
         }
 }
 
-// ---- what is idle --------------------------------------------------------------------------------
+// ---- idle memory ---------------------------------------------------------------------------------
 
 uint64_t Growth::give_back_segments(Arena &arena, uint64_t wanted, uint64_t settled)
 {
@@ -264,7 +264,7 @@ void Growth::give_back_idle(Arena &arena) noexcept
         if (const uint64_t unit = chunks_.unit())
             unmap(arena, arena.cut_chunks(chunks_, settled, Arena::kAll, unit));
     } catch (const std::bad_alloc &) {
-        return;  // it is kept
+        return;  // the memory stays
     }
 }
 
@@ -353,7 +353,7 @@ Block *Growth::take_behind_waits(Arena &arena, uint64_t size)
     arena.admit_all();
     if (Block *block = arena.take_any(size)) return block;
     if (arena.pool.present())
-        return nullptr;  // replays use what they got, when everybody has it again
+        return nullptr;  // replays go on using the memory after it has returned to other callers
     for (const auto &each : arenas_) {
         if (each.get() == &arena || is_fixed(*each)) continue;
         Block *const block = each->take_any(size);

@@ -1,8 +1,8 @@
-// growth.h: memory of a device as it comes from the backend, moves between arenas and goes back.
+// growth.h: memory of a device: its way from the backend, between arenas and back.
 //
-// Where the device has virtual memory, an arena has ranges of addresses, and chunks of memory are mapped where they are
-// wanted; a chunk that is idle in one arena serves another one. Elsewhere memory comes in segments, which stay where
-// they are, and go back to the backend as a whole.
+// If the device has virtual memory, an arena has ranges of addresses, and chunks of memory are mapped on demand. A
+// chunk idle in an arena can move to another arena. Otherwise memory comes in segments, which stay in place and go
+// back to the backend as a whole.
 #pragma once
 
 #include "core/base/log.h"
@@ -23,8 +23,8 @@ public:
     Growth &operator=(const Growth &) = delete;
     ~Growth();
 
-    // The lock, which the caller of every function below holds, over calls of the backend too. No lock
-    // of an arena is held when it is taken. What went wrong meanwhile is told once it is free.
+    // Lock held by the caller of every function below, also during calls of the backend. No lock of an arena is held
+    // when this lock is taken. Problems met under the lock are logged after its release.
     class Hold {
     public:
         explicit Hold(Growth &growth);
@@ -33,23 +33,23 @@ public:
         Hold &operator=(const Hold &) = delete;
 
     private:
-        const LogLater later_;  // what a backend logs is told once the lock is free
+        const LogLater later_;  // logs a backend's messages after the lock is free
         Growth &growth_;
     };
 
-    // Takes an arena, or raises std::bad_alloc: its owner then ends it once the lock is free.
+    // Takes an arena, or raises std::bad_alloc: the caller then destroys the arena after releasing the lock.
     Arena &add(std::unique_ptr<Arena> &arena);
 
     // Returns a used block of `size` bytes of the arena's in *block, with memory of idle chunks, and new memory for the
     // rest: OOM where the backend has none. Raises std::bad_alloc.
     yoke_status grow(Arena &arena, uint64_t size, Block **block);
-    // Returns a block of the arena's, in which blocks serve again that other streams have used, or null.
+    // Returns a block of the arena, after making blocks used by other streams available, or null.
     Block *take_used(Arena &arena, uint64_t size);
-    // Returns a block of the arena's own in which blocks serve again whose fences are reached, or null.
+    // Returns a block of the arena, after making blocks with reached fences available, or null.
     Block *take_reached(Arena &arena, uint64_t size);
     // Returns a block of another stream's arena whose work the arena's stream comes behind already, or null.
     Block *take_known(Arena &arena, uint64_t size);
-    // Returns a block of any arena that serves the arena's stream once that waits for other streams, or null.
+    // Returns a block of any arena, usable by the arena's stream after waits for other streams, or null.
     Block *take_behind_waits(Arena &arena, uint64_t size);
 
     const std::vector<std::unique_ptr<Arena>> &arenas() const noexcept { return arenas_; }
@@ -57,7 +57,7 @@ public:
 
     // Returns the fences of other backends that blocks wait for.
     Guards foreign_fences() const;
-    // Around a wait for the whole device, which is done without the lock. Without host memory nothing is marked.
+    // Surrounds a wait for the whole device, done without the lock. Without host memory, no mark is made.
     std::vector<Arena::Mark> mark_wait() noexcept;
     void note_waited(const std::vector<Arena::Mark> &marks) noexcept;
 
@@ -66,9 +66,9 @@ public:
     void give_back_idle(Arena &arena) noexcept;
     // Gives idle segments of `wanted` bytes in all back, as far as there are; returns their bytes.
     uint64_t give_back_segments(Arena &arena, uint64_t wanted, uint64_t settled);
-    // Makes idle memory of graphs that are gone spare, for whoever grows next.
+    // Makes idle memory of ended graphs spare, for the next growth.
     void retire_gone() noexcept;
-    // Takes out the arenas of graphs that are gone and have no memory; they end once no lock is held.
+    // Takes out the arenas of ended graphs without memory; the caller destroys them after releasing all locks.
     std::vector<std::unique_ptr<Arena>> take_ended() noexcept;
 
 private:

@@ -18,7 +18,7 @@ struct GuardsLock {
 };
 GuardsLock &guards_lock = immortal<GuardsLock>();
 
-// Puts the fence among the guards; returns them all where there are so many that some may be reached.
+// Puts the fence among the guards. If the guards are so many that some may be reached, returns all of them.
 Guards put_guard(Guards *&guards, Ref<Fence> &fence)
 {
     constexpr size_t kMostUnasked = 16;

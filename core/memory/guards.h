@@ -11,8 +11,7 @@ using Guards = std::vector<Ref<Fence>>;
 
 // Adds a fence to a memory's guards, null at first; any thread may. Raises std::bad_alloc.
 void add_guard(Guards *&guards, Ref<Fence> fence);
-// Forgets the fences that are reached; returns whether none is left. A fence that cannot be asked counts as not
-// reached.
+// Forgets the reached fences; returns whether none is left. A fence that cannot be asked counts as not reached.
 bool drop_reached(Guards &guards) noexcept;
 // Takes the guards of memory that has no user any more.
 Guards take_guards(Guards *&guards) noexcept;

@@ -40,7 +40,7 @@ struct HollowEntries {
         return set_backend_error(status, 0, text.c_str());
     }
 
-    // Entries that do their work although they fail: in CUDA such calls report what earlier work did wrong.
+    // Returns whether an entry does its work although it fails: in CUDA such calls report failures of earlier work.
     static bool works_though_it_fails(Entry entry)
     {
         switch (entry) {

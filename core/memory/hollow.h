@@ -1,8 +1,8 @@
-// hollow.h: a device without memory: a backend table whose blocks, chunks and streams are bookkeeping alone.
+// hollow.h: a device without memory: a backend table whose blocks, chunks and streams are only bookkeeping.
 //
-// Benchmarks and tests of the allocator run over a hollow device: its addresses go up to a capacity that no machine
-// needs to have, streams and events run in the order that a test says, and any entry fails at the call that a test
-// names. No byte behind an address may be touched.
+// Benchmarks and tests of the allocator run over a hollow device. Its capacity may exceed every machine's memory.
+// Streams and events run in an order chosen by the test, and any entry fails at a call chosen by the test. No byte
+// behind an address may be touched.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -53,7 +53,7 @@ enum class HollowEntry {
 class HollowWatcher {
 public:
     virtual ~HollowWatcher() = default;
-    // Bytes may be used from now on, or no longer: work that used them has ended, or should have.
+    // Called when bytes become usable, or unusable: work using them has ended, or should have.
     virtual void on_backed(uint64_t, uint64_t) {}
     virtual void on_gone(uint64_t, uint64_t) {}
     virtual void on_use(const void * /*stream*/, uint64_t /*address*/, uint64_t /*bytes*/) {}
@@ -80,7 +80,7 @@ public:
     Hollow(const Hollow &) = delete;
     Hollow &operator=(const Hollow &) = delete;
 
-    // The backend's table and its one device; both live as long as this object.
+    // Returns the backend's table. The table and the only device live as long as this object.
     const yoke_backend &table() const { return table_; }
     void *handle() { return this; }
 
@@ -92,7 +92,7 @@ public:
     // and memory goes back all the same, as in CUDA, where such calls tell the errors of earlier work.
     void fail_at(HollowEntry entry, int64_t nth, yoke_status status);
     int64_t calls(HollowEntry entry) const { return calls_[static_cast<size_t>(entry)]; }
-    int64_t calls() const;  // of all entries
+    int64_t calls() const;  // calls of all entries
 
     // Runs f while no thread is in an entry.
     template <class F>

@@ -49,7 +49,7 @@ std::string HollowMemory::check_size(uint64_t bytes, const char *what) const
                   count(unit_));
 }
 
-// A gap behind each extent, so that none runs into the next one unseen.
+// Returns an address with a gap behind each extent, so that an overrun into the next extent is noticed.
 uint64_t HollowMemory::new_address(uint64_t bytes, uint64_t alignment)
 {
     const uint64_t address = (next_address_ + alignment - 1) & ~(alignment - 1);

@@ -33,7 +33,7 @@ public:
     size_t range_count() const { return ranges_.size(); }
     size_t chunk_count() const { return chunks_.size(); }
 
-    // Returns whether all of these bytes may be used: they lie in one plain block, or chunks are mapped there.
+    // Returns whether all these bytes may be used: they lie in a plain block, or chunks are mapped there.
     bool is_backed(uint64_t address, uint64_t bytes) const;
 
 private:

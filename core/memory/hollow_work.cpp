@@ -126,7 +126,7 @@ bool HollowWork::run_step(void *stream)
     return run_step_of(*find_stream(stream));
 }
 
-// Runs one step of each stream that can go on. A wait names an earlier record, so some stream always can.
+// Runs a step of each stream able to go on. A wait names an earlier record, so some stream can always go on.
 bool HollowWork::run_round()
 {
     bool has_run = run_step_of(default_);

@@ -1,5 +1,5 @@
-// hollow_work.h: streams and events of a hollow device. Work is a number of steps that somebody lets run: a benchmark
-// all at once, a test in the order that it wants to try.
+// hollow_work.h: streams and events of a hollow device. Work is a number of steps. A benchmark runs all steps at
+// once, a test in a chosen order.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,16 @@
-// ladder.h: where a request finds memory once its arena has none at hand: each rung costs more than the one before.
+// ladder.h: sources of memory for a request if its arena has none at hand. Each rung costs more than the rung before.
 //
-//   blocks of the arena that other streams have used, behind an inserted wait, or if their fences are reached
-//   what the thread keeps in its magazines
+//   blocks of the arena used by other streams, behind an inserted wait, or if their fences are reached
+//   blocks in the thread's magazines
 //   growth: idle chunks of other arenas, then new memory
 // The backend has no more:
-//   blocks of other streams whose work this stream has waited for since they were freed
-//   blocks that serve after a wait of the stream, of this arena and of others
+//   blocks of other streams, if this stream has waited for the other stream's work since the free
+//   blocks available after a wait of the stream, of this arena and of others
 //   every thread's magazines
 //   idle memory of all arenas, once the device has done its work
-//   all that waits goes back to the backend, pinned memory and the room of saves with it
-//   the garbage collectors of script languages, then on_out_of_memory's functions (relief.h), and the rungs above again
+//   all waiting memory goes back to the backend, with pinned memory and the memory of saves
+//   the garbage collectors of script languages, then on_out_of_memory's functions (relief.h), and the rungs above
+//   again
 #pragma once
 
 #include "core/memory/device_memory.h"
@@ -27,7 +28,7 @@ public:
     Block *climb();
     // Returns null where a wait, memory of another thread or the host program's help would be needed.
     Block *climb_low();
-    static constexpr int kAsks = 3;  // of on_out_of_memory's functions for one request
+    static constexpr int kAsks = 3;  // calls of on_out_of_memory's functions for a request
 
 private:
     bool serves(MemoryEvent rung) noexcept;

@@ -1,5 +1,5 @@
-// losses.h: memory that a backend did not take back. Whoever hears of it may be a callback of the host program, which
-// may allocate: so losses are noted under a lock and told without it.
+// losses.h: memory that a backend did not take back. The report may call the host program's callback, which may
+// allocate: so losses are noted under a lock and reported without the lock.
 #pragma once
 
 #include "core/device/device.h"

@@ -45,7 +45,7 @@ struct AllCaches {
 };
 AllCaches &all = immortal<AllCaches>();
 
-// The threads of the parent are gone, perhaps while they changed their caches.
+// Leaves the caches of the parent's threads, which may have been changing at the fork.
 void leave_lost_caches()
 {
     ThreadState *state = detail::current;
@@ -133,7 +133,7 @@ void ThreadCache::drain(const Device *device) noexcept
 void ThreadCache::close_and_drain(const Device *device) noexcept
 {
     closed.store(true, std::memory_order_seq_cst);
-    // A filter of system calls that came later may refuse the barrier: the owner then keeps what it has.
+    // A later filter of system calls may refuse the barrier: the owner then keeps its blocks.
     if (detail::has_membarrier && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         closed.store(false, std::memory_order_release);
         return;

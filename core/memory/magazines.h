@@ -1,8 +1,9 @@
-// magazines.h: small blocks that a thread keeps for itself, by class: it takes and gives them without a lock.
+// magazines.h: small blocks kept by a thread, by class: the thread takes and gives them without a lock.
 //
-// Other threads empty a magazine too, where memory is short. The owner says by a plain store that it is inside; who
-// empties the magazines of another says so first, and then has every running thread pass a barrier (membarrier(2)), so
-// that each of the two sees the other. Where that is refused, the owner pays for a fence itself.
+// If memory is short, other threads empty a magazine too. The owner marks by a plain store that it is inside. A
+// thread emptying another thread's magazines first sets a mark, then makes every running thread pass a barrier
+// (membarrier(2)). So each of the two threads sees the other mark. If the barrier is refused, the owner uses a fence
+// instead.
 #pragma once
 
 #include "core/base/thread_state.h"
@@ -21,10 +22,11 @@ struct ThreadCache {
     // Bytes of one device at most. A garbage collector drops small tensors by the thousand: most should still be here
     // when the script goes on.
     static constexpr uint64_t kMaxBytes = uint64_t{4} << 20;
-    // Half of it is for blocks up to that size, so that a few large ones do not keep them out.
+    // Size up to which blocks have half of kMaxBytes for themselves, so a few large blocks do not displace small
+    // blocks.
     static constexpr uint64_t kSmaller = uint64_t{64} << 10;
 
-    // Blocks of one class, all of one stream, linked by `child`.
+    // Blocks of a class, all of the same stream, linked by `child`.
     struct Magazine {
         Block *top;
         uint8_t lane;
@@ -38,9 +40,9 @@ struct ThreadCache {
 
         ThreadCache *owner;
         Device *device;
-        uint64_t bytes[2];  // of blocks up to kSmaller, and of larger ones
+        uint64_t bytes[2];  // in blocks up to kSmaller, and in larger blocks
         Account account;
-        bool allocates;  // a thread that only frees keeps nothing
+        bool allocates;  // a thread that only frees keeps no blocks
         Magazine magazines[kSmallClasses];
     };
     static constexpr int kMaxDevices = 256;
@@ -49,7 +51,7 @@ struct ThreadCache {
     std::atomic<bool> closed;                // another thread is, or wants to be
     std::atomic<Slot *> slots[kMaxDevices];  // by ordinal, made at first use
     RecentBlocks *recent;                    // made at first use
-    ThreadCache *next, *before;              // of all threads' caches
+    ThreadCache *next, *before;              // links of all threads' caches
 
     // The calling thread's; nullptr if there is no host memory for it.
     static ThreadCache *of_thread() noexcept
@@ -77,7 +79,7 @@ struct ThreadCache {
     // Bytes that are kept of a device.
     uint64_t bytes_of(const Device &device) noexcept;
 
-    // Gives what this one keeps of a device (nullptr: of every device) to the arenas.
+    // Gives this cache's blocks of a device (nullptr: of every device) to the arenas.
     void drain(const Device *device) noexcept;
     // Does so for the caches of all threads.
     static void drain_all(const Device *device) noexcept;

@@ -34,7 +34,7 @@ __attribute__((noinline)) Block *take_from_arena(DeviceMemory &memory, Arena &ar
     return is_optional ? ladder.climb_low() : ladder.climb();
 }
 
-// Lets the block wait behind its guards and what other lanes were given so far; false on a failure.
+// Makes the block wait behind its guards and the work given so far to other lanes; returns false on a failure.
 __attribute__((noinline)) bool keep_behind_uses(Device &device, Block *block, uint16_t uses,
                                                 Guards &fences) noexcept
 {
@@ -71,7 +71,7 @@ __attribute__((noinline)) void give_to_arena(DeviceMemory &memory, Block *block,
     } else if (!uses) {
         arena.give(block);
     }
-    // Who switches caching off meanwhile may have looked before the block came.
+    // A thread that switches caching off meanwhile may have looked before the block came.
     if (!no_caching.is_known_as(false)) memory.give_back_idle();
 }
 
@@ -158,7 +158,7 @@ void free_block(Device &device, Block *block, uint16_t uses) noexcept
         return free_other(memory, block, uses, account);
     memory.counters().count_free(account, pool_of(*block), amounts_of(*block));
     poison(device, block->data(), block->size);
-    // A block that was lent may be larger than any class, or of another stream.
+    // A block from another arena may be larger than any class, or of another stream.
     if (arena->is_small && block->size <= kMaxSmall && !uses && block->lane == arena->lane && slot)
         if (slot->keep(block, class_index(block->size), arena->lane)) {
             if (no_caching.is_known_as(false)) [[likely]]

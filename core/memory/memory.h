@@ -1,10 +1,10 @@
-// memory.h: blocks of device memory: the caching allocator's one door.
+// memory.h: blocks of device memory: the only entrance to the caching allocator.
 //
-// A request is rounded (sizes.h) and served by the arena of its stream (arena.h): the order of one stream is what makes
-// it safe to use a freed block again. Small blocks wait in the freeing thread's magazines first (magazines.h). An arena
-// grows by memory that is idle elsewhere, then by new memory (growth.h). Where the backend has no more, ladder.h says
-// what goes before a request is refused. With caching off (YOKE_NO_CACHING=1) every free reaches the backend, and sizes
-// are not rounded.
+// A request is rounded (sizes.h) and served by the arena of its stream (arena.h): the order of the stream makes the
+// reuse of a freed block safe. Small blocks wait in the freeing thread's magazines first (magazines.h). An arena
+// grows by memory idle elsewhere, then by new memory (growth.h). If the backend has no more memory, ladder.h gives
+// the steps before a request is refused. With caching off (YOKE_NO_CACHING=1) every free reaches the backend, and
+// sizes are not rounded.
 #pragma once
 
 #include "core/device/stream.h"
@@ -22,35 +22,34 @@ struct MemoryStats {
 // Returns a block of at least `bytes` (0 gives null), ordered on the stream of `lane`. Raises YOKE_E_OOM with what was
 // asked, what is allocated, reserved and free; YOKE_E_FORKED in a forked child.
 Block *allocate_block(Device &device, uint64_t bytes, uint8_t lane);
-// Returns null where that would take more than memory which is at hand: a wait, or the host program's help.
+// Returns null if memory at hand is not enough: if the request needs a wait, or the host program's help.
 Block *try_allocate_block(Device &device, uint64_t bytes, uint8_t lane);
 
-// Gives a block back on the lane it was allocated on; null is ignored. `uses` are the other lanes whose work it served,
-// as a set of lane_bit(): it does not serve again before that work is done, or waited for by the stream that gets it.
-// In a forked child blocks of a device that was left behind are forgotten.
+// Gives a block back on the lane of its allocation; null is ignored. `uses` are the other lanes whose work used the
+// block, as a set of lane_bit(). The block does not serve again before this work is done, or before the next stream
+// waits for this work. In a forked child, blocks of the parent's device are forgotten.
 void free_block(Device &device, Block *block, uint16_t uses = 0) noexcept;
 
-// Waits for the lane's work and that of `uses`: memory of the host program goes back to it after that.
+// Waits for the work of the lane and of `uses`: afterwards, memory of the host program goes back to the host program.
 void wait_for_uses(Device &device, uint8_t lane, uint16_t uses) noexcept;
 
-// Memory of the device that others have got, as engines of groups do, is counted as allocated from now on, and, below
-// 0, no longer.
+// Counts device memory allocated by other libraries, as by engines of groups, as allocated; below 0: no longer.
 void count_foreign(Device &device, int64_t bytes) noexcept;
 
 MemoryStats memory_stats(Device &device);
 void reset_peak_memory_stats(Device &device);
-// The most that was allocated at any time since the last lap of the device; what memory_stats tells is not touched.
+// Returns the peak of allocated bytes since the last lap of the device; memory_stats does not change.
 int64_t lap_peak(Device &device);
 
-// Gives what waits of the device (of all devices: nullptr) back to the backend, whichever thread keeps it; with it goes
-// what waits pinned, and for the copies of the next save.
+// Gives waiting memory of the device (nullptr: of all devices) back to the backend, from all threads. Waiting pinned
+// memory, and the copies kept for the next save, go too.
 void empty_cache(Device *device);
 
-// Whether the kernel would end a process that touches so many more bytes of the device, which is the host: it gives
-// more than there is, and a control group has no room for them. Reads files.
+// Returns whether the kernel would end a process that touches `bytes` more of the device, if the device is the host:
+// the kernel grants more than the machine has, and a control group may not have enough left. Reads files.
 bool would_be_ended(const Device &device, uint64_t bytes);
 
-// Turning it off gives back what waits, as empty_cache does.
+// Turns caching on or off. Turning it off gives back waiting memory, as empty_cache does.
 void set_caching(bool enabled);
 bool is_caching();
 
@@ -61,7 +60,7 @@ void *raw_alloc(Device &device, uint64_t bytes, void *stream);
 void raw_free(void *pointer);
 
 namespace detail {
-// Of core/base/lent.h.
+// Implement entries of core/base/lent.h.
 void drop_memory_cache(ThreadCache *cache) noexcept;
 int64_t live_memory(Device &device, size_t most, std::vector<std::string> &names);
 yoke_status alloc_scratch(void *handle, uint64_t bytes, void *stream, uint32_t flags,

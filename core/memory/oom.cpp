@@ -44,7 +44,7 @@ OomRecord look(DeviceMemory &memory, uint64_t bytes, FreeMemory &free_memory)
     return record;
 }
 
-// " (1.00 GiB of it rounding, 2.00 GiB of captured graphs)"; "" where there is nothing to tell.
+// Returns " (1.00 GiB of it rounding, 2.00 GiB of captured graphs)"; "" if all parts are 0.
 std::string parts(std::initializer_list<std::pair<int64_t, const char *>> items)
 {
     std::string text;

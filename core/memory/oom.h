@@ -1,4 +1,4 @@
-// oom.h: the error of a request that found no memory: what was asked for, where the memory is, and what helps.
+// oom.h: error of a request without memory: the request, the present use of the memory, and the remedy.
 #pragma once
 
 #include "core/base/thread_state.h"

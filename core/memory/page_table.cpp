@@ -6,7 +6,7 @@
 
 namespace yoke {
 
-// Tables are zero where nobody has written: calloc gives large ones without touching them.
+// Makes a table. Unwritten tables are zero: calloc provides large tables without touching them.
 template <int kStep>
 template <class T>
 T *RadixTree<kStep>::make(std::atomic<T *> &place) noexcept
@@ -62,8 +62,8 @@ Block *PageTable::take(const void *pointer, BlockUse use, const RecentBlocks *re
 {
     const auto address = reinterpret_cast<uint64_t>(pointer);
     if (address % kSmallStep) return nullptr;
-    // Of several threads that free one block, one gets it. The word has the address too, so a descriptor that meanwhile
-    // serves elsewhere is left alone.
+    // If several threads free the same block, a single thread gets the block. The word contains the address too, so a
+    // descriptor in use elsewhere meanwhile is left alone.
     const uint64_t note = note_of(address, use);
     const auto takes = [note](Block *block) {
         return block && block->noted == note && block->noted.exchange_if(note, 0);

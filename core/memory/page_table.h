@@ -1,11 +1,11 @@
-// page_table.h: blocks by their address: those of C programs and of kernels' scratch, which are given back by their
-// address alone. Reading takes no lock.
+// page_table.h: blocks by address: blocks of C programs and scratch of kernels, given back by address alone. Reading
+// takes no lock.
 //
-// A block keeps its place while it waits for its next request, so that the table is seldom written. Block::noted tells
-// whether somebody has it.
+// A block keeps its place while waiting for the next request, so the table is seldom written. Block::noted says
+// whether the block has a user.
 //
-// A radix tree has a place for each 2^kStep bytes of addresses, and holds blocks of more bytes than that alone: of
-// these no two begin within one place. So large blocks, which are far apart, share pages of host memory.
+// A radix tree has a place for each 2^kStep bytes of addresses. It holds only blocks of more bytes than this step, so
+// no two blocks begin within the same place. Large blocks, which are far apart, thus share pages of host memory.
 #pragma once
 
 #include "core/memory/block.h"
@@ -33,7 +33,8 @@ private:
 template <int kStep>
 class RadixTree {
 public:
-    // Returns the place of an address; null if there is none, or no host memory for it where `makes`.
+    // Returns the place of an address. Returns null if the place is missing, or, with `makes`, if host memory is
+    // missing.
     BlockPlace *find(uint64_t address, bool makes) noexcept;
 
 private:
@@ -55,10 +56,10 @@ private:
 
 class PageTable {
 public:
-    // Notes that a block of the caller's is of that use. False where there is no host memory for it. `recent`: the
-    // calling thread's, or null.
+    // Notes the use of a block of the caller. Returns false without host memory for the note. `recent`: the calling
+    // thread's recent blocks, or null.
     bool note(Block *block, BlockUse use, RecentBlocks *recent) noexcept;
-    // Takes the block that begins there and is of that use: nothing is noted of it afterwards. Null if there is none.
+    // Takes the block with this address and use, and deletes the note. Returns null if there is no such block.
     Block *take(const void *address, BlockUse use, const RecentBlocks *recent) noexcept;
 
 private:

@@ -115,7 +115,7 @@ void use_pinned(PinnedBlock &block, Ref<Fence> fence)
 
 void use_pinned(PinnedBlock &block, Device &device)
 {
-    // The lock covers both steps, so that fences come in their lane's order.
+    // The lock covers both steps, so fences come in the order of their lane.
     const std::lock_guard lock(block.mutex);
     if (Ref<Fence> fence = fence_behind(device, memory_lane(device)); fence.present())
         add_fence(block, std::move(fence));

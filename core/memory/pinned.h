@@ -1,7 +1,7 @@
-// pinned.h: host memory that devices copy from and to without the processor, kept for the next use.
+// pinned.h: host memory from and to which devices copy without the processor, kept for the next use.
 //
-// A block that streams may still copy from or to carries a fence for each of them, behind the last copy. It is not used
-// again before they are reached, which the host asks for when it wants a block: nothing waits.
+// A block in a running copy carries a fence for each stream, behind the stream's last copy. The block is reused only
+// after all fences are reached. A request for a block asks the fences, and does not wait.
 #pragma once
 
 #include "core/memory/guards.h"
@@ -11,10 +11,10 @@
 namespace yoke {
 
 struct PinnedBlock {
-    Device *device;  // whose backend pinned it; it serves all devices of that backend
+    Device *device;  // device whose backend pinned the block; serves all devices of the backend
     void *data;
     uint64_t capacity;
-    std::mutex mutex = {};  // threads that read one pinned tensor add fences at once
+    std::mutex mutex = {};  // threads reading the same pinned tensor add fences at once
     Guards fences = {};
 };
 
@@ -23,17 +23,17 @@ PinnedBlock *allocate_pinned(Device &device, uint64_t bytes);
 
 // Keeps the block from its next use until the fence is reached.
 void use_pinned(PinnedBlock &block, Ref<Fence> fence);
-// Keeps the block from its next use until the device has done what its current stream was given.
+// Keeps the block from its next use until the device has done the work given to its current stream so far.
 void use_pinned(PinnedBlock &block, Device &device);
 
 void free_pinned(PinnedBlock *block) noexcept;
 void drop_pinned(void *block);  // free_pinned as a yoke_drop_fn
 
-// Gives back what waits, after the work on it.
+// Gives waiting blocks back, after the work on them.
 void empty_pinned_cache() noexcept;
 
-// The device for which pin_memory() pins: the current one, else the first that has pinned memory of its own, else the
-// host, all of whose memory serves.
+// Returns the device for which pin_memory() pins: the current device, else the first device with pinned memory of its
+// own. Else returns the host, whose memory always serves.
 Device &pinning_device();
 
 }  // namespace yoke

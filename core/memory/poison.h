@@ -1,5 +1,5 @@
-// poison.h: tells AddressSanitizer which blocks wait, so that a use after free is seen although the
-// memory is still ours. Nothing in other builds.
+// poison.h: reports waiting blocks to AddressSanitizer, so that it finds a use after free in memory still owned by
+// Yoke. Has no effect in other builds.
 #pragma once
 
 #include "core/device/device.h"

@@ -1,4 +1,4 @@
-// Blocks that are given back by their address alone: raw blocks of C programs, scratch of kernels.
+// Blocks given back by their address alone: raw blocks of C programs, scratch of kernels.
 #include "core/backend/registry.h"
 #include "core/base/immortal.h"
 #include "core/memory/graph_pool.h"
@@ -12,7 +12,7 @@ namespace yoke {
 
 namespace {
 
-// Blocks that are alive, by their address.
+// Living blocks by address.
 PageTable &blocks = immortal<PageTable>();
 
 // Returns false without host memory; the block goes back then.
@@ -50,7 +50,7 @@ bool free(void *pointer, BlockUse use) noexcept
     return true;
 }
 
-// A graph owns the memory of its capture, whose stream has no lane.
+// Returns the lane for scratch. A graph owns the memory of its capture, whose stream has no lane.
 uint8_t lane_of_scratch(Device &device, void *stream)
 {
     const GraphPool *graph = GraphPool::of_thread();

@@ -41,8 +41,8 @@ AllReliefs &reliefs = immortal<AllReliefs>();
 
 thread_local bool is_asking __attribute__((tls_model("initial-exec"))) = false;
 
-// Sets the thread's modes aside that belong to the call under way: a walk over the tape, an open checkpoint scope,
-// autocast. Afterwards they are as they were, whatever a script has opened and closed meanwhile.
+// Sets aside the thread's modes of the present call: a walk over the tape, an open checkpoint scope, autocast.
+// Afterwards restores them, whatever a script has opened and closed meanwhile.
 class Aside {
 public:
     explicit Aside(ThreadState &state) : state_(state), grad_disabled_(state.grad_disabled)
@@ -100,7 +100,7 @@ int64_t add_relief(ReliefKind kind, ReliefFn fn, void *user, yoke_drop_fn drop)
 
 bool remove_relief(ReliefKind kind, int64_t id)
 {
-    Ref<Relief> removed;  // let go of without the lock: its drop may call anything
+    Ref<Relief> removed;  // released without the lock: its drop may call any function
     const std::lock_guard lock(reliefs.mutex);
     const auto found = std::ranges::find_if(
         reliefs.all, [&](const Ref<Relief> &each) { return each->id == id && each->kind == kind; });

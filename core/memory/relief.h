@@ -1,8 +1,8 @@
-// relief.h: functions of the host program that may free memory when the allocator has none left. Collectors run the
-// garbage collection of a script language; callbacks are those of yoke_on_out_of_memory.
+// relief.h: functions of the host program that may free memory when the allocator has no memory left. Collectors run
+// the garbage collection of a script language; callbacks are the functions of yoke_on_out_of_memory.
 //
-// They run in the thread that asks for memory, with no lock of the library's held. A request that such a function makes
-// itself gets no help from them.
+// The functions run in the requesting thread, with no lock of the library held. A request made by such a function
+// itself gets no relief.
 #pragma once
 
 #include "core/device/device.h"
@@ -21,10 +21,10 @@ int64_t add_relief(ReliefKind kind, ReliefFn fn, void *user, yoke_drop_fn drop);
 // Returns false for a number that no function of the kind has.
 bool remove_relief(ReliefKind kind, int64_t id);
 
-// Calls all functions of a kind, in the order in which they were added; returns whether any gave not 0.
+// Calls all functions of a kind, in the order of adding; returns whether any result was not 0.
 bool ask_for_relief(ReliefKind kind, Device &device, uint64_t bytes) noexcept;
 
-// Keeps the functions from being asked in the thread, where a lock is held that they might want.
+// Scope in which the thread does not ask the functions, for a held lock that the functions might need.
 class NoRelief {
 public:
     NoRelief() noexcept;

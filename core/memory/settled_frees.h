@@ -15,7 +15,7 @@ public:
     // Returns the number of the last free that is known to be settled.
     uint64_t last() const noexcept { return last_; }
 
-    // Asks the fences of the question that is open; returns whether none is open then.
+    // Asks the fences of the open question; returns whether no question is open afterwards.
     bool ask_fences() noexcept
     {
         if (fences_.empty()) return true;
@@ -37,7 +37,8 @@ public:
 
     // How often forget() was called: an answer from before counts no more.
     uint64_t forgets() const noexcept { return forgets_; }
-    // Takes the frees up to `clock` as settled, which the host has waited for since that many forgets.
+    // Counts the frees up to `clock` as settled, if forget() has not been called since the host's wait began at
+    // `forgets`.
     void note_waited(uint64_t clock, uint64_t forgets) noexcept
     {
         if (forgets == forgets_) last_ = std::max(last_, clock);
@@ -51,7 +52,7 @@ public:
 
 private:
     uint64_t last_ = 0, asked_ = 0, forgets_ = 0;
-    Guards fences_;  // behind the work of the frees up to asked_
+    Guards fences_;  // fences behind the work of the frees up to asked_
 };
 
 }  // namespace yoke

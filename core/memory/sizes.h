@@ -11,7 +11,7 @@ inline constexpr uint64_t kSmallStep = 64;
 inline constexpr uint64_t kMostStepped = 4096;            // multiples of kSmallStep up to here
 inline constexpr uint64_t kMaxSmall = uint64_t{1} << 20;  // eight classes a power of two up to here
 inline constexpr uint64_t kLargeStep = 4096;              // multiples of it beyond
-inline constexpr uint64_t kMaxBlock = uint64_t{1} << 62;  // what is larger no machine has
+inline constexpr uint64_t kMaxBlock = uint64_t{1} << 62;  // more than any machine has
 inline constexpr int kSteppedClasses = kMostStepped / kSmallStep;
 inline constexpr int kSmallClasses = kSteppedClasses + (20 - 12) * 8;
 

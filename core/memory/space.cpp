@@ -7,7 +7,7 @@ namespace yoke {
 Block *Space::split(Block *block, uint64_t size) noexcept
 {
     Block *const rest = slab_.take();
-    block->has_place = false;  // which its size has chosen
+    block->has_place = false;  // the place depends on the size
     rest->address = block->address + size;
     rest->size = block->size - size;
     rest->extent = block->extent;
@@ -152,11 +152,11 @@ void Space::remove(Extent &extent) noexcept
 Space::Growth Space::begin_growth(uint64_t size, uint64_t unit) noexcept
 {
     constexpr int kMostLooks =
-        256;  // at holes that chunks have left; what they are filled for is seldom
+        256;  // looks at holes left by chunks; filling such a hole is rare
     struct Gap {
         Block *hole = nullptr;
         uint64_t bytes = ~uint64_t{0};
-        bool is_at_end = false;  // of the hole, else at its begin
+        bool is_at_end = false;  // gap at the end of the hole, else at its begin
     } best;
     int looks = 0;
     const auto free_size = [](const Block *block) {
@@ -165,7 +165,7 @@ Space::Growth Space::begin_growth(uint64_t size, uint64_t unit) noexcept
     const auto look = [&](const Block &hole) {
         const uint64_t before = free_size(hole.before), behind = free_size(hole.behind);
         const uint64_t beside = std::max(before, behind);
-        if (beside >= size) return true;  // find() did not see it; no growth for what is there
+        if (beside >= size) return true;  // find() missed this free block; it needs no growth
         Gap gap{const_cast<Block *>(&hole), (size - beside + unit - 1) / unit * unit,
                 behind > before};
         if (gap.bytes > hole.size) {

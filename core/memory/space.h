@@ -1,8 +1,8 @@
-// space.h: the addresses of one arena: which are used, which are free, which have no memory. Bookkeeping alone: it asks
-// no backend and takes no lock.
+// space.h: the addresses of an arena: used addresses, free addresses, and addresses without memory. A space is only
+// bookkeeping: it asks no backend and takes no lock.
 //
-// An extent is a segment, a block of the backend's that has memory everywhere, or a range of virtual addresses, where
-// chunks are mapped. Neighbours that are free are one block, and so are neighbours that are holes.
+// An extent is a segment (a backend block with memory everywhere), or a range of virtual addresses with mapped
+// chunks. Free neighbours are merged to a block, and so are neighbouring holes.
 #pragma once
 
 #include "core/memory/free_runs.h"
@@ -34,7 +34,7 @@ public:
     // `size` may be missed: take_any() looks at all.
     Block *take(uint64_t size) noexcept;
     Block *take_any(uint64_t size) noexcept;
-    // Looks only at blocks that were freed before their lane's fence of that number.
+    // Takes only blocks freed before their lane's fence with number `fence`.
     Block *take_freed_before(uint64_t size, uint64_t fence) noexcept;
     // Returns a used block of the first `size` bytes of an idle extent.
     Block *take_first(Extent &extent, uint64_t size) noexcept;
@@ -42,15 +42,16 @@ public:
     void give(Block *block) noexcept;
 
     // ---- extents ----
-    // Adds an extent. A segment is one free block at first, a range one hole. Raises std::bad_alloc.
+    // Adds an extent. A segment is a single free block at first, a range a single hole. Raises std::bad_alloc.
     Extent &add(uint64_t address, uint64_t bytes, bool is_range);
-    // Takes a segment that has no used block, or a range without memory, out of the space; the caller gives it back.
+    // Takes a segment without used blocks, or a range without memory, out of the space; the caller gives the memory
+    // back.
     bool is_idle(const Extent &extent) const noexcept;
     void remove(Extent &extent) noexcept;
     const std::vector<std::unique_ptr<Extent>> &extents() const { return extents_; }
 
     // ---- growth of ranges ----
-    // Neighbours in a range, taken for one block that is to come. All are used blocks meanwhile.
+    // Neighbours in a range, taken for a future block. Meanwhile all of them are used blocks.
     struct Growth {
         Block *before = nullptr;  // was free, or null
         Block *gap = nullptr;  // has no memory yet, whole units; null: no range has the addresses
@@ -75,15 +76,15 @@ public:
 private:
     // Makes the first `size` bytes of a free block a used block.
     Block *cut_front(Block *block, uint64_t size) noexcept;
-    // Splits a block, which is in no FreeRuns: it keeps its first `size` bytes; gives the rest, in the same state.
+    // Splits a block in no FreeRuns: the block keeps its first `size` bytes. Returns the rest, in the same state.
     Block *split(Block *block, uint64_t size) noexcept;
-    // Makes `block` and the one behind it one block; both are in no FreeRuns.
+    // Merges `block` with the block behind; both are in no FreeRuns.
     void absorb_behind(Block *block) noexcept;
     FreeRuns &runs_of(BlockState state) noexcept
     {
         return state == BlockState::kFree ? free_ : holes_;
     }
-    // Makes a used block free or a hole, one with neighbours of its kind.
+    // Makes a used block free or a hole, merged with neighbours of the same kind.
     void settle(Block *block, BlockState state) noexcept;
     // Makes a free block or a hole used.
     void claim(Block *block) noexcept;

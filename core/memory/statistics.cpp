@@ -103,7 +103,7 @@ std::vector<MemoryFigure> memory_figures(Device &device)
     figures.add_stats("inactive_split_bytes", split, &Amounts::bytes);
     figures.add_stats("requested_bytes", blocks, &Amounts::requested);
     for (const EventKey &each : kEvents) figures.add(each.key, counters.events(each.event));
-    // Settings of PyTorch's that are not here, so nothing ever counts for them.
+    // Settings of PyTorch without an equal in Yoke, so their counters stay 0.
     figures.add("num_oom_rejections", 0);
     figures.add("max_split_size", -1);
     for (const char *key : {"oversize_allocations", "oversize_segments"})

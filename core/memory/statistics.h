@@ -1,4 +1,4 @@
-// statistics.h: everything that is known of a device's memory, by PyTorch's keys and some of our own.
+// statistics.h: all known figures of a device's memory, by PyTorch's keys and further keys of Yoke.
 #pragma once
 
 #include "core/device/device.h"
@@ -19,15 +19,15 @@ struct MemoryFigure {
 // Returns all figures, in a fixed order. Waits for no device; looks at every free block. Raises std::bad_alloc.
 std::vector<MemoryFigure> memory_figures(Device &device);
 
-// Bytes of a device: whose they are.
+// Bytes of a device by use.
 struct MemoryUse {
     int64_t allocated = 0, requested = 0, reserved = 0;
     int64_t free = 0;      // in arenas, for whoever asks
-    int64_t largest = 0;   // of these, in one piece
-    int64_t stranded = 0;  // of these, outside of the stream that has most
+    int64_t largest = 0;   // largest free block
+    int64_t stranded = 0;  // free bytes outside the stream with most free bytes
     int64_t waiting = 0;   // for work of other streams
     int64_t graphs = 0;    // reserved by captured graphs, their blocks included
-    int64_t foreign = 0;   // of others, as engines of groups
+    int64_t foreign = 0;   // used by other libraries, as engines of groups
     int64_t held = 0;      // the rest: in threads' magazines, in chunks without an address
 };
 MemoryUse memory_use(Device &device);

@@ -12,13 +12,13 @@ class Growth;
 
 struct Survey {
     int64_t free_by_lane[kMaxLanes] = {};  // bytes of free blocks, graphs' left out
-    int64_t largest = 0;                   // of these blocks
-    int64_t graph_bytes = 0;               // of memory that graphs' arenas have
+    int64_t largest = 0;                   // largest of these blocks
+    int64_t graph_bytes = 0;               // memory of graphs' arenas
     // By Pool: free blocks; bytes of memory without a used block, in whole segments and chunks.
     Amounts split[3];
     int64_t releasable[3] = {};
 
-    // Bytes that are free outside of the lane that has most.
+    // Returns the free bytes outside the lane with most free bytes.
     int64_t stranded() const noexcept
     {
         int64_t sum = 0, most = 0;
