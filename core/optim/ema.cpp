@@ -60,7 +60,7 @@ yoke_ema::yoke_ema(TensorList params, double decay) : decay_(decay)
     }
 }
 
-// While the averages stand in the parameters' place, neither is what a caller takes it for.
+// Raises while the averages are in the parameters' place: then neither has the values that a caller expects.
 void yoke_ema::need_own_values(const char *call, const char *why) const
 {
     if (!kept_.empty())
@@ -105,7 +105,7 @@ void yoke_ema::swap()
 {
     NoGrad no_grad;
     if (kept_.empty()) {
-        std::vector<Tensor> before;  // all of them first: a shortage of memory must change nothing
+        std::vector<Tensor> before;  // all clones first: a shortage of memory must change nothing
         for (const Tensor &param : params_) before.push_back(ops::clone(param));
         put_averages();
         kept_ = std::move(before);

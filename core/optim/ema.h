@@ -1,7 +1,7 @@
 // ema.h: an exponential moving average of parameters, which often predicts better than the parameters themselves.
 //
-// It begins as a copy of the parameters. Averages of half parameters are kept in float32, where a small weight still
-// counts. One average is for one thread at a time.
+// The average begins as a copy of the parameters. Averages of half parameters are kept in float32, where a small
+// weight still counts. An average serves a single thread at a time.
 #pragma once
 
 #include "core/base/turn.h"
@@ -18,8 +18,8 @@ struct yoke_ema final : public yoke::RefCounted {
     void update();
     // Puts the averages into the parameters. Raises YOKE_E_STATE between two swaps.
     void copy_to_params();
-    // Puts the averages into the parameters, and the next time the parameters back as they were: before an evaluation,
-    // and after it. The averages stay as they are.
+    // Puts the averages into the parameters, and at the next call the parameters' own values back: before an
+    // evaluation, and afterwards. The averages do not change.
     void swap();
 
     size_t count() const { return params_.size(); }

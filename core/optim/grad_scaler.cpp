@@ -55,7 +55,7 @@ void check_rule(const ScalerOptions &o)
              static_cast<long long>(o.growth_tracker));
 }
 
-// The same value on another device.
+// Returns the same value on another device.
 Tensor on_device(const Tensor &x, Device &device)
 {
     if (x->device == &device) return x;
@@ -155,7 +155,7 @@ void yoke_grad_scaler::set_state(const ScalerOptions &state)
 {
     if (!options_.enabled) return;
     check_rule(state);
-    // A state from before there was a smallest scale may hold 0, which is raised to that.
+    // An old state, from before the smallest scale existed, may hold 0; the code raises 0 to the smallest scale.
     const auto scale = static_cast<float>(state.init_scale);
     if (!(scale >= 0) || std::isinf(scale))
         fail(YOKE_E_VALUE,
@@ -184,7 +184,8 @@ void yoke_grad_scaler::look_at(float scale) const
         static_cast<double>(kSmallest));
 }
 
-// What an earlier update asked for is looked at once it is there. A replay of a graph does not come by here.
+// Looks at the copy requested by an earlier update, once the copy has arrived. A replay of a graph does not run this
+// code.
 void yoke_grad_scaler::watch_scale()
 {
     constexpr int64_t kUpdates = 16;  // a scale halves 142 times on its way
@@ -206,7 +207,7 @@ void yoke_grad_scaler::ask_for_scale()
     copied_ = fence_behind(device, memory_lane(device));
 }
 
-// ---- One iteration -----------------------------------------------------------------------------------
+// ---- An iteration ------------------------------------------------------------------------------------
 
 yoke_grad_scaler::Iteration &yoke_grad_scaler::iteration_of(yoke_optimizer &optimizer)
 {
@@ -216,7 +217,7 @@ yoke_grad_scaler::Iteration &yoke_grad_scaler::iteration_of(yoke_optimizer &opti
     return iterations_.back();
 }
 
-// One launch for each device. No gradient has changed if one of them is refused, or memory runs out.
+// Launches once for each device. If any gradient is refused, or memory runs out, no gradient has changed.
 std::vector<Tensor> yoke_grad_scaler::unscale_gradients(const yoke_optimizer &optimizer) const
 {
     NoGrad no_grad;
@@ -284,10 +285,10 @@ void yoke_grad_scaler::step(yoke_optimizer &optimizer)
     std::vector<Tensor> found =
         iteration.stage == Stage::kReady ? unscale_gradients(optimizer) : iteration.found_infs;
     need_gradients(found, optimizer, call);
-    // What was unscaled stays so, even if the step fails.
+    // The gradients stay unscaled, even if the step fails.
     iteration.found_infs = found;
     iteration.stage = Stage::kUnscaled;
-    if (found.size() > 1) {  // one device's overflow stops all
+    if (found.size() > 1) {  // an overflow on any device stops all
         NoGrad no_grad;
         Tensor sum = ops::clone(found[0]);
         for (size_t i = 1; i < found.size(); ++i) ops::add_(sum, on_device(found[i], *sum->device));

@@ -1,16 +1,16 @@
 // grad_scaler.h: loss scaling for f16, by the rules of PyTorch's GradScaler.
 //
-// A loss multiplied by a large scale keeps small gradients from vanishing. Before a step they are divided by it again;
-// if one is not finite the step is skipped and the scale shrinks, down to kSmallest; after growth_interval good
-// iterations it grows.
+// Multiplying the loss by a large scale keeps small gradients from vanishing. Before a step, the gradients are
+// divided by the scale. If a gradient is not finite, the step is skipped and the scale shrinks, down to kSmallest.
+// After growth_interval good iterations, the scale grows.
 //
 // Scale and growth tracker are scalars on the device, made at the first scale(). unscale, step and update launch work
-// and never wait for a value; state() does. One warning tells that the scale has come to its end: on a device some
-// updates later. For each optimizer an iteration goes
-// ready -> unscaled -> stepped, and update() begins the next; calls out of that order raise YOKE_E_STATE.
+// and never wait for a value; state() waits. A single warning reports that the scale has reached the smallest value;
+// on a device, the warning comes some updates later. For each optimizer an iteration goes
+// ready -> unscaled -> stepped, and update() begins the next; calls out of this order raise YOKE_E_STATE.
 //
-// A disabled scaler lets all pass: scale returns its argument, step steps, the rest does nothing.
-// One scaler is for one thread at a time; the C API refuses a second one.
+// A disabled scaler has no effect: scale returns its argument, step steps, the other calls do nothing. A scaler
+// serves a single thread at a time; the C API refuses a second thread.
 #pragma once
 
 #include "core/device/stream.h"
@@ -60,7 +60,7 @@ private:
     struct Iteration {
         yoke::Ref<yoke_optimizer> optimizer;
         Stage stage = Stage::kReady;
-        std::vector<yoke::Tensor> found_infs;  // one for each device that has gradients
+        std::vector<yoke::Tensor> found_infs;  // a scalar for each device with gradients
     };
 
     void make_scale(yoke::Device &device);
@@ -71,10 +71,10 @@ private:
     void ask_for_scale();
     void look_at(float scale) const;
 
-    yoke::ScalerOptions options_;    // scale and tracker in it are those at first
+    yoke::ScalerOptions options_;    // with the first scale and tracker
     yoke::Tensor scale_, tracker_;   // null until the first scale()
     yoke::Tensor seen_;              // pinned: a copy of a device's scale
-    yoke::Ref<yoke::Fence> copied_;  // behind that copy, until it is read
+    yoke::Ref<yoke::Fence> copied_;  // fence behind this copy, until the copy is read
     int64_t updates_ = 0;
     mutable bool warned_ = false;
     std::vector<Iteration> iterations_;

@@ -127,7 +127,7 @@ bool yoke_optimizer::is_step(size_t slot) const
     return std::string_view(state_names()[slot]) == "step";
 }
 
-// Memory for one parameter's state, laid out as the parameter is where that is dense.
+// Returns memory for a parameter's state, in the layout of the parameter if the parameter is dense.
 Tensor yoke_optimizer::layout_of_state(size_t group, const yoke_tensor &param, size_t slot) const
 {
     if (is_step(slot)) return make_tensor(*param.device, YOKE_F32, {}, kind());
@@ -173,8 +173,8 @@ Tensor yoke_optimizer::state(int64_t group, int64_t index, std::string_view name
     return following(index_of(group), i, slot_of(name));
 }
 
-// Returns the state in its parameter's dtype and on its device, converted where the parameter has moved. Null where
-// there is none, and for the master of a parameter that needs none by now.
+// Returns the state in the parameter's dtype and on the parameter's device, converted if the parameter has moved.
+// Returns null if there is no state, and for a master that the parameter no longer needs.
 Tensor yoke_optimizer::following(size_t group, size_t index, size_t slot) const
 {
     const Tensor &known = groups_[group].states[slot][index];
@@ -188,7 +188,7 @@ Tensor yoke_optimizer::following(size_t group, size_t index, size_t slot) const
     return convert_to(*known, *param.device, dtype, false);
 }
 
-// A copy of `value`, which must be what a state of that name can be.
+// Returns a copy of `value`, which must be a valid state of this name.
 Tensor yoke_optimizer::copy_of_state(int64_t group, int64_t index, size_t slot,
                                      const yoke_tensor &value) const
 {
@@ -244,9 +244,9 @@ void yoke_optimizer::set_states(const std::vector<std::vector<std::vector<Tensor
                 groups_[g].states[slot][i] = std::move(copies[g][i][slot]);
 }
 
-// ---- One step ----------------------------------------------------------------------------------------
+// ---- A step ------------------------------------------------------------------------------------------
 
-// One state of one parameter, made where there is none yet; the group gets it when the step has been made.
+// Returns a state of a parameter. If there is none yet, makes a state; the group gets this state after the step.
 yoke_tensor *yoke_optimizer::state_of(Batch &batch, size_t slot, size_t index) const
 {
     const Group &group = groups_[batch.group];
@@ -272,7 +272,7 @@ void yoke_optimizer::add_states(Batch &batch, size_t index) const
     }
 }
 
-// Raises where parameters have moved to several devices: one launch works on one.
+// Raises if parameters have moved to several devices: a launch works on a single device.
 void yoke_optimizer::check_device(const Batch &batch) const
 {
     for (const yoke_tensor *param : batch.params)
@@ -311,7 +311,7 @@ void yoke_optimizer::step(std::span<const Tensor> found_infs)
 {
     NoGrad no_grad;
     has_stepped_ = true;
-    // Whatever may run out of memory comes first, so that a failed step has changed nothing.
+    // All allocations come first, so that a failed step has changed nothing.
     std::vector<Batch> batches;
     batches.reserve(groups_.size());
     for (size_t group = 0; group < groups_.size(); ++group)

@@ -1,14 +1,14 @@
-// optimizer.h: what every optimizer shares: groups of parameters, each with options, and state for each parameter.
+// optimizer.h: parts of every optimizer: groups of parameters, each with options, and state for each parameter.
 //
-// A step reads the gradients that the leaves hold, changes the parameters in place outside the tape, and is one launch
-// a group. Parameters without a gradient stay as they are. Nothing of a step depends on a value that the host would
-// have to wait for: whether it is skipped, and the number of steps so far, are scalars on the device.
+// A step reads the gradients of the leaves, and changes the parameters in place outside the tape, with a single
+// launch per group. Parameters without a gradient do not change. A step never waits for a value of the device:
+// whether the step is skipped, and the number of steps so far, are scalars on the device.
 //
-// With master weights, a parameter of a half dtype has a copy in float32 that the steps change; the parameter is that
-// copy rounded, written in the same pass. Its state is float32 then, else of the parameter's dtype. State follows a
-// parameter that has moved to another device or dtype.
+// With master weights, a parameter of a half dtype has a copy in float32, which the steps change. The parameter is
+// the rounded copy, written in the same pass. The parameter's state is float32 then, else of the parameter's dtype.
+// State follows a parameter to another device or dtype.
 //
-// One optimizer is for one thread at a time; the C API refuses a second one.
+// An optimizer serves a single thread at a time; the C API refuses a second thread.
 #pragma once
 
 #include "core/base/turn.h"
@@ -18,7 +18,7 @@
 #include <vector>
 
 struct yoke_optimizer : public yoke::RefCounted {
-    // What options all kinds have.
+    // Options of all kinds of optimizers.
     struct CommonOptions {
         double lr = 0;
         double weight_decay = 0;
@@ -39,16 +39,18 @@ struct yoke_optimizer : public yoke::RefCounted {
     void step(std::span<const yoke::Tensor> found_infs = {});
     void zero_grad(bool set_to_none);
 
-    // A schedule over it goes on to its next step; said once where that comes before the first of its own.
+    // Notes the next step of a schedule over this optimizer. Warns once if this step comes before the optimizer's
+    // first step.
     void note_schedule_step() noexcept;
 
     double lr(int64_t group) const { return common(index_of(group)).lr; }
     void set_lr(int64_t group, double lr);  // -1: every group
     // The named state tensor of a parameter, where the parameter is; null before there is any.
     yoke::Tensor state(int64_t group, int64_t index, std::string_view name) const;
-    // Replaces it by a copy. Waits for the value of "step", which must be one that steps can have come to.
+    // Replaces the state by a copy. Waits for the value of "step", which must be a possible number of steps.
     void set_state(int64_t group, int64_t index, std::string_view name, const yoke_tensor *value);
-    // Those of all parameters, or nothing: of each group, each parameter and each name, in their order; null: none.
+    // Replaces the states of all parameters, or changes nothing: by group, parameter and name, in order; null: no
+    // state.
     void set_states(const std::vector<std::vector<std::vector<yoke::Tensor>>> &values);
 
 protected:
@@ -57,7 +59,7 @@ protected:
         std::vector<yoke::Tensor> params;
         std::vector<yoke::Tensor> states[kMaxStates];  // null where there is none yet
     };
-    // What one step of a group works on: those parameters that have a gradient.
+    // Data of a group's step: the parameters with a gradient.
     struct Batch {
         size_t group;
         std::vector<yoke_tensor *> params, grads, states[kMaxStates];
@@ -79,7 +81,7 @@ protected:
     virtual unsigned needed_states(size_t group) const = 0;
     virtual void launch(const Batch &batch) = 0;
 
-    // Parameters must be leaves of a floating dtype that require grad, all on one device, each in one group only.
+    // Adds parameters: leaves of a floating dtype with requires_grad, all on the same device, each in a single group.
     void add_params(yoke::TensorList params);
     size_t index_of(int64_t group) const;
     // Raises YOKE_E_VALUE that names the option.
@@ -106,6 +108,6 @@ private:
                                const yoke_tensor &value) const;
 
     std::vector<Group> groups_;
-    bool has_stepped_ = false;  // or has taken over the state of one that has
+    bool has_stepped_ = false;  // also true with the state of such an optimizer
     bool has_said_order_ = false;
 };

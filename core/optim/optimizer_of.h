@@ -1,4 +1,5 @@
-// optimizer_of.h: what optimizers share that differ in their options: those of each group, and those of groups to come.
+// optimizer_of.h: common parts of optimizers with different options: options of each group, and defaults for new
+// groups.
 #pragma once
 
 #include "core/optim/optimizer.h"
@@ -11,7 +12,7 @@ public:
     const Options &defaults() const { return defaults_; }
     const Options &options(int64_t group) const { return options_[index_of(group)]; }
 
-    // Raises YOKE_E_VALUE that names the option; so do the others that take options.
+    // Adds a group. Raises YOKE_E_VALUE, naming the option, as do the other functions with options.
     void add_group(TensorList params, const Options &options)
     {
         check(options);
@@ -34,7 +35,7 @@ protected:
     CommonOptions &common(size_t group) override { return options_[group]; }
     virtual void check(const Options &options) const = 0;
 
-    std::vector<Options> options_;  // of each group
+    std::vector<Options> options_;  // by group
 
 private:
     Options defaults_;
