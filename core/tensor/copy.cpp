@@ -1,5 +1,5 @@
-// copy.cpp: bytes between the host program and a tensor's device, and between devices. Each copy takes its turn on
-// the current stream of the device; one that has to be finished waits for that stream alone.
+// copy.cpp: bytes between the host program and a tensor's device, and between devices. Each copy is ordered on the
+// current stream of the device; a copy that must be finished waits only for this stream.
 #include "core/backend/registry.h"
 #include "core/device/deferred_error.h"
 #include "core/memory/pinned.h"
@@ -21,7 +21,7 @@ void check_size(const yoke_tensor &x, uint64_t bytes, const char *call)
              static_cast<unsigned long long>(x.nbytes()));
 }
 
-// The bytes of x on their way, in either direction, on the current stream of its device.
+// Starts a copy of the bytes of x, in either direction, on the current stream of x's device.
 void start_copy(const yoke_tensor &x, void *to, const void *from, int32_t direction,
                 const char *call)
 {

@@ -97,7 +97,7 @@ void give_back(Managed *managed)
 template <class Managed>
 Managed *export_as(const yoke_tensor &exported)
 {
-    Tensor x = alias(exported);  // which keeps its memory where a leaf moves
+    Tensor x = alias(exported);  // keeps its memory if a leaf moves
     const DLTensor described = dl_tensor(*x);
     auto *managed = static_cast<Managed *>(pool_alloc(sizeof(Managed)));
     *managed = Managed{};
@@ -154,7 +154,7 @@ IntList checked_shape(const DLTensor &t)
     return {t.shape, static_cast<size_t>(t.ndim)};
 }
 
-// The address of the first element; nullptr for data without elements, whose address means nothing.
+// Returns the address of the first element; nullptr for data without elements, since such an address means nothing.
 void *first_element(const DLTensor &t, int64_t numel)
 {
     if (numel == 0) return nullptr;
@@ -172,7 +172,7 @@ void run_deleter(void *user)
     if (managed->deleter) managed->deleter(managed);
 }
 
-// What was exported here comes back as the storage that it is, so that its casts and saved tensors hear of writes.
+// Returns a tensor exported here as a view of the same storage, so that its casts and saved tensors notice writes.
 template <class Managed>
 Tensor our_own(Managed *managed)
 {

@@ -1,13 +1,11 @@
-// dlpack.h: tensors to and from other array libraries without a copy: the DLPack 1.x ABI, and both
-// ways across it.
+// dlpack.h: tensors to and from other array libraries without a copy, through the DLPack 1.x ABI.
 //
-// The structs are our own declaration of the public ABI (github.com/dmlc/dlpack, versions 1.0 and
-// later of major 1, and the unversioned struct before it). Their names follow the field's; their
-// layout is held by the assertions below.
+// The structs are Yoke's own declaration of the public ABI (github.com/dmlc/dlpack, versions 1.0 and later of major
+// 1, and the unversioned struct before). The names follow the public header; the assertions below hold the layout.
 //
-// Ownership: a managed struct has one owner, who ends it by calling its deleter once. to_dlpack
-// gives that ownership to the caller; from_dlpack takes it if it succeeds, and leaves it with the
-// caller if it raises.
+// Ownership: a managed struct has a single owner, who ends the struct by calling its deleter once. to_dlpack gives
+// the ownership to the caller. from_dlpack takes the ownership on success; if it raises, the caller keeps the
+// ownership.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -41,7 +39,7 @@ inline constexpr uint8_t kDLFloat8_e8m0fnu = 14;
 
 struct DLDataType {
     uint8_t code;
-    uint8_t bits;    // of one lane
+    uint8_t bits;    // per lane
     uint16_t lanes;  // 1, except for vector types
 };
 
@@ -68,7 +66,7 @@ struct DLPackVersion {
 };
 
 inline constexpr uint32_t kMajorVersion = 1;
-inline constexpr uint32_t kMinorVersion = 0;  // the earliest that has all we write
+inline constexpr uint32_t kMinorVersion = 0;  // earliest version with all written fields
 
 inline constexpr uint64_t kFlagReadOnly = 1u << 0;
 inline constexpr uint64_t kFlagIsCopied = 1u << 1;
@@ -100,25 +98,23 @@ static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 
 namespace yoke {
 
-// Exports x: a new DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`, over x's own
-// memory. It holds a reference on x until its deleter is called, on any thread. Work under way on x
-// is not waited for: the caller orders the consumer's stream after it. What the consumer writes is
-// not seen by autograd's version counters, so a tensor that requires grad raises YOKE_E_STATE. A
-// device that DLPack has no name for raises YOKE_E_UNSUPPORTED.
+// Exports x: a new DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`, over x's own memory. The struct
+// holds a reference on x until its deleter is called, on any thread. The call does not wait for running work on x:
+// the caller orders the consumer's stream after this work. Autograd's version counters do not see the consumer's
+// writes, so a tensor with requires_grad raises YOKE_E_STATE. A device without a name in DLPack raises
+// YOKE_E_UNSUPPORTED.
 void *to_dlpack(const yoke_tensor &x, bool versioned);
 
-// Ends an export that nobody was given.
+// Ends an export without a consumer.
 void drop_dlpack(void *managed, bool versioned) noexcept;
 
-// Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the
-// producer's memory. On success the struct is ours and its deleter runs once, on the thread that
-// drops the last tensor over that memory. If this raises, the struct stays the caller's and its
-// deleter was not called.
+// Imports a DLManagedTensorVersioned, or a DLManagedTensor if not `versioned`: a tensor over the producer's memory.
+// On success Yoke owns the struct, and the deleter runs once, on the thread that drops the last tensor over this
+// memory. If the call raises, the caller still owns the struct, and the deleter was not called.
 //
-// Raises YOKE_E_TYPE for a dtype that Yoke lacks; YOKE_E_UNSUPPORTED for another major version, a
-// foreign kind of device, or read-only memory (Yoke's tensors can all be written, so the producer
-// has to copy); YOKE_E_UNAVAILABLE for a device that cannot be used here; YOKE_E_VALUE for sizes,
-// strides, offsets or addresses that no array can have.
+// Raises YOKE_E_TYPE for a dtype unknown to Yoke. Raises YOKE_E_UNSUPPORTED for another major version, a foreign kind
+// of device, or read-only memory (Yoke's tensors are always writable, so the producer has to copy). Raises
+// YOKE_E_UNAVAILABLE for a device not usable here, YOKE_E_VALUE for impossible sizes, strides, offsets or addresses.
 Tensor from_dlpack(void *managed, bool versioned);
 
 }  // namespace yoke

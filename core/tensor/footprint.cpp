@@ -16,7 +16,7 @@ Footprint::Footprint(const yoke_tensor &x) noexcept : range_(byte_range(x))
     join_dense();
 }
 
-// Those of more than one place; begin is the lowest byte, so that no stride is negative.
+// Adds the axes of more than one place. `begin` is the lowest byte, so no stride is negative.
 void Footprint::add_axes(const yoke_tensor &x) noexcept
 {
     const auto item = static_cast<int64_t>(item_size(x.dtype));
@@ -40,7 +40,7 @@ void Footprint::join_dense() noexcept
     axis_count_ = static_cast<int>(std::copy(axes_ + last, axes_ + axis_count_, axes_) - axes_);
 }
 
-// One footprint, from its longest stride to the shortest.
+// Walk over a footprint, from the longest stride to the shortest.
 class Footprint::Walk {
 public:
     explicit Walk(const Footprint &of)
@@ -54,8 +54,8 @@ public:
     int64_t stride() const { return has_next() ? now_.stride : 0; }
     int64_t length() const { return length_; }  // in bytes, of what is still ahead
 
-    // Goes into its axis of that stride, which is the longest of both; the number of places there. A longer axis of a
-    // shorter stride that fills whole strides is cut in two.
+    // Enters the axis with this stride, the longest of both footprints; returns the number of places of this axis.
+    // Cuts a longer axis of a shorter stride in two, if the axis fills whole strides.
     int64_t enter(int64_t stride)
     {
         int64_t size = 1;
@@ -88,8 +88,8 @@ struct Place {
     int64_t index, rest;
 };
 
-// How many strides the second lies behind the first, and what remains within one, so that both fit into one stride
-// there: then two bytes are the same only where both are. False where they do not fit.
+// Finds by how many strides the second lies behind the first, and the rest within a stride, so that both fit into a
+// stride. Then two bytes can be the same only if index and rest agree. Returns false if they do not fit.
 bool find_place(int64_t distance, int64_t stride, int64_t first, int64_t second, Place *place)
 {
     int64_t index = distance / stride, rest = distance % stride;

@@ -1,7 +1,8 @@
-// footprint.h: the bytes that a strided view touches, without its tensor, and whether those of two views meet.
+// footprint.h: the bytes touched by a strided view, without its tensor, and whether two footprints meet.
 //
-// The answer is exact where the strides of both nest in one grid, each at least as long as what lies within it. Views
-// by slices, steps, transposes and ints of one dense tensor do. For others it is whether their outer bounds meet.
+// The answer is exact if the strides of both views nest in a common grid: each stride is at least as long as the data
+// within. Views of a dense tensor by slices, steps, transposes and ints nest. For other views, the answer is whether
+// the outer bounds meet.
 #pragma once
 
 #include "core/tensor/tensor.h"

@@ -30,7 +30,7 @@ public:
         }
         for (size_t at = next(hole); places_[at]; at = next(at)) {
             const size_t wanted = home(places_[at]);
-            // It may move to the hole unless its home lies between the two.
+            // The entry may move to the hole unless its home lies between the two.
             if (((at - wanted) & mask()) < ((at - hole) & mask())) continue;
             places_[hole] = places_[at];
             hole = at;
@@ -77,7 +77,7 @@ struct Part {
     Mutex mutex{LockRank::kOther};
     AddressSet tensors;
 };
-// Made while the library is loaded, so that no fork finds it half made; never destroyed.
+// Parts made while the library is loaded, so that a fork never finds them half made; never destroyed.
 Part *const parts = new Part[kParts];
 
 Part &part_of(const yoke_tensor *tensor)

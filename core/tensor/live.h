@@ -1,4 +1,4 @@
-// live.h: the tensors of every device but the host's, so that who still uses one can be told by name.
+// live.h: the tensors of every device but the host, so that an error can name the users of a device.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -9,7 +9,7 @@ namespace yoke::detail {
 void note_live(const yoke_tensor *tensor);
 void forget_live(const yoke_tensor *tensor) noexcept;
 
-// Of core/base/lent.h.
+// Implements an entry of core/base/lent.h.
 int64_t live_tensors(Device &device, size_t most, std::vector<std::string> &names);
 
 }  // namespace yoke::detail

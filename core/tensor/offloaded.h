@@ -1,7 +1,7 @@
-// offloaded.h: what a storage of a device held, offloaded to pinned host memory.
+// offloaded.h: contents of a device's storage, offloaded to pinned host memory.
 //
-// Copies go both ways on one stream of each device that serves nothing else, behind the work that the caller's stream
-// was given so far; nobody waits for them but the stream that reads what has come back.
+// Copies in both directions run on a stream of the device used only for copies, behind the work given so far to the
+// caller's stream. Only the stream that reads the restored data waits for the copies.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -19,7 +19,7 @@ public:
     // Raises OOM.
     static Ref<Offloaded> make(Storage &storage);
 
-    // On its way back: in memory of the current stream, which is to wait for it before it is read.
+    // Data on the way back, in memory of the current stream. This stream must wait for `done` before reading.
     struct Return {
         Ref<Storage> storage;
         Ref<Fence> done;

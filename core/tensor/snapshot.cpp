@@ -23,7 +23,8 @@ constinit std::atomic<int> detail::wanted_snapshots{0};
 
 namespace {
 
-// What one thread copies at a time: long enough that claiming it costs nothing, short enough that two share the work.
+// Bytes that a thread copies at a time: enough to make the cost of a claim small, and few enough for two threads to
+// share the work.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr uint64_t kAlignment = 64;
 
@@ -32,14 +33,14 @@ uint64_t padded(uint64_t bytes)
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Which snapshots want copies of a storage. Few live at once: a save waits for the one before.
+// Snapshots wanting copies of a storage. Few live at once: a save waits for the save before.
 struct Wanted {
     Mutex mutex{LockRank::kOther};
     std::unordered_multimap<const Storage *, Ref<Snapshot>> by_storage;
 };
 Wanted &wanted = immortal<Wanted>();
 
-// The child has the memory as it was, and nobody who would copy it.
+// Forgets wanted copies in a forked child: the child has the old memory, but no thread to copy it.
 void forget_in_child()
 {
     detail::wanted_snapshots.store(0, std::memory_order_relaxed);
@@ -63,7 +64,7 @@ Spare &spare = immortal<Spare>();
 
 }  // namespace
 
-// Room on the host for all copies of a snapshot; it waits for the next one when it is given back.
+// Host memory for all copies of a snapshot. After its release, the memory waits for the next snapshot.
 class CopyRoom {
 public:
     explicit CopyRoom(uint64_t bytes)
@@ -89,7 +90,7 @@ public:
     char *data() const { return static_cast<char *>(data_); }
 
 private:
-    // False where the system has no room, or would end the process that touches it.
+    // Returns false if the system has no memory, or would end the process at first touch.
     bool map()
     {
         data_ = nullptr;
@@ -117,7 +118,7 @@ void detail::empty_snapshot_cache() noexcept
 
 // ---- Taking one ------------------------------------------------------------------------------------------------
 
-// A piece of a host tensor's memory, copied by whoever claims it.
+// Piece of a host tensor's memory, copied by the first thread to claim the piece.
 struct Snapshot::Piece {
     enum State : uint8_t { kWaiting, kCopying, kDone };
     std::atomic<uint8_t> state{kWaiting};
@@ -126,7 +127,7 @@ struct Snapshot::Piece {
     uint64_t bytes = 0;
 };
 
-// A tensor of a save. On the host it has pieces, on a device the fence behind its copy.
+// Tensor of a save. On the host, the part has pieces; on a device, a fence behind its copy.
 struct Snapshot::Part {
     Ref<Storage> storage;
     char *data = nullptr;
@@ -260,7 +261,7 @@ void Snapshot::copy_part(Part &part) noexcept
     for (size_t i = part.first_piece; i < part.end_piece; ++i) copy_piece(pieces_[i]);
 }
 
-// For what others have claimed.
+// Waits for pieces claimed by other threads.
 void Snapshot::wait_for_part(const Part &part) noexcept
 {
     for (size_t i = part.first_piece; i < part.end_piece; ++i)
@@ -295,7 +296,7 @@ void Snapshot::copy()
     }
 }
 
-// Nobody need see to it any more.
+// Ends the wish for copies: writers no longer need to call see_to().
 void Snapshot::forget() noexcept
 {
     const std::lock_guard lock(wanted.mutex);
@@ -316,7 +317,7 @@ std::vector<Ref<Storage>> wanted_storages()
 void detail::see_to_snapshots(Storage &storage)
 {
     const ThreadState *thread = known_thread_state();
-    if (thread && thread->graph) return;  // nothing runs now; a replay will say it
+    if (thread && thread->graph) return;  // no work runs now; a replay calls before_write
     std::vector<Ref<Snapshot>> found;
     {
         const std::lock_guard lock(wanted.mutex);

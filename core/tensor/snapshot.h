@@ -1,8 +1,9 @@
-// snapshot.h: the values that tensors have at one moment, copied while work goes on.
+// snapshot.h: values of tensors at a moment, copied while work goes on.
 //
-// Taking one copies nothing: it wants copies of the memory. Whoever is about to change memory of which a copy is still
-// wanted sees to that first: on the host it helps to make it and goes on, on a device its stream waits for it. So every
-// call of the core that writes into a storage that was there before says before_write.
+// Taking a snapshot copies nothing, but wants copies of the memory. A thread about to change memory with a wanted
+// copy first cares for this copy: on the host, the thread helps with the copy and goes on; on a device, the thread's
+// stream waits for the copy. Therefore every call of the core that writes into an existing storage calls
+// before_write.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -17,15 +18,15 @@ class CopyRoom;  // snapshot.cpp
 
 class Snapshot final : public RefCounted {
 public:
-    // Of row-major tensors, which may share memory, as they are behind the work that the current streams were given so
-    // far. One that nobody else has is not copied. Raises YOKE_E_OOM where there is no room for the copies, and
+    // Takes a snapshot of row-major tensors, which may share memory, behind the work given so far to the current
+    // streams. A tensor without another owner is not copied. Raises YOKE_E_OOM without memory for the copies, and
     // YOKE_E_STATE while the thread captures a graph.
     static Ref<Snapshot> take(std::vector<Tensor> tensors, const char *call);
 
-    // To be called once: makes what copies nobody has made yet, and waits for the others. From then on nobody else need
-    // see to it. Raises what a device failed with.
+    // Makes the copies not yet made by other threads, and waits for the rest; called once. Afterwards, writers need
+    // not care for the snapshot. Raises a device's failure.
     void copy();
-    // Of the tensors in their order, once all is copied.
+    // Returns data of the tensors in their order, once all are copied.
     size_t size() const;
     const void *data(size_t tensor) const;
     uint64_t bytes(size_t tensor) const;
@@ -58,13 +59,13 @@ private:
 };
 
 namespace detail {
-extern std::atomic<int> wanted_snapshots;  // whose copies are not all made
+extern std::atomic<int> wanted_snapshots;  // snapshots with missing copies
 __attribute__((cold, noinline)) void see_to_snapshots(Storage &storage);
 // Serves core/base/lent.h.
 void empty_snapshot_cache() noexcept;
 }  // namespace detail
 
-// Whose memory snapshots want.
+// Returns the storages of which snapshots want copies.
 std::vector<Ref<Storage>> wanted_storages();
 
 inline bool has_snapshots() noexcept

@@ -17,7 +17,7 @@ namespace {
 
 Tally live_tensors;
 
-// Fills everything that follows from shape and strides.
+// Fills all fields that follow from shape and strides.
 Tensor with_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                    int64_t numel)
 {
@@ -54,7 +54,7 @@ void reach(IntList shape, const int64_t *strides, int64_t *lowest, int64_t *high
         (strides[i] < 0 ? *lowest : *highest) += strides[i] * (shape[i] - 1);
 }
 
-// reach() for strides that a stranger gave: raises unless every element lies at an address that memory can have.
+// Computes reach() for foreign strides: raises unless every element lies at an address possible in memory.
 void checked_reach(const void *data, IntList shape, const int64_t *strides, int64_t size,
                    int64_t *lowest, int64_t *highest, const char *call)
 {
@@ -62,7 +62,7 @@ void checked_reach(const void *data, IntList shape, const int64_t *strides, int6
     *lowest = *highest = 0;
     for (size_t i = 0; i < shape.size(); ++i) {
         int64_t step, &end = strides[i] < 0 ? *lowest : *highest;
-        // One step must fit even where an axis of size 1 never takes it: a slice may start there.
+        // A single step must fit even if an axis of size 1 never takes the step: a slice may start there.
         overflow |= __builtin_mul_overflow(strides[i], size, &step);
         overflow |= __builtin_mul_overflow(strides[i], shape[i] - 1, &step) ||
                     __builtin_add_overflow(end, step, &end);
@@ -126,7 +126,7 @@ void Storage::destroy() noexcept
     } else {
         const Guards guards = take_guards(lender_->guards);
         if (lender_->drop) {
-            // Whoever lent it may use it again at once, so there our work must have come to its end.
+            // The owner may use the memory again at once, so Yoke's work on the memory must have ended before.
             if (!device->host) wait_for_uses(*device, lane_, uses_.load(std::memory_order_relaxed));
             wait_for(guards);
             lender_->drop(lender_->user);
@@ -265,7 +265,7 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
 {
     check_dtype(dtype, call);
     const int64_t numel = checked_numel(shape, call);
-    // Strides of an empty array lead nowhere, and producers leave anything in them.
+    // Strides of an empty array have no meaning, and producers leave any values in them.
     Tensor t = with_layout(device, dtype, shape, numel ? strides : nullptr, numel);
     if (numel && !data)
         fail(YOKE_E_VALUE,
@@ -288,7 +288,7 @@ Tensor from_memory(void *data, IntList shape, const int64_t *strides, yoke_dtype
 ByteRange strided_byte_range(const yoke_tensor &x) noexcept
 {
     if (x.numel == 0 || !x.data)
-        return {x.data, 0};  // or a tensor of which the tape has kept the shape alone
+        return {x.data, 0};  // also if the tape has kept only the tensor's shape
     int64_t lowest, highest;
     reach(x.shape(), x.strides_, &lowest, &highest);
     const auto size = static_cast<int64_t>(item_size(x.dtype));

@@ -1,9 +1,9 @@
 // tensor.h: a tensor: a strided view of a storage, with its place in the autograd graph.
 //
-// Shape, strides, dtype and device never change after a tensor is made, but for a leaf that moves (take_data); an op
-// that "changes" a tensor in place changes its storage and steps the storage's version, by which autograd knows that a
-// saved value is no longer what it was.
-// Metadata may be read from any thread. Element data follows the order of the device's streams.
+// Shape, strides, dtype and device never change after a tensor is made, except for a leaf that moves (take_data). An
+// op that "changes" a tensor in place changes the tensor's storage and increments the storage's version. Autograd
+// compares versions to find changes of saved values. Metadata may be read from any thread. Element data follows the
+// order of the device's streams.
 #pragma once
 
 #include "core/base/dtype.h"
@@ -18,20 +18,20 @@
 
 namespace yoke {
 
-// Where a storage has its values from, for those who may have them made again (core/ops/recompute/recording.h). It
-// outlives the memory, and goes on knowing which version that was at.
+// Source of a storage's values, for recomputing the values (core/ops/recompute/recording.h). The origin outlives the
+// memory, and still knows the memory's version.
 class Origin : public RefCounted {
 public:
     std::atomic<uint32_t> version{0};
     std::atomic<const char *> last_writer{nullptr};
-    std::atomic<bool> exposed{false};  // the host program has its address, and may write it unseen
-    std::atomic<bool> gone{false};     // the memory has been let go
+    std::atomic<bool> exposed{false};  // the host program has the address, and may write unnoticed
+    std::atomic<bool> gone{false};     // the memory has been released
 };
 
 // A block of device memory, ours or borrowed from the host program.
 class Storage final : public RefCounted {
 public:
-    // One cache line in all: a script drops these by the thousand.
+    // Exactly a cache line in all: a script drops storages by the thousand.
     std::atomic<uint32_t> version{0};  // steps with every change in place
     Device *const device;
     void *const data;      // nullptr if bytes is 0
@@ -39,7 +39,7 @@ public:
     std::atomic<uint32_t> rewrites{
         0};  // steps with every change in place that the tape has recorded
 
-    // The op that changed it last, for messages; nullptr: the host.
+    // Returns the op that last changed the storage, for messages; nullptr: the host program.
     const char *last_writer() const noexcept
     {
         const Origin *known = origin();
@@ -53,7 +53,7 @@ public:
         else
             writer_.store(reinterpret_cast<uintptr_t>(writer), std::memory_order_relaxed);
     }
-    // It has changed in place.
+    // Notes a change in place.
     void note_written(const char *writer) noexcept
     {
         note_writer(writer);
@@ -66,7 +66,7 @@ public:
         const uintptr_t writer = writer_.load(std::memory_order_relaxed);
         return writer & kIsOrigin ? reinterpret_cast<Origin *>(writer - kIsOrigin) : nullptr;
     }
-    // For whoever has just made it, before anybody else knows it.
+    // Sets the origin, directly after construction, before any other thread knows the storage.
     void set_origin(Ref<Origin> origin) noexcept
     {
         writer_.store(reinterpret_cast<uintptr_t>(origin.detach()) + kIsOrigin,
@@ -79,7 +79,8 @@ public:
         if (Origin *known = origin()) known->exposed.store(true, std::memory_order_relaxed);
     }
 
-    // Work of that lane reads or writes the memory: its end is waited for before the memory serves again.
+    // Notes that work of the lane `by` reads or writes the memory: before the memory serves again, this work must
+    // end.
     void note_use(uint8_t by) noexcept
     {
         const uint16_t bit = lane_bit(by);
@@ -88,7 +89,7 @@ public:
     }
     // Work up to the fence reads or writes it.
     void note_use(Ref<Fence> fence);
-    // What `drop` was to be called with, or nullptr if the memory was not borrowed with it.
+    // Returns the user pointer for `drop`, or nullptr if the memory was not borrowed with `drop`.
     void *lent_with(yoke_drop_fn drop) const noexcept
     {
         return is_borrowed_ && lender_->drop == drop ? lender_->user : nullptr;
@@ -99,7 +100,7 @@ public:
     static Ref<Storage> borrow(Device &device, void *data, uint64_t bytes, yoke_drop_fn drop,
                                void *user);
 
-    // What it takes of the device's memory.
+    // Returns the bytes taken of the device's memory.
     uint64_t capacity() const noexcept
     {
         return is_borrowed_ || !block_ || is_graph_owned() ? bytes : block_->capacity;
@@ -137,13 +138,13 @@ private:
     // The bit that no address of a program has; the lowest will not do, since names lie anywhere.
     static constexpr uintptr_t kIsOrigin = uintptr_t{1} << 63;
     const bool is_borrowed_;
-    const uint8_t lane_;  // on whose stream it was allocated or borrowed
-    // Other lanes, as lane_bit() sets them; its own: its block has guards.
+    const uint8_t lane_;  // lane of the allocation, or of the borrowing
+    // Other lanes, as a set of lane_bit(); the own lane's bit: the block has guards.
     std::atomic<uint16_t> uses_{0};
-    std::atomic<uintptr_t> writer_{0};  // the name of the last writer, or an Origin that knows it
+    std::atomic<uintptr_t> writer_{0};  // name of the last writer, or an Origin with this name
     union {
         Block *block_;    // our own, or null
-        Lender *lender_;  // of borrowed memory
+        Lender *lender_;  // owner of borrowed memory
     };
 };
 static_assert(sizeof(Storage) == 64);
@@ -160,17 +161,17 @@ struct yoke_tensor final : yoke::RefCounted {
     int16_t ndim = 0;
     bool contiguous = true;  // row-major without gaps
     bool is_view = false;    // made by a view op: other tensors see the same memory
-    bool frozen = false;  // a leaf that wants no gradient for now, but keeps what it has gathered
+    bool frozen = false;  // a leaf without need for a gradient now; it keeps its gradient
 
-    // Autograd: the tape node that made this tensor, or the leaf node that collects its gradient; null: no gradient.
+    // Autograd: the tape node of this tensor, or the leaf node with its gradient; null: no gradient.
     yoke::Ref<yoke::RefCounted> node;
-    uint32_t output_index = 0;   // which of the node's results this is
+    uint32_t output_index = 0;   // index among the node's results
     uint32_t node_rewrites = 0;  // the storage's rewrites when the node was set or the view taken
 
     int64_t *strides_ = nullptr;
     int64_t
         shape_[2 *
-               YOKE_MAX_NDIM];  // the strides follow the shape, so that both are in one cache line
+               YOKE_MAX_NDIM];  // strides follow the shape, so both share a cache line
 
     yoke::IntList shape() const noexcept { return {shape_, static_cast<size_t>(ndim)}; }
     yoke::IntList strides() const noexcept { return {strides_, static_cast<size_t>(ndim)}; }
@@ -200,8 +201,8 @@ Tensor make_tensor(Device &device, yoke_dtype dtype, IntList shape, const char *
 Tensor make_strided(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                     const char *call);
 
-// The strides of a copy of x that keeps the order of its axes: NHWC stays NHWC. False if x is row-major anyway, or does
-// not lie dense in memory, from its first element on.
+// Computes the strides of a copy of x in the order of x's axes: NHWC stays NHWC. Returns false if x is row-major
+// anyway, or does not lie dense in memory from its first element on.
 bool dense_strides(const yoke_tensor &x, int64_t *strides);
 
 // A new tensor of x's shape, in the order of its axes where x is dense. Values are not set.
@@ -210,23 +211,23 @@ Tensor make_like(const yoke_tensor &x, yoke_dtype dtype, const char *call);
 // Shape, strides and dtype without memory, and the memory for them.
 Tensor make_layout(Device &device, yoke_dtype dtype, IntList shape, const int64_t *strides,
                    const char *call);
-// The same of x's shape, in the order of its axes where x is dense.
+// Makes such a layout of x's shape, in the order of x's axes if x is dense.
 Tensor make_layout_like(const yoke_tensor &x, yoke_dtype dtype, const char *call);
 void allocate_memory(yoke_tensor &x);
 
 // Another view of x's memory: `offset` elements from x's first element. The caller has checked the bounds. No autograd.
 Tensor make_view(const yoke_tensor &x, IntList shape, const int64_t *strides, int64_t offset);
 
-// A view of the whole storage behind x, of any dtype, its first element `offset` bytes in; raises unless it lies
-// within. No autograd.
+// Returns a view of the whole storage behind x, of any dtype, whose first element is at `offset` bytes. Raises unless
+// the view lies within the storage. No autograd.
 Tensor view_storage(const yoke_tensor &x, yoke_dtype dtype, IntList shape, const int64_t *strides,
                     int64_t offset, const char *call);
 
-// The same view without autograd.
+// Returns the same view without autograd.
 Tensor alias(const yoke_tensor &x);
 
-// Makes x, which has data's shape, one more view of data's memory: with its dtype, device and strides. Other views of
-// x's former memory keep that.
+// Makes x, which has data's shape, a further view of data's memory, with data's dtype, device and strides. Other
+// views of x's former memory keep the former memory.
 void take_data(yoke_tensor &x, const yoke_tensor &data);
 
 // A tensor over memory of the host program. Strides in elements, may be negative; nullptr: row-major.
@@ -239,10 +240,10 @@ void copy_to_host(const yoke_tensor &contiguous_tensor, void *to, uint64_t bytes
 void copy_from_host(yoke_tensor &contiguous_tensor, const void *from, uint64_t bytes,
                     const char *call);
 
-// The elements of one tensor to one of another device, both row-major and of one shape and dtype. Two devices of one
-// backend order their streams by events, and the caller goes on. Between host and device it waits for the stream, or,
-// `non_blocking`, goes on too: host memory that is read is pinned or copied to pinned memory first, and host memory
-// that is written must be pinned, else it waits after all.
+// Copies elements to a tensor of another device; both are row-major and of the same shape and dtype. Two devices of
+// the same backend order their streams by events, and the caller goes on. Between host and device, the call waits for
+// the stream. With `non_blocking`, the caller goes on too: host memory to be read is pinned, or first copied to
+// pinned memory. Host memory to be written must be pinned, else the call waits.
 void transfer(yoke_tensor &to, const yoke_tensor &from, bool non_blocking);
 
 // A row-major tensor of the host in memory that is pinned for `device`. Values are not set.
@@ -264,8 +265,8 @@ inline ByteRange byte_range(const yoke_tensor &x) noexcept
 
 bool shares_memory(const yoke_tensor &a, const yoke_tensor &b) noexcept;  // as footprint.h has it
 
-// The first axis of which all elements are in one place of memory, which cannot be written element by element; -1 where
-// there is none.
+// Returns the first axis whose elements all lie in the same place of memory, which cannot be written element by
+// element; -1 if there is none.
 inline int expanded_axis(const yoke_tensor &x) noexcept
 {
     for (int d = 0; d < x.ndim && x.numel; ++d)
@@ -273,10 +274,10 @@ inline int expanded_axis(const yoke_tensor &x) noexcept
     return -1;
 }
 
-// Strides that view x as `shape`, if x's strides allow it without a copy.
+// Computes strides for a view of x with `shape`, if x's strides allow the view without a copy.
 bool view_strides(const yoke_tensor &x, IntList shape, int64_t *strides) noexcept;
 
-// Tensors alive in the process, and those whose memory the tape keeps: what a leak check compares.
+// Returns the number of living tensors of the process, and of tensors whose memory the tape keeps: for leak checks.
 int64_t live_tensor_count() noexcept;
 // The tape keeps so many more; a negative number: so many fewer.
 void count_kept_tensors(int64_t change) noexcept;
